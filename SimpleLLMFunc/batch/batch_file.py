@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, aclosing
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, Literal, TypeVar
@@ -14,16 +15,16 @@ from typing import Any, BinaryIO, Generic, Literal, TypeVar
 from SimpleLLMFunc.base.run import Answer
 from SimpleLLMFunc.batch.map import map_rows
 from SimpleLLMFunc.batch.output import replaced_whole
-from SimpleLLMFunc.batch.provider_batches.answer_store import AnswerStore, KeptLine
+from SimpleLLMFunc.batch.provider_batches.answer_store import AnswerStore
 from SimpleLLMFunc.batch.provider_batches.lines import (
     MOST_BYTES,
     MOST_LINES,
     BatchFunction,
     RequestId,
     answer_of,
+    answers_in,
     check_single_shot,
     endpoint_of,
-    line_id,
     request_line,
 )
 from SimpleLLMFunc.batch.relayed import Relayed
@@ -238,28 +239,14 @@ def _read_answers(store: AnswerStore, paths: Sequence[Path]) -> None:
         ConfigError: none of them is an answer to a request of ours.
     """
     foreign = ours = 0
-
-    def lines(file: BinaryIO, name: str) -> Generator[KeptLine, None, None]:
-        nonlocal foreign, ours
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            try:
-                request, is_good = line_id(line)
-            except ValueError:
-                push_warning(f"{name}, line {number}: it is no JSON, so its row has no answer.")
-                continue
-            if request is None:
-                foreign += 1
-                continue
-            ours += 1
-            yield KeptLine(_placed(request), request.mode, request.index, is_good, line)
-
     for path in paths:
         with opened(path) as file:
-            source = lines(file, path.name)
-            while kept := list(islice(source, 10_000)):
+            source = answers_in(file, path.name)
+            while lines := list(islice(source, 10_000)):
+                # The same row may stand in a file twice, and then has two answers.
+                kept = [replace(line, key=_placed(line.key, line.place)) for line in lines if line is not None]
                 store.keep(kept)
+                ours, foreign = ours + len(kept), foreign + len(lines) - len(kept)
     if not ours:
         shown = ", ".join(path.name for path in paths)
         raise ConfigError(
@@ -283,9 +270,8 @@ def _ids(store: AnswerStore) -> Generator[str, None, None]:
         following = place + 1
 
 
-def _placed(request: RequestId) -> bytes:
-    # The same row may stand in a file twice, and then has two answers.
-    return request.key + request.index.to_bytes(8, "big")
+def _placed(key: bytes, place: int) -> bytes:
+    return key + place.to_bytes(8, "big")
 
 
 _BY_PLACE = inspect.Signature([inspect.Parameter("custom_id", inspect.Parameter.POSITIONAL_OR_KEYWORD)])
@@ -309,7 +295,7 @@ class _Reader(Relayed[R], Generic[R]):
         bound = self.bind(args, kwargs)
         if self._by_place:
             request = RequestId.read(bound["custom_id"])
-            line = None if request is None else await in_thread(self._store.line, _placed(request))
+            line = None if request is None else await in_thread(self._store.line, _placed(request.key, request.index))
         else:
             line = await in_thread(self._store.line_of, key_of(self._version, bound))
         if line is None:

@@ -1,4 +1,4 @@
-"""The engine "local": one event loop, one task that reads rows, and as many as there are places that ask."""
+"""The engine "local": one event loop, one task that reads rows, and a task for each row that is asked."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _TICK_SECONDS = 0.5
 
 
 class LocalMap(Generic[R]):
-    """One map under way: one task reads rows, as many as there are places ask.
+    """One map under way: one task reads rows, each row is asked in a task.
 
     Args:
         pace: how many places; None is what the options say, as far as this process may open sockets.
@@ -78,7 +78,6 @@ class LocalMap(Generic[R]):
         self._pending: dict[bytes, KeyedRow] = {}
         self._has_room = asyncio.Event()
         self._workers: set[asyncio.Task[None]] = set()
-        self._starting = 0
         self._has_ended = asyncio.Event()
         self._note = ""
         self._is_fed = False
@@ -203,23 +202,11 @@ class LocalMap(Generic[R]):
     # --- rows asked ----------------------------------------------------------------------------------------------
 
     def _fill_places(self) -> None:
-        free = self._pace.limit - len(self._workers)
-        for _ in range(min(free, len(self._ready) - self._starting)):
-            self._starting += 1
-            worker = self._loop.create_task(self._work())
+        while self._ready and len(self._workers) < self._pace.limit:
+            worker = self._loop.create_task(self._ask(self._ready.popleft()))
             self._workers.add(worker)
             worker.add_done_callback(self._left)
-
-    async def _work(self) -> None:
-        """Ask for one row after the other, as long as there are rows and places."""
-        self._starting -= 1
-        while self._ready and len(self._workers) <= self._pace.limit:
-            row = self._ready.popleft()
             self._has_room.set()
-            await self._ask(row)
-        task = asyncio.current_task()
-        assert task is not None, "a worker is a task"
-        self._workers.discard(task)  # now: the others must not go for the same reason
 
     def _left(self, worker: asyncio.Task[None]) -> None:
         self._workers.discard(worker)
@@ -253,8 +240,6 @@ class LocalMap(Generic[R]):
             raise error
         self._settle(row, await self._keep(row, answer, error, usage), _name_of(error), "asked")
         self._has_asked = self._has_asked or error is None
-        if len(self._workers) < self._pace.limit:
-            self._fill_places()
 
     def _cannot_ask(self, error: Exception) -> bool:
         """Whether no row can be asked as things are: no key, no price, real calls forbidden."""

@@ -13,9 +13,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-from SimpleLLMFunc.batch.rows.arrow import PARQUET, parquet_packages, write_parquet
+from SimpleLLMFunc.batch.rows.arrow import PARQUET, parquet_package, write_parquet
 from SimpleLLMFunc.batch.rows.columns import ERROR, ROW, VALUE, Reported, Table, error_text, plain
-from SimpleLLMFunc.batch.rows.frames import input_record
+from SimpleLLMFunc.batch.rows.frames import table_of
 from SimpleLLMFunc.batch.rows.text_files import is_packed, suffix_of
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.logger import redacted_cause
@@ -51,7 +51,7 @@ def check_output_path(path: str | os.PathLike[str]) -> Path:
             f"{place.name!r}: rows are written as .jsonl, .ndjson, .csv, .tsv (also with .gz) or .parquet."
         )
     if suffix in PARQUET:
-        parquet_packages("Writing Parquet")
+        parquet_package("Writing Parquet")
     if place.is_dir():
         raise ConfigError(f"{str(place)!r} is a folder. Give the name of a file in it.")
     if not place.parent.is_dir():
@@ -128,16 +128,11 @@ def _line(record: dict[str, Any]) -> str:
 
 
 def _write_csv(report: Reported, part: Path, place: Path) -> None:
-    # Gone through twice: which columns the input has shows only then.
-    inputs = dict.fromkeys(name for row in report.rows for name in input_record(row.row))
-    table = Table(report.return_type, inputs)
+    names, records = table_of(report)
     with _text(part, place) as file:
         writer = csv.writer(file, delimiter="\t" if suffix_of(place) == ".tsv" else ",", lineterminator="\n")
-        writer.writerow([*inputs, *table.columns])
-        for row in report.rows:
-            record = input_record(row.row)
-            cells = [*(record.get(name) for name in inputs), *table.cells(row).values()]
-            writer.writerow([_csv_cell(cell) for cell in cells])
+        writer.writerow(names)
+        writer.writerows([_csv_cell(record.get(name)) for name in names] for record in records())
 
 
 def _csv_cell(cell: Any) -> Any:

@@ -11,6 +11,9 @@ from typing import Any, ClassVar, Generic, Self, TypeVar, cast, overload
 from SimpleLLMFunc.base.run import Shown
 from SimpleLLMFunc.batch.checkpoint.store import Store
 from SimpleLLMFunc.batch.checkpoint.stored_row import Record, StoredRow
+from SimpleLLMFunc.batch.output import write_rows
+from SimpleLLMFunc.batch.rows.arrow import arrow_reader
+from SimpleLLMFunc.batch.rows.frames import to_frame
 from SimpleLLMFunc.batch.rows.rows_again import RowsAgain
 from SimpleLLMFunc.errors import CheckpointError, RunError, SimpleLLMFuncError, counted
 from SimpleLLMFunc.type import NO_USAGE, Usage
@@ -207,8 +210,6 @@ class MapReport(Shown, Generic[R_co]):
         Raises:
             ConfigError: neither pandas nor polars is installed.
         """
-        from SimpleLLMFunc.batch.rows.frames import to_frame
-
         return to_frame(self, self.frame)
 
     def to_arrow(self) -> Any:
@@ -219,8 +220,6 @@ class MapReport(Shown, Generic[R_co]):
         Raises:
             ConfigError: pyarrow is not installed.
         """
-        from SimpleLLMFunc.batch.rows.arrow import arrow_reader
-
         return arrow_reader(self)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
@@ -233,8 +232,6 @@ class MapReport(Shown, Generic[R_co]):
         Raises:
             ConfigError: another ending, a folder that is not there, or the file cannot be written.
         """
-        from SimpleLLMFunc.batch.output import write_rows
-
         write_rows(self, path)
 
     def close(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -22,7 +21,7 @@ from SimpleLLMFunc.calls.call_data import (
     LanguageType,
 )
 from SimpleLLMFunc.calls.core import CoreCall
-from SimpleLLMFunc.errors import CheckpointError
+from SimpleLLMFunc.errors import CheckpointError, ConfigError
 from SimpleLLMFunc.logger import border
 
 
@@ -135,25 +134,18 @@ class Task(ByPosition):
         Raises:
             CheckpointError: it cannot be written there.
         """
-        target = Path(path)
-        content = self.to_json().encode("utf-8", "replace")  # half a character has no place in a file
-        draft: str | None = None
+        from SimpleLLMFunc.batch import replaced_whole  # a start need not pay for it
+
         try:
-            handle, draft = tempfile.mkstemp(dir=target.absolute().parent, prefix=f".{target.name}.")
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(draft).replace(target)
-            draft = None
-        except OSError as error:
+            with replaced_whole(Path(path)) as part:
+                part.touch(0o600)
+                part.write_bytes(self.to_json().encode("utf-8", "replace"))  # half a character has no place in a file
+        except ConfigError as error:
+            why = getattr(error.__cause__, "strerror", None) or error
             raise CheckpointError(
-                f"the task cannot be saved as {str(target)!r}: {error.strerror or error}. Give the name of a file in a "
-                "folder that you may write to."
-            ) from error
-        finally:
-            if draft is not None:
-                Path(draft).unlink(missing_ok=True)
+                f"the task cannot be saved as {os.fspath(path)!r}: {why}. Give the name of a file in a folder that you "
+                "may write to."
+            ) from error.__cause__
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

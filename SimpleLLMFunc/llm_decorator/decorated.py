@@ -8,7 +8,7 @@ there is no second implementation behind them.
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, NoReturn, ParamSpec, Self, TypeVar, Unpack, cast, overload
 
@@ -116,24 +116,29 @@ class _Decorated(Generic[L]):
         Raises:
             ConfigError: there is no such argument, or it cannot have this value.
         """
-        return type(self)(self._pipeline.with_options(options), self._instance)
+        return self._around(self._pipeline.with_options(options), options)
+
+    def _around(self, pipeline: L, options: Mapping[str, Any]) -> Self:  # noqa: ARG002 - functions use it
+        return type(self)(pipeline, self._instance)
+
+    def _without_instance(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        return args[1:] if self._lacks_instance else args
 
 
 class _Views(_Decorated[L], Generic[L, P]):
     """The views that need no bridge."""
 
-    _is_streamed = False
-
     @view
     @border
     def preview(self, *args: P.args, **kwargs: P.kwargs) -> Preview:
         """Return the exact request, without sending it."""
-        given = args[1:] if self._lacks_instance else args
-        return self._pipeline.preview(given, kwargs, stream=self._is_streamed or self._pipeline.options.stream)
+        return self._pipeline.preview(self._without_instance(args), kwargs, stream=self._pipeline.options.stream)
 
 
 class _Function(_Views[FunctionPipeline, P], Generic[P]):
     """What functions have beside that: who answers their calls."""
+
+    _is_streamed = False
 
     def __init__(self, pipeline: FunctionPipeline, instance: Any = None, answers: Answers | None = None) -> None:
         super().__init__(pipeline, instance)
@@ -186,16 +191,7 @@ class _Function(_Views[FunctionPipeline, P], Generic[P]):
             return pipeline
         return answers if answers.pipeline is pipeline else answers.around(pipeline)
 
-    @border
-    def with_options(self, **options: Any) -> Self:
-        """Return the same function with other decorator arguments.
-
-        Takes every argument of the decorator, and `template_params` for the fields of the docstring.
-
-        Raises:
-            ConfigError: there is no such argument, or it cannot have this value.
-        """
-        pipeline = self._pipeline.with_options(options)
+    def _around(self, pipeline: FunctionPipeline, options: Mapping[str, Any]) -> Self:
         if not pipeline.definition.is_resolved:
             return type(self)(pipeline, self._instance)
         counted = None if options.keys() & {"first", "fallback"} else self.agreement
@@ -316,7 +312,6 @@ class AsyncLLMFunction(_AsyncFunction[P, R], Generic[P, R]):
         self: AsyncLLMFunction[Concatenate[S, Q], R], instance: S, owner: type | None = None
     ) -> AsyncLLMFunction[Q, R]: ...
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """Bind a method to its instance."""
         return self._bind(instance, owner)
 
 
@@ -348,7 +343,6 @@ class LLMFunction(_SyncFunction[P, R], Generic[P, R]):
         self: LLMFunction[Concatenate[S, Q], R], instance: S, owner: type | None = None
     ) -> LLMFunction[Q, R]: ...
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """Bind a method to its instance."""
         return self._bind(instance, owner)
 
 
@@ -360,7 +354,7 @@ class AsyncLLMStream(_AsyncFunction[P, list[T]], Generic[P, T]):
     @border
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[T, None]:
         """Yield the items as they arrive, each complete and validated."""
-        return self._pipeline.items(args[1:] if self._lacks_instance else args, kwargs)
+        return self._pipeline.items(self._without_instance(args), kwargs)
 
     stream = view(__call__)
 
@@ -371,7 +365,6 @@ class AsyncLLMStream(_AsyncFunction[P, list[T]], Generic[P, T]):
         self: AsyncLLMStream[Concatenate[S, Q], T], instance: S, owner: type | None = None
     ) -> AsyncLLMStream[Q, T]: ...
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """Bind a method to its instance."""
         return self._bind(instance, owner)
 
 
@@ -383,7 +376,7 @@ class LLMStream(_SyncFunction[P, list[T]], Generic[P, T]):
     @border
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         """Yield the items as they arrive, each complete and validated."""
-        return iterate_sync(self._pipeline.items(args[1:] if self._lacks_instance else args, kwargs))
+        return iterate_sync(self._pipeline.items(self._without_instance(args), kwargs))
 
     stream = view(__call__)
 
@@ -392,7 +385,6 @@ class LLMStream(_SyncFunction[P, list[T]], Generic[P, T]):
     @overload
     def __get__(self: LLMStream[Concatenate[S, Q], T], instance: S, owner: type | None = None) -> LLMStream[Q, T]: ...
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """Bind a method to its instance."""
         return self._bind(instance, owner)
 
 
@@ -403,12 +395,12 @@ class AsyncLLMChat(_Views[ChatPipeline, P], Generic[P, T]):
     @border
     def events(self, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[ReActEvent, None]:
         """Yield the facts of the run as they happen, with the reply in pieces."""
-        return self._pipeline.events(args[1:] if self._lacks_instance else args, kwargs)
+        return self._pipeline.events(self._without_instance(args), kwargs)
 
     @border
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[T, None]:
         """Yield ``(text, history)`` pairs, the last one ``("", history)``; see `llm_chat`."""
-        return self._pipeline.pairs(args[1:] if self._lacks_instance else args, kwargs)
+        return self._pipeline.pairs(self._without_instance(args), kwargs)
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
@@ -417,7 +409,6 @@ class AsyncLLMChat(_Views[ChatPipeline, P], Generic[P, T]):
         self: AsyncLLMChat[Concatenate[S, Q], T], instance: S, owner: type | None = None
     ) -> AsyncLLMChat[Q, T]: ...
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """Bind a method to its instance."""
         return self._bind(instance, owner)
 
 
@@ -428,17 +419,16 @@ class LLMChat(_Views[ChatPipeline, P], Generic[P, T]):
     @border
     def events(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[ReActEvent]:
         """Yield the facts of the run as they happen, with the reply in pieces."""
-        return iterate_sync(self._pipeline.events(args[1:] if self._lacks_instance else args, kwargs))
+        return iterate_sync(self._pipeline.events(self._without_instance(args), kwargs))
 
     @border
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         """Yield ``(text, history)`` pairs, the last one ``("", history)``; see `llm_chat`."""
-        return iterate_sync(self._pipeline.pairs(args[1:] if self._lacks_instance else args, kwargs))
+        return iterate_sync(self._pipeline.pairs(self._without_instance(args), kwargs))
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
     @overload
     def __get__(self: LLMChat[Concatenate[S, Q], T], instance: S, owner: type | None = None) -> LLMChat[Q, T]: ...
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """Bind a method to its instance."""
         return self._bind(instance, owner)

@@ -77,7 +77,7 @@ class SqliteFile:
             sqlite3.Error: it is damaged, locked, or the disk is full.
         """
         path = self.path
-        if self._held.connection is not None and (path is None or self._held.file == _identity(path)):
+        if self._held.connection is not None and (path is None or self._held.file == identity_of(path)):
             return self._held.connection
         self.close()
         if path is None:
@@ -97,7 +97,7 @@ class SqliteFile:
             if isinstance(error, sqlite3.DatabaseError) and is_damage(error) and not self.is_ours():
                 raise self._unusable("it is no such file") from None
             raise
-        self._held.connection, self._held.file = connection, _identity(path) if path else None
+        self._held.connection, self._held.file = connection, identity_of(path) if path else None
         return connection
 
     def _make(self, path: Path) -> None:
@@ -260,7 +260,8 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def identity_of(path: Path) -> tuple[int, int] | None:
+    """Return what tells a file from another one that takes its place; None where there is none."""
     try:
         found = path.stat()
     except OSError:

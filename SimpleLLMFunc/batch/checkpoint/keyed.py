@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from SimpleLLMFunc.base.run import Mappable
-from SimpleLLMFunc.base.type_resolve import is_multimodal_type
 from SimpleLLMFunc.batch.rows.arguments import RowArguments
 from SimpleLLMFunc.batch.rows.rows import InputRow
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.storage import KEY_BYTES, key_of
-
-_SLICE = 0.005
-"""Seconds of one go on the event loop: a hundred rows with a book in each take longer than others should wait."""
 
 
 @dataclass(slots=True, eq=False)
@@ -60,22 +54,12 @@ class RowKeys:
         self._function = function
         self._arguments = arguments
         self._version = version
-        self._reads_files = any(is_multimodal_type(hint) for hint in function.type_hints.values())
         self._is_kept = is_kept
         self._keeps_given = keeps_given
 
     async def keyed(self, piece: Sequence[InputRow], first: int) -> list[KeyedRow]:
-        """Return some rows, the first of which has the place `first`; others have their turn meanwhile."""
-        if self._reads_files:
-            return await in_thread(lambda: [self._row(each, place) for place, each in enumerate(piece, first)])
-        rows: list[KeyedRow] = []
-        until = time.monotonic() + _SLICE
-        for place, each in enumerate(piece, first):
-            rows.append(self._row(each, place))
-            if time.monotonic() >= until:
-                await asyncio.sleep(0)
-                until = time.monotonic() + _SLICE
-        return rows
+        """Return some rows, the first of which has the place `first`; a thread reads their files and their long texts."""
+        return await in_thread(lambda: [self._row(each, place) for place, each in enumerate(piece, first)])
 
     def _row(self, given: InputRow, place: int) -> KeyedRow:
         kept = given.value if self._keeps_given else None

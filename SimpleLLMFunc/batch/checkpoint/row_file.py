@@ -14,7 +14,7 @@ from SimpleLLMFunc.batch.checkpoint.codec import encode_answer, encode_error, en
 from SimpleLLMFunc.batch.checkpoint.stored_row import Found, Record, StoredRow, checksum, is_sound
 from SimpleLLMFunc.batch.progress import MapProgress
 from SimpleLLMFunc.errors import CheckpointError
-from SimpleLLMFunc.storage import SqliteFile, is_damage, transaction
+from SimpleLLMFunc.storage import SqliteFile, identity_of, is_damage, transaction
 
 T = TypeVar("T")
 
@@ -149,7 +149,7 @@ class RowFile:
         self._identity = None
         try:
             self.do("opened", work)
-            self._identity = self._found()
+            self._identity = identity_of(self.path)
         except CheckpointError as error:
             if error.row is None and (damaged := self._first_damaged()) is not None:
                 raise CheckpointError(f"{error} The first damaged row is this one.", row=damaged) from error
@@ -188,7 +188,7 @@ class RowFile:
 
         def work(connection: sqlite3.Connection) -> dict[bytes, Found]:
             found: dict[bytes, Found] = {}
-            for piece, marks in _pieces(keys):
+            for piece, marks in in_pieces(keys):
                 statement = f"SELECT {_COLUMNS} FROM rows WHERE key IN ({marks})"  # noqa: S608 - question marks
                 for row in connection.execute(statement, piece):
                     found[row[1]] = Found(row[0], row[3], is_sound(row))
@@ -239,7 +239,7 @@ class RowFile:
 
         def work(connection: sqlite3.Connection) -> dict[int, StoredRow]:
             found = {}
-            for piece, marks in _pieces(ids):
+            for piece, marks in in_pieces(ids):
                 statement = f"SELECT {_COLUMNS} FROM rows WHERE id IN ({marks})"  # noqa: S608 - question marks
                 for row in connection.execute(statement, piece):
                     found[row[0]] = StoredRow(row[1], is_sound(row), row[3] is not None, row[5], row[4], row[6], output)
@@ -258,7 +258,7 @@ class RowFile:
             CheckpointError: the file is gone, damaged, or cannot be read or written.
         """
         with self.file.lock:
-            if self._identity is not None and self._found() != self._identity:
+            if self._is_gone:
                 # Not made anew: whoever reads on would take it for the one that held the rows.
                 raise CheckpointError(
                     f"{self._shown} is gone, and with it what its rows came to: it was taken away or replaced. Put it "
@@ -287,7 +287,7 @@ class RowFile:
         """Close the file; return whether all of it stands in the one file, without a log beside it."""
         try:
             with self.file.lock:
-                if self._identity is not None and self._found() != self._identity:
+                if self._is_gone:
                     self.file.close()
                     return False
                 (is_busy, _, _) = self.file.connection().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -295,6 +295,10 @@ class RowFile:
             is_busy = 1
         self.file.close()
         return not is_busy
+
+    @property
+    def _is_gone(self) -> bool:
+        return self._identity is not None and identity_of(self.path) != self._identity
 
     # --- inside ----------------------------------------------------------------------------------------------
 
@@ -313,13 +317,6 @@ class RowFile:
     def _note(self, connection: sqlite3.Connection, progress: MapProgress, now: float) -> None:
         values = (progress.done, progress.asked, progress.failed, progress.total, progress.cost, progress.seconds)
         connection.execute("INSERT OR REPLACE INTO maps VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (self._version, *values, now))
-
-    def _found(self) -> tuple[int, int] | None:
-        try:
-            found = self.path.stat()
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino
 
     def _damaged(self, problem: str) -> CheckpointError:
         return CheckpointError(
@@ -340,7 +337,7 @@ def _is_damage(error: sqlite3.DatabaseError) -> bool:
     return is_damage(error) or getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_ERROR
 
 
-def _pieces(items: Sequence[T]) -> Iterator[tuple[Sequence[T], str]]:
+def in_pieces(items: Sequence[T]) -> Iterator[tuple[Sequence[T], str]]:
     """Yield `items` in pieces, with as many question marks."""
     for start in range(0, len(items), _MOST_KEYS):
         piece = items[start : start + _MOST_KEYS]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from SimpleLLMFunc.base.parsing import OutputMode
-from SimpleLLMFunc.batch.checkpoint.row_file import BATCH_TABLES, RowFile
+from SimpleLLMFunc.batch.checkpoint.row_file import BATCH_TABLES, RowFile, in_pieces
 from SimpleLLMFunc.errors import CheckpointError
 from SimpleLLMFunc.logger import mask_known
 from SimpleLLMFunc.storage import SqliteFile, transaction
@@ -165,14 +165,12 @@ class AnswerStore:
     def known(self, keys: Sequence[bytes]) -> set[bytes]:
         """Return those keys whose request is under way or has a good answer."""
         found: set[bytes] = set()
-        for start in range(0, len(keys), 500):
-            piece = tuple(keys[start : start + 500])
-            marks = ",".join("?" * len(piece))
+        for piece, marks in in_pieces(keys):
             statements = (
                 f"SELECT key FROM answers WHERE is_good AND key IN ({marks})",  # noqa: S608 - question marks
                 f"SELECT key FROM requests WHERE key IN ({marks})",  # noqa: S608 - question marks
             )
-            found.update(key for statement in statements for (key,) in self._all(statement, piece))
+            found.update(key for statement in statements for (key,) in self._all(statement, tuple(piece)))
         return found
 
     def places(self) -> Iterator[tuple[int, bytes, OutputMode]]:

@@ -6,9 +6,9 @@ An answer is read by the one engine, as if it had just come: the status, the rep
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar, get_args
+from typing import Any, BinaryIO, Protocol, TypeVar, get_args
 
 from pydantic_core import from_json, to_json
 
@@ -17,6 +17,7 @@ from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.base.ReAct import react_events
 from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.base.run import Answer, AnswerReview, Mappable, Run, generate_trace_id
+from SimpleLLMFunc.batch.provider_batches.answer_store import KeptLine
 from SimpleLLMFunc.errors import BadReply, BadRequest, ConfigError, ServerUnavailable, UsageError
 from SimpleLLMFunc.interface.attempts import check_status, read_reply
 from SimpleLLMFunc.interface.body_json import encode
@@ -26,7 +27,7 @@ from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.spending import Deadline, paid_already
 from SimpleLLMFunc.interface.wires import CHAT, Received, Wire
 from SimpleLLMFunc.interface.wires.responses import ResponsesWire
-from SimpleLLMFunc.logger import async_log_context, redact_head
+from SimpleLLMFunc.logger import async_log_context, push_warning, redact_head
 from SimpleLLMFunc.runtime import off_loop_if_large
 from SimpleLLMFunc.storage import KEY_BYTES
 from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, ChatCompletionChunk, Message, Usage
@@ -134,18 +135,21 @@ def request_line(
     return request, line + b"\n", preview.input_tokens
 
 
-def line_id(line: bytes) -> tuple[RequestId | None, bool]:
-    """Return the id of an answer's line, and whether it tells of a success.
-
-    Raises:
-        ValueError: it is not JSON.
-    """
-    data = from_json(line)
-    if not isinstance(data, Mapping):
-        return None, False
-    response = data.get("response")
-    status = response.get("status_code") if isinstance(response, Mapping) else None
-    return RequestId.read(data.get("custom_id")), isinstance(status, int) and 200 <= status < 300
+def answers_in(file: BinaryIO, name: str) -> Iterator[KeptLine | None]:
+    """Yield the answers in a file, None for a line whose ``custom_id`` is none of ours; one that is no JSON is passed over."""
+    for number, line in enumerate(file, 1):
+        if not line.strip():
+            continue
+        try:
+            data = from_json(line)
+        except ValueError:
+            push_warning(f"{name}, line {number}: it is no JSON, so its row has no answer.")
+            continue
+        told = data if isinstance(data, Mapping) else {}
+        request, response = RequestId.read(told.get("custom_id")), told.get("response")
+        status = response.get("status_code") if isinstance(response, Mapping) else None
+        is_good = isinstance(status, int) and 200 <= status < 300
+        yield None if request is None else KeptLine(request.key, request.mode, request.index, is_good, line)
 
 
 def problem_code(line: bytes) -> str:
@@ -156,16 +160,14 @@ def problem_code(line: bytes) -> str:
     return code if isinstance(code, str) else ""
 
 
-async def answer_of(
-    function: BatchFunction[R_co], mode: OutputMode, line: bytes, llm: LLM_Interface | None
-) -> Answer[R_co]:
+async def answer_of(function: BatchFunction[R_co], mode: OutputMode, line: bytes, llm: LLM_Interface) -> Answer[R_co]:
     """Return the answer in a line of a file of answers.
 
     Args:
         function: that it answers.
         mode: how it was asked for.
         line: as it stands in the file.
-        llm: knows the prices; None where there is none.
+        llm: knows the prices.
 
     Raises:
         SimpleLLMFuncError: what a live call with this reply raises, but that nothing is asked again.
@@ -193,10 +195,10 @@ class _Told(LLM_Interface):
 
     provider = "batch"
 
-    def __init__(self, line: bytes, llm: LLM_Interface | None) -> None:
+    def __init__(self, line: bytes, llm: LLM_Interface) -> None:
         self._line = line
         self._llm = llm
-        self.model_name = llm.model_name if llm is not None else "batch"
+        self.model_name = llm.model_name
 
     async def chat(self, messages: Sequence[Message], **asked: Any) -> ChatCompletion:  # noqa: ARG002 - asked long ago
         """Give the answer."""
@@ -224,7 +226,7 @@ class _Told(LLM_Interface):
 
     def price(self, usage: Usage, model: str = "") -> float | None:
         """Return the price of a batch."""
-        cost = super().price(usage, model) if self._llm is None else self._llm.price(usage, model)
+        cost = self._llm.price(usage, model)
         return None if cost is None else cost * DISCOUNT
 
 

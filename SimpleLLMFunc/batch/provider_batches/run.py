@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,8 +22,8 @@ from SimpleLLMFunc.batch.provider_batches.lines import (
     MOST_LINES,
     BatchFunction,
     RequestId,
+    answers_in,
     endpoint_of,
-    line_id,
     problem_code,
     request_line,
     usage_in,
@@ -394,16 +394,7 @@ class BatchRun:
         return replace(usage, cost=None if cost is None else cost * DISCOUNT)
 
 
-def _lines_of(files: Iterable[Path]) -> Generator[KeptLine, None, None]:
+def _lines_of(files: Iterable[Path]) -> Iterator[KeptLine]:
     for path in files:
         with path.open("rb") as file:
-            for line in file:
-                if not line.strip():
-                    continue
-                try:
-                    request, is_good = line_id(line)
-                except ValueError:
-                    push_warning("a line of the service's file is no JSON and was passed over; its row is asked live.")
-                    continue
-                if request is not None:
-                    yield KeptLine(request.key, request.mode, request.index, is_good, line)
+            yield from filter(None, answers_in(file, "the service's file"))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import date, datetime, time
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from SimpleLLMFunc.batch.rows.columns import Reported, Table, plain
-from SimpleLLMFunc.batch.rows.frames import frame_kind, input_record, plain_cell
+from SimpleLLMFunc.batch.rows.columns import Reported, check_columns, plain
+from SimpleLLMFunc.batch.rows.frames import WHOLE, frame_kind, plain_cell, table_of
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.extras import load_extra
 from SimpleLLMFunc.logger import shown_error
@@ -20,16 +21,15 @@ PARQUET = (".parquet", ".pq")
 """How files of Parquet end."""
 
 _BATCH = 1024
-_WHOLE = range(-(2**63), 2**63)
 
 
-def parquet_packages(what: str) -> tuple[Any, Any]:
-    """Import pyarrow and its Parquet.
+def parquet_package(what: str) -> Any:
+    """Import the Parquet of pyarrow.
 
     Raises:
         ConfigError: it is not installed.
     """
-    return load_extra("pyarrow", "frames", purpose=what), load_extra("pyarrow.parquet", "frames", purpose=what)
+    return load_extra("pyarrow.parquet", "frames", purpose=what)
 
 
 # --- in --------------------------------------------------------------------------------------------------
@@ -73,21 +73,12 @@ def arrow_records(source: Any) -> Generator[dict[str, Any], None, None]:
         UsageError: the rows cannot be read.
     """
     try:
-        for batch in _batches(source):
-            _check_names(list(batch.schema.names))
-            for start in range(0, batch.num_rows, _BATCH):
-                for record in batch.slice(start, _BATCH).to_pylist():
-                    yield {str(name): plain_cell(cell) for name, cell in record.items()}
+        yield from _records(_batches(source))
     except (ConfigError, UsageError):
         raise
     except Exception as error:  # of pyarrow, and of what gives the batches
         said = shown_error(error).partition("\n")[0]  # pyarrow's holds a traceback
         raise UsageError(f"the rows of the {type(source).__name__} cannot be read: {said}") from error
-
-
-def _check_names(names: list[str]) -> None:
-    if len(set(names)) < len(names):
-        raise ConfigError(f"the rows have two columns {max(names, key=names.count)!r}. Rename one of them.")
 
 
 def _batches(source: Any) -> Iterator[Any]:
@@ -101,33 +92,39 @@ def _batches(source: Any) -> Iterator[Any]:
     return iter(arrow.RecordBatchReader.from_stream(source))
 
 
-def parquet_records(path: Path) -> Generator[dict[str, Any], None, None]:
-    """Yield the rows of a Parquet file as dicts, a thousand read at a time.
+def _records(batches: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    for batch in batches:
+        check_columns(batch.schema.names, "the table")
+        for start in range(0, batch.num_rows, _BATCH):
+            for record in batch.slice(start, _BATCH).to_pylist():
+                yield {str(name): plain_cell(cell) for name, cell in record.items()}
+
+
+@contextmanager
+def _parquet_file(path: Path) -> Generator[Any, None, None]:
+    """Open a Parquet file.
 
     Raises:
         ConfigError: pyarrow is not installed, or the file is none.
     """
-    _, parquet = parquet_packages("Reading Parquet")
+    parquet = parquet_package("Reading Parquet")
     try:
         with parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=_BATCH):
-                for record in batch.to_pylist():
-                    yield {str(name): plain_cell(cell) for name, cell in record.items()}
+            yield file
     except (OSError, ValueError, NotImplementedError) as error:  # pyarrow's own are among these
         raise ConfigError(f"{str(path)!r} cannot be read as Parquet: {error}") from error
+
+
+def parquet_records(path: Path) -> Generator[dict[str, Any], None, None]:
+    """Yield the rows of a Parquet file as dicts, a thousand read at a time; raises as `_parquet_file`."""
+    with _parquet_file(path) as file:
+        yield from _records(file.iter_batches(batch_size=_BATCH))
 
 
 def parquet_length(path: Path) -> int:
-    """Return how many rows a Parquet file says that it has.
-
-    Raises:
-        ConfigError: pyarrow is not installed, or the file is none.
-    """
-    _, parquet = parquet_packages("Reading Parquet")
-    try:
-        return int(parquet.read_metadata(path).num_rows)
-    except (OSError, ValueError, NotImplementedError) as error:  # pyarrow's own are among these
-        raise ConfigError(f"{str(path)!r} cannot be read as Parquet: {error}") from error
+    """Return how many rows a Parquet file says that it has; raises as `_parquet_file`."""
+    with _parquet_file(path) as file:
+        return int(file.metadata.num_rows)
 
 
 # --- out -------------------------------------------------------------------------------------------------
@@ -136,30 +133,24 @@ def parquet_length(path: Path) -> int:
 def arrow_reader(report: Reported, what: str = "Writing Arrow") -> Any:
     """Return a report as a `pyarrow.RecordBatchReader`, a thousand rows at a time.
 
-    The rows are gone through twice: what is in the columns of the input shows only then.
+    The rows are gone through three times: what is in the columns shows only then.
 
     Raises:
         ConfigError: pyarrow is not installed; while it is read: a number is too large for a column.
     """
     arrow = load_extra("pyarrow", "frames", purpose=what)
-    kinds: dict[str, set[type]] = {}
-    for row in report.rows:
-        for name, cell in input_record(row.row).items():
-            kinds.setdefault(name, set()).add(type(cell))
-    table = Table(report.return_type, kinds)
-    result_kinds: dict[str, set[type]] = {}
-    for row in report.rows:
-        for name, cell in table.cells(row).items():
-            result_kinds.setdefault(name, set()).add(type(cell))
-    every = {**kinds, **{name: result_kinds.get(name, set()) for name in table.columns}}
-    schema = arrow.schema([(name, _arrow_type(arrow, found)) for name, found in every.items()])
+    names, records = table_of(report)
+    kinds: dict[str, set[type]] = {name: set() for name in names}
+    for record in records():
+        for name, cell in record.items():
+            kinds[name].add(type(cell))
+    schema = arrow.schema([(name, _arrow_type(arrow, found)) for name, found in kinds.items()])
 
     def batches() -> Iterator[Any]:
-        rows = iter(report.rows)
+        rows = records()
         while chunk := list(islice(rows, _BATCH)):
-            records = [{**input_record(row.row), **table.cells(row)} for row in chunk]
             columns = [
-                arrow.array([_arrow_cell(record.get(field.name), field.type, arrow) for record in records], field.type)
+                arrow.array([_arrow_cell(record.get(field.name), field.type, arrow) for record in chunk], field.type)
                 for field in schema
             ]
             yield arrow.record_batch(columns, schema=schema)
@@ -173,23 +164,20 @@ def write_parquet(report: Reported, path: Path) -> None:
     Raises:
         ConfigError: pyarrow is not installed, or a number is too large for a column.
     """
-    _, parquet = parquet_packages("Writing Parquet")
+    parquet = parquet_package("Writing Parquet")
     with arrow_reader(report, "Writing Parquet") as reader, parquet.ParquetWriter(path, reader.schema) as writer:
         for batch in reader:
             writer.write_batch(batch)
 
 
 def _arrow_type(arrow: Any, kinds: set[type]) -> Any:
-    known = kinds - {type(None)}
-    for python, made in (
-        ({bool}, arrow.bool_()),
-        ({int}, arrow.int64()),
-        ({int, float}, arrow.float64()),
-        ({float}, arrow.float64()),
-    ):
-        if known == python:
-            return made
-    return arrow.string()
+    made = {
+        frozenset({bool}): arrow.bool_(),
+        frozenset({int}): arrow.int64(),
+        frozenset({float}): arrow.float64(),
+        frozenset({int, float}): arrow.float64(),
+    }
+    return made.get(frozenset(kinds - {type(None)}), arrow.string())
 
 
 def _arrow_cell(cell: Any, kind: Any, arrow: Any) -> Any:
@@ -200,6 +188,6 @@ def _arrow_cell(cell: Any, kind: Any, arrow: Any) -> Any:
             cell = cell.isoformat()
         text = cell if isinstance(cell, str) else json.dumps(plain(cell), ensure_ascii=False)
         return text if text.isascii() else text.encode("utf-8", "replace").decode()
-    if kind == arrow.int64() and cell not in _WHOLE:
+    if kind == arrow.int64() and cell not in WHOLE:
         raise ConfigError(f"the number {cell} does not fit into a column of Parquet. Write the rows as .jsonl.")
     return float(cell) if kind == arrow.float64() else cell

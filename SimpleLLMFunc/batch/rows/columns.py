@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Protocol, Union, get_args, get_origin
 
@@ -12,6 +12,7 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic_core import to_jsonable_python
 from typing_extensions import is_typeddict
 
+from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.logger import shown_error
 
 VALUE, ERROR, ROW = "value", "error", "row"
@@ -63,6 +64,16 @@ def plain(value: Any) -> Any:
 def error_text(error: Exception | None) -> str | None:
     """Return what an error is called and says, without secrets; None for none."""
     return None if error is None else shown_error(error)
+
+
+def check_columns(names: Sequence[str], what: str) -> None:
+    """Return if no two columns of `what` have one name.
+
+    Raises:
+        ConfigError: two have.
+    """
+    if len(set(names)) < len(names):
+        raise ConfigError(f"{what} has two columns {max(names, key=names.count)!r}. Rename one of them.")
 
 
 class Table:

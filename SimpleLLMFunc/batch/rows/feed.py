@@ -6,11 +6,9 @@ import asyncio
 import os
 import threading
 import time
-from collections import deque
 from collections.abc import (
     AsyncGenerator,
     AsyncIterable,
-    AsyncIterator,
     Generator,
     Iterable,
     Iterator,
@@ -105,7 +103,7 @@ class Feed:
             told.insert(0, source)
             source = source.source
         if isinstance(source, AsyncIterable):
-            return _as_told(_as_they_come(_numbered(source)), told)
+            return _as_told(_as_they_come(source), told)
         return _from_thread(read_rows(self._source))
 
 
@@ -158,60 +156,37 @@ async def _as_told(
                 return
 
 
-async def _numbered(source: AsyncIterable[Any]) -> AsyncGenerator[InputRow, None]:
-    index = 0
+async def _as_they_come(source: AsyncIterable[Any]) -> AsyncGenerator[list[InputRow], None]:
+    """Yield what has come since the last piece: many rows of a fast source, each one of a slow one."""
+    ahead: asyncio.Queue[InputRow | Exception | None] = asyncio.Queue(PIECE - 1)  # and one row that waits for room
+    reader = asyncio.ensure_future(_read(source, ahead))
+    try:
+        while isinstance(row := await ahead.get(), InputRow):
+            piece = [row]
+            while not ahead.empty() and isinstance(row := ahead.get_nowait(), InputRow):
+                piece.append(row)
+            yield piece
+            if not isinstance(row, InputRow):
+                break
+        if row is not None:
+            raise row
+    finally:
+        reader.cancel()
+        await asyncio.gather(reader, return_exceptions=True)
+
+
+async def _read(source: AsyncIterable[Any], ahead: asyncio.Queue[InputRow | Exception | None]) -> None:
+    """Put rows into the queue, and at last what the source raised; None where it raised nothing."""
+    index, error = 0, None
     iterator = aiter(source)
     try:
         async for value in iterator:
-            yield InputRow(index, value)
+            await ahead.put(InputRow(index, value))
             index += 1
+    except Exception as raised:  # noqa: BLE001 - raised when the rows before it have been taken
+        error = raised
     finally:
         close = getattr(iterator, "aclose", None)
         if close is not None:
             await close()
-
-
-async def _as_they_come(rows: AsyncGenerator[InputRow, None]) -> AsyncGenerator[list[InputRow], None]:
-    """Yield what has come since the last piece: many rows of a fast source, each one of a slow one."""
-    ahead = _Ahead(rows)
-    reader = asyncio.ensure_future(ahead.read())
-    try:
-        while piece := await ahead.next():
-            yield piece
-        await reader  # raises what the source raised
-    finally:
-        reader.cancel()
-        await asyncio.gather(reader, return_exceptions=True)
-        await rows.aclose()
-
-
-class _Ahead:
-    """Rows that were read and not taken yet."""
-
-    def __init__(self, rows: AsyncIterator[InputRow]) -> None:
-        self._rows = rows
-        self._waiting: deque[InputRow] = deque()
-        self._has_ended = False
-        self._came = asyncio.Event()
-        self._has_room = asyncio.Event()
-
-    async def read(self) -> None:
-        try:
-            async for row in self._rows:
-                self._waiting.append(row)
-                self._came.set()
-                if len(self._waiting) >= PIECE:
-                    self._has_room.clear()
-                    await self._has_room.wait()
-        finally:
-            self._has_ended = True
-            self._came.set()
-
-    async def next(self) -> list[InputRow]:
-        while not self._waiting and not self._has_ended:
-            self._came.clear()
-            await self._came.wait()
-        piece = list(self._waiting)
-        self._waiting.clear()
-        self._has_room.set()
-        return piece
+    await ahead.put(error)

@@ -5,17 +5,19 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from datetime import date, datetime, time
 from typing import Any, Literal, TypeAlias
 
-from SimpleLLMFunc.batch.rows.columns import ROW, Reported, Table, plain
+from SimpleLLMFunc.batch.rows.columns import ROW, Reported, Table, check_columns, plain
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.extras import install_line, load_extra
 
 FrameKind: TypeAlias = Literal["pandas", "polars"]
 
-_WHOLE = range(-(2**63), 2**63)
+WHOLE = range(-(2**63), 2**63)
+"""Numbers that a column of whole numbers holds."""
 
 
 # --- in --------------------------------------------------------------------------------------------------
@@ -38,9 +40,7 @@ def frame_records(frame: Any) -> Iterator[dict[str, Any]]:
         ConfigError: two columns have one name.
     """
     columns = [str(name) for name in frame.columns]
-    twice = sorted({name for name in columns if columns.count(name) > 1})
-    if twice:
-        raise ConfigError(f"the frame has two columns {twice[0]!r}. Rename one of them.")
+    check_columns(columns, "the frame")
     rows = frame.itertuples(index=False, name=None) if frame_kind(frame) == "pandas" else frame.iter_rows()
     return (dict(zip(columns, map(plain_cell, row), strict=True)) for row in rows)
 
@@ -74,36 +74,37 @@ def to_frame(report: Reported, source: Any = None) -> Any:
     kind = frame_kind(source) or _installed()
     rows = list(report.rows)
     has_frame = frame_kind(source) is not None and len(source) >= len(rows)
-    inputs = {str(name): [] for name in source.columns} if has_frame else _input_columns(rows)
-    table = Table(report.return_type, inputs)
-    results: dict[str, list[Any]] = {name: [] for name in table.columns}
-    for row in rows:
-        for name, cell in table.cells(row).items():
-            results[name].append(cell)
+    inputs = {} if has_frame else _input_columns(rows)
+    table = Table(report.return_type, map(str, source.columns) if has_frame else inputs)
+    results = [table.cells(row) for row in rows]
+    columns = inputs | {name: [cells[name] for cells in results] for name in table.columns}
     module = load_extra(kind, "frames", purpose="A frame")
     if kind == "pandas":
         index = source.index[: len(rows)] if has_frame else None
-        made = module.DataFrame(
-            {name: _pandas_column(module, cells, index) for name, cells in ({} if has_frame else inputs).items()}
-            | {name: _pandas_column(module, cells, index) for name, cells in results.items()},
-            index=index,
-        )
+        series = {name: _pandas_column(module, cells, index) for name, cells in columns.items()}
+        made = module.DataFrame(series, index=index)
         return module.concat([source.iloc[: len(rows)], made], axis=1) if has_frame else made
-    made = [_polars_column(module, name, cells) for name, cells in results.items()]
-    if has_frame:
-        return source.head(len(rows)).with_columns(made)
-    return module.DataFrame([_polars_column(module, name, cells) for name, cells in inputs.items()] + made)
+    made = [_polars_column(module, name, cells) for name, cells in columns.items()]
+    return source.head(len(rows)).with_columns(made) if has_frame else module.DataFrame(made)
 
 
 def _installed() -> FrameKind:
     names: tuple[FrameKind, ...] = ("pandas", "polars")
     for name in names:
-        try:
+        with suppress(ImportError):
             importlib.import_module(name)
-        except ImportError:
-            continue
-        return name
+            return name
     raise ConfigError(f"A frame needs pandas or polars, and neither is installed: {install_line('frames')}")
+
+
+def table_of(report: Reported) -> tuple[list[str], Callable[[], Iterator[dict[str, Any]]]]:
+    """Return the columns of a report as a table, and what yields its rows by column.
+
+    The columns of the input come first; which there are shows only when all rows were gone through.
+    """
+    inputs = dict.fromkeys(name for row in report.rows for name in input_record(row.row))
+    table = Table(report.return_type, inputs)
+    return [*inputs, *table.columns], lambda: ({**input_record(row.row), **table.cells(row)} for row in report.rows)
 
 
 def _input_columns(rows: Iterable[Any]) -> dict[str, list[Any]]:
@@ -126,7 +127,7 @@ def _cell(value: Any) -> Any:
 
 def _pandas_column(pandas: Any, cells: list[Any], index: Any) -> Any:
     kinds = {type(cell) for cell in cells}
-    if kinds == {int, type(None)} and all(cell is None or cell in _WHOLE for cell in cells):
+    if kinds == {int, type(None)} and all(cell is None or cell in WHOLE for cell in cells):
         return pandas.Series(cells, index=index, dtype="Int64")  # pandas would turn the numbers into floats
     return pandas.Series(cells, index=index, dtype="object" if kinds == {type(None)} else None)
 

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, cast
 
 from pydantic_core import from_json
 
+from SimpleLLMFunc.batch.rows.columns import check_columns
 from SimpleLLMFunc.errors import ConfigError, counted, cut
 from SimpleLLMFunc.interface.body_json import decode
 
@@ -157,9 +158,7 @@ def csv_records(path: Path) -> Generator[TextRow, None, None]:
 def _columns(cells: list[str], path: Path) -> list[str]:
     # A column without a name is what a data frame's index is written as.
     names = [cell.strip() or f"column_{number}" for number, cell in enumerate(cells, 1)]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ConfigError(f"{str(path)!r}: there are two columns {twice[0]!r}. Rename one of them.")
+    check_columns(names, repr(str(path)))
     return names
 
 

@@ -44,7 +44,6 @@ class Places:
         self._chosen = chosen or {}
         self._members: dict[tuple[int, str | int], Schema | None] = {}
         self._kinds: dict[int, frozenset[str]] = {}
-        self._names: dict[int, dict[str, int]] = {}
         self._kept: list[Schema] = []  # the ids above are of objects that must stay alive
         self._depth = 0
 
@@ -141,18 +140,12 @@ class Places:
 
     def names(self, schema: Schema) -> dict[str, int]:
         """Return the members of an object that the schema names, each with its position."""
-        memo = id(schema)
-        if memo not in self._names:
-            self._kept.append(schema)
-            names: dict[str, int] = {}
-            for part in self.parts(schema, also_conditions=True):
-                for name, inner in part.get("properties", {}).items():
-                    if inner is not False:
-                        names.setdefault(name, len(names))
-                for name in part.get("required", ()):
-                    names.setdefault(name, len(names))
-            self._names[memo] = names
-        return self._names[memo]
+        names: dict[str, int] = {}
+        for part in self.parts(schema, also_conditions=True):
+            allowed = [name for name, inner in part.get("properties", {}).items() if inner is not False]
+            for name in (*allowed, *part.get("required", ())):
+                names.setdefault(name, len(names))
+        return names
 
     def knows(self, schema: Schema, name: str) -> bool:
         """Tell whether an object may hold a member of that name, as far as the schema says anything about names."""

@@ -6,11 +6,11 @@ import asyncio
 import json
 import random
 import time
-from collections.abc import AsyncGenerator, Awaitable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Coroutine
 from contextlib import aclosing
 from contextvars import copy_context
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
@@ -174,64 +174,57 @@ class _Call:
 
     async def answered(self) -> tuple[Result[Any], str]:
         answering = self._answering
-        first, fallback, agreement = answering.first, answering.fallback, answering.agreement
         with deadline_scope(self._pipeline.options.deadline) as clock:
-            if first is not None:
-                found = await self._answer_of(first, clock)
-                if found is not None:
-                    return await self._first_answered(first, *found, agreement)
+            found = await self._by_first(clock)
+            if found is not None:
+                return found
             try:
-                answered = await self._by_model(clock, has_fallback=fallback is not None)
+                with deadline_scope(self._time_for_model(clock)):
+                    found = await self._asked()
             except _OUT_OF_REACH as error:
-                if fallback is None:
+                if answering.fallback is None:
                     raise
-                return await self._fell_back(fallback, error, clock, agreement)
-            agreement.count("model")
-            if fallback is not None and self._is_sampled:
-                await self._compare_fallback(fallback, answered[0], clock, agreement)
-            return answered
+                return await self._by_fallback(answering.fallback, error, clock)
+            answering.agreement.count("model")
+            if answering.fallback is not None and self._is_sampled:
+                await self._compare_fallback(answering.fallback, found[0], clock)
+            return found
 
     async def streamed(self) -> AsyncGenerator[Any, None]:
-        if self._answering.voting is not None:
+        answering = self._answering
+        if answering.voting is not None:
             yield (await self.answered())[0].value
             return
-        answering = self._answering
-        first, fallback, agreement = answering.first, answering.fallback, answering.agreement
         clock = Deadline.after(self._pipeline.options.deadline).stricter(current_deadline())
-        if first is not None:
-            found = await self._answer_of(first, clock)
-            if found is not None:
-                yield (await self._first_answered(first, *found, agreement))[0].value
-                return
+        found = await self._by_first(clock)
+        if found is not None:
+            yield found[0].value
+            return
         is_shown = False
         try:
-            with deadline_scope(self._time_for_model(clock, has_fallback=fallback is not None)):
+            with deadline_scope(self._time_for_model(clock)):
                 values = self._pipeline.stream(self._args, dict(self._kwargs))
             async with aclosing(values):
                 async for value in values:
                     is_shown = True
                     yield value
         except _OUT_OF_REACH as error:
-            if fallback is None or is_shown:
+            if answering.fallback is None or is_shown:
                 raise
-            yield (await self._fell_back(fallback, error, clock, agreement))[0].value
+            yield (await self._by_fallback(answering.fallback, error, clock))[0].value
             return
-        agreement.count("model")
+        answering.agreement.count("model")
 
     # --- the model ---
 
-    async def _by_model(self, clock: Deadline, *, has_fallback: bool) -> tuple[Result[Any], str]:
-        with deadline_scope(self._time_for_model(clock, has_fallback=has_fallback)):
-            return await self._asked()
-
-    def _time_for_model(self, clock: Deadline, *, has_fallback: bool) -> float | None:
+    def _time_for_model(self, clock: Deadline) -> float | None:
         """Return the seconds that the model has, None for no limit of its own.
 
         Raises:
             DeadlineExceeded: what is left is kept for the fallback.
         """
         left = clock.left()
-        if not has_fallback or left is None:
+        if self._answering.fallback is None or left is None:
             return None
         allowed = left - self._pipeline.options.fallback_reserve
         if allowed <= 0:
@@ -329,16 +322,20 @@ class _Call:
             return json.dumps({"asked": 1, "escalated": False, "answers": [[mode, text]]})
         return text
 
-    async def _first_answered(
-        self, code: PlainCode, said: Any, changes: list[Repair], agreement: Agreement
-    ) -> tuple[Result[Any], str]:
+    async def _by_first(self, clock: Deadline) -> tuple[Result[Any], str] | None:
+        """Return what `first` says; None where it leaves the call to the model."""
+        code, agreement = self._answering.first, self._answering.agreement
+        found = None if code is None else await self._answer_of(code, clock)
+        if found is None:
+            return None
+        said, changes = found
         agreement.count("first")
         usage = _NOTHING_SPENT
         if self._is_sampled:
             try:
                 asked, _ = await self._asked()
                 usage = asked.usage
-                self._compare(said, asked.value, code.name, agreement)
+                self._compare(said, asked.value, "first")
             except SimpleLLMFuncError as error:
                 # Asked only to compare: the call has its answer.
                 agreement.count_failure()
@@ -346,34 +343,32 @@ class _Call:
                 push_warning(f"{self._asks.func_name!r}: the model could not be compared with first=: {error}")
         return self._by_code(said, changes, "first", usage, self._asks.trace_id)
 
-    async def _fell_back(
-        self, code: PlainCode, error: SimpleLLMFuncError, clock: Deadline, agreement: Agreement
+    async def _by_fallback(
+        self, code: PlainCode, error: SimpleLLMFuncError, clock: Deadline
     ) -> tuple[Result[Any], str]:
         said = await self._said_by(code, clock)
         if said is ABSTAIN:
             raise error
         said, changes = await self._judged(said)
-        agreement.count("fallback")
+        self._answering.agreement.count("fallback")
         push_warning(f"{self._asks.func_name!r} is answered by its fallback: {error}")
         usage, trace_id = error.usage or _NOTHING_SPENT, error.trace_id or self._asks.trace_id
         found = self._by_code(said, changes, "fallback", usage, trace_id)
         return replace(found[0], attempts=list(error.attempts)), found[1]
 
-    async def _compare_fallback(
-        self, code: PlainCode, found: Result[Any], clock: Deadline, agreement: Agreement
-    ) -> None:
+    async def _compare_fallback(self, code: PlainCode, found: Result[Any], clock: Deadline) -> None:
         try:
             said = await self._said_by(code, clock)
         except Exception as error:  # noqa: BLE001 - asked only to compare: the call has its answer
-            agreement.count_failure()
+            self._answering.agreement.count_failure()
             push_warning(
                 f"{self._asks.func_name!r}: fallback= could not be compared with the model: {shown_error(error)}"
             )
             return
         if said is not ABSTAIN:
-            self._compare(said, found.value, code.name, agreement)
+            self._compare(said, found.value, "fallback")
 
-    def _compare(self, said: Any, answered: Any, source: Any, agreement: Agreement) -> None:
+    def _compare(self, said: Any, answered: Any, source: Literal["first", "fallback"]) -> None:
         code, model = (each.value if isinstance(each, Confident) else each for each in (said, answered))
-        arguments: Mapping[str, Any] = dict(self._asks.arguments)
-        agreement.compare(Disagreement(arguments, code, model, source), is_same=bool(code == model))
+        disagreement = Disagreement(dict(self._asks.arguments), code, model, source)
+        self._answering.agreement.compare(disagreement, is_same=bool(code == model))
