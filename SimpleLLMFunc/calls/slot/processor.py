@@ -12,7 +12,7 @@ from SimpleLLMFunc.calls.slot.building import Building, checked_data
 from SimpleLLMFunc.calls.slot.places import Places, check_growth
 from SimpleLLMFunc.calls.slot.remaining import remaining_schema
 from SimpleLLMFunc.calls.slot.subschemas import copied, rebuilt, with_null
-from SimpleLLMFunc.calls.slot.time_words import CUSTOM_TYPES, Calendar, in_standard_words, timed
+from SimpleLLMFunc.calls.slot.time_words import CUSTOM_TYPES, Calendar, timed
 from SimpleLLMFunc.calls.slot.value_repair import ValueRepair
 from SimpleLLMFunc.calls.zone import DEFAULT_ZONE
 from SimpleLLMFunc.errors import SchemaError
@@ -140,10 +140,6 @@ class SlotProcessor:
     def add_null_to_basic_types(self) -> dict[str, Any]:
         """Return a copy of the schema in which every string, number, boolean and date may also be null."""
         return with_null(self._schema)
-
-    def standard_schema(self, schema: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return a copy of the schema (or of the remaining one) in JSON Schema's own types, as a provider takes it."""
-        return in_standard_words(self._schema if schema is None else schema)
 
 
 def _validation(schema: Mapping[str, Any]) -> SchemaValidation:

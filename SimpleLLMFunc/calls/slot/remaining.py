@@ -270,8 +270,6 @@ class _Carrier:
 
     def taken(self, schema: Schema) -> Any:
         """Return a copy of a subschema."""
-        if schema is self._root:
-            schema = {key: value for key, value in self._root.items() if key not in {*DEFINITIONS, "$schema"}}
         waiting: list[tuple[str, str, Schema]] = []
         copy = self._copy(schema, waiting)
         while waiting:
@@ -286,6 +284,8 @@ class _Carrier:
                 part["$ref"] = self._carried(part["$ref"], waiting)
             return part
 
+        if schema is self._root:
+            schema = {key: value for key, value in self._root.items() if key not in {*DEFINITIONS, "$schema"}}
         return rebuilt(schema, followed)
 
     def _carried(self, reference: str, waiting: list[tuple[str, str, Schema]]) -> str:
@@ -299,8 +299,6 @@ class _Carrier:
         if reference not in self._moved:
             name = self._moved[reference] = self._new_name(reference)
             target = self._places.target(reference)
-            if target is self._root:
-                target = {key: value for key, value in self._root.items() if key not in {*DEFINITIONS, "$schema"}}
             self.definitions.setdefault("$defs", {})[name] = {}
             waiting.append(("$defs", name, target))
         return f"#/$defs/{quote(self._moved[reference])}"

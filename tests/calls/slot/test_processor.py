@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 
 from SimpleLLMFunc.calls.slot.processor import Converted, SlotProcessor
+from SimpleLLMFunc.calls.slot.time_words import in_standard_words
 from SimpleLLMFunc.errors import CallError, SchemaError
 from SimpleLLMFunc.tools.schemas import check as schema_check
 
@@ -222,7 +223,7 @@ def test_a_provider_is_shown_standard_types():
         "required": ["d"],
     }
     processor = SlotProcessor(schema)
-    shown = processor.standard_schema()
+    shown = in_standard_words(processor._schema)
     jsonschema.Draft7Validator.check_schema(shown)
     hint = "A date or a range of dates, in words or as YYYY-MM-DD."
     assert shown["properties"]["d"] == {"type": "string", "description": f"When? {hint}"}
@@ -230,7 +231,7 @@ def test_a_provider_is_shown_standard_types():
     assert shown["properties"]["u"]["type"] == "string"
     assert shown["properties"]["l"]["items"]["type"] == "string"
     assert shown["properties"]["i"] == {"type": "integer"}
-    assert processor.standard_schema(processor.check_json({}))["properties"]["/d"]["type"] == "string"
+    assert in_standard_words(processor.check_json({}))["properties"]["/d"]["type"] == "string"
     assert processor._schema == schema
 
 
