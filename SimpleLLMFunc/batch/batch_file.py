@@ -1,4 +1,4 @@
-"""The same map as a provider's batch file, out and back: for whoever sends the file and fetches the answers by hand."""
+"""A map as a provider's batch file, out and back: the user sends the file and fetches the answers."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ def _read_answers(store: AnswerStore, paths: Sequence[Path]) -> None:
         with opened(path) as file:
             source = answers_in(file, path.name)
             while lines := list(islice(source, 10_000)):
-                # The same row may stand in a file twice, and then has two answers.
+                # A file may hold a row twice, and then two answers to it.
                 kept = [replace(line, key=_placed(line.key, line.place)) for line in lines if line is not None]
                 store.keep(kept)
                 ours, foreign = ours + len(kept), foreign + len(lines) - len(kept)
@@ -254,7 +254,7 @@ def _read_answers(store: AnswerStore, paths: Sequence[Path]) -> None:
             f"{counted(foreign, 'line')} with another custom_id. Give the file of answers that the service made."
         )
     if foreign:
-        push_warning(f"{counted(foreign, 'line')} passed over, with a custom_id that is none of ours.")
+        push_warning(f"{counted(foreign, 'line')} passed over, with the custom_id of another program.")
 
 
 def _ids(store: AnswerStore) -> Generator[str, None, None]:

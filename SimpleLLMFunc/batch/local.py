@@ -51,7 +51,7 @@ class LocalMap(Generic[R]):
 
     Args:
         pace: how many places; None is what the options say, as far as this process may open sockets.
-        prepare: awaited before the rows are read, with the file of the checkpoint, None where there is none.
+        prepare: awaited before the rows are read, with the file of the checkpoint, or None.
     """
 
     def __init__(
@@ -330,7 +330,7 @@ class LocalMap(Generic[R]):
 
     async def _end(self) -> None:
         """Leave nothing behind: no task, no timer, no lock."""
-        self._has_ended.set()  # before places become free: they are for nobody now
+        self._has_ended.set()  # first: a place that becomes free now stays empty
         for timer in self._timers:
             timer.cancel()
         tasks = [*self._workers, *(task for task in (self._reader, self._counter) if task is not None)]

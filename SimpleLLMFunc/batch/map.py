@@ -33,7 +33,7 @@ async def map_rows(function: Mappable[R], rows: Rows, **options: Unpack[MapOptio
         options: see `MapOptions`.
 
     Raises:
-        CheckpointError: the checkpoint is damaged, cannot be written, or is being written by somebody else.
+        CheckpointError: the checkpoint is damaged, cannot be written, or another map is writing it.
         ConfigError: there is no model to ask, or no such file of rows.
         UsageError: an option that is not known, or a value that cannot be; or the columns of the rows are not the
             parameters; or there is a `durable` block around, and no checkpoint.
@@ -41,7 +41,7 @@ async def map_rows(function: Mappable[R], rows: Rows, **options: Unpack[MapOptio
     check_options(options)
     if JOURNAL.get() is not None and options.get("checkpoint") is None:
         raise UsageError(
-            "a map is in no journal. Inside of a durable block give it a file of its own: f.map(rows, checkpoint='rows.sqlite')."
+            "a map is in no journal. Inside of a durable block give it a checkpoint: f.map(rows, checkpoint='rows.sqlite')."
         )
     with not_journaled():
         return await _mapped(function, rows, options)

@@ -55,7 +55,7 @@ class RunOptions(TypedDict, total=False):
 
     Attributes:
         concurrency: rows at a time; "auto", the default, finds out what the service bears.
-        checkpoint: the path of a SQLite file; made where there is none.
+        checkpoint: the path of a SQLite file, which the run creates if it is missing.
         budget: USD, limits by name, or a `budget(...)`; the run stops before the request that would break it.
         progress: None, the default, shows it on a terminal and in a notebook, True always, False never; or a function.
         deadline: seconds for all of it.
@@ -69,7 +69,7 @@ class RunOptions(TypedDict, total=False):
 
 
 class MapOptions(RunOptions, total=False):
-    """What `f.map` takes beside the rows: also all of `RunOptions`.
+    """What `f.map` takes after the rows: also all of `RunOptions`.
 
     Attributes:
         on_error: "keep", the default, makes an error the result of its row; "raise" stops the map and raises the first.
@@ -111,7 +111,7 @@ def limits(options: RunOptions) -> Generator[Deadline, None, None]:
     """Keep the budget and the deadline of a run.
 
     Raises:
-        UsageError: one of them is none.
+        UsageError: one of them has an impossible value.
     """
     with _budget_scope(options.get("budget")), deadline_scope(options.get("deadline")) as clock:
         yield clock

@@ -61,7 +61,7 @@ def check_output_path(path: str | os.PathLike[str]) -> Path:
 
 @contextmanager
 def replaced_whole(path: Path) -> Generator[Path, None, None]:
-    """Give the path of a new file beside `path`, which takes its place when the block ends without an error.
+    """Give the path of a new file in the same folder; it replaces `path` when the block ends without an error.
 
     Raises:
         ConfigError: it cannot be written.

@@ -1,4 +1,4 @@
-"""How far a map is, for whoever watches it: a bar, a line, or nothing."""
+"""The progress of a map: a bar, a line, or nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class MapProgress:
         done: rows that are finished: asked, restored, duplicates and invalid ones.
         asked: rows that were asked in this run.
         failed: rows without a value.
-        total: rows in all, None where nobody knows.
+        total: rows in all, None if unknown.
         cost: USD so far, None when unknown.
         seconds: since the map began.
     """
@@ -41,7 +41,7 @@ class MapProgress:
 
     @property
     def share(self) -> float | None:
-        """Of the rows that are finished, from 0 to 1; None where nobody knows how many there are."""
+        """The share of finished rows, from 0 to 1; None if the total is unknown."""
         return min(1.0, self.done / self.total) if self.total else None
 
     @property
@@ -69,7 +69,7 @@ def progress_view(progress: Progress) -> _Told | _Line | _Bar | None:
     """Return what `progress` asks for, None for nothing.
 
     Raises:
-        UsageError: it is none of what may be given.
+        UsageError: `progress` is something else.
     """
     if callable(progress):
         return _Told(progress)

@@ -31,7 +31,7 @@ class MapCounts:
 
     Attributes:
         rows: all that were read.
-        asked: sent to the model in this run, whatever came of it.
+        asked: sent to the model in this run, answered or failed.
         restored: found in the checkpoint.
         duplicates: the same as another row of this map, and asked with it.
         invalid: not sent, because they do not fit the function's parameters or could not be read.

@@ -51,7 +51,7 @@ class Asker:
 
     Attributes:
         name: of the Call, in logs, traces and errors.
-        llm: None asks whatever `use_llm` or the environment names.
+        llm: None asks the model that `use_llm` or the environment names.
         language: of what is added to the prompt.
         abort: ends a request when it is set.
         retry_times: further attempts after an empty answer.

@@ -35,7 +35,7 @@ class LanguageType(StrEnum):
 
 
 Language = Annotated[LanguageType, BeforeValidator(LanguageType.of)]
-"""A field that takes whatever `LanguageType.of` takes."""
+"""A field that takes all that `LanguageType.of` takes."""
 
 
 class CallOutputType(StrEnum):
@@ -94,7 +94,7 @@ class CallIds(BaseModel):
     Attributes:
         task_id: of the task; a new one where none is given.
         executor_id: of the flow that runs.
-        session_id, app_id, conversation_id: None where there is none.
+        session_id, app_id, conversation_id: each may be None.
         user_sub: the user's own id.
     """
 

@@ -39,7 +39,7 @@ def conversation_records(
 
 
 def _messages(item: Any) -> list[dict[str, str]] | None:
-    """Return the messages of a record; None for what is none."""
+    """Return the messages of a record; None if this is no record."""
     if not isinstance(item, Mapping):
         return None
     role = item.get("role")

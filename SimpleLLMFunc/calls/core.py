@@ -198,7 +198,7 @@ class CoreCall(BaseModel):
             input_data: the input model, or a dict of it.
 
         Raises:
-            CallError: whatever went wrong, with the original as its `__cause__` and its facts in `data`.
+            CallError: the Call failed; the original error is its `__cause__`, the facts are in `data`.
             RunAborted: the executor's abort signal was set.
         """
         with call_errors(self.name or type(self).__name__):
@@ -237,8 +237,8 @@ class CoreCall(BaseModel):
         """Ask the model for one JSON object and return it as the model wrote it.
 
         One request, in the form the model takes: a native schema, a tool whose parameters are the schema and that it
-        has to call, or the schema in the prompt. The object is not checked against the schema: whoever asks knows
-        what to do with a part of it.
+        has to call, or the schema in the prompt. The object is not checked against the schema: the
+        Call may be able to use a part of it.
 
         Args:
             messages: `{"role": …, "content": …}` items.

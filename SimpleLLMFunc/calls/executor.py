@@ -31,7 +31,7 @@ class StepExecutor:
             async for chunk in executor.run():
                 ...
 
-    What becomes of the step stands in `status`, and in `task.runtime`:
+    `status` and `task.runtime` hold the outcome:
 
     * SUCCESS: its output is in `task.history`, for the steps after it.
     * ERROR: an ERROR chunk told of it, and the task has ended: the steps after it give nothing. `task.reopen()`
@@ -134,7 +134,7 @@ class StepExecutor:
 
     async def _run(self) -> AsyncGenerator[CallOutputChunk, None]:
         if self.status is StepStatus.SUCCESS:
-            raise UsageError(f"step {self.step.name!r} has run. Give every step a StepExecutor of its own.")
+            raise UsageError(f"step {self.step.name!r} has run. Make one StepExecutor for each step.")
         if self._blocked:
             self.status, why = self._blocked
             push_warning(f"step {self.step.name!r} is not run: {why}. `task.reopen()` lets the task go on.")
@@ -237,7 +237,7 @@ class StepExecutor:
         if status in {StepStatus.SUCCESS, StepStatus.ERROR}:
             runtime.waiting = None
         if failure is not None:
-            self._seen = None  # should the task be reopened, the step is prepared anew
+            self._seen = None  # a reopened task prepares the step again
             runtime.error = {"step": self.step.name, "message": str(failure), "data": failure.data}
             push_error(f"step {self.step.name!r} failed: {failure}")
 

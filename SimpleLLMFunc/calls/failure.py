@@ -26,7 +26,7 @@ _FACTS = (
 
 @contextmanager
 def call_errors(name: str) -> Iterator[None]:
-    """Turn whatever is raised inside into a `CallError` that begins with `name`; an abort, or a pause, passes as it is."""
+    """Turn every error raised inside into a `CallError` that begins with `name`; an abort or a pause passes unchanged."""
     try:
         yield
     except (CallError, RunAborted, RunPaused, OutcomeUnknown):

@@ -163,7 +163,7 @@ class Step(ByPosition):
 
     Attributes:
         name: later steps find the output under it.
-        description: what the step does; prompts show it beside its output.
+        description: what the step does; prompts show it with its output.
         call: the class of the Call.
         params: its parameters.
         node: None, or what has `name`, `description` and `known_params`; those hold where `params` says nothing.

@@ -51,7 +51,7 @@ class ChatPipeline(Pipeline):
 
     @property
     def history_param(self) -> str | None:
-        """The parameter that takes the history, None where there is none."""
+        """The parameter that takes the history, or None."""
         return message.find_history_param(self.definition.signature.parameters)
 
     # --- steps 2 to 5 ---

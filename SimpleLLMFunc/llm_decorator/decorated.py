@@ -45,7 +45,7 @@ _FUNCTION_LIKE = (*functools.WRAPPER_ASSIGNMENTS, "__code__", "__defaults__", "_
 
 
 def fill() -> NoReturn:
-    """Stand in for the body of a decorated function.
+    """Mark the body of a decorated function.
 
     Write ``return fill()``; to a type checker the function then returns what it promises.
 
@@ -104,7 +104,7 @@ class _Decorated(Generic[L]):
 
     @property
     def _lacks_instance(self) -> bool:
-        """Whether it is a method of nobody: called through its class, it gets the instance as first argument."""
+        """Whether it is an unbound method: called through its class, it gets the instance as first argument."""
         return self._instance is None and self._pipeline.definition.is_method
 
     @border
@@ -136,7 +136,7 @@ class _Views(_Decorated[L], Generic[L, P]):
 
 
 class _Function(_Views[FunctionPipeline, P], Generic[P]):
-    """What functions have beside that: who answers their calls."""
+    """What only functions have: the pipeline, votes or plain code that answer their calls."""
 
     _is_streamed = False
 

@@ -186,7 +186,7 @@ class Definition:
 
     @property
     def folder(self) -> Path | None:
-        """The folder of its module; None where it stands in no file."""
+        """The folder of its module; None if the module has no file."""
         file = getattr(sys.modules.get(getattr(self.func, "__module__", "")), "__file__", None)
         return Path(file).parent if file else None
 
@@ -202,7 +202,7 @@ class Definition:
 
     @property
     def returned(self) -> Any:
-        """The annotation behind the arrow as far as it can be read by now, else its text; `Any` where there is none."""
+        """The return annotation if it can be resolved by now, else its text; `Any` if there is no annotation."""
         if self.is_resolved:
             return self.metadata[1].get("return", Any)
         written = self.func.__annotations__.get("return", Any)
@@ -232,7 +232,7 @@ class Definition:
     def as_called(self) -> tuple[inspect.Signature, bool]:
         """Return its signature without an instance, and whether it is a method.
 
-        At decoration nobody has told yet that a function stands in a class: its qualified name has to do.
+        At decoration a function does not know yet that it is in a class: its qualified name decides.
         """
         if self.is_method or self.is_static or not _stands_in_class(self.func):
             return self.signature, self.is_method
@@ -245,7 +245,7 @@ class Definition:
         """The `T` of a function annotated ``-> Confident[T]``, in a tuple; None for any other.
 
         Raises:
-            SignatureError: it stands in a place where it cannot be.
+            SignatureError: `Confident` is not allowed at this place of the type.
         """
         try:
             return confident_type(self.return_type)
@@ -257,7 +257,7 @@ class Definition:
         """How the answer is asked for and read, in other words where there are any; see `written_output`.
 
         Raises:
-            SignatureError: nobody can be asked for its return type.
+            SignatureError: its return type has no schema.
         """
         descriptions = self._wording.get("descriptions")
         return with_descriptions(self.written_output, descriptions) if descriptions else self.written_output
@@ -267,7 +267,7 @@ class Definition:
         """How the answer is asked for and read as the type says it; an iterator's items go over the wire as a list.
 
         Raises:
-            SignatureError: nobody can be asked for its return type.
+            SignatureError: its return type has no schema.
         """
         if self.confident_of:
             return compile_output(self.confident_of[0])

@@ -49,7 +49,7 @@ class FunctionPipeline(Pipeline):
         examples: those of the options, where they were read before.
 
     Raises:
-        SignatureError: nobody can be asked for its return type, or an example does not fit it.
+        SignatureError: its return type has no schema, or an example does not fit it.
         ConfigError: there is no such file of examples.
         ToolDefinitionError: a tool the model could not be told about.
     """
@@ -221,7 +221,7 @@ class FunctionPipeline(Pipeline):
 
     @cached_property
     def examples(self) -> Examples | None:
-        """The examples to choose from, checked; None where there are none."""
+        """The examples to choose from, checked, or None."""
         options, definition = self.options, self.definition
         if self._examples is not None or options.examples is None:
             return self._examples

@@ -59,13 +59,13 @@ def mapped(function: Function) -> MappedFunction[Any]:
     """Return a function as a map knows it.
 
     Raises:
-        UsageError: it is a method that nobody is bound to.
+        UsageError: it is a method without an instance.
     """
     return function._mapped()  # noqa: SLF001 - the same
 
 
 def lacks_instance(function: Function | Chat) -> bool:
-    """Say whether it is a method that nobody is bound to."""
+    """Say whether it is a method without an instance."""
     return function._lacks_instance  # noqa: SLF001 - the same
 
 

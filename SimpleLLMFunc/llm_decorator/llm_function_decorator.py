@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 _UNDOCUMENTED = """\
-{name} has no docstring (an f-string is none), so the model is not told what to do. Write a plain one, whose fields a call fills:
+{name} has no docstring (an f-string does not count), so the model is not told what to do. Write a plain one, whose fields a call fills:
     \"\"\"Grade the essay for a {{audience}}.\"\"\"    and    {name}.with_options(template_params={{"audience": "teacher"}})(...)
 or give the words to the decorator:
     @llm_function(system_prompt_template="Grade the essay.")"""
@@ -172,13 +172,13 @@ def llm_function(
             them (``"3"`` is an int, None is no str); they are not converted.
         examples: calls and what they should return, shown to the model as messages: ``[(arguments, value), …]``, where
             a tuple is positional arguments, a dict keywords, anything else the single argument; or the path of a JSONL
-            file with lines ``{"args": …, "value": …}``, looked for beside the module too.
+            file with lines ``{"args": …, "value": …}``, also looked for in the folder of the module.
         max_examples: of more examples the ones are shown whose arguments are most like those of the call.
         votes: of a function annotated ``-> Confident[T]``: how often it asks; None is 5.
         min_agreement: of the same: a field on which a smaller share agrees makes the answer `abstained`; None is 0.6.
         vote_on: of the same: the fields that are voted on, such as ``["score"]``; the others are taken from the answer
             that has most of what was decided. None is all fields, free text too.
-        escalate_to: of the same: a stronger model that votes anew where the first one's votes abstain.
+        escalate_to: of the same: a stronger model that votes if the first one's votes abstain.
         confidence: of the same: "logprobs" asks once for a choice (`bool`, `Literal`, Enum) and reads how probable each
             label is, "votes" asks several times, "auto" asks once where the model gives log-probabilities and no `votes`
             are wanted.
@@ -192,7 +192,7 @@ def llm_function(
             how often they say the same.
         thinking: how much the model thinks before it answers: "off", "low", "medium", "high", or a number of tokens; None
             leaves it to the model. A word that the model does not have is a `ConfigError` before anything is sent.
-        think_first: ask for the reasons, in a field of free text, before the value; they stand in `Result.thinking`.
+        think_first: ask for the reasons, in a field of free text, before the value; `Result.thinking` has them.
         guards: functions that see the arguments before the model is asked, or the value after; see `SimpleLLMFunc.guards`.
         toolkit_search: True offers the model one tool instead of the toolkit, which finds tools by BM25 over their names and
             descriptions; those found are offered from the next turn on. A function ``(query, tools)`` finds them its way.

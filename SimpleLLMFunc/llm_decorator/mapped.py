@@ -85,10 +85,10 @@ class MappedFunction(Generic[R_co]):
         return bool(self.pipeline.options.toolkit)
 
     def definition(self) -> dict[str, Any]:
-        """Return all that an answer depends on beside the arguments.
+        """Return all that an answer depends on, without the arguments.
 
-        The address of the service is none of it: the same model behind another gateway is the same model. What only
-        says how long to try (deadlines, re-asks) is none of it either.
+        The address of the service is left out: the same model behind another gateway is the same model. So are
+        deadlines and re-asks, which only say how long to try.
         """
         pipeline, options = self.pipeline, self.pipeline.options
         output, tools = pipeline.definition.output, pipeline.tools.every_spec

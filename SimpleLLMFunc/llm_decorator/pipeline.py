@@ -72,7 +72,7 @@ class Pipeline(ABC):
 
     @property
     def history_param(self) -> str | None:
-        """The parameter that takes a history, None where there is none."""
+        """The parameter that takes a history, or None."""
         return None
 
     # --- step 1 ---
@@ -185,7 +185,7 @@ class Pipeline(ABC):
 
     @property
     def metadata(self) -> FunctionMetadata:
-        """What the function is; built for the first run that somebody watches."""
+        """What the function is; built for the first run with a sink."""
         return self._metadata
 
     @cached_property

@@ -40,7 +40,7 @@ def parts_of(pipeline: FunctionPipeline) -> Parts:
         return pipeline_of_name, (name, None if llm is own else llm)
     if pipeline.definition.is_method and (pipeline.options.first is not None or pipeline.options.fallback is not None):
         raise ConfigError(
-            f"{pipeline.definition.name}: plain code beside a method needs the object, which does not travel. Decorate a function."
+            f"{pipeline.definition.name}: first= and fallback= of a method need the object, which is not sent to another process. Decorate a function."
         )
     return pipeline_of_parts, _described(pipeline, llm)
 

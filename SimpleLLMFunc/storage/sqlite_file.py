@@ -46,7 +46,7 @@ class SqliteFile:
         unusable: makes the error for a file that cannot be used, from the reason.
 
     Attributes:
-        lock: held by whoever uses the connection.
+        lock: every user of the connection holds it.
     """
 
     def __init__(
@@ -66,14 +66,14 @@ class SqliteFile:
         self._unusable = unusable
         self._held = _Held()
         renew_in_child(self)
-        # Also at the end of the interpreter, and when nobody needs the file any more.
+        # Also at the end of the interpreter, and with the last reference to this object.
         weakref.finalize(self, self._held.close)
 
     def connection(self) -> sqlite3.Connection:
         """Return the connection; opened again where the file is another one by now. Hold `lock` around its use.
 
         Raises:
-            SimpleLLMFuncError: what `unusable` makes of it: it cannot be opened, or is none of ours.
+            SimpleLLMFuncError: what `unusable` makes of it: it cannot be opened, or another program wrote it.
             sqlite3.Error: it is damaged, locked, or the disk is full.
         """
         path = self.path
@@ -85,7 +85,7 @@ class SqliteFile:
         else:
             self._make(path)
             if _size(path) == 1:
-                # SQLite takes it for an empty one, and would write over what somebody keeps there.
+                # SQLite takes it for an empty one, and would overwrite the user's byte.
                 raise self._unusable("it is no such file")
             connection = sqlite3.connect(
                 path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=64
@@ -104,7 +104,7 @@ class SqliteFile:
         """Make the file and its folders where they are not there; raises what `unusable` makes of it."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            # What is inside may be nobody else's business; SQLite gives its other files the same rights.
+            # The content may be private; SQLite gives its other files the same rights.
             # One that is there is not opened: closing it again would give up the locks that SQLite has on it for other
             # connections of this process.
             if not path.exists():
@@ -145,7 +145,7 @@ class SqliteFile:
             self._held.connection = None
 
     def _set_up(self, connection: sqlite3.Connection) -> None:
-        # The mark and the tables stand in the file itself before the log begins: who reads the head sees whose it is.
+        # Written to the file itself before the log begins: a reader of the head sees that the file is ours.
         with transaction(connection):
             (mark,) = connection.execute("PRAGMA application_id").fetchone()
             (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -206,7 +206,7 @@ def schema_of(connection: sqlite3.Connection) -> Schema:
 def _begin_log(connection: sqlite3.Connection) -> None:
     """Have changes go into a log; who opens a new file at the same moment is waited for.
 
-    SQLite refuses this step at once where another connection stands in its way, however long it may wait elsewhere.
+    SQLite refuses this step at once if another connection holds a lock; `timeout` does not apply to it.
     """
     patience = time.monotonic() + BUSY_SECONDS
     while True:
@@ -261,7 +261,7 @@ def _size(path: Path) -> int:
 
 
 def identity_of(path: Path) -> tuple[int, int] | None:
-    """Return what tells a file from another one that takes its place; None where there is none."""
+    """Return what tells a file from one that replaces it; None if there is no file."""
     try:
         found = path.stat()
     except OSError:

@@ -51,7 +51,7 @@ class VersionStatus:
     is_under_way: bool = False
 
     def how_far(self) -> str:
-        """Return how far its latest map is, in words; empty where nobody knows of how many rows."""
+        """Return the progress of its latest map in words; empty if the total is unknown."""
         progress = self.progress
         if progress is None or progress.share is None:
             return ""
@@ -67,7 +67,7 @@ class CheckpointStatus:
     Attributes:
         versions: the latest first; a change of prompt, type, model or params begins a new one.
         size: bytes of the file, its log included.
-        writer: who writes it now, such as "process 12 on host"; None where nobody does.
+        writer: who writes it now, such as "process 12 on host"; None if no process does.
         damaged: numbers of rows in the file that are not as they were written.
     """
 
@@ -112,7 +112,7 @@ class Checkpoint:
         output, repair: of the function whose rows these are.
 
     Raises:
-        ConfigError: the path is none.
+        ConfigError: this is no path.
     """
 
     def __init__(self, path: str | PathLike[str], output: OutputSpec, repair: RepairLevel) -> None:
@@ -132,7 +132,7 @@ class Checkpoint:
             progress: how far the map is, before its first row.
 
         Raises:
-            CheckpointError: somebody else writes it; it is damaged, or cannot be written.
+            CheckpointError: another map writes it; it is damaged, or cannot be written.
         """
         version = version_of(definition)
         try:
@@ -182,7 +182,7 @@ class Checkpoint:
                 raise self.rows.unusable("it is a folder")
             size = self.path.stat().st_size if self.path.exists() else None
             if size is None:
-                log.unlink(missing_ok=True)  # of a file that somebody has taken away
+                log.unlink(missing_ok=True)  # of a file that was removed
                 return True
             if size == 0 and log.exists() and log.stat().st_size:
                 raise CheckpointError(
@@ -227,7 +227,7 @@ class Checkpoint:
         """Look into a checkpoint, also while a map writes it.
 
         Raises:
-            CheckpointError: there is none, or it is damaged.
+            CheckpointError: the file does not exist, or is damaged.
         """
         place = _real(path)
         if not place.is_file():

@@ -26,7 +26,7 @@ _KEPT_FACTS = (
     *("violations", "text", "unit", "spent", "needed", "tool", "field", "seconds", "func_name", "trace_id", "row"),
     *("finish_reason", "output_mode", "message", "problem", "param", "code"),
 )
-"""What is kept of an error beside its message; the conversation that led to it is not."""
+"""Attributes of an error that the file keeps; the conversation is not among them."""
 
 _LONGEST_TEXT: Final = 100_000
 """Characters of a text in an error: to look for secrets in ten megabytes takes a second, for each row that fails."""

@@ -19,7 +19,7 @@ from SimpleLLMFunc.storage import SqliteFile, identity_of, is_damage, transactio
 T = TypeVar("T")
 
 FORMAT: Final = 3
-"""Of the files that are written; older ones are read as they are, and brought up to date by whoever writes them."""
+"""The format we write. Older files are read as they are; the next map that writes one migrates it."""
 
 _APPLICATION_ID = 0x534C4D50
 """In the header of our files: "SLMP"."""
@@ -68,7 +68,7 @@ _FIRST: Final = (
         at REAL NOT NULL
     )
     """,
-    # The key stands in the table and in its index: a damaged one is found by comparing the two.
+    # The table and its index both hold the key: SQLite finds a damaged one by comparing the two.
     """
     CREATE TABLE rows (
         id INTEGER PRIMARY KEY,
@@ -259,7 +259,7 @@ class RowFile:
         """
         with self.file.lock:
             if self._is_gone:
-                # Not made anew: whoever reads on would take it for the one that held the rows.
+                # We create no new file: the reader would take it for the one that held the rows.
                 raise CheckpointError(
                     f"{self._shown} is gone, and with it what its rows came to: it was taken away or replaced. Put it "
                     "back, or map again to ask for all rows."
@@ -284,7 +284,7 @@ class RowFile:
                 return
 
     def close(self) -> bool:
-        """Close the file; return whether all of it stands in the one file, without a log beside it."""
+        """Close the file; return whether the one file holds all rows, without a log."""
         try:
             with self.file.lock:
                 if self._is_gone:

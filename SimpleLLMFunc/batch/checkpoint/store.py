@@ -133,7 +133,7 @@ class Store:
         await self.flush()
         if self._checkpoint is not None:
             progress = self._progress()
-            # Rows that were committed while the map was being cancelled are finished, although nobody took note of them.
+            # Rows that were committed during the cancellation are finished, although the map did not count them.
             done = max(progress.done, self._done)
             await self._worker.run(self._checkpoint.close, replace(progress, done=done))
 
@@ -154,7 +154,7 @@ class Store:
             for _, committed in (*group, *self._waiting):
                 if not committed.done():
                     committed.set_exception(error)
-                    committed.exception()  # nobody may be left to ask for it
+                    committed.exception()  # the waiting task may be gone
             self._waiting = []
         finally:
             self._writing = None
@@ -172,7 +172,7 @@ class Store:
         self._checkpoint.committed()
 
     def _spilled(self) -> RowFile:
-        """Move what is in memory to a temporary file, which is gone when nobody needs it any more."""
+        """Move what is in memory to a temporary file, which is removed with the last reference to it."""
         try:
             descriptor, name = tempfile.mkstemp(prefix="SimpleLLMFunc-", suffix=".sqlite")
         except OSError as error:

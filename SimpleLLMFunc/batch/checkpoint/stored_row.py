@@ -64,7 +64,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class StoredRow:
-    """A row as it stands in the file; decoded when it is looked at."""
+    """A row of the file, decoded on access."""
 
     key: bytes
     is_sound: bool

@@ -19,7 +19,7 @@ from SimpleLLMFunc.logger import mask_known
 from SimpleLLMFunc.storage import SqliteFile, transaction
 
 _APPLICATION_ID_OF_1_0 = 0x534C4242
-"""In the header of the files that 1.0 kept beside the checkpoint: "SLBB"."""
+"""In the header of the second file that 1.0 kept for a checkpoint: "SLBB"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class AnswerStore:
         return cls(file)
 
     def take_over(self, path: Path) -> None:
-        """Take what 1.0 kept in a file beside the checkpoint, and remove that file."""
+        """Import the second file that 1.0 kept for a checkpoint, and remove it."""
         if not path.exists():
             return
 
@@ -192,7 +192,7 @@ class AnswerStore:
         return self.line(found[0][0]) if found and found[0][0].startswith(start) else None
 
     def line(self, key: bytes) -> KeptLine | None:
-        """Return the answer of a request, None where there is none.
+        """Return the answer of a request, or None.
 
         Raises:
             CheckpointError: it is not as it was written.

@@ -2,7 +2,7 @@
 
 First every row that needs an answer is written into files, and these are sent as batches; then the map goes over the
 rows as it always does, and finds the answers here. A row that a batch did not answer, or not so that it fits, is asked
-live. Which batches are under way stands in a file, so that whoever starts again waits for them and sends nothing twice.
+live. A file lists the batches under way, so that a restart waits for them and sends nothing twice.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _within_the_budget_of_time() -> Generator[None, None, None]:
 
 
 def _teller(progress: Progress) -> Callable[[str], object]:
-    """Return what is told how the batches go: the log, and the terminal where somebody watches it."""
+    """Return the receiver of progress messages: the log, and a terminal if the progress is shown on one."""
     if callable(progress) or progress_view(progress) is None or sys.stderr is None:
         return push_info
     return lambda text: sys.stderr.write(f"{escape_control(text)}\n")
@@ -153,7 +153,7 @@ class _Answered(Relayed[R], Generic[R]):
         """Send what needs an answer, and wait until the answers are here.
 
         Args:
-            kept: the file of the checkpoint; None where there is none.
+            kept: the file of the checkpoint, or None.
         """
         self._store = store = await in_thread(self._opened, kept)
         tell = _teller(self._options.get("progress"))

@@ -56,7 +56,7 @@ class BatchFunction(Mappable[R_co], Protocol[R_co]):
         """The model that it asks.
 
         Raises:
-            ConfigError: there is none.
+            ConfigError: no model is set.
         """
         ...
 
@@ -85,7 +85,7 @@ class RequestId:
 
     @classmethod
     def read(cls, text: object) -> RequestId | None:
-        """Return the id that a text is, None where it is none of ours."""
+        """Return the id in a text, None if we did not write it."""
         found = _ID.fullmatch(text) if isinstance(text, str) else None
         if found is None:
             return None
@@ -101,7 +101,7 @@ def check_single_shot(function: Mappable[Any]) -> None:
     """
     if function.has_tools:
         raise UsageError(
-            f"{function.name!r} has tools, and a batch file holds one request a row: nobody is there to run a tool and "
+            f"{function.name!r} has tools, and a batch file holds one request a row: no process runs a tool and "
             "ask again. Use f.map() without engine=, or take the toolkit away: f.with_options(toolkit=None)."
         )
 
@@ -136,7 +136,7 @@ def request_line(
 
 
 def answers_in(file: BinaryIO, name: str) -> Iterator[KeptLine | None]:
-    """Yield the answers in a file, None for a line whose ``custom_id`` is none of ours; one that is no JSON is passed over."""
+    """Yield the answers in a file, None for the ``custom_id`` of another program; a line that is no JSON is passed over."""
     for number, line in enumerate(file, 1):
         if not line.strip():
             continue
@@ -166,7 +166,7 @@ async def answer_of(function: BatchFunction[R_co], mode: OutputMode, line: bytes
     Args:
         function: that it answers.
         mode: how it was asked for.
-        line: as it stands in the file.
+        line: of the file.
         llm: knows the prices.
 
     Raises:
@@ -191,7 +191,7 @@ async def answer_of(function: BatchFunction[R_co], mode: OutputMode, line: bytes
 
 
 class _Told(LLM_Interface):
-    """A model that has answered already: with what stands in a line."""
+    """A model that has answered already: it gives the answer in a line."""
 
     provider = "batch"
 
@@ -221,7 +221,7 @@ class _Told(LLM_Interface):
         messages: Sequence[Message],  # noqa: ARG002
         **options: Any,  # noqa: ARG002
     ) -> AsyncGenerator[ChatCompletionChunk, None]:
-        """Raise: nobody reads a file of answers in pieces."""
+        """Raise: a file of answers holds no streams."""
         raise UsageError("a batch file holds whole answers")
 
     def price(self, usage: Usage, model: str = "") -> float | None:
@@ -249,7 +249,7 @@ def _exchange_in(line: bytes, model: str) -> tuple[Wire, int, Mapping[str, str],
     """Return wire, status, headers and body of the answer in a line.
 
     Raises:
-        ProviderError: the service says that there is none.
+        ProviderError: the service says that it has no answer.
     """
     try:
         data = from_json(line)

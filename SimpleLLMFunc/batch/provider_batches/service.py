@@ -1,4 +1,4 @@
-"""The endpoints beside the chat that a batch takes: files and batches, through the model's `.client`.
+"""The endpoints that a batch needs: files and batches, through the model's `.client`.
 
 The rules are those of a chat: tries and pauses as `retry` decides them, nothing leaves where real calls are forbidden,
 a budget counts every request, and what the openai package raises comes out as ours.
@@ -64,7 +64,7 @@ class BatchState:
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> BatchState:
-        """Return what the service's object says; whatever is missing is nothing."""
+        """Read the service's object; missing fields keep their defaults."""
         counts = data.get("request_counts")
         counts = counts if isinstance(counts, Mapping) else {}
         errors = data.get("errors")
@@ -99,14 +99,14 @@ class BatchService:
         llm: the model; its key, address, tries and timeouts count here too.
 
     Raises:
-        UsageError: it is none behind an address.
+        UsageError: the model has no address.
     """
 
     def __init__(self, llm: LLM_Interface) -> None:
         lent = llm.lent_client() if isinstance(llm, HttpModel) else None
         if lent is None or not isinstance(llm, HttpModel):
             raise UsageError(
-                f"batches are run by a service, and {type(llm).__name__} is none. Give the function an "
+                f"a service runs batches, and {type(llm).__name__} is not asked over HTTP. Give the function an "
                 'OpenAICompatible, or leave out engine="openai-batch".'
             )
         self._llm = llm
@@ -175,14 +175,14 @@ class BatchService:
         """Return how far a batch is.
 
         Raises:
-            BadRequest: there is none.
+            BadRequest: the service does not know it.
             ProviderError: the service failed or refused.
         """
         place = f"/batches/{quote(batch_id, safe='')}"
         return self._state(await self._tried(lambda client: client.get(place, cast_to=object), charge_fetch))
 
     async def find(self, tag: str) -> BatchState | None:
-        """Return the batch that was begun with `tag`, None where there is none among the latest.
+        """Return the batch that was begun with `tag`, None if the latest batches do not have it.
 
         Raises:
             ProviderError: the service failed or refused.
@@ -258,7 +258,7 @@ class BatchService:
             charge()
             try:
                 return await send(self._client.with_options(max_retries=0))
-            except Exception as error:  # noqa: BLE001 - nothing foreign may pass, whatever its class
+            except Exception as error:  # noqa: BLE001 - every error of the openai package becomes ours
                 failure = self._failure(error, tries)
             # Not inside the block above: the foreign one would stay as the context of ours, secrets and all.
             raise failure
@@ -287,6 +287,6 @@ class BatchService:
 
 
 def _append(path: Path, portion: bytes) -> None:
-    # Opened for each: what a thread opens for somebody who is cancelled meanwhile, nobody closes.
+    # Opened for each portion: a file that stayed open would never be closed after a cancellation.
     with path.open("ab") as file:
         file.write(portion)

@@ -1,4 +1,4 @@
-"""A function as a class for `map_batches` of a Ray dataset: for pipelines that somebody else runs."""
+"""A function as a class for `map_batches` of a Ray dataset, for the user's own pipeline."""
 
 from __future__ import annotations
 

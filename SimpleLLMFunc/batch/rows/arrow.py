@@ -1,4 +1,4 @@
-"""Arrow and Parquet: rows in from whatever streams them, a thousand at a time, and reports out again."""
+"""Arrow and Parquet: rows in, a thousand at a time, and reports out."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _parquet_file(path: Path) -> Generator[Any, None, None]:
     """Open a Parquet file.
 
     Raises:
-        ConfigError: pyarrow is not installed, or the file is none.
+        ConfigError: pyarrow is not installed, or this is no Parquet file.
     """
     parquet = parquet_package("Reading Parquet")
     try:

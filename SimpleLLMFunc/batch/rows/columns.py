@@ -57,7 +57,7 @@ class Reported(Protocol):
 
 
 def plain(value: Any) -> Any:
-    """Return `value` as JSON data: what JSON cannot say becomes text, and a number that is none becomes None."""
+    """Return `value` as JSON data: other objects become text, NaN and infinity become None."""
     return to_jsonable_python(value, fallback=str, inf_nan_mode="null", bytes_mode="base64")
 
 

@@ -44,7 +44,7 @@ class Feed:
         arguments: what the rows are for: the first of them is looked at before any is given; None looks at none.
 
     Attributes:
-        total: how many rows there will be, None where nobody knows.
+        total: how many rows there will be, None if unknown.
         frame: the source where it is a data frame.
         rows: the rows themselves where they stay at hand, so that they need not be kept.
     """
@@ -76,13 +76,13 @@ class Feed:
         try:
             return await in_thread(count_rows, self._source, is_over.is_set)
         finally:
-            is_over.set()  # a map that ends before is waited for by nobody, and so is its count
+            is_over.set()  # the map may end before its rows are counted
 
     async def pieces(self) -> AsyncGenerator[list[InputRow], None]:
         """Yield the rows; read as far as asked for, and a piece ahead.
 
         Raises:
-            UsageError: the source is none, or the first row that can be read does not fit the function: the others of
+            UsageError: the source holds no rows, or its first readable row does not fit the function: the others of
                 a table have the same columns.
         """
         first: InputRow | None = None

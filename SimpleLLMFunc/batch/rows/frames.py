@@ -139,7 +139,7 @@ def _polars_column(polars: Any, name: str, cells: list[Any]) -> Any:
     if len(kinds) == 1:
         try:
             return polars.Series(name, cells)
-        except Exception:  # noqa: BLE001 - whatever polars finds too mixed for a column
+        except Exception:  # noqa: BLE001 - polars refuses a mixed column in many ways
             kinds = set()
     if kinds and kinds <= {int, float}:
         return polars.Series(name, [None if cell is None else float(cell) for cell in cells])

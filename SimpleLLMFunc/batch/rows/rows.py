@@ -1,4 +1,4 @@
-"""Rows in: from whatever holds them, one after the other, each with the place it came from."""
+"""Rows in: an iterable, a file or a table, read one row at a time, each with its place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of a source once more: how many there are, and each of them where somebody looks at it."""
+"""A second look at the rows of a source: how many there are, and single rows on demand."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def count_rows(source: Rows, is_over: Callable[[], bool] = lambda: False) -> int
 
     Args:
         source: as for `read_rows`.
-        is_over: says that nobody wants to know any more; then it returns None soon.
+        is_over: says that the count is no longer needed; then it returns None soon.
     """
     if isinstance(source, RowSource):
         total = count_rows(source.source, is_over)
@@ -62,11 +62,11 @@ def count_rows(source: Rows, is_over: Callable[[], bool] = lambda: False) -> int
             count = sum(1 for _ in itertools.takewhile(lambda _: not is_over(), rows))
         return None if is_over() else count
     except (OSError, SimpleLLMFuncError):
-        return None  # whoever reads it says what is wrong
+        return None  # reading the rows raises the error
 
 
 class RowsAgain:
-    """The rows of a file or a table, read once more where somebody looks at one.
+    """The rows of a file or a table, read again on demand.
 
     One after the other is fast, forwards and backwards; a row from the middle takes as long as all that are before it.
 
@@ -96,7 +96,7 @@ class RowsAgain:
             return self._held[place - self._first]
 
     def _read(self, place: int) -> None:
-        """Hold the row at a place, and where somebody goes backwards, as `reversed` does, those that come next."""
+        """Hold the row at a place; for a reader that goes backwards, as `reversed` does, also the rows before it."""
         first = place
         try:
             if self._rows is None or place < self._next:

@@ -61,7 +61,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
     """Open a file for reading, unpacked.
 
     Raises:
-        FileNotFoundError: there is none.
+        FileNotFoundError: the file does not exist.
         ConfigError: it cannot be read, or is broken.
     """
     try:
@@ -178,7 +178,7 @@ def _csv_row(line: int, columns: list[str], cells: list[str], encoding: str) -> 
 
 
 def _widen_cells() -> None:
-    # One number for the whole process: only ever raised, so that nobody's files stop working.
+    # One limit for the whole process: only ever raised, so that other readers of CSV go on working.
     if csv.field_size_limit() < LARGEST_LINE:
         csv.field_size_limit(LARGEST_LINE)
 
@@ -187,7 +187,7 @@ def _encoding(sample: bytes, path: Path, *, is_whole: bool) -> str:
     """Return the encoding of a file that begins with `sample`.
 
     Raises:
-        ConfigError: it is none that we know, and reading it as one would give other characters.
+        ConfigError: an unknown encoding, which we would read as other characters.
     """
     if sample.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"

@@ -28,7 +28,7 @@ class LLM(CoreCall, input_model=LLMInput, output_model=LLMOutput):
 
     Both prompts are Jinja2 templates. They can use `time`, `question`, `context` (what was thought and what the latest
     steps have put out, or that there is nothing), and one by one `reasoning`, `context_data`, `facts`, `step_data` and
-    `language`. What stands in these values cannot open or close a tag that the prompts use.
+    `language`. These values cannot open or close a tag that the prompts use.
 
     Attributes:
         temperature: 0 to 2; None leaves it to the provider.

@@ -219,7 +219,7 @@ def checked_data(data: Any, what: str) -> Mapping[str, Any]:
     """Return the data if it is an object within bounds.
 
     Raises:
-        CallError: it is none, its keys are no texts, or it is nested too deeply or too large.
+        CallError: it is no object, its keys are no texts, or it is nested too deeply or too large.
     """
     if not isinstance(data, Mapping):
         raise CallError(f"{what} must be an object, not {type(data).__name__}")

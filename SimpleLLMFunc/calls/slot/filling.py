@@ -105,7 +105,7 @@ class Filling:
         return {pointer_path(pointer) for pointer in self.remaining.get("properties", {})}
 
     def _unwrapped(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return what stands in ``{"parameters": {…}}``, whatever the key, if the schema has no such field."""
+        """Return the object in ``{"parameters": {…}}``, under any key, if the schema has no such field."""
         named = self._schema.get("properties")
         (name, inside), *others = answer.items() if answer else [("", None)]
         if others or not named or name in named or name.startswith("/") or not isinstance(inside, Mapping):
@@ -156,7 +156,7 @@ class Filling:
 
 
 def _merged(filled: Any, found: Any, asked: Collection[Steps], at: Steps = ()) -> Any:
-    """Return what is filled with what was found beside it; inside a filled value only where something was asked."""
+    """Add what was found to what is filled; inside a filled value only where something was asked."""
     if filled is ABSENT or (filled is None and _is_within(at, asked)):
         return found
     if at and not any(steps[: len(at)] == at for steps in asked):
@@ -184,7 +184,7 @@ def _is_within(steps: Steps, asked: Collection[Steps]) -> bool:
 
 
 def _stands(data: Any, steps: Steps) -> bool:
-    """Tell whether there is a value; a null in a list only holds a place, and an empty whole is none."""
+    """Tell whether there is a value; a null in a list only holds a place, and an empty object is no value."""
     if not steps:
         return bool(data)
     value = value_at(data, steps)

@@ -70,7 +70,7 @@ class Places:
         """Return the subschema that a reference into the schema names.
 
         Raises:
-            SchemaError: there is none.
+            SchemaError: the place does not exist.
         """
         node: Any = self._root
         if reference.startswith("#/"):
@@ -163,7 +163,7 @@ class Places:
     # --- kinds -------------------------------------------------------------------------------------------
 
     def kinds(self, schema: Schema) -> frozenset[str]:
-        """Return the kinds of values that may stand there, by the names of `type`; custom ones beside what holds them.
+        """Return the kinds of values that the schema allows, by the names of `type`; a custom type with the types that hold it.
 
         A number may be written as an integer: ``number`` is never there without ``integer``.
         """

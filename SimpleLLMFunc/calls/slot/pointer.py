@@ -47,7 +47,7 @@ def pointer_path(pointer: str) -> tuple[str, ...]:
 
 
 def index_of(step: str) -> int | None:
-    """Return the index that a step is; None where it is none (leading zeros and signs are none)."""
+    """Return the index that a step is; None for any other step (leading zeros and signs make no index)."""
     return int(step) if _INDEX.fullmatch(step) else None
 
 

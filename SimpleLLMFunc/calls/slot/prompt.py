@@ -178,9 +178,9 @@ _MARK: Final = re.compile(r"[<＜](?=[\s/／]*(?:[^\W\d]|\|))")
 
 
 def as_json(value: Any) -> Finished:
-    """Return `value` as JSON that stands in a prompt as it is: what could be a tag in it is escaped, as JSON may.
+    """Return `value` as JSON for a prompt; characters that could open a tag are escaped, as JSON may.
 
-    Unlike in other texts nothing changes for whoever reads the JSON. What has no form in JSON is its text.
+    A reader of the JSON sees the same data. An object without a JSON form becomes its text.
     """
     written = json.dumps(to_jsonable_python(value, fallback=str), ensure_ascii=False)
     return Finished(_MARK.sub(lambda mark: f"\\u{ord(mark.group()):04x}", without_surrogates(written)))

@@ -32,7 +32,7 @@ class _Wishes:
     Attributes:
         must: all of it.
         either: of each of these, one alternative.
-        whole: objects that hold too much: nothing that is added mends them, they have to be given anew.
+        whole: objects that hold too much: the user has to give them again.
     """
 
     must: Asked = field(default_factory=dict)
@@ -159,7 +159,7 @@ class _Asking:
     # --- one of several branches -------------------------------------------------------------------------
 
     def _branch(self, error: Invalid, path: DataPath, chosen: dict[Choice, int]) -> _Wishes:
-        """Ask for what the nearest branches lack; a scalar, or a value of a kind that no branch takes, is asked for anew."""
+        """Ask for what the nearest branches lack; a scalar, or a value of a kind that no branch takes, is asked for again."""
         branches: dict[int, list[Invalid]] = {}
         for inner in error.context or ():
             if not inner.relative_schema_path:
@@ -244,7 +244,7 @@ def _outermost(asked: Asked) -> Asked:
 
 
 def _open(clause: list[Asked], must: Asked) -> list[Asked]:
-    """Return what a clause still asks for beside what has to be given anyway; nothing where that is enough."""
+    """Return what a clause asks for in addition to `must`; empty if `must` is enough."""
     left = [
         {path: schema for path, schema in part.items() if not any(path[:n] in must for n in range(len(path) + 1))}
         for part in clause
@@ -256,10 +256,10 @@ class _Carrier:
     """Copies subschemas so that they mean the same in another document.
 
     What refers to a definition goes on to do so, and the definition is carried along under its name; what refers to
-    another place of the schema, or to the whole of it, gets a definition of its own.
+    another place of the schema, or to the whole of it, gets a new definition.
 
     Attributes:
-        definitions: what has to stand beside the copies, by keyword.
+        definitions: that the copies need, by keyword.
     """
 
     def __init__(self, root: dict[str, Any], places: Places) -> None:

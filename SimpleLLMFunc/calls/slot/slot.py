@@ -124,7 +124,7 @@ class Slot(CoreCall, input_model=SlotInput, output_model=SlotOutput):
     # --- the two phases ------------------------------------------------------------------------------------
 
     async def _llm_slot_fill(self, remaining_schema: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        """Ask for the values as text; return the answer and the JSON object in it, empty where there is none.
+        """Ask for the values as text; return the answer and the JSON object in it, which may be empty.
 
         Raises:
             SimpleLLMFuncError: the model could not be asked.

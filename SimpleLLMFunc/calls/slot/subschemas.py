@@ -78,7 +78,7 @@ def with_null(schema: dict[str, Any]) -> dict[str, Any]:
     """Return a copy with null among the types of every basic value, and among the values of an `enum` of such.
 
     A `const` stays what it is: it leaves nothing to know. What was `oneOf` becomes `anyOf`: null may now be in more
-    than one branch. So whatever fitted the schema fits the copy.
+    than one branch. So every value that fitted the schema fits the copy.
     """
     made: dict[str, Any] = rebuilt(schema, _nullable, skip=_NOT_ASKED)
     return made

@@ -98,7 +98,7 @@ class ValueRepair:
         shape = ObjectShape("object", fields, {part.key: part for part in fields}, extra="allow")
         texts = {name: _text(item) for name, item in value.items()}
         found = self._aligner.align(shape, texts, path, is_inner=True)
-        if not isinstance(found, Fit):  # two values for one field: which is meant, nobody knows
+        if not isinstance(found, Fit):  # two values for one field: the choice would be a guess
             return value
         self.receipts += found.repairs
         by_text = {text: value[name] for name, text in texts.items()}

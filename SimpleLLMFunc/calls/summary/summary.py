@@ -35,8 +35,8 @@ _ROLES = ("user", "assistant", "tool")
 class Summary(CoreCall, input_model=DataBase, output_model=SummaryOutput):
     """Sum up the conversation and the facts, for the steps and conversations to come.
 
-    The summary is streamed as TEXT chunks; when it is complete it becomes `task.runtime.reasoning`. What stands in the
-    conversation and the facts cannot open or close a tag of the prompt.
+    The summary is streamed as TEXT chunks; when it is complete it becomes `task.runtime.reasoning`. The conversation and
+    the facts cannot open or close a tag of the prompt.
 
     Attributes:
         context: what is summed up; by default the background of the task.
@@ -104,11 +104,11 @@ async def summarize(
     Args:
         conversation: a list of messages as a chat gives it, or ``{"question": …, "answer": …}`` items.
         facts: one sentence each.
-        llm: None asks whatever `use_llm` or the environment names.
+        llm: None asks the model that `use_llm` or the environment names.
         language: of the prompt and so of the summary.
 
     Raises:
-        CallError: whatever went wrong, with the original as its `__cause__`.
+        CallError: the call failed; the original error is its `__cause__`.
     """
     if isinstance(conversation, (str, bytes, Mapping)):
         raise CallError('conversation is a list of items such as {"role": "user", "content": "…"}.')

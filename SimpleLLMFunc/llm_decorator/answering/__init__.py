@@ -30,7 +30,7 @@ def answered_by(pipeline: FunctionPipeline, agreement: Agreement | None = None) 
 
     Args:
         pipeline: asks the model.
-        agreement: goes on counting; None counts anew.
+        agreement: continues to count; None begins at 0.
 
     Raises:
         ConfigError: the function does not vote, and is told how.

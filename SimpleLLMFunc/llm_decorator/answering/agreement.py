@@ -45,7 +45,7 @@ class Agreement:
         self._lock = ForkSafeLock()
 
     def reset(self) -> None:
-        """Count anew."""
+        """Set all counts to 0."""
         self.by_first = self.by_model = self.by_fallback = 0
         self.compared = self.agreed = self.failed = 0
         self.disagreements: deque[Disagreement] = deque(maxlen=_SHOWN)

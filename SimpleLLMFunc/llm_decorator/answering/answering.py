@@ -61,7 +61,7 @@ class Answering:
 
     Args:
         pipeline: asks the model.
-        first, fallback: plain code beside the model.
+        first, fallback: plain code.
         agreement: counts who answered.
         instance: of a method; plain code gets it first.
     """
@@ -218,7 +218,7 @@ class _Call:
     # --- the model ---
 
     def _time_for_model(self, clock: Deadline) -> float | None:
-        """Return the seconds that the model has, None for no limit of its own.
+        """Return the seconds that the model has, None for no further limit.
 
         Raises:
             DeadlineExceeded: what is left is kept for the fallback.

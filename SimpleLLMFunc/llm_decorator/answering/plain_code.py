@@ -1,4 +1,4 @@
-"""Plain code beside a model: checked against the function, and called."""
+"""Plain code that answers for a model: checked against the function, and called."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PlainCode:
         func_name: of the decorated function.
         signature: of the same, as it is called.
         hints: of the same, "return" included.
-        is_method: the decorated function stands in a class.
+        is_method: the decorated function is a method.
 
     Raises:
         SignatureError: it does not take these arguments, or its annotations contradict those of the function.

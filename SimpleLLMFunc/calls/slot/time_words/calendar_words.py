@@ -157,10 +157,10 @@ class _Reader:
     now: dt.datetime
     zone: dt.tzinfo
 
-    def one(self, words: str, beside: Stretch | None = None) -> Stretch | None:
-        """Return what words mean that are no range; `beside` is the other end of one, which lends year, month and day."""
+    def one(self, words: str, other: Stretch | None = None) -> Stretch | None:
+        """Return what words mean that are no range; `other` is the other end of one, which lends year, month and day."""
         try:
-            return self._instant(words) or self._days_of(words, beside) or self._time(words, beside)
+            return self._instant(words) or self._days_of(words, other) or self._time(words, other)
         except (ValueError, OverflowError):
             return None
 
@@ -177,17 +177,17 @@ class _Reader:
 
     # --- days, weeks, months, years ---
 
-    def _days_of(self, words: str, beside: Stretch | None) -> Stretch | None:
+    def _days_of(self, words: str, other: Stretch | None) -> Stretch | None:
         for pattern, meaning in RULES:
             found = pattern.fullmatch(words)
             if found is not None and (meaning != "day" or len(words) > 1):
                 said = {name.rstrip("2"): part for name, part in found.groupdict().items() if part is not None}
-                return self._meant(meaning, words, said, beside)
+                return self._meant(meaning, words, said, other)
         return None
 
-    def _meant(self, meaning: str, words: str, said: dict[str, str], beside: Stretch | None) -> Stretch | None:
+    def _meant(self, meaning: str, words: str, said: dict[str, str], other: Stretch | None) -> Stretch | None:
         today = self.now.date()
-        default = beside.start.date() if beside is not None else today
+        default = other.start.date() if other is not None else today
         offset = RELATIVE.get(said.get("which", ""))
         match meaning:
             case "day":
@@ -203,7 +203,7 @@ class _Reader:
                     day = today + (number - today.weekday() + 7 * offset) * _DAY
                 return _days(day, day)
             case "checked":
-                read = self._days_of(said["rest"].rstrip(",( "), beside)
+                read = self._days_of(said["rest"].rstrip(",( "), other)
                 fits = read and read.is_one_day and read.start.weekday() == WEEKDAYS[said["weekday"]]
                 return read if fits else None
             case "unit":
@@ -211,7 +211,7 @@ class _Reader:
             case "window" | "shift":
                 return self._counted(meaning, said)
             case "bare":
-                return self._bare_day(said, beside)
+                return self._bare_day(said, other)
         return self._numbered(said, offset, today, default)
 
     def _unit(self, word: str, offset: int | None, today: dt.date, default: dt.date) -> Stretch | None:
@@ -287,54 +287,54 @@ class _Reader:
         start = whole.start + 10 * "上中下".index(said["third"]) * _DAY
         return Stretch(start, whole.end if said["third"] == "下" else start + 10 * _DAY, has_year)
 
-    def _bare_day(self, said: dict[str, str], beside: Stretch | None) -> Stretch | None:
+    def _bare_day(self, said: dict[str, str], other: Stretch | None) -> Stretch | None:
         """Return the day of a month that only the other end of the range names: "May 1 to 3"; of this one: "the 5th"."""
-        if beside is None and ("nth" not in said or "year" in said):
+        if other is None and ("nth" not in said or "year" in said):
             return None
-        if beside is not None and not beside.is_one_day:
+        if other is not None and not other.is_one_day:
             return None
-        around = self.now.date() if beside is None else beside.start.date()
+        around = self.now.date() if other is None else other.start.date()
         day = dt.date(int(said.get("year", around.year)), around.month, int(said["day"]))
         return _days(day, day, has_year="year" in said)
 
     # --- times of day ---
 
-    def _time(self, words: str, beside: Stretch | None) -> Stretch | None:
+    def _time(self, words: str, other: Stretch | None) -> Stretch | None:
         for pattern in TIMES:
             found = pattern.fullmatch(words)
             said = {} if found is None else {n.rstrip("2"): part for n, part in found.groupdict().items() if part}
             if not said.keys() & {"hour", "part", "noon"} and words != "tonight":
                 continue
             is_tonight = said.get("when") in {"ton", "tonight"}
-            whole = self._day_of(said.get("when", ""), beside, has_part="part" in said)
+            whole = self._day_of(said.get("when", ""), other, has_part="part" in said)
             if whole is None or not whole.is_one_day:
                 continue
             part = "evening" if words == "tonight" else PARTS.get(said.get("part", ""), "")
             if "hour" in said or "noon" in said:
-                read = self._at(whole, said, part, beside, is_tonight=is_tonight, is_chinese=pattern is TIMES[0])
+                read = self._at(whole, said, part, other, is_tonight=is_tonight, is_chinese=pattern is TIMES[0])
             else:
                 first, last = (whole.start + dt.timedelta(hours=hour) for hour in HOURS[part])
                 read = Stretch(first, last, whole.has_year, part)
             return read and replace(read, has_day="when" in said)
         return None
 
-    def _day_of(self, words: str, beside: Stretch | None, *, has_part: bool) -> Stretch | None:
+    def _day_of(self, words: str, other: Stretch | None, *, has_part: bool) -> Stretch | None:
         if words in {"this", "ton", "tonight"}:
             return _days(self.now.date(), self.now.date())
         if not words:
-            day = self.now.date() if beside is None else beside.start.date()
+            day = self.now.date() if other is None else other.start.date()
             return _days(day, day)
         if words in DAYS and (has_part or len(words) > 1):
             day = self.now.date() + DAYS[words] * _DAY
             return _days(day, day)
-        return self._days_of(words, beside)
+        return self._days_of(words, other)
 
     def _at(
         self,
         whole: Stretch,
         said: dict[str, str],
         part: str,
-        beside: Stretch | None,
+        other: Stretch | None,
         *,
         is_tonight: bool,
         is_chinese: bool,
@@ -342,7 +342,7 @@ class _Reader:
         """Return a time of a day; None where there is no such time in that part of it."""
         hour, minute, second = (int(said.get(name, 0)) for name in ("hour", "minute", "second"))
         minute = 30 if "half" in said else 15 * int(said["quarters"]) if "quarters" in said else minute
-        around = beside.part if beside is not None else ""
+        around = other.part if other is not None else ""
         if "noon" in said:
             hour = 12
         elif not is_chinese:
@@ -357,11 +357,11 @@ class _Reader:
             hour = hour % 12 + (12 if half == "pm" else 0) if half else hour
             named = {"am": "morning", "pm": "afternoon"}.get(half, "")
             return _clock(whole, hour, minute, second, named)
-        elif not part and around and "when" not in said and beside is not None:
+        elif not part and around and "when" not in said and other is not None:
             read = _clock(whole, hour, minute, second, "")
             return (
                 read
-                if read and read.start >= beside.start
+                if read and read.start >= other.start
                 else _clock(whole, _in_part(hour, around), minute, second, around)
             )
         return _clock(whole, _in_part(hour, part), minute, second, part)
@@ -369,7 +369,7 @@ class _Reader:
     # --- ranges ---
 
     def range(self, words: str) -> Stretch | None:
-        """Return the stretch between two ends; None where there are none, or several ways to read them."""
+        """Return the stretch between two ends; None if there are no two ends, or several ways to read them."""
         opening = OPENING.match(words)
         body = words[opening.end() :].removesuffix("之间") if opening else words
         if opening and opening[0] == "between ":
@@ -404,7 +404,7 @@ class _Reader:
 
 
 def _in_part(hour: int, part: str) -> int:
-    """Return the hour of 24 that an hour is in a part of the day; -1 where it is none of it.
+    """Return the hour of 24 for an hour in a part of the day; -1 if that part does not have it.
 
     3 in the afternoon is 15, 12 at night the midnight that follows; without a part it is one of 24 already.
     """

@@ -1,6 +1,6 @@
-"""The words about time that are known, in Chinese and English, and the patterns they stand in.
+"""The known words about time, in Chinese and English, and the patterns that use them.
 
-A name that stands in two branches of a pattern has a number behind it: `count` and `count2` are one.
+A group name that two branches of a pattern use has a number: `count` and `count2` are one.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ _ROLES = frozenset({"user", "assistant", "tool"})
 
 
 def find_history_param(names: Mapping[str, Any], candidates: Sequence[str] = HISTORY_PARAMS) -> str | None:
-    """Return the name of the history parameter, None where there is none."""
+    """Return the name of the history parameter, or None."""
     return next((name for name in candidates if name in names), None)
 
 
@@ -98,7 +98,7 @@ def build_chat_system_prompt(docstring: str, tool_objects: Sequence[ToolSpec] | 
 
 
 def filter_history_messages(history: Sequence[Mapping[str, Any]], func_name: str) -> list[Message]:
-    """Return a copy of the messages that may stand in a history.
+    """Return a copy of the messages that a history may hold.
 
     Roles are user, assistant and tool. System messages are left out silently (the docstring is the system
     prompt), anything else with a warning. A tool result without its call and a call without its result

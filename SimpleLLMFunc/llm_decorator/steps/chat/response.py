@@ -39,8 +39,8 @@ async def process_chat_response_stream(
         response_stream: raw responses; the one who produces them lets `messages` grow.
         return_mode: "text" yields every piece of text that is not empty, and ``("", history)`` at the end;
             "raw" yields the responses, the last one with the whole history, and no closing pair.
-        messages: the growing conversation. What is yielded is a list of its own: a new one when the history
-            has grown, the same one as before when it has not.
+        messages: the growing conversation. The yielded list is a copy: a new one when the history has grown, else
+            the same one as before.
         func_name: for the log.
         stream: whether the responses are chunks.
     """

@@ -106,7 +106,7 @@ def _validator_of(hint: Any, kind: Any) -> Callable[[Any], object] | None:
     for way in ways:
         try:
             return way().validate_python
-        except Exception:  # noqa: BLE001, S112 - whatever a type says when pydantic looks at it
+        except Exception:  # noqa: BLE001, S112 - a type may raise anything when pydantic looks at it
             continue
     return None
 

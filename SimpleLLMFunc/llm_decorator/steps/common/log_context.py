@@ -11,7 +11,7 @@ from SimpleLLMFunc.logger import app_log, async_log_context, is_enabled, log_con
 
 
 def log_function_call(func_name: str, arguments: Mapping[str, Any]) -> None:
-    """Write one log line with the arguments: redacted, cut, and rendered only if somebody listens."""
+    """Write one log line with the arguments: redacted, cut, and rendered only if the log is on."""
     app_log(lambda: f"LLM function {func_name!r} called with arguments: {render_arguments(arguments)}")
 
 

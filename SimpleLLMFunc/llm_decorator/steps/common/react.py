@@ -26,7 +26,7 @@ MANY_TOOLS: Final = 40
 def prepare_tools_for_execution(
     toolkit: Sequence[Any] | None, func_name: str
 ) -> tuple[list[ToolSpec] | None, dict[str, Tool]]:
-    """Return the tools in wire form (None where there are none) and what runs, by the name on the wire."""
+    """Return the tools in wire form (None without tools) and what runs, by the name on the wire."""
     return process_tools(toolkit, func_name)
 
 

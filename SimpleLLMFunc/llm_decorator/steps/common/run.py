@@ -40,7 +40,7 @@ class FunctionRun(Run):
         stream: as in `Run`.
 
     Attributes:
-        context: the context variables of the call; the run sees them, whoever reads it.
+        context: the context variables of the call; the run sees them in every task that reads it.
         example_numbers: of the examples to show, where there are more.
     """
 

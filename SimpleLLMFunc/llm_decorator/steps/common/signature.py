@@ -13,7 +13,7 @@ from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature, Me
 
 
 def extract_template_params(kwargs: dict[str, Any]) -> dict[str, Any] | None:
-    """Take `_template_params` out of `kwargs` (which is changed) and return it; None where there is none."""
+    """Take `_template_params` out of `kwargs` (which is changed) and return it, or None."""
     params: dict[str, Any] | None = kwargs.pop("_template_params", None)
     return params
 
@@ -70,7 +70,7 @@ def bind_function_arguments(
 
 
 def _unknown_keywords(signature: inspect.Signature, kwargs: Mapping[str, Any]) -> str:
-    """Name the keywords nobody takes: `bind` tells first what is missing, which is often the same one misspelt."""
+    """Name the unknown keywords: `bind` first names what is missing, which is often the same one misspelt."""
     unknown = [name for name in kwargs if name not in signature.parameters]
     return f", and there is no {', '.join(map(repr, unknown))}" if unknown else ""
 

@@ -38,7 +38,7 @@ class FunctionSignature(NamedTuple):
         signature: of the function; without `self` or `cls` for a bound method.
         type_hints: the resolved annotations by name, `Annotated` kept; "return" among them where it was written.
         return_type: `type_hints["return"]`; `str` where nothing was written, None for `-> None`.
-        docstring: as written, indentation cleaned; "" where there is none.
+        docstring: as written, indentation cleaned; "" without one.
     """
 
     func_name: str

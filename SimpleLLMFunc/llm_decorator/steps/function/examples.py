@@ -83,7 +83,7 @@ class ExampleReader:
         """Set the places of the quotes in a value.
 
         Raises:
-            SignatureError: one stands in no argument.
+            SignatureError: no argument contains one of them.
         """
         if self.output.quotes and (violations := QuoteCheck(arguments)(value)):
             path, expected, got = violations[0]
@@ -167,7 +167,7 @@ class Examples:
         given: as the decorator took them.
         reader: of the function.
         most: how many are shown; of more the most similar ones are chosen.
-        beside: a folder to look for a relative path in, where the working directory has no such file.
+        folder: a folder to look for a relative path in, where the working directory has no such file.
         embed: compares the arguments by vectors; None by BM25.
 
     Attributes:
@@ -184,7 +184,7 @@ class Examples:
         given: GivenExamples,
         reader: ExampleReader,
         most: int,
-        beside: Path | None = None,
+        folder: Path | None = None,
         embed: Embed | None = None,
     ) -> None:
         self._reader = reader
@@ -194,7 +194,7 @@ class Examples:
             raise SignatureError(f"{reader.name} returns None: there is no answer that an example could show.")
         self.given: GivenExamples = given
         if isinstance(given, (str, os.PathLike)):
-            self.given = given = ExampleLines(recorded_lines(given, beside))
+            self.given = given = ExampleLines(recorded_lines(given, folder))
         if isinstance(given, ExampleLines):
             self.all = [
                 reader.read((record.get("args"), _value_of(record, where)), where, is_json=True)
@@ -257,18 +257,18 @@ def split_arguments(
     return (given,), {}
 
 
-def recorded_lines(path: str | os.PathLike[str], beside: Path | None = None) -> list[tuple[str, dict[str, Any]]]:
+def recorded_lines(path: str | os.PathLike[str], folder: Path | None = None) -> list[tuple[str, dict[str, Any]]]:
     """Return the lines of a JSONL file of calls and values, each with what it is called in an error.
 
     Args:
         path: of the file; "~" is the home folder.
-        beside: a folder to look for a relative path in, where the working directory has no such file.
+        folder: a folder to look for a relative path in, where the working directory has no such file.
 
     Raises:
         ConfigError: there is no such file, or it cannot be read.
         UsageError: a line is no JSON object.
     """
-    found = _found(Path(path).expanduser(), beside)
+    found = _found(Path(path).expanduser(), folder)
     lines: list[tuple[str, dict[str, Any]]] = []
     with found.open(encoding="utf-8-sig") as file:
         for number, line in enumerate(file, 1):
@@ -285,14 +285,14 @@ def recorded_lines(path: str | os.PathLike[str], beside: Path | None = None) -> 
     return lines
 
 
-def _found(path: Path, beside: Path | None) -> Path:
-    places = [path] if path.is_absolute() or beside is None else [path, beside / path]
+def _found(path: Path, folder: Path | None) -> Path:
+    places = [path] if path.is_absolute() or folder is None else [path, folder / path]
     for place in places:
         if place.is_file():
             if place.stat().st_size > _LARGEST_FILE:
                 raise ConfigError(f"{place.name} is over {_LARGEST_FILE >> 20} MB, too large to be held in memory.")
             return place
-    raise ConfigError(f"there is no file {str(path)!r} in {Path.cwd()}{f' or in {beside}' if len(places) > 1 else ''}.")
+    raise ConfigError(f"there is no file {str(path)!r} in {Path.cwd()}{f' or in {folder}' if len(places) > 1 else ''}.")
 
 
 def _value_of(record: Mapping[str, Any], where: str) -> Any:

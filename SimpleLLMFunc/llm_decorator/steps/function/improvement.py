@@ -32,7 +32,7 @@ class Improvement:
         options: JSON data by name: arguments of the decorator, "examples" as the lines of a file of examples, "calibration" as
             in its own file; "docstring"; and "descriptions" by the path of the field. Empty where nothing better was found.
         version: of the function that it was found for.
-        source: the file; empty where there is none.
+        source: the file, or "".
         is_checked: the function that has it is of this version.
         replaced: the options of the function before, by name.
         report: all that the file holds.

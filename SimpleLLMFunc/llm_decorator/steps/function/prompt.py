@@ -213,7 +213,7 @@ def build_user_message(
 
 
 def quotes_line(quotes: Sequence[str]) -> str:
-    """Return what the model is told of the texts that it has to copy; empty where there are none."""
+    """Return what the model is told of the texts that it has to copy, or ""."""
     if not quotes:
         return ""
     what = "The return value" if list(quotes) == [""] else ", ".join(path or "the return value" for path in quotes)
@@ -228,7 +228,7 @@ class FixedPrompt:
         type_hints: of the function.
         return_type: what the model gives back.
         docstring: what it does.
-        name: stands for the docstring where there is none: a model that is told nothing has to guess from the arguments.
+        name: replaces a missing docstring: a model that is told nothing has to guess from the arguments.
         note: follows the docstring.
     """
 
@@ -259,8 +259,7 @@ class FixedPrompt:
     ) -> str:
         """Return the system prompt; one text for all calls with the same template and fields of the docstring.
 
-        What is `returned`, labels or fields, stands in the place of the return type; a template without that place has it
-        at its end.
+        `returned` (labels or fields) replaces the return type; a template without that field gets it at its end.
 
         Raises:
             TemplateError: the template has a field that cannot be filled.
@@ -301,7 +300,7 @@ class FunctionParts:
         output: how the answer is asked for and read.
         fixed: the parts of the prompt that do not change.
         tools: what the model may call.
-        examples: to choose from for each call; None where there are none.
+        examples: to choose from for each call, or None.
     """
 
     options: Options

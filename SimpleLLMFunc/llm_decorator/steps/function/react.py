@@ -31,7 +31,7 @@ async def get_final_response(response_stream: AsyncGenerator[Any, None]) -> Any:
 
 
 def check_response_content_empty(response: Any, func_name: str) -> bool:
-    """Say whether a response has neither text (white space is none) nor a tool call."""
+    """Say whether a response has neither text (white space does not count) nor a tool call."""
     choices = getattr(response, "choices", None)
     message = getattr(choices[0], "message", None) if choices else None
     return not extract_response_content(response, func_name).strip() and not getattr(message, "tool_calls", None)

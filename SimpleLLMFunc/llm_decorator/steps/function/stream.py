@@ -46,7 +46,7 @@ async def growing_values(
 ) -> AsyncGenerator[Any, None]:
     """Yield ever larger parts of the answer, and the complete value at last; for plain text each new piece.
 
-    An answer that is asked for again begins anew. An abort ends the stream. Where it `is_held`, the complete value alone
+    An answer that is asked for again starts over. An abort ends the stream. Where it `is_held`, the complete value alone
     is given out: a guard has to see it first.
     """
     reader = pieces = None
@@ -93,7 +93,7 @@ async def list_items(
 
     Raises:
         ResponseParseError: an item does not fit, or the whole answer is not the list that was given out.
-        StreamInterrupted: the stream began anew after an item had been given out.
+        StreamInterrupted: the stream started over after an item had been yielded.
     """
     reader = pieces = None
     given: list[Any] = []
@@ -102,7 +102,9 @@ async def list_items(
             async for event in events:
                 if isinstance(event, TurnStarted):
                     if given:
-                        raise StreamInterrupted("", reason=f"the answer began anew after {counted(len(given), 'item')}")
+                        raise StreamInterrupted(
+                            "", reason=f"the answer started over after {counted(len(given), 'item')}"
+                        )
                     pieces = _AnswerPieces(in_tool=run.output_mode == "tool")
                     reader = None if is_held else ItemReader(output, repair=repair, mode=run.output_mode)
                 elif isinstance(event, ReplyDelta) and reader and pieces:
@@ -126,7 +128,7 @@ async def list_items(
 
 
 async def _is_quoted(item: Any, number: int, output: OutputSpec, quotes: QuoteCheck | None) -> bool:
-    """Whether the quotes of an item stand in the arguments.
+    """Whether the arguments contain the quotes of an item.
 
     Raises:
         ResponseParseError: they do not, and an item before this one was given out already.

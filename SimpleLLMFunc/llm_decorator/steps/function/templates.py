@@ -43,7 +43,7 @@ Parameters:
 {parameters_description}
 
 {return_type_description}"""
-"""Used for a choice between labels, which stand in the last field."""
+"""Used for a choice between labels, which fill the last field."""
 
 SHORT_CHOICE_PROMPT_TEMPLATE = """\
 {function_description}
