@@ -68,7 +68,8 @@ class AsyncImproving:
         """
         work = _improved(self, cases, options)
         # Python's warning about a missing `await` then names what its reader wrote.
-        work.__qualname__ = f"{getattr(self, '__qualname__', '')}.improve"
+        name = f"{getattr(self, '__qualname__', '')}.improve"
+        work.__qualname__ = name  # type: ignore[attr-defined]  # every coroutine has one
         return work
 
 
