@@ -158,8 +158,6 @@ class LocalMap(Generic[R]):
             if same is None:
                 self._pending[row.key] = row
                 fresh.append(row)
-            elif same.also is None:
-                same.also = [row.place]
             else:
                 same.also.append(row.place)
         found = await self._store.find([row.key for row in fresh])
@@ -261,12 +259,11 @@ class LocalMap(Generic[R]):
         self._pending.pop(row.key, None)
         self._ids[row.place] = number
         self._counts[way] += 1
-        also = row.also or ()
-        for place in also:
+        for place in row.also:
             self._ids[place] = number
-        self._counts["duplicates" if way == "asked" else way] += len(also)
+        self._counts["duplicates" if way == "asked" else way] += len(row.also)
         if error is not None:
-            self._errors[error] += 1 + len(also)
+            self._errors[error] += 1 + len(row.also)
 
     # --- the end -------------------------------------------------------------------------------------------------
 

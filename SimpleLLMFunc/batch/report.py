@@ -48,6 +48,7 @@ class MapCounts:
     failed: int = 0
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class MapRow(Generic[R_co]):
     """One row: what was given, and what came of it.
 
@@ -55,19 +56,10 @@ class MapRow(Generic[R_co]):
         index: its place in the input, from 0.
     """
 
-    __slots__ = ("_finished", "_source", "_stopped", "index")
-
-    def __init__(
-        self,
-        index: int,
-        finished: Record | StoredRow | None,
-        source: Sequence[Any] | RowsAgain | None,
-        stopped: Exception | None,
-    ) -> None:
-        self.index = index
-        self._finished = finished
-        self._source = source
-        self._stopped = stopped
+    index: int
+    _finished: Record | StoredRow | None
+    _source: Sequence[Any] | RowsAgain | None
+    _stopped: Exception | None
 
     @property
     def row(self) -> Any:

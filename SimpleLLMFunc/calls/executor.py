@@ -12,6 +12,7 @@ from SimpleLLMFunc.calls.call_data import CallOutputChunk, CallOutputType, Execu
 from SimpleLLMFunc.calls.core import CoreCall
 from SimpleLLMFunc.calls.failure import call_errors
 from SimpleLLMFunc.calls.slot import Slot, SlotProcessor
+from SimpleLLMFunc.calls.slot.places import Places
 from SimpleLLMFunc.calls.task import Step, StepStatus, Task, Waiting
 from SimpleLLMFunc.errors import CallError, UsageError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
@@ -272,16 +273,11 @@ class _Output:
         return {"text": text, **self._data} if text else self._data
 
 
-def _known(data: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+def _known(data: Mapping[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
     """Return the values that are there: a field left at None where the schema has no null is not."""
-    properties = schema.get("properties", {})
-    return {key: value for key, value in data.items() if value is not None or _takes_null(properties.get(key))}
-
-
-def _takes_null(schema: Any) -> bool:
-    if not isinstance(schema, Mapping):
-        return False
-    kinds = schema.get("type")
-    if kinds == "null" or (isinstance(kinds, list) and "null" in kinds) or None in schema.get("enum", ()):
-        return True
-    return any(_takes_null(choice) for word in ("anyOf", "oneOf") for choice in schema.get(word, ()))
+    places = Places(schema)
+    return {
+        key: value
+        for key, value in data.items()
+        if value is not None or "null" in places.kinds(places.member(schema, key) or False)
+    }

@@ -32,7 +32,7 @@ class KeyedRow:
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     given: Any = None
-    also: list[int] | None = None
+    also: list[int] = field(default_factory=list)
     id: int = 0
     problem: Exception | None = None
 

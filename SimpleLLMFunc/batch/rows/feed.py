@@ -161,15 +161,16 @@ async def _as_they_come(source: AsyncIterable[Any]) -> AsyncGenerator[list[Input
     ahead: asyncio.Queue[InputRow | Exception | None] = asyncio.Queue(PIECE - 1)  # and one row that waits for room
     reader = asyncio.ensure_future(_read(source, ahead))
     try:
-        while isinstance(row := await ahead.get(), InputRow):
-            piece = [row]
-            while not ahead.empty() and isinstance(row := ahead.get_nowait(), InputRow):
-                piece.append(row)
-            yield piece
-            if not isinstance(row, InputRow):
-                break
-        if row is not None:
-            raise row
+        while True:
+            came = [await ahead.get()]
+            while not ahead.empty():
+                came.append(ahead.get_nowait())
+            if piece := [row for row in came if isinstance(row, InputRow)]:
+                yield piece
+            if isinstance(came[-1], Exception):
+                raise came[-1]
+            if came[-1] is None:
+                return
     finally:
         reader.cancel()
         await asyncio.gather(reader, return_exceptions=True)

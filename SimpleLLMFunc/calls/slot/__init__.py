@@ -7,4 +7,4 @@ from SimpleLLMFunc.calls.slot.processor import SlotProcessor
 from SimpleLLMFunc.calls.slot.schema import SlotInput, SlotOutput
 from SimpleLLMFunc.calls.slot.slot import Slot
 
-__all__ = ["Slot", "SlotInput", "SlotOutput", "SlotProcessor", "fill_slots", "time_words"]
+__all__ = ["Slot", "SlotInput", "SlotOutput", "SlotProcessor", "fill_slots", "places", "time_words"]

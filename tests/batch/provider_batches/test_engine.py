@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import io
 import json
 import os
 import re
@@ -588,7 +589,7 @@ async def test_a_batch_that_1_0_began_is_waited_for(server, echo, tmp_path):
 async def test_another_process_at_work_is_waited_for_off_the_loop(server, echo, tmp_path):
     checkpoint = tmp_path / "run.sqlite"
     program = (
-        "import sys; from pathlib import Path; from SimpleLLMFunc.batch.checkpoint import WriterLock; "
+        "import sys; from pathlib import Path; from SimpleLLMFunc.batch.checkpoint.writer_lock import WriterLock; "
         "lock = WriterLock(Path(sys.argv[1])); lock.acquire(); print('taken', flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", program, str(checkpoint)]
@@ -690,13 +691,13 @@ async def test_killed_at_any_instant_and_begun_again_every_row_is_paid_once(serv
     assert sorted(server.paid) == sorted(f"row {n}" for n in range(100))
 
 
-def test_lines_are_told_apart():
-    with pytest.raises(ValueError, match="EOF"):
-        openai_lines.line_id(b"{")
-    assert openai_lines.line_id(b"3") == (None, False)
+def test_lines_are_told_apart(caplog):
     request = f"{'ab' * 16}-native-7"
     data = {"custom_id": request, "response": {"status_code": 204}}
-    found, is_good = openai_lines.line_id(json.dumps(data).encode())
-    assert (str(found), is_good) == (request, True)
+    file = io.BytesIO(b"\n".join([b"{", b"", b"3", json.dumps(data).encode()]))
+    foreign, found = openai_lines.answers_in(file, "a.jsonl")
+    assert "a.jsonl, line 1: it is no JSON" in caplog.text
+    assert foreign is None
+    assert (found.key, found.mode, found.place, found.is_good) == (b"\xab" * 16, "native", 7, True)
     for other in ("", "x", f"{'ab' * 16}-native-", f"{'AB' * 16}-native-7", f"{'ab' * 16}-other-7", request + "\n", 7):
         assert openai_lines.RequestId.read(other) is None

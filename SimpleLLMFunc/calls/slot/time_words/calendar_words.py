@@ -19,7 +19,6 @@ both as bare numbers (05/01), numbers beyond the hundreds in characters.
 
 from __future__ import annotations
 
-import calendar
 import datetime as dt
 import re
 from collections.abc import Callable
@@ -27,6 +26,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from SimpleLLMFunc.base.parsing.alignment import MONTHS
+from SimpleLLMFunc.calls.slot.time_words.stretch import DAY, Span, Stretch, days, moment, months
 from SimpleLLMFunc.calls.slot.time_words.vocabulary import (
     BETWEEN,
     CLOCK_FIRST,
@@ -46,73 +46,7 @@ from SimpleLLMFunc.calls.slot.time_words.vocabulary import (
 from SimpleLLMFunc.calls.zone import zone_of
 
 _LONGEST: Final = 80
-_DAY: Final = dt.timedelta(days=1)
 _HALF_YEAR: Final = dt.timedelta(days=184)
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """A stretch of local time.
-
-    Attributes:
-        start, end: naive; the end is the first instant behind it. A moment begins where it ends.
-        has_year: the words named the year, or counted from today; else the year was taken from around them.
-        part: the part of the day that the words named.
-        has_day: the words named the day, or more of them; else it was taken from around them.
-    """
-
-    start: dt.datetime
-    end: dt.datetime
-    has_year: bool = True
-    part: str = ""
-    has_day: bool = True
-
-    @property
-    def is_one_day(self) -> bool:
-        """Whether it is exactly one day."""
-        return self.end - self.start == _DAY and self.start.time() == dt.time()
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A stretch of time in a zone."""
-
-    stretch: Stretch
-    zone: dt.tzinfo
-
-    @property
-    def is_moment(self) -> bool:
-        """Whether it is one instant."""
-        return self.stretch.start == self.stretch.end
-
-    @property
-    def first_day(self) -> str:
-        """The day it begins, as YYYY-MM-DD."""
-        return self.stretch.start.date().isoformat()
-
-    @property
-    def last_day(self) -> str:
-        """The last day of which some is in it, as YYYY-MM-DD."""
-        return self._last.date().isoformat()
-
-    @property
-    def first_second(self) -> int:
-        """The second it begins, from 1970 in UTC."""
-        return int(self.stretch.start.replace(tzinfo=self.zone).timestamp())
-
-    @property
-    def last_second(self) -> int:
-        """The last second in it, from 1970 in UTC."""
-        return int(self._last.replace(tzinfo=self.zone).timestamp())
-
-    @property
-    def moment(self) -> str:
-        """The instant it begins, with its offset from UTC."""
-        return self.stretch.start.replace(tzinfo=self.zone).isoformat()
-
-    @property
-    def _last(self) -> dt.datetime:
-        return self.stretch.start if self.is_moment else self.stretch.end - dt.timedelta(seconds=1)
 
 
 class Calendar:
@@ -136,18 +70,6 @@ class Calendar:
         reader = _Reader(local, self._zone)
         stretch = reader.one(words) or reader.range(words)
         return None if stretch is None else Span(stretch, self._zone)
-
-
-def _days(first: dt.date, last: dt.date, *, has_year: bool = True) -> Stretch:
-    start, end = (dt.datetime.combine(date, dt.time()) for date in (first, last))
-    return Stretch(start, end + _DAY, has_year)
-
-
-def _months(year: int, number: int, count: int = 1, *, has_year: bool = True) -> Stretch:
-    """Return some months; the number of the first may lie outside 1 to 12 and then counts into other years."""
-    (year, month), (last_year, last) = (divmod(12 * year + each - 1, 12) for each in (number, number + count - 1))
-    end = dt.date(last_year, last + 1, calendar.monthrange(last_year, last + 1)[1])
-    return _days(dt.date(year, month + 1, 1), end, has_year=has_year)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,17 +113,17 @@ class _Reader:
         offset = RELATIVE.get(said.get("which", ""))
         match meaning:
             case "day":
-                day = today + DAYS[words] * _DAY
-                return _days(day, day)
+                day = today + DAYS[words] * DAY
+                return days(day, day)
             case "now":
-                return _moment(self.now)
+                return moment(self.now)
             case "weekday":
                 number = WEEKDAYS[said["weekday"]]
                 if offset is None or said["which"] == "this":
-                    day = default + (number - default.weekday()) % 7 * _DAY
+                    day = default + (number - default.weekday()) % 7 * DAY
                 else:
-                    day = today + (number - today.weekday() + 7 * offset) * _DAY
-                return _days(day, day)
+                    day = today + (number - today.weekday() + 7 * offset) * DAY
+                return days(day, day)
             case "checked":
                 read = self._days_of(said["rest"].rstrip(",( "), other)
                 fits = read and read.is_one_day and read.start.weekday() == WEEKDAYS[said["weekday"]]
@@ -217,20 +139,20 @@ class _Reader:
     def _unit(self, word: str, offset: int | None, today: dt.date, default: dt.date) -> Stretch | None:
         unit = UNITS.get(word.replace("星期", "周").replace("礼拜", "周"), word)
         if unit == "weekend":
-            saturday = default if offset is None else today + 7 * offset * _DAY
-            saturday += (5 - saturday.weekday()) * _DAY
-            return _days(saturday, saturday + _DAY)
+            saturday = default if offset is None else today + 7 * offset * DAY
+            saturday += (5 - saturday.weekday()) * DAY
+            return days(saturday, saturday + DAY)
         if offset is None:
             return None
         match unit:
             case "week":
-                monday = today + (7 * offset - today.weekday()) * _DAY
-                return _days(monday, monday + 6 * _DAY)
+                monday = today + (7 * offset - today.weekday()) * DAY
+                return days(monday, monday + 6 * DAY)
             case "month":
-                return _months(today.year, today.month + offset)
+                return months(today.year, today.month + offset)
             case "quarter":
-                return _months(today.year, (today.month - 1) // 3 * 3 + 1 + 3 * offset, 3)
-        return _months(today.year + offset, 1, 12)
+                return months(today.year, (today.month - 1) // 3 * 3 + 1 + 3 * offset, 3)
+        return months(today.year + offset, 1, 12)
 
     def _counted(self, meaning: str, said: dict[str, str]) -> Stretch | None:
         unit = UNITS.get(said["unit"], said["unit"])
@@ -245,19 +167,19 @@ class _Reader:
         if unit in {"hour", "minute"}:
             other = self.now + dt.timedelta(**{f"{unit}s": count})
             if meaning == "shift":
-                return _moment(other)
+                return moment(other)
             ends = sorted(each.replace(microsecond=0) for each in (self.now, other))
             return Stretch(ends[0], ends[1]) if count else None
         if unit in {"day", "week"}:
-            day = today + (count * (7 if unit == "week" else 1)) * _DAY
+            day = today + (count * (7 if unit == "week" else 1)) * DAY
         else:
-            month = _months(today.year, today.month + count * (12 if unit == "year" else 1))
-            day = month.start.date().replace(day=min(today.day, (month.end - _DAY).day))
+            month = months(today.year, today.month + count * (12 if unit == "year" else 1))
+            day = month.start.date().replace(day=min(today.day, (month.end - DAY).day))
         if meaning == "shift":
-            return _days(day, day)
+            return days(day, day)
         if not count:
             return None
-        return _days(day + _DAY, today) if count < 0 else _days(today + _DAY, day)
+        return days(day + DAY, today) if count < 0 else days(today + DAY, day)
 
     def _numbered(self, said: dict[str, str], offset: int | None, today: dt.date, default: dt.date) -> Stretch | None:
         has_year = bool(said.keys() & {"year", "which_year", "which"})
@@ -267,25 +189,25 @@ class _Reader:
         number = said.get("quarter") or said.get("q")
         half = {"上": 1, "下": 2}.get(said["half"]) if "half" in said else said.get("h")
         if number:
-            return _months(year, 3 * int(number) - 2, 3, has_year=has_year)
+            return months(year, 3 * int(number) - 2, 3, has_year=has_year)
         if half:
-            return _months(year, 6 * int(half) - 5, 6, has_year=has_year)
+            return months(year, 6 * int(half) - 5, 6, has_year=has_year)
         month = MONTHS[said["name"]] if "name" in said else int(said.get("month", default.month))
         if offset is not None:
             year, month = divmod(12 * today.year + today.month - 1 + offset, 12)
             month += 1
         elif not said.keys() & {"month", "name", "day", "third"}:
-            return _months(year, 1, 12)
+            return months(year, 1, 12)
         if "day" in said:
             day = dt.date(year, month, int(said["day"]))
-            return _days(day, day, has_year=has_year)
+            return days(day, day, has_year=has_year)
         if not 1 <= month <= 12:
             return None
-        whole = _months(year, month, has_year=has_year)
+        whole = months(year, month, has_year=has_year)
         if "third" not in said:
             return whole
-        start = whole.start + 10 * "上中下".index(said["third"]) * _DAY
-        return Stretch(start, whole.end if said["third"] == "下" else start + 10 * _DAY, has_year)
+        start = whole.start + 10 * "上中下".index(said["third"]) * DAY
+        return Stretch(start, whole.end if said["third"] == "下" else start + 10 * DAY, has_year)
 
     def _bare_day(self, said: dict[str, str], other: Stretch | None) -> Stretch | None:
         """Return the day of a month that only the other end of the range names: "May 1 to 3"; of this one: "the 5th"."""
@@ -295,7 +217,7 @@ class _Reader:
             return None
         around = self.now.date() if other is None else other.start.date()
         day = dt.date(int(said.get("year", around.year)), around.month, int(said["day"]))
-        return _days(day, day, has_year="year" in said)
+        return days(day, day, has_year="year" in said)
 
     # --- times of day ---
 
@@ -320,13 +242,13 @@ class _Reader:
 
     def _day_of(self, words: str, other: Stretch | None, *, has_part: bool) -> Stretch | None:
         if words in {"this", "ton", "tonight"}:
-            return _days(self.now.date(), self.now.date())
+            return days(self.now.date(), self.now.date())
         if not words:
             day = self.now.date() if other is None else other.start.date()
-            return _days(day, day)
+            return days(day, day)
         if words in DAYS and (has_part or len(words) > 1):
-            day = self.now.date() + DAYS[words] * _DAY
-            return _days(day, day)
+            day = self.now.date() + DAYS[words] * DAY
+            return days(day, day)
         return self._days_of(words, other)
 
     def _at(
@@ -395,7 +317,7 @@ class _Reader:
             first = self.one(left, second) or first
         elif not first.has_year and second.start < first.start:
             # "Dec 30 to Jan 2"; a range of more than half a year is rather a slip
-            later = self.one(right, _months(first.start.year + 1, 1, 12))
+            later = self.one(right, months(first.start.year + 1, 1, 12))
             second = later if later and later.end - first.start < _HALF_YEAR else second
         if first is None or first.start > second.start:
             return None
@@ -424,8 +346,3 @@ def _clock(whole: Stretch, hour: int, minute: int, second: int, part: str) -> St
         return None
     start = whole.start + dt.timedelta(hours=hour, minutes=minute, seconds=second)
     return Stretch(start, start, whole.has_year, part)
-
-
-def _moment(instant: dt.datetime) -> Stretch:
-    instant = instant.replace(microsecond=0)
-    return Stretch(instant, instant)
