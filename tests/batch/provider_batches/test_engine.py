@@ -396,7 +396,7 @@ async def test_through_a_client_of_the_users_own(server):
 
 
 async def test_who_cannot_is_refused(server, echo):
-    with pytest.raises(UsageError, match="ScriptedLLM is none"):
+    with pytest.raises(UsageError, match="ScriptedLLM is not asked over HTTP"):
         await mapped(echo_of(ScriptedLLM("x")))
     with pytest.raises(UsageError, match="has tools"):
         await mapped(echo.with_options(toolkit=[_tool]))

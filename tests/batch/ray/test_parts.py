@@ -131,7 +131,7 @@ def test_plain_code_beside_a_method_does_not_travel() -> None:
             """Tell."""
             raise NotImplementedError
 
-    with use_llm(ScriptedLLM("x")), pytest.raises(ConfigError, match="needs the object"):
+    with use_llm(ScriptedLLM("x")), pytest.raises(ConfigError, match="need the object"):
         pickle.dumps(Shop().tell._mapped())
 
 

@@ -189,7 +189,7 @@ def test_what_cannot_be_mapped(shop):
 def test_the_engine_is_handed_on(shop):
     done = run(f"{shop}:classify", "rows.csv", "--engine", "openai-batch")
     assert done.exit_code == 1
-    assert "batches are run by a service, and ScriptedLLM is none" in done.stderr
+    assert "a service runs batches, and ScriptedLLM is not asked over HTTP" in done.stderr
 
 
 BATCHED = """
