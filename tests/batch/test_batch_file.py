@@ -38,13 +38,11 @@ OPENAI = OpenAICompatible("gpt-4o-mini", wire="chat", api_key="sk-CANARY-of-this
 @llm_function(llm_interface=OPENAI, temperature=0.5)
 def review(text: str) -> Review:
     """Sum up the review."""
-    raise NotImplementedError
 
 
 @llm_function(llm_interface=OPENAI)
 async def echo(text: str, times: int = 1) -> str:
     """Say it."""
-    raise NotImplementedError
 
 
 def requests_in(*paths):

@@ -58,19 +58,16 @@ def echo(request) -> str:
 @llm_function
 async def shout(text: str) -> str:
     """Shout the text."""
-    raise NotImplementedError
 
 
 @llm_function
 def shout_sync(text: str) -> str:
     """Shout the text."""
-    raise NotImplementedError
 
 
 @llm_function
 async def grade(text: str, strict: bool = False) -> Grade:
     """Grade the text."""
-    raise NotImplementedError
 
 
 def graded(request) -> str:
@@ -198,12 +195,10 @@ async def test_methods_and_streams_map() -> None:
         @llm_function
         async def each(self, text: str) -> AsyncIterator[int]:
             """Give numbers."""
-            raise NotImplementedError
 
         @llm_function
         def every(self, text: str) -> Iterator[int]:
             """Give numbers."""
-            raise NotImplementedError
 
     with use_llm(ScriptedLLM("[1, 2]", repeat=True)):
         assert [row.value for row in (await Teacher().each.map(["a"])).rows] == [[1, 2]]
@@ -276,7 +271,6 @@ async def test_what_looks_alike_and_is_not_is_asked_for_itself() -> None:
     @llm_function(llm)
     async def show(thing: object) -> str:
         """Show it."""
-        raise NotImplementedError
 
     await show.map([1, 1.5, True, "1", None, "None", [1], {1: 2}, {"1": 2}, {(1, 2): 3}, b"1", {1, 2}, {2, 1}])
     assert len(llm.calls) == 11  # the two sets are one, and a model reads {1: 2} as {"1": 2}
@@ -291,7 +285,6 @@ async def test_what_cannot_be_recognised_is_asked_each_time() -> None:
     @llm_function(llm)
     async def show(thing: object) -> str:
         """Show it."""
-        raise NotImplementedError
 
     report = await show.map([Thing(), Thing()])
     assert (len(llm.calls), report.counts.failed) == (2, 0)
@@ -306,7 +299,6 @@ async def test_pictures_are_known_by_what_they_show(tmp_path) -> None:
     @llm_function(llm)
     async def look(picture: ImgPath) -> str:
         """Look."""
-        raise NotImplementedError
 
     report = await look.map([ImgPath(tmp_path / f"{name}.png") for name in "abc"], checkpoint=tmp_path / "run.sqlite")
     assert (len(llm.calls), report.counts.duplicates) == (2, 1)
@@ -665,7 +657,6 @@ def test_ctrl_c_stops_within_a_second_and_says_how_to_go_on(kind, tmp_path) -> N
     @llm_function(ScriptedLLM(text_of, repeat=True))
     def read(text: str) -> int:
         """Read."""
-        raise NotImplementedError
 
     report = read.map([str(number) for number in range(30)], checkpoint=path)
     assert (report.counts.restored, report.counts.asked) == (20, 10)
@@ -688,7 +679,6 @@ async def test_a_map_inside_of_a_map() -> None:
     @llm_function(ScriptedLLM(reply, repeat=True), toolkit=[both])
     async def outer(text: str) -> str:
         """Use the tool."""
-        raise NotImplementedError
 
     report = await outer.map(["a", "b"])
     assert [row.value for row in report.rows] == ["A1 A2", "B1 B2"]
@@ -933,7 +923,6 @@ async def test_a_column_for_a_function_of_two_parameters_is_refused() -> None:
     @llm_function(llm_interface=ScriptedLLM())
     async def both(text: str, lang: str) -> str:
         """Say it in the language."""
-        raise NotImplementedError
 
     with pytest.raises(UsageError, match="one required parameter"):
         await both.map([{"a": "b"}], column="a")

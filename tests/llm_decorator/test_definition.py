@@ -51,7 +51,6 @@ def test_which_types_are_iterators(hint, kind):
 def test_each_item_as_it_comes(hint):
     def count(to: int):
         """Count."""
-        raise NotImplementedError
 
     count.__annotations__["return"] = hint
     counted = llm_function(ScriptedLLM("[1, 2]", repeat=True))(count)
@@ -64,7 +63,6 @@ async def test_aliased_iterators_stream_where_annotations_are_text():
     @llm_function(ScriptedLLM("[1, 2]"))
     async def count(to: int) -> Later:
         """Count."""
-        raise NotImplementedError
 
     assert isinstance(count, AsyncLLMStream)
     assert [number async for number in count(2)] == [1, 2]
@@ -72,7 +70,6 @@ async def test_aliased_iterators_stream_where_annotations_are_text():
     @llm_chat(ScriptedLLM("hello"))
     async def talk(history: list[Any], message: str) -> Pairs:
         """Talk."""
-        raise NotImplementedError
 
     assert isinstance(talk, AsyncLLMChat)
     assert [text async for text, _ in talk([], "x")] == ["hello", ""]
@@ -82,17 +79,14 @@ def test_so_do_those_of_a_function_whose_parameter_is_defined_later():
     @llm_function
     def count(to: Target) -> Numbers:  # noqa: F821
         """Count."""
-        raise NotImplementedError
 
     @llm_function
     def know(to: Target) -> Unknown:  # noqa: F821
         """Know."""
-        raise NotImplementedError
 
     @llm_chat
     def talk(history: list[Target], message: str) -> Unknown:  # noqa: F821
         """Talk."""
-        raise NotImplementedError
 
     assert isinstance(count, LLMStream)
     assert isinstance(know, LLMFunction)
@@ -103,7 +97,6 @@ def test_so_do_those_of_a_function_whose_parameter_is_defined_later():
 def test_a_chat_that_returns_no_iterator_is_told_of_the_other_decorator(returned):
     def talk(history: list[Any], message: str):
         """Talk."""
-        raise NotImplementedError
 
     talk.__annotations__["return"] = returned
     for decorate in (llm_chat, llm_chat(), llm_chat(ScriptedLLM(), stream=True)):
@@ -115,7 +108,6 @@ def test_a_chat_that_returns_no_iterator_is_told_of_the_other_decorator(returned
 def test_a_chat_may_say_less(returned):
     async def talk(history: list[Any], message: str):
         """Talk."""
-        raise NotImplementedError
 
     talk.__annotations__["return"] = returned
     is_sync = returned == Iterable[Any]
@@ -144,7 +136,6 @@ async def formatted(text: str) -> str:
 
 def blank(text: str) -> str:
     """ """
-    raise NotImplementedError
 
 
 @pytest.mark.parametrize("function", [undocumented, formatted, blank])

@@ -388,7 +388,6 @@ async def by_call(llm: OpenAICompatible, **options: Any) -> tuple[str, list[Mess
     @llm_function(llm, **options)
     async def ask(question: str) -> str:
         """Answer."""
-        raise NotImplementedError
 
     result = await ask.call("How warm?")
     return result.value, result.messages
@@ -398,7 +397,6 @@ async def by_streamed_chat(llm: OpenAICompatible, **options: Any) -> tuple[str, 
     @llm_chat(llm, stream=True, **options)
     async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
         """Answer."""
-        raise NotImplementedError
 
     pairs = [pair async for pair in chat([], "How warm?")]
     return "".join(text for text, _ in pairs), pairs[-1][1]
@@ -492,7 +490,6 @@ async def test_a_saved_history_goes_on_in_every_dialect(stream: bool, dialect: D
         @llm_chat(model(server, dialect), stream=stream, toolkit=[weather, clock])
         async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
             """Answer."""
-            raise NotImplementedError
 
         server.answer(dialect.reply(THREE))
         server.answer(dialect.reply(text="21 and 7."))
@@ -613,7 +610,6 @@ async def test_gemini_signs_the_message_itself_where_there_is_no_call() -> None:
         @llm_chat(model(server, DIALECTS["gemini"]))
         async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
             """Talk."""
-            raise NotImplementedError
 
         *_, (_, history) = [pair async for pair in chat([], "Hi")]
         _ = [pair async for pair in chat(history, "Hi again")]

@@ -44,7 +44,6 @@ def biller(llm, **options):
     @llm_function(llm, **options)
     def bill(text: str, strict: bool = False) -> Bill:
         """Read the bill."""
-        raise NotImplementedError
 
     return bill
 

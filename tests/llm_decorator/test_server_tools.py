@@ -32,7 +32,6 @@ def asker(llm: Any, *toolkit: Any, **options: Any) -> Any:
     @llm_function(llm, toolkit=list(toolkit), **options)
     async def ask(text: str) -> str:
         """Answer."""
-        raise NotImplementedError
 
     return ask
 

@@ -59,7 +59,6 @@ def telling(*replies, **options):
     @llm_function(llm, **options)
     async def tell(topic: str) -> Story:
         """Tell a story."""
-        raise NotImplementedError
 
     return tell, llm
 
@@ -70,7 +69,6 @@ def listing(*replies, **options):
     @llm_function(llm, **options)
     async def ideas(topic: str) -> AsyncIterator[Story]:
         """Give ideas."""
-        raise NotImplementedError
 
     return ideas, llm
 
@@ -164,12 +162,10 @@ def test_sync_streams():
     @llm_function(llm)
     def numbers(topic: str) -> Iterator[int]:
         """Count."""
-        raise NotImplementedError
 
     @llm_function(llm)
     def tell(topic: str) -> Story:
         """Tell."""
-        raise NotImplementedError
 
     assert list(numbers("x")) == [1, 2, 3]
     assert list(tell.stream("x"))[-1] == Story(**STORY)
@@ -215,7 +211,6 @@ async def test_an_aborted_call_raises_within_100_ms(kind):
     @llm_function(Slow("x"))
     async def ask(text: str) -> str:
         """Answer."""
-        raise NotImplementedError
 
     loop = asyncio.get_running_loop()
     ended = []
@@ -246,7 +241,6 @@ async def test_an_aborted_chat_ends_with_what_had_arrived(signal):
     @llm_chat(llm, stream=True)
     async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
         """Talk."""
-        raise NotImplementedError
 
     pairs = await read(chat([], "x", _abort_signal=signal))
     assert [text for text, _ in pairs] == ["One ", "two ", "thre", ""]
@@ -260,7 +254,6 @@ async def test_an_aborted_stream_ends():
     @llm_function(llm, abort_signal=signal)
     async def say(text: str) -> str:
         """Say."""
-        raise NotImplementedError
 
     assert await read(say.stream("x")) == ["One ", "two ", "thre"]
 
@@ -283,7 +276,6 @@ async def test_an_abort_cancels_tools_and_leaves_a_usable_history():
     @llm_chat(llm, toolkit=[hang, look])
     async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
         """Talk."""
-        raise NotImplementedError
 
     asyncio.get_running_loop().call_later(0.3, signal.abort)
     pairs = await read(chat([], "x", _abort_signal=signal))
@@ -300,7 +292,6 @@ def test_an_abort_from_another_thread_ends_a_sync_call():
     @llm_function(Slow("x"))
     def ask(text: str) -> str:
         """Answer."""
-        raise NotImplementedError
 
     timer = threading.Timer(0.1, signal.abort, ["user left"])
     timer.start()
@@ -329,7 +320,6 @@ async def test_a_cancellation_from_outside_is_no_abort():
     @llm_function(Slow("x"))
     async def ask(text: str) -> str:
         """Answer."""
-        raise NotImplementedError
 
     task = asyncio.create_task(ask("x", _abort_signal=signal))
     await asyncio.sleep(0.02)
@@ -348,7 +338,6 @@ async def test_a_broken_stream_leaves_its_part_in_the_history_of_the_error():
     @llm_chat(llm, stream=True)
     async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
         """Talk."""
-        raise NotImplementedError
 
     with pytest.raises(StreamInterrupted) as caught:
         await read(chat([], "x"))

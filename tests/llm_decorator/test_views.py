@@ -21,19 +21,16 @@ class Desk:
     @llm_function
     async def read(self, text: str) -> "Review":
         """Read a review."""
-        raise NotImplementedError
 
 
 @llm_function(OpenAICompatible("gpt-5-mini", api_key="k"))
 def read_review(text: str, *, strict: bool = False) -> Review:
     """Read a review."""
-    raise NotImplementedError
 
 
 @llm_function
 def words(text: str) -> Iterator[dict[str, int]]:
     """Count words."""
-    raise NotImplementedError
 
 
 @llm_chat(ScriptedLLM("hi"))

@@ -26,7 +26,6 @@ class Word(BaseModel):
 @llm_function(ScriptedLLM())
 async def read(text: str) -> Word:
     """Read the text."""
-    raise NotImplementedError
 
 
 class Instant(MappedFunction[Word]):

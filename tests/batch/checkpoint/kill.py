@@ -115,7 +115,6 @@ def run_map(port: int, count: int, checkpoint: str, concurrency: int, out: str) 
     @llm_function(llm_interface=llm)
     async def read(text: str) -> Word:
         """Read the text."""
-        raise NotImplementedError
 
     async def main() -> None:
         report = await read.map(rows(count), checkpoint=checkpoint, concurrency=concurrency, progress=False)

@@ -46,7 +46,6 @@ ROOT = Path(__file__).resolve().parents[3]
 @llm_function
 async def count(text: str) -> int:
     """Count the letters."""
-    raise NotImplementedError
 
 
 def counted(request) -> str:
@@ -218,28 +217,24 @@ async def test_docstring_parameters_and_return_type_count_too(tmp_path) -> None:
         @llm_function(llm)
         def count(text: str) -> int:
             """Count."""
-            raise NotImplementedError
 
         yield count
 
         @llm_function(llm)
         def count(text: str) -> int:
             """Count!"""
-            raise NotImplementedError
 
         yield count
 
         @llm_function(llm)
         def count(text: str) -> float:
             """Count."""
-            raise NotImplementedError
 
         yield count
 
         @llm_function(llm)
         def count(text: str | None) -> int:
             """Count."""
-            raise NotImplementedError
 
         yield count
         yield count.with_options(template_params={"a": 1})
@@ -255,7 +250,6 @@ async def test_the_name_of_the_function_and_the_address_of_the_service_do_not_co
     @llm_function
     async def renamed(text: str) -> int:
         """Count the letters."""
-        raise NotImplementedError
 
     async with (
         LoopbackServer(handler=lambda _: text_answer("1")) as one,
@@ -348,7 +342,6 @@ VALUES = [
 async def test_a_restored_value_is_the_very_same(kind, answer, tmp_path) -> None:
     def make(text):
         """Make it of the text."""
-        raise NotImplementedError
 
     make.__annotations__ = {"text": str, "return": kind}
     llm = ScriptedLLM(answer, repeat=True)
@@ -372,7 +365,6 @@ async def test_values_are_built_anew_at_each_look(tmp_path) -> None:
     @llm_function(ScriptedLLM("[1]", repeat=True))
     async def numbers(text: str) -> list[int]:
         """Give numbers."""
-        raise NotImplementedError
 
     report = await numbers.map(["a", "a"], checkpoint=tmp_path / "run.sqlite")
     report.rows[0].value.append(2)
@@ -732,7 +724,6 @@ def test_a_file_that_may_not_grow_ends_the_map_and_can_be_gone_on_with(tmp_path)
     @llm_function(ScriptedLLM("1", repeat=True))
     def count(text: str) -> int:
         """Count the letters."""
-        raise NotImplementedError
 
     report = count.map([f"{number} " + "x" * 3000 for number in range(100)], checkpoint=path)
     assert report.counts.restored == kept
@@ -757,7 +748,6 @@ async def test_a_key_never_reaches_the_file(tmp_path) -> None:
         @llm_function(llm)
         async def tell(text: str) -> str:
             """Tell."""
-            raise NotImplementedError
 
         await tell.map(["a", f"mine is {key}"], checkpoint=path)
         await count.with_options(llm_interface=llm, max_reasks=0).map(["a"], checkpoint=path)

@@ -72,7 +72,6 @@ def echo_of(llm):
     @llm_function(llm_interface=llm)
     async def echo(text: str) -> str:
         """Say it."""
-        raise NotImplementedError
 
     return echo
 
@@ -152,7 +151,6 @@ def test_a_sync_function_is_the_same(server_in_thread):
     @llm_function(llm_interface=llm)
     def review(text: str) -> Review:
         """Sum up."""
-        raise NotImplementedError
 
     report = review.map(["a", "b"], engine="openai-batch", progress=False)
     assert [row.value for row in report.rows] == [Review(title="T", stars=3)] * 2
@@ -198,7 +196,6 @@ async def test_failed_lines_missing_ones_and_bad_answers_are_asked_live(server, 
     @llm_function(llm_interface=llm)
     async def review(text: str) -> Review:
         """Sum up."""
-        raise NotImplementedError
 
     server.answer_to = lambda body: '{"title": "T", "stars": 3}'
     server.outcomes.append(
@@ -229,7 +226,6 @@ async def test_what_would_come_again_is_not_asked_live(server, echo):
     @llm_function(llm_interface=echo._pipeline.options.llm_interface)
     async def review(text: str) -> list[str]:
         """Sum up."""
-        raise NotImplementedError
 
     report = await mapped(review, ["a", "b", "c"])
     assert values(report) == [OutputTruncated, ContentBlocked, AuthenticationError]
@@ -468,7 +464,6 @@ async def test_what_both_the_batch_and_the_repair_took_is_told(server, echo):
     @llm_function(llm_interface=echo._pipeline.options.llm_interface, max_reasks=0)
     async def count(text: str) -> int:
         """Count."""
-        raise NotImplementedError
 
     server.answer_to = lambda body: "none"
     report = await mapped(count, ["a"])

@@ -29,7 +29,6 @@ def answer_to(text: str) -> str:
 @llm_function
 async def read(text: str) -> Word:
     """Read the text."""
-    raise NotImplementedError
 
 
 @tool
@@ -41,13 +40,11 @@ def die(now: bool) -> str:
 @llm_function(toolkit=[die])
 async def dangerous(text: str) -> str:
     """Read the text."""
-    raise NotImplementedError
 
 
 @llm_function(ScriptedLLM("asked by its own model", repeat=True))
 async def inner(text: str) -> str:
     """Read the text."""
-    raise NotImplementedError
 
 
 @tool
@@ -62,7 +59,6 @@ def main(base_url: str, checkpoint: str) -> None:
     @llm_function(llm_interface=model)
     def local(text: str) -> Word:
         """Read the text."""
-        raise NotImplementedError
 
     report = local.map(
         [f"row number {number}" for number in range(40)],

@@ -236,7 +236,6 @@ def test_rows_that_ask_the_same_keep_their_own_columns(tmp_path):
     @llm_function(llm_interface=ScriptedLLM("yes", repeat=True))
     def say(text: str) -> str:
         """Say it."""
-        raise NotImplementedError
 
     def ids(report):
         report.write(tmp_path / "out.csv")

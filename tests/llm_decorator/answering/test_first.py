@@ -118,7 +118,6 @@ async def test_sync_code_runs_in_a_thread_and_may_call_another_function():
 
 def _plain(text: str) -> str:
     """Plain."""
-    raise NotImplementedError
 
 
 async def test_what_the_code_returns_is_of_the_type():
