@@ -75,6 +75,14 @@ def grader(*replies, **options):
     return grade, llm
 
 
+def returning(kind, llm, **options):
+    def answer(text: str):
+        """Answer."""
+
+    answer.__annotations__["return"] = kind
+    return llm_function(llm, **options)(answer)
+
+
 # --- kinds of functions ---
 
 
@@ -195,11 +203,7 @@ def test_without_return_annotation_it_is_text():
 def test_none_sends_the_request_and_ignores_the_answer(reply):
     llm = ScriptedLLM(reply)
 
-    @llm_function(llm)
-    def note(text: str) -> None:
-        """Note."""
-        raise NotImplementedError
-
+    note = returning(None, llm)
     assert note("x") is None
     assert len(llm.calls) == 1
 
@@ -252,11 +256,7 @@ def test_a_name_that_does_not_exist_is_told_at_the_call():
 
 
 def test_generic_models():
-    @llm_function(ScriptedLLM('{"content": [1, 2]}'))
-    def box(text: str) -> Box[list[int]]:
-        """Box."""
-        raise NotImplementedError
-
+    box = returning(Box[list[int]], ScriptedLLM('{"content": [1, 2]}'))
     assert box("x").content == [1, 2]
 
 
@@ -300,11 +300,7 @@ def test_call_gives_everything_known():
 
 
 def test_stream_of_text_yields_each_piece():
-    @llm_function(ScriptedLLM("One two three", chunk_size=4))
-    def say(text: str) -> str:
-        """Say."""
-        raise NotImplementedError
-
+    say = returning(str, ScriptedLLM("One two three", chunk_size=4))
     assert list(say.stream("x")) == ["One ", "two ", "thre", "e"]
 
 
@@ -363,11 +359,7 @@ def test_with_options_on_a_bound_method():
 
 
 def test_iterator_functions_give_the_items():
-    @llm_function(ScriptedLLM("[1, 2, 3]", "[4]"))
-    def numbers(text: str) -> Iterator[int]:
-        """Count."""
-        raise NotImplementedError
-
+    numbers = returning(Iterator[int], ScriptedLLM("[1, 2, 3]", "[4]"))
     assert list(numbers("x")) == [1, 2, 3]
     assert numbers.call("x").value == [4]
 
@@ -437,11 +429,7 @@ def test_tool_mode_offers_the_answer_tool():
 def test_text_is_sent_plainly():
     llm = ScriptedLLM("Hi", profile=NATIVE)
 
-    @llm_function(llm)
-    def say(text: str) -> str:
-        """Say."""
-        raise NotImplementedError
-
+    say = returning(str, llm)
     assert say("x") == "Hi"
     assert llm.calls[0].response_format is None
 
@@ -449,11 +437,7 @@ def test_text_is_sent_plainly():
 def test_a_scalar_is_wrapped_on_the_wire():
     llm = ScriptedLLM('{"value": 3}', "4", profile=NATIVE)
 
-    @llm_function(llm)
-    def count(text: str) -> int:
-        """Count."""
-        raise NotImplementedError
-
+    count = returning(int, llm)
     assert count("x") == 3
     assert count("x") == 4
     assert list(llm.calls[0].response_format["json_schema"]["schema"]["properties"]) == ["value"]
@@ -562,21 +546,13 @@ def test_retry_times_are_further_attempts():
 
 
 def test_text_mode_still_gives_the_annotated_type():
-    @llm_function(ScriptedLLM("3", "3"), output_mode="text")
-    def count(text: str) -> int:
-        """Count."""
-        raise NotImplementedError
-
+    count = returning(int, ScriptedLLM("3", "3"), output_mode="text")
     assert count("x") == 3
     assert list(count.stream("x")) == [3]
 
 
 def test_reasoning_before_a_text_is_no_part_of_it():
-    @llm_function(ScriptedLLM("<thinking>Hm.</thinking>Hello"))
-    def say(text: str) -> str:
-        """Say."""
-        raise NotImplementedError
-
+    say = returning(str, ScriptedLLM("<thinking>Hm.</thinking>Hello"))
     result = say.call("x")
     assert result.value == "Hello"
     assert result.text == "<thinking>Hm.</thinking>Hello"
@@ -600,16 +576,8 @@ def test_an_empty_answer_after_tools_does_not_run_them_again():
 def test_a_cut_answer_is_never_a_value_but_may_be_a_text():
     cut = {"role": "assistant", "content": "[1, 2]", "finish_reason": "length"}
 
-    @llm_function(ScriptedLLM(cut))
-    def numbers(text: str) -> list[int]:
-        """Count."""
-        raise NotImplementedError
-
-    @llm_function(ScriptedLLM(cut))
-    def say(text: str) -> str:
-        """Say."""
-        raise NotImplementedError
-
+    numbers = returning(list[int], ScriptedLLM(cut))
+    say = returning(str, ScriptedLLM(cut))
     with pytest.raises(OutputTruncated) as caught:
         numbers("x")
     assert caught.value.partial == "[1, 2]"
