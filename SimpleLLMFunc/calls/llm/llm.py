@@ -1,4 +1,4 @@
-"""`LLM`: ask the model with prompts of one's own, the history and what earlier steps have put out."""
+"""`LLM`: ask the model with the user's prompts, the history and the outputs of earlier steps."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from SimpleLLMFunc.base.templates import Finished, guard_tags, render_template
 from SimpleLLMFunc.calls.call_data import CallInfo, CallOutputChunk, CallOutputType, CallVars, LanguageType
 from SimpleLLMFunc.calls.conversation import conversation_records
 from SimpleLLMFunc.calls.core import CoreCall
+from SimpleLLMFunc.calls.failure import call_errors
 from SimpleLLMFunc.calls.llm.prompt import LLM_CONTEXT_PROMPT, LLM_DEFAULT_PROMPT, NO_CONTEXT
 from SimpleLLMFunc.calls.llm.schema import LLMInput, LLMOutput
 from SimpleLLMFunc.calls.zone import DEFAULT_ZONE, zone_of
@@ -61,11 +62,11 @@ class LLM(CoreCall, input_model=LLMInput, output_model=LLMOutput):
         """Return the messages: history, system, user.
 
         Raises:
-            TemplateError: a prompt cannot be rendered.
-            CallError: a prompt says nothing.
+            CallError: a prompt cannot be rendered, or is empty.
         """
-        # A template may take a third of a second before it is stopped: not on the event loop.
-        return [*self._history(call_vars), *await in_thread(self._prompts, call_vars)]
+        with call_errors(self.name or "LLM"):
+            # A template may take a third of a second before it is stopped: not on the event loop.
+            return [*self._history(call_vars), *await in_thread(self._prompts, call_vars)]
 
     def _prompts(self, call_vars: CallVars) -> list[dict[str, str]]:
         language = call_vars.language
@@ -117,6 +118,8 @@ class LLM(CoreCall, input_model=LLMInput, output_model=LLMOutput):
             CallError: the model could not be asked, or did not answer.
         """
         params = {} if self.temperature is None else {"temperature": self.temperature}
-        async with aclosing(self._llm(input_data["message"], streaming=True, **params)) as pieces:
-            async for piece in pieces:
-                yield CallOutputChunk(CallOutputType.TEXT, piece)
+        with call_errors(self.name or "LLM"):
+            messages = LLMInput.model_validate(input_data).message
+            async with aclosing(self._llm(messages, streaming=True, **params)) as pieces:
+                async for piece in pieces:
+                    yield CallOutputChunk(CallOutputType.TEXT, piece)

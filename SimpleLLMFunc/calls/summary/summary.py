@@ -74,13 +74,14 @@ class Summary(CoreCall, input_model=DataBase, output_model=SummaryOutput):
         Raises:
             CallError: the prompt could not be rendered, or the model did not answer.
         """
-        language = self._call_vars.language if self._call_vars else LanguageType.CHINESE
-        messages = [{"role": "user", "content": await in_thread(self._prompt, language)}]
-        self._summary = ""
-        async with aclosing(self._llm(messages, streaming=True)) as pieces:
-            async for piece in pieces:
-                self._summary += piece
-                yield CallOutputChunk(CallOutputType.TEXT, piece)
+        with call_errors(self.name or "Summary"):
+            language = self._call_vars.language if self._call_vars else LanguageType.CHINESE
+            messages = [{"role": "user", "content": await in_thread(self._prompt, language)}]
+            self._summary = ""
+            async with aclosing(self._llm(messages, streaming=True)) as pieces:
+                async for piece in pieces:
+                    self._summary += piece
+                    yield CallOutputChunk(CallOutputType.TEXT, piece)
 
     async def _after_exec(self, input_data: dict[str, Any]) -> None:  # noqa: ARG002
         """Set `task.runtime.reasoning` to the whole summary."""
