@@ -133,7 +133,7 @@ def _line(function: BatchFunction[Any], arguments: RowArguments, version: bytes,
 
 
 class _Parts:
-    """The files as they grow; they get their names when it is known how many there are."""
+    """Writes the files; their final names depend on how many there are."""
 
     def __init__(self, stack: ExitStack, target: Path, max_lines: int, max_bytes: int) -> None:
         self._stack = stack
@@ -278,7 +278,7 @@ _BY_PLACE = inspect.Signature([inspect.Parameter("custom_id", inspect.Parameter.
 
 
 class _Reader(Relayed[R], Generic[R]):
-    """A function whose rows were answered long ago."""
+    """A function whose answers are in the store."""
 
     def __init__(self, function: BatchFunction[R], store: AnswerStore, version: bytes, *, by_place: bool) -> None:
         super().__init__(function)

@@ -1,4 +1,4 @@
-"""map_rows: a function asked once for each row, many rows at a time, each result kept as it comes."""
+"""map_rows: ask a function once for each row, many rows at a time, and keep each result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a map can be told, checked when it is told."""
+"""The options of a map, checked when they are given."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Engine: TypeAlias = EngineName | RayEngine
 
 
 class RunOptions(TypedDict, total=False):
-    """What every run over many rows takes.
+    """The options of every run over many rows.
 
     Attributes:
         concurrency: rows at a time; "auto", the default, finds out what the service bears.
@@ -69,7 +69,7 @@ class RunOptions(TypedDict, total=False):
 
 
 class MapOptions(RunOptions, total=False):
-    """What `f.map` takes after the rows: also all of `RunOptions`.
+    """The options of `f.map`: also all of `RunOptions`.
 
     Attributes:
         on_error: "keep", the default, makes an error the result of its row; "raise" stops the map and raises the first.

@@ -1,4 +1,4 @@
-"""Reports out: JSONL, CSV and Parquet, a row at a time, and either the whole file or none."""
+"""Write reports as JSONL, CSV and Parquet, row by row; a file is replaced only when it is complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many rows are asked at a time: a number, or what a service bears; pure."""
+"""How many rows are asked at a time: a fixed number, or one that follows the service; pure."""
 
 from __future__ import annotations
 

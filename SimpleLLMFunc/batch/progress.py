@@ -14,7 +14,7 @@ from SimpleLLMFunc.errors import UsageError, counted
 
 @dataclass(frozen=True, slots=True)
 class MapProgress:
-    """How far a map is.
+    """The progress of a map.
 
     Attributes:
         done: rows that are finished: asked, restored, duplicates and invalid ones.
@@ -97,7 +97,7 @@ class _Told:
 
 
 class _Line:
-    """One line on the terminal that is written again; elsewhere a line every ten seconds."""
+    """Rewrites one line of a terminal; elsewhere writes a line every ten seconds."""
 
     def __init__(self) -> None:
         self._next = 0.0

@@ -1,4 +1,4 @@
-"""A function that is asked in another way than by calling it, and is the same in all else."""
+"""A function that another object asks: a cluster, a batch, a file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ R = TypeVar("R")
 
 
 class Relayed(Generic[R]):
-    """What `Mappable` tells of a function; a subclass asks."""
+    """The attributes of `Mappable`, taken from a function; a subclass has `ask`."""
 
     def __init__(self, function: Mappable[R]) -> None:
         self._function = function

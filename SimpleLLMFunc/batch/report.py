@@ -1,4 +1,4 @@
-"""MapReport: what a map over rows came to, row by row and in all."""
+"""MapReport: the outcome of a map, for each row and in total."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _AT_A_TIME = 256
 
 @dataclass(frozen=True, slots=True)
 class MapCounts:
-    """How many rows went which way; each row is one of asked, restored, duplicates, invalid and unasked.
+    """Counts of rows; each row is one of asked, restored, duplicates, invalid and unasked.
 
     Attributes:
         rows: all that were read.
@@ -50,7 +50,7 @@ class MapCounts:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class MapRow(Generic[R_co]):
-    """One row: what was given, and what came of it.
+    """One row with its value or error.
 
     Attributes:
         index: its place in the input, from 0.
@@ -105,7 +105,7 @@ class MapRow(Generic[R_co]):
 
 
 class MapRows(Sequence[MapRow[R_co]]):
-    """The rows of a map in the order of the input; looked up when they are asked for, so a million take no memory."""
+    """The rows of a map in the order of the input, read on access: a million rows take no memory."""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ class MapRows(Sequence[MapRow[R_co]]):
 
 @dataclass(frozen=True)
 class MapReport(Shown, Generic[R_co]):
-    """What a map came to.
+    """The outcome of a map.
 
     Attributes:
         rows: every row in the order of the input.

@@ -1,4 +1,4 @@
-"""How a Call asks the model: views of the one loop, for text and for one JSON object."""
+"""How a Call asks the model for text or for one JSON object, by the one loop."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ class _Question:
 
 
 class _ObjectReview(AnswerReview):
-    """Reads the object of an answer, and moves down the ladder native → tool → prompt where a form is refused."""
+    """Reads the object of an answer; if the service refuses native or tool mode, it takes the next one."""
 
     def __init__(self, run: Run, question: _Question, retry_times: int, max_reasks: int) -> None:
         assert question.spec is not None, "an object is asked for"

@@ -1,4 +1,4 @@
-"""A conversation as it comes, as records of messages with a role and a text."""
+"""Conversations in several forms → records of messages with a role and a text."""
 
 from __future__ import annotations
 

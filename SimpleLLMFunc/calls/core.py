@@ -1,4 +1,4 @@
-"""`CoreCall`: what every Call is, from its parameters to its stream of chunks."""
+"""`CoreCall`: the base of every Call, from its parameters to its stream of chunks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from SimpleLLMFunc.utils import in_context
 
 
 class CallNode(Protocol):
-    """What a scheduler knows of the tool behind a step: two texts, and parameters that hold for all its steps."""
+    """The tool of a step: name, description, and parameters for all its steps."""
 
     name: str
     description: str

@@ -244,7 +244,7 @@ class StepExecutor:
 
 
 class _Output:
-    """Puts together what a step gave, for the history."""
+    """Joins the chunks of a step for the history."""
 
     def __init__(self) -> None:
         self._texts: list[str] = []

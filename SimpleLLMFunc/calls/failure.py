@@ -1,4 +1,4 @@
-"""What goes wrong inside a Call, as the one error that schedulers know."""
+"""Errors inside a Call become `CallError`, the one error that schedulers know."""
 
 from __future__ import annotations
 

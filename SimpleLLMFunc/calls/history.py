@@ -1,4 +1,4 @@
-"""Reading what earlier steps put out, by path."""
+"""Read the outputs of earlier steps by path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Task` and `Step`: what has to be done, in what steps, and how far it is."""
+"""`Task` and `Step`: a question, its steps, and their state."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from SimpleLLMFunc.logger import border
 
 
 class StepStatus(StrEnum):
-    """How a step stands: it runs, has ended well or badly, or waits for values (PARAM)."""
+    """The state of a step: running, success, error, or waiting for values (PARAM)."""
 
     RUNNING = "running"
     SUCCESS = "success"

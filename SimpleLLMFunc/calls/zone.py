@@ -1,4 +1,4 @@
-"""Time zones by name, on hosts without a zone database too."""
+"""Time zones by name, also on hosts without a zone database."""
 
 from __future__ import annotations
 

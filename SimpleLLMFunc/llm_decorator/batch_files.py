@@ -1,6 +1,6 @@
-"""The views of a decorated function for rows beyond `map`: a provider's batch files, and other people's pipelines.
+"""The views of a decorated function for batch files and Ray datasets.
 
-`batch` is loaded when one of them is used: a start need not pay for what only work over many rows needs.
+Each view imports `batch` when it is called, so that an import of the library does not.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def fill() -> NoReturn:
 
 
 class _Decorated(Generic[L]):
-    """What all decorated functions share: they look like the function, and can be bound and changed.
+    """The base of all decorated functions: it looks like the function, binds to an instance, and has `with_options`.
 
     Args:
         pipeline: of the function.

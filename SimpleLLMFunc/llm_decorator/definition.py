@@ -1,4 +1,4 @@
-"""A function as it is written: its kind, its annotations as soon as they can be resolved, and what follows from them."""
+"""The written function: its kind, its resolved annotations, and its schema and prompt."""
 
 from __future__ import annotations
 

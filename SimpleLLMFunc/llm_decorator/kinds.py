@@ -1,4 +1,4 @@
-"""The kinds of objects that the decorators return, what is behind them, and which of them a module offers to others."""
+"""The kinds of objects that the decorators return, their pipelines, and which of them a module offers."""
 
 from __future__ import annotations
 

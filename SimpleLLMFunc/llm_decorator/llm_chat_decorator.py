@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class ChatDecorator(Protocol):
-    """What `llm_chat(...)` returns: it takes the function and gives back the same one, answered by a model."""
+    """The decorator that `llm_chat(...)` returns."""
 
     @overload
     def __call__(self, func: Callable[P, Coroutine[Any, Any, AsyncIterable[T]]], /) -> AsyncLLMChat[P, T]: ...

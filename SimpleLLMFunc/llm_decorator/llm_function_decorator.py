@@ -36,7 +36,7 @@ or give the words to the decorator:
 
 
 class FunctionDecorator(Protocol):
-    """What `llm_function(...)` returns: it takes the function and gives back the same one, filled by a model."""
+    """The decorator that `llm_function(...)` returns."""
 
     @overload
     def __call__(self, func: Callable[P, Coroutine[Any, Any, AsyncIterable[T]]], /) -> AsyncLLMStream[P, T]: ...  # type: ignore[overload-overlap]

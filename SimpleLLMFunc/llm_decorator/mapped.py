@@ -1,4 +1,4 @@
-"""A decorated function as a map over rows knows it."""
+"""A decorated function as `map` uses it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class MappedFunction(Generic[R_co]):
-    """What `SimpleLLMFunc.base.run.Mappable` asks for, of an `@llm_function`.
+    """An `@llm_function` as a `SimpleLLMFunc.base.run.Mappable`.
 
     Args:
         pipeline: of the function.

@@ -1,4 +1,4 @@
-"""What the pipelines of functions and chats have in common: what is built once, and how a call begins and is previewed."""
+"""The base of the pipelines: what is built once, the start of a call, and its preview."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NO_OPTIONS: Mapping[str, Any] = {}
 
 
 class Pipeline(ABC):
-    """A function with its options: all that its calls share.
+    """A function with its options; all of its calls share it.
 
     Args:
         definition: the function.

@@ -1,4 +1,4 @@
-"""A decorated function on its way to another process: by its name where it is found there, else what it promises.
+"""Send a decorated function to another process: by its name if it can be imported there, else by its signature.
 
 The body of a function is never run, so it never travels: neither do the names that it uses, and what they hold.
 """

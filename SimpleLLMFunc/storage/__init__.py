@@ -1,4 +1,4 @@
-"""What is kept in files: how a SQLite file is opened, marked as ours and shared, and by what a kept thing is found again.
+"""SQLite files that are opened, marked as ours and shared, and the keys of what they hold.
 
 The cache, checkpoints, journals, traces and the assistant's memory stand on it.
 """

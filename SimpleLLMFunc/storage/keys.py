@@ -1,4 +1,4 @@
-"""By what a row of a map, or a step of a journal, is known: its arguments as canonical text, hashed with what the function is."""
+"""Keys of rows and journal steps: a hash of the arguments as canonical text and of the function's definition."""
 
 from __future__ import annotations
 

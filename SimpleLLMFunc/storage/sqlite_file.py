@@ -1,4 +1,4 @@
-"""One SQLite file that is ours: opened at first use, marked, shared by threads and processes, left alone by forks."""
+"""One SQLite file of ours: opened at first use, marked, shared by threads and processes, safe under fork."""
 
 from __future__ import annotations
 

@@ -1,3 +1,3 @@
-"""Finished rows on disk: what a rerun goes on from. One SQLite file, one writer, every row found by a hash of its question."""
+"""Finished rows on disk, so that a rerun continues. One SQLite file, one writer; a hash of the question finds a row."""
 
 __all__ = ["checkpoint", "codec", "keyed", "row_file", "store", "stored_row", "writer_lock"]

@@ -1,4 +1,4 @@
-"""Checkpoint: the finished rows of a map on disk, from which a rerun goes on; and a look into one."""
+"""Checkpoint: the finished rows of a map on disk, and the status of such a file."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class VersionStatus:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointStatus:
-    """What a checkpoint holds.
+    """The content of a checkpoint.
 
     Attributes:
         versions: the latest first; a change of prompt, type, model or params begins a new one.
@@ -105,7 +105,7 @@ class CheckpointStatus:
 
 
 class Checkpoint:
-    """A checkpoint that is written by one map; all methods are synchronous and may take seconds.
+    """A checkpoint that one map writes; all methods are synchronous and may take seconds.
 
     Args:
         path: of the file.

@@ -1,4 +1,4 @@
-"""A value or an error as bytes, and back: as the same value of the same type, or not at all."""
+"""Encode a value or an error as bytes, and decode the same value of the same type, or raise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of the input made ready to be asked: their arguments, and the key by which each is known."""
+"""The arguments and the key of each row of the input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from SimpleLLMFunc.storage import KEY_BYTES, key_of
 
 @dataclass(slots=True, eq=False)
 class KeyedRow:
-    """A row on its way through a map.
+    """A row under way in a map.
 
     Attributes:
         place: in the input, from 0.
@@ -38,7 +38,7 @@ class KeyedRow:
 
 
 class RowKeys:
-    """Knows the rows of one function.
+    """Makes the keys of the rows of one function.
 
     Args:
         function: that they are for.

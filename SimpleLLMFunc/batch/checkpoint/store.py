@@ -1,4 +1,4 @@
-"""Where the finished rows of a map go: into memory while they are few, else into a file; never from the event loop."""
+"""The finished rows of a map: in memory while they are few, else in a file. A worker thread does the I/O."""
 
 from __future__ import annotations
 

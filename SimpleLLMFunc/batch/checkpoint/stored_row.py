@@ -1,4 +1,4 @@
-"""One row of a map, on its way into a file and out of it again."""
+"""One row of a map, before it is written and after it is read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from SimpleLLMFunc.type import NO_USAGE, Usage
 
 @dataclass(slots=True)
 class Record:
-    """A row that has been asked, on its way into the file.
+    """A row that was asked, before it is written.
 
     Attributes:
         answer: None where there is no value.
@@ -50,7 +50,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the file has under a key.
+    """A row of the file, found by its key.
 
     Attributes:
         error: name of the error, None where there is a value.

@@ -1,4 +1,4 @@
-"""One writer for a checkpoint, in all processes, and a note of who it is and how much it has committed."""
+"""One writer for a checkpoint over all processes, with a note of the process and of its commits."""
 
 from __future__ import annotations
 

@@ -1,3 +1,3 @@
-"""The batches of a service: the rows of a map as files of requests, at half the price, sent and fetched by us or by hand."""
+"""The batches of a service: the rows of a map as files of requests, at half the price."""
 
 __all__ = ["answer_store", "engine", "lines", "run", "service"]

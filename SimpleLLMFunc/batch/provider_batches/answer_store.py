@@ -1,4 +1,4 @@
-"""What a checkpoint knows of the batches of its map: which are under way, and the answers that came.
+"""The batches of a map in its checkpoint: those under way, and the answers.
 
 So a restart finds its batches again and asks for nothing twice. Without a checkpoint there is a temporary file.
 """
@@ -24,7 +24,7 @@ _APPLICATION_ID_OF_1_0 = 0x534C4242
 
 @dataclass(frozen=True, slots=True)
 class OpenBatch:
-    """A batch whose answers are not here yet.
+    """A batch whose answers were not fetched yet.
 
     Attributes:
         tag: our name of it.
@@ -54,7 +54,7 @@ class KeptLine:
 
 
 class AnswerStore:
-    """See the module; its methods wait for the disk.
+    """Keeps batches and answers; its methods wait for the disk.
 
     Args:
         file: of the checkpoint, open.

@@ -136,7 +136,7 @@ async def _readable_again(rows: Rows) -> Rows:
 
 
 class _Answered(Relayed[R], Generic[R]):
-    """The function, but that most rows are answered already."""
+    """The function, with most rows answered by a batch."""
 
     def __init__(
         self, function: BatchFunction[R], rows: Rows, service: BatchService, folder: Path, options: MapOptions

@@ -278,7 +278,7 @@ def _exchange_in(line: bytes, model: str) -> tuple[Wire, int, Mapping[str, str],
 
 
 class _KeptReply:
-    """An HTTP reply that came long ago."""
+    """A recorded HTTP reply."""
 
     is_checked = True
     url = ""

@@ -1,4 +1,4 @@
-"""The batches of a map: which rows go into them, what is under way, and the answers that came back."""
+"""The batches of a map: send rows, wait, and keep the answers."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ _Line: TypeAlias = tuple[RequestId, bytes, int]
 
 @dataclass(slots=True)
 class _Part:
-    """A file of requests as it grows."""
+    """A file of requests that is being written."""
 
     path: Path
     file: BinaryIO

@@ -1,4 +1,4 @@
-"""The Ray cluster that a map runs on: the one that is connected, the one that an address names, or one on this machine."""
+"""The Ray cluster of a map: the connected one, the one at an address, or a new one on this machine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def ray_package() -> Any:
 
 
 class _Connection:
-    """The connection that the maps of this process share, and the one thread in which all happens to it that blocks.
+    """The connection that the maps of this process share, and the one thread for its blocking calls.
 
     The processes of a cluster of ours end with the thread that has started them, so that none outlives this process.
     """

@@ -1,4 +1,4 @@
-"""The engine "ray": each row of a map is asked by an actor of a Ray cluster; everything else is as ever.
+"""The engine "ray": actors of a Ray cluster ask for the rows of a map.
 
 The driver runs the same map as the engine "local": it reads the rows, decides how many are under way, keeps budget and
 deadline, and alone writes the checkpoint. An actor that dies is started again by Ray, which runs its calls again.

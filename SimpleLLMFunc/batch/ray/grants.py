@@ -1,4 +1,4 @@
-"""The budgets around a map, in parts: each row may spend one, and what it did not need comes back with it."""
+"""The budgets around a map, in parts: each row may spend one and gives the rest back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _AS_MUCH_AGAIN = 2
 
 
 class Grants:
-    """Cuts what is left into parts; all parts together are never more than that, so no budget is broken.
+    """Divides the rest of the budgets into parts; all parts together never exceed it.
 
     Where little is left, fewer rows are under way, each with a part that will do.
     """

@@ -26,7 +26,7 @@ Amounts: TypeAlias = tuple[int, int, float]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a row.
+    """The outcome of a row.
 
     Attributes:
         data: the value or the error, as a checkpoint keeps it.

@@ -1,3 +1,3 @@
-"""Rows in: iterables, files, data frames; each with its place, in small pieces, no faster than they are used."""
+"""Rows in: iterables, files, data frames, read in small pieces and no faster than the map needs them."""
 
 __all__ = ["arguments", "arrow", "columns", "feed", "frames", "rows", "rows_again", "text_files"]

@@ -1,4 +1,4 @@
-"""The arguments that a row is for a function: its columns by the names of the parameters."""
+"""The arguments of a row: its columns by the names of the parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A row of a report as plain data: cells under the names of columns, for tables of every kind."""
+"""A row of a report as plain data, by column, for tables of every kind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VALUE, ERROR, ROW = "value", "error", "row"
 
 
 class ReportedRow(Protocol):
-    """A row of a report, as it is written out."""
+    """A row of a report that can be written."""
 
     @property
     def index(self) -> int:
@@ -43,7 +43,7 @@ class ReportedRow(Protocol):
 
 
 class Reported(Protocol):
-    """What a report must tell to be written out."""
+    """A report that can be written."""
 
     @property
     def rows(self) -> Iterable[ReportedRow]:
@@ -77,7 +77,7 @@ def check_columns(names: Sequence[str], what: str) -> None:
 
 
 class Table:
-    """Names the columns of a function's results, and puts results into them.
+    """Names the columns of a function's results and fills them.
 
     Args:
         return_type: of the function.

@@ -1,4 +1,4 @@
-"""Rows as a map takes them: in small pieces, and not faster than it can use them."""
+"""The rows of a map, read in small pieces and no faster than the map needs them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data frames: read without importing what the user did not import, written in the kind that was given."""
+"""Data frames: reading imports no package; a report is written as the kind of frame that was given."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class InputRow:
 
 @dataclass(frozen=True, slots=True)
 class RowSource:
-    """Rows with a few words about how to read them; `f.map` takes one wherever it takes rows.
+    """Rows with instructions for reading them; `f.map` takes one as its rows.
 
     Attributes:
         source: anything that `read_rows` takes.

@@ -1,4 +1,4 @@
-"""JSONL and CSV, line by line; a line that cannot be read is a row with a problem, and the next one is read."""
+"""JSONL and CSV, line by line; an unreadable line becomes a row with a problem."""
 
 from __future__ import annotations
 

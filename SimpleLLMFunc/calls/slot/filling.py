@@ -1,4 +1,4 @@
-"""How a slot fills up: what is known, what is asked, and what of an answer counts. Pure, no model near it."""
+"""Fill a slot: the known values, the schema to ask for, and the valid values of an answer. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Steps: TypeAlias = tuple[str, ...]
 
 
 class Filling:
-    """The data of one slot, from what was given to what could be found.
+    """The data of one slot: the given values and those found in answers.
 
     What is filled stays: an answer adds to it, and replaces nothing. A value that does not fit its schema is not
     filled.

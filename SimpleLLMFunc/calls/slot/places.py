@@ -1,4 +1,4 @@
-"""What a schema says about the places of the data it describes: which members there are, and of what kind."""
+"""What a schema says about each place of its data: the members and their kinds."""
 
 from __future__ import annotations
 

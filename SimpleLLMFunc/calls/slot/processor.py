@@ -1,4 +1,4 @@
-"""Slot data against its schema: pure, no model near it."""
+"""Slot data against its schema. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MAX_ERRORS: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """What `SlotProcessor.convert` made of keys and pointers.
+    """The result of `SlotProcessor.convert`.
 
     Attributes:
         data: nested, as the schema wants it.

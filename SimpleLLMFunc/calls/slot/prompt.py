@@ -1,4 +1,4 @@
-"""The prompts of a Slot, in both languages, and what keeps the data in them from posing as a part of them."""
+"""The prompts of a Slot, in both languages; data in them cannot open or close their tags."""
 
 from __future__ import annotations
 

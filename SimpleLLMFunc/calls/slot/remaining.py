@@ -1,4 +1,4 @@
-"""What data lacks → the schema of what is still to be given, keyed by JSON Pointer."""
+"""Validation errors → the schema of the missing values, keyed by JSON Pointer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Slot`: the values that a tool needs, found in what the user said, what is known and what earlier steps put out."""
+"""`Slot`: fill the parameters of a tool from the question, the facts and the outputs of earlier steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The subschemas of a Draft 7 schema: where they are, and copies with each of them changed."""
+"""The subschemas of a Draft 7 schema: walk them, and copy a schema with changes."""
 
 from __future__ import annotations
 

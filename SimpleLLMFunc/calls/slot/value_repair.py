@@ -1,4 +1,4 @@
-"""Values brought to what a schema wants, by the engine that reads typed answers; every step leaves a receipt."""
+"""Repair values that do not fit a schema, by the aligner of typed answers; each repair is recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often plain code and a model say the same."""
+"""Count how often plain code and a model agree."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Disagreement:
 
 
 class Agreement:
-    """How plain code and the model share the calls of a function, and how often they say the same.
+    """Counts of the calls that plain code and the model answered, and of their agreement.
 
     Attributes:
         by_first, by_model, by_fallback: calls that each of them answered.

@@ -1,4 +1,4 @@
-"""Around a pipeline: who answers a call where that is more than one question to the model."""
+"""Answer a call by votes, plain code and the model together."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _NOTHING_SPENT = Usage(cost=0.0)
 
 
 class Answering:
-    """Answers the calls of one function: votes, plain code before the model, plain code in its place.
+    """Answers the calls of one function: by votes, by plain code before the model or as its fallback.
 
     It has the views of the pipeline that it stands around.
 

@@ -1,4 +1,4 @@
-"""A change of a decorated function, as a patch of the file in which it is written."""
+"""A changed function, as a patch of its source file."""
 
 from __future__ import annotations
 

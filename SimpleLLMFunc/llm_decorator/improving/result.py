@@ -1,4 +1,4 @@
-"""Improved: what a search for a better form of a function came to."""
+"""Improved: the outcome of `f.improve`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ F_co = TypeVar("F_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing that is different now.
+    """One changed part of a function.
 
     Attributes:
         what: "examples", "calibration", "output mode", "think first", "prompt", "docstring" or "descriptions".
@@ -34,7 +34,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Improved(Generic[F_co]):
-    """What `f.improve` came to.
+    """The outcome of `f.improve`.
 
     Attributes:
         function: the better function where `accepted`, else the function as it was.

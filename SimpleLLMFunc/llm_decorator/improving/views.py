@@ -19,7 +19,7 @@ _ROOM = "SimpleLLMFunc.improve"
 
 
 class ImproveOptions(TypedDict, total=False):
-    """What `f.improve` takes after the cases.
+    """The options of `f.improve`.
 
     Attributes:
         scorer: one, as for `evaluate`; the search makes its mean larger. "exact" is the default.

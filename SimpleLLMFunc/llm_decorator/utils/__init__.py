@@ -1,4 +1,4 @@
-"""What the steps need and is no step: the toolkit made ready."""
+"""A helper of the steps: the toolkit in wire form."""
 
 from SimpleLLMFunc.llm_decorator.utils.tools import process_tools
 

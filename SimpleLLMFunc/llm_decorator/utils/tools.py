@@ -1,4 +1,4 @@
-"""A toolkit as it is given, made ready: what the provider is shown, and what runs."""
+"""A toolkit → its wire form, and the tools that run."""
 
 from __future__ import annotations
 

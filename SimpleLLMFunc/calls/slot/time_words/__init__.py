@@ -1,4 +1,4 @@
-"""Words about time, in Chinese and English: which stretch of local time they mean, and the values that a slot takes for it."""
+"""Words about time, in Chinese and English, and the values that a slot makes of them."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ _HALF_YEAR: Final = dt.timedelta(days=184)
 
 
 class Calendar:
-    """Reads words about time in one zone, wherever the host stands.
+    """Reads words about time in one zone, independent of the host's own.
 
     Raises:
         CallError: there is no such zone.

@@ -1,4 +1,4 @@
-"""The types `date` and `timestamp`: which values they take, and what becomes of them."""
+"""The types `date` and `timestamp`: their values in words, and as dates and times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Step 3 of `@llm_chat`, where the history is long: it is made to fit what the model can read."""
+"""Step 3 of `@llm_chat`: a long history is cut to fit the context window."""
 
 from __future__ import annotations
 

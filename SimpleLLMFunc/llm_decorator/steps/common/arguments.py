@@ -1,4 +1,4 @@
-"""Whether the arguments of a call fit the annotations; they are checked, not converted."""
+"""Check the arguments of a call against the annotations; nothing is converted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ANY_CLASS = ConfigDict(arbitrary_types_allowed=True)
 
 
 class ArgumentChecks:
-    """Checks the arguments of one function; what checks a parameter is built once, when it is first given.
+    """Checks the arguments of one function; the check of a parameter is built at its first use.
 
     Args:
         func_name: of the function.

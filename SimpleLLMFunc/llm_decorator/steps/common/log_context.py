@@ -1,4 +1,4 @@
-"""Step 2: who is running, for every log line written from here on."""
+"""Step 2: name the run in every log line."""
 
 from __future__ import annotations
 

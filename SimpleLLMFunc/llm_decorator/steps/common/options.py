@@ -1,4 +1,4 @@
-"""What a decorator can be told, checked when it is told."""
+"""The arguments of the decorators, checked when they are given."""
 
 from __future__ import annotations
 

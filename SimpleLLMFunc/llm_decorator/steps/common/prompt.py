@@ -1,4 +1,4 @@
-"""What the prompts of functions and chats have in common."""
+"""Shared parts of the prompts of functions and chats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The run of one call of a decorated function or chat: what the steps hand on to one another."""
+"""The run of one call of a decorated function or chat: the state that its steps share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
 
 
 class Described(Protocol):
-    """What can say which function it is."""
+    """A function that knows its metadata and identity."""
 
     @property
     def metadata(self) -> FunctionMetadata:

@@ -1,4 +1,4 @@
-"""Step 1: what is called, with which arguments, and what it promises to return."""
+"""Step 1: the function, its arguments and its return type."""
 
 from __future__ import annotations
 

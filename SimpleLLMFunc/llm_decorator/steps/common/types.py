@@ -1,4 +1,4 @@
-"""What step 1 finds out about a call, and what a decorator can be given."""
+"""The result of step 1, and types of the decorators' arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A value of the return type as the answer that a model would have written: as JSON data, and as messages."""
+"""A value of the return type → the answer that a model would write, as JSON data and as messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Examples for the prompt: arguments and the value that belongs to them, checked once, and chosen for each call."""
+"""Examples for the prompt: checked once, and chosen for each call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `f.improve` found: a file that is read in a review, and that a function can be given."""
+"""The file that `f.improve` writes and `with_options(improvement=...)` reads."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def parse_and_validate_response(
 
 
 class FunctionReview(AnswerReview):
-    """Has every reply of a run read, and asks again for what does not fit.
+    """Reads every reply of a run and asks again if it does not fit.
 
     Args:
         run: the run; the accepted answer is written there, too.
