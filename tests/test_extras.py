@@ -23,7 +23,7 @@ from SimpleLLMFunc.assistant.builtin.ocr import read_text_in_image
 from SimpleLLMFunc.assistant.builtin.reading import read_document
 from SimpleLLMFunc.assistant.search.tavily_search import TavilySearch
 from SimpleLLMFunc.batch.ray.cluster import ray_package
-from SimpleLLMFunc.batch.rows.arrow import parquet_packages
+from SimpleLLMFunc.batch.rows.arrow import parquet_package
 from SimpleLLMFunc.batch.rows.frames import to_frame
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.extras import check_extra, install_line, load_extra, missing_extra
@@ -124,7 +124,7 @@ PLACES = {
     ),
     "pypdf": Place(("pypdf",), lambda: read_document("a.pdf", b"%PDF-1.4")),
     "python-docx": Place(("docx",), lambda: read_document("a.docx", word_file())),
-    "pyarrow": Place(("pyarrow",), lambda: parquet_packages("x")),
+    "pyarrow": Place(("pyarrow",), lambda: parquet_package("x")),
     "pandas": Place(
         ("pandas", "polars"),
         lambda: to_frame(SimpleNamespace(return_type=str, rows=[])),

@@ -29,6 +29,7 @@ def parquet_package(what: str) -> Any:
     Raises:
         ConfigError: it is not installed.
     """
+    load_extra("pyarrow", "frames", purpose=what)
     return load_extra("pyarrow.parquet", "frames", purpose=what)
 
 
