@@ -1,4 +1,4 @@
-"""Batch files, out and back: what stands in them, and what becomes of answers in any order and shape."""
+"""Batch files, out and back: their content, and answers in any order and shape."""
 
 import asyncio
 import json
@@ -271,7 +271,7 @@ async def test_text_is_read_as_text_and_tools_as_tools(tmp_path, answers):
     call = {"id": "1", "type": "function", "function": {"name": "answer", "arguments": arguments}}
     found = answers(answered(request, None, tool_calls=[call]))
     assert by_tool.read_batch_file(found).rows[0].value.stars == 3
-    # How it was asked stands in the id: another process may choose another mode.
+    # The id tells how it was asked: another process may choose another mode.
     assert review.read_batch_file(found).rows[0].value.stars == 3
 
 

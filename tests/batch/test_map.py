@@ -111,7 +111,7 @@ class Gate:
 # --- rows in, rows out ---------------------------------------------------------------------------------------------
 
 
-async def test_the_results_stand_in_the_order_of_the_rows() -> None:
+async def test_the_results_have_the_order_of_the_rows() -> None:
     gate = Gate()
     with use_llm(gate.llm):
         mapping = asyncio.create_task(shout.map(["a", "b", "c"], concurrency=3))
@@ -238,7 +238,7 @@ async def test_usage_and_cost_are_those_of_all_rows() -> None:
     assert report.usage.input_tokens == 5
     assert (several.usage.input_tokens, several.usage.output_tokens) == (10, 6)
     assert sum((row.usage for row in several.rows[1:]), several.rows[0].usage).input_tokens == 10
-    assert several.cost is None  # nobody knows the price of a model called "m"
+    assert several.cost is None  # a model called "m" has no price
 
 
 # --- identical rows ------------------------------------------------------------------------------------------------
@@ -364,7 +364,7 @@ async def test_a_row_of_a_slow_source_is_asked_before_the_next_one_comes() -> No
     assert [(row.row, row.value) for row in report.rows] == [("a", "A"), ("b", "B")]
 
 
-async def test_a_blocking_generator_holds_up_nobody() -> None:
+async def test_a_blocking_generator_does_not_block_the_loop() -> None:
     gate, more = Gate(), threading.Event()
 
     def rows() -> Iterator[str]:
@@ -432,7 +432,7 @@ async def test_many_rows_go_to_a_temporary_file_that_is_gone_in_the_end(monkeypa
     assert (report.counts.asked, report.counts.duplicates) == (60, 40)
     assert list(tmp_path.iterdir())
     del report
-    async with asyncio.timeout(10):  # a thread may be about to let go of its last piece of work
+    async with asyncio.timeout(10):  # a thread may still hold its last piece of work
         while gc.collect() is not None and list(tmp_path.iterdir()):
             await asyncio.sleep(0.01)
 
@@ -746,7 +746,7 @@ async def test_progress_that_cannot_be_shown_ends_no_map(caplog) -> None:
     assert "ZeroDivisionError" in caplog.text
 
 
-async def test_progress_is_silent_where_nobody_looks(capsys) -> None:
+async def test_progress_is_silent_without_a_terminal(capsys) -> None:
     with use_llm(ScriptedLLM(echo, repeat=True)):
         await shout.map(["a"])
         await shout.map(["a"], progress=False)
@@ -810,7 +810,7 @@ async def test_a_report_closes_its_file_at_the_end_of_a_block(tmp_path) -> None:
     with use_llm(ScriptedLLM(echo, repeat=True)):
         with await shout.map(["a", "b"], checkpoint=tmp_path / "run.sqlite") as report:
             assert report.rows[0].value == "A"
-        assert [file.name for file in tmp_path.iterdir()] == ["run.sqlite"]  # no log of an open file beside it
+        assert [file.name for file in tmp_path.iterdir()] == ["run.sqlite"]  # no log of an open file
         assert report.rows[1].value == "B"  # it opens again where a row is read after all
         report.close()
     with shout_sync.with_options(llm_interface=ScriptedLLM(echo, repeat=True)).map(["a"]) as report:

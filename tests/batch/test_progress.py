@@ -73,7 +73,7 @@ def test_lines_elsewhere_are_few(monkeypatch, capsys) -> None:
     assert capsys.readouterr().err.splitlines() == [str(state()), str(state(done=90))]
 
 
-def test_nobody_looks_nobody_is_told(monkeypatch) -> None:
+def test_without_a_terminal_nothing_is_shown(monkeypatch) -> None:
     assert progress_view(False) is None
     assert progress_view(None) is None
     monkeypatch.setattr(sys, "stderr", None)

@@ -126,7 +126,7 @@ async def test_a_schema_that_may_be_an_object_is_one(schema):
     assert llm.calls[0].tools[0]["function"]["parameters"]["type"] == "object"
 
 
-# --- answers that are none -----------------------------------------------------------------------------------
+# --- answers without an object -----------------------------------------------------------------------------------
 
 
 async def test_one_request_unless_more_are_allowed():
@@ -273,7 +273,7 @@ async def test_two_runs_of_one_call_close_only_their_own_questions():
     assert [chunk.content async for chunk in first] == ["two"]
 
 
-async def test_a_question_read_by_a_task_of_its_own_is_left_to_it():
+async def test_a_question_that_another_task_reads_is_left_to_it():
     tasks = []
 
     class Spread(CoreCall, input_model=DataBase):
@@ -320,7 +320,7 @@ async def test_what_is_no_model_is_said_at_once(language):
     assert isinstance(caught.value.__cause__, ConfigError)
 
 
-async def test_a_parameter_that_nobody_knows_is_told():
+async def test_an_unknown_parameter_is_named():
     llm = ScriptedLLM("a")
     with pytest.raises(ConfigError, match="Did you mean temperature"):
         async for _ in Asker("call", llm).text(ASKED, {"temprature": 0}, streaming=False):

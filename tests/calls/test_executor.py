@@ -282,7 +282,7 @@ async def test_a_reopened_task_goes_on():
     assert task.runtime.error is None
 
 
-async def test_a_reopened_step_is_prepared_anew():
+async def test_a_reopened_step_is_prepared_again():
     class Late(Give):
         async def _init(self, call_vars):
             if not ready:

@@ -129,7 +129,7 @@ def double(n: int) -> int:
         (lambda *many, **more: [many, more], {"many": [1], "x": 2}, [[1], {"x": 2}]),
     ],
 )
-async def test_whatever_can_be_called(func, params, content):
+async def test_every_kind_of_callable(func, params, content):
     assert await result(func, **params) == {"result": content}
 
 
@@ -213,7 +213,7 @@ async def test_arguments_can_be_given_as_one_dict():
     assert await result(add, arguments={"a": 1, "func": 2}) == {"result": 3}
 
 
-async def test_arguments_may_stand_in_the_history():
+async def test_arguments_may_come_from_the_history():
     def plan(city: str, days: int = 1) -> list[Any]:
         return [city, days]
 

@@ -1,7 +1,7 @@
 """Agents of agents: decorated functions as tools of decorated functions, and what holds over all levels.
 
 `top` asks `middle`, and `middle` asks `bottom`; each is a `def` or an `async def`, offered by `as_tool()` or called inside a
-tool. Budgets, deadlines, aborts and cancellations of the top reach the bottom, whatever the mixture.
+tool. Budgets, deadlines, aborts and cancellations of the top reach the bottom in every mixture.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ async def test_three_levels_and_their_trace_ids(kinds: str, door: str) -> None:
     assert bottom.endswith(f"_{middle.removesuffix(f'_{top}')}")
     assert [trace_id for trace_id, event in seen if isinstance(event, RunFinished)] == [bottom, middle, top]
     assert {trace_id for trace_id, _ in seen} == {top, middle, bottom}
-    # Every request carries the id of its own run.
+    # Every request carries the id of its run.
     assert [model.calls[0].trace_id for model in three.models] == [top, middle, bottom]
     # The usage of an inner run is its own: a result counts what its own model took.
     assert result.usage.input_tokens < sum(e.usage.input_tokens for _, e in seen if isinstance(e, RunFinished))
@@ -250,7 +250,7 @@ async def test_a_typed_function_is_a_typed_tool() -> None:
     llm = ScriptedLLM(tool_calls(("trips_plan", {"trip": {"city": "Rome", "days": 2}})), "ok")
     result = await function_of("a", "top", llm, [made]).call("?")
     assert json.loads(result.messages[-2]["content"]) == {"city": "Rome", "days": 3}
-    # The decorated function itself may stand in a toolkit too.
+    # A toolkit may hold the decorated function itself.
     llm = ScriptedLLM(tool_calls(("plan", {"trip": {"city": "Rome"}})), "ok")
     result = await function_of("a", "top", llm, [plan]).call("?")
     assert "days" in result.messages[-2]["content"]
@@ -345,7 +345,7 @@ async def test_the_seconds_of_a_budget_end_the_bottom(kinds: str) -> None:
 
 
 @pytest.mark.parametrize("kinds", ["aaa", "sss"])
-async def test_an_inner_deadline_of_its_own_is_told_to_the_model_above(kinds: str) -> None:
+async def test_an_inner_deadline_is_told_to_the_model_above(kinds: str) -> None:
     bottom = function_of(kinds[2], "bottom", Hanging(), [], deadline=0.2)
     llm = ScriptedLLM(tool_calls(("bottom", {"question": "x"})), "It took too long.")
     result = await asked(function_of(kinds[0], "top", llm, [bottom.as_tool()], deadline=20))
@@ -369,7 +369,7 @@ async def test_an_abort_at_the_top_ends_everything(kinds: str, door: str) -> Non
     assert [m["role"] for m in caught.value.messages] == ["system", "user", "assistant", "tool"]
     await nothing_is_left()
     assert hanging.is_given_up.is_set()
-    assert three.requests == 2  # of top and middle; nobody was asked after the abort
+    assert three.requests == 2  # of top and middle; no model was asked after the abort
 
 
 @pytest.mark.parametrize("door", DOORS)
@@ -535,7 +535,7 @@ async def test_who_watches_the_outer_scope_sees_inner_runs_too() -> None:
     assert len(around) == count
 
 
-async def test_events_of_the_top_are_those_of_its_own_run() -> None:
+async def test_events_of_the_top_are_those_of_its_run() -> None:
     three = agents("aaa", "as_tool")
     events = [event async for event in three.top.events("?")]
     assert len([event for event in events if isinstance(event, RunStarted)]) == 1

@@ -1,7 +1,7 @@
 """Tool rounds through a real socket, in the dialects of the providers: what arrives, and what goes out next.
 
 Each dialect writes the same calls its own way (faults.md, rows 27 to 31). Whatever the way, the tools run once each with
-the right arguments, and the next request holds every call with an id of its own, answered in order.
+the right arguments, and the next request holds every call with another id, answered in order.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Dialect:
         whole, streamed: the body of a reply with these calls, or this text.
         keeps_ids: its ids are usable as they are.
         call_extra: what the first call carries that has to go back.
-        reasoning: what its replies say beside the answer.
+        reasoning: that its replies hold with the answer.
         returns_reasoning: the reasoning has to go back.
     """
 
@@ -204,7 +204,7 @@ def ollama_chunk(delta: str, reason: str = "null") -> str:
 
 
 def ollama_streamed(calls: Sequence[Call], text: str | None) -> bytes:
-    # Each call is whole, in a chunk of its own, and all of them say index 0.
+    # Each call is whole, in one chunk, and all of them say index 0.
     chunks = [ollama_chunk(f'"content":{text_of(piece)}') for piece in halves(text or "") if piece]
     chunks += [
         ollama_chunk(
@@ -510,7 +510,7 @@ async def test_a_saved_history_goes_on_in_every_dialect(stream: bool, dialect: D
         assert json.loads(json.dumps(pairs[-1][1])) == pairs[-1][1]
 
 
-async def test_reasoning_is_kept_beside_the_answer(dialect: Dialect) -> None:
+async def test_reasoning_is_kept_with_the_answer(dialect: Dialect) -> None:
     for stream in (False, True):
         async with LoopbackServer() as server:
             server.answer(dialect.reply(THREE))

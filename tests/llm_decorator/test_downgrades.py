@@ -133,7 +133,7 @@ async def test_tools_that_are_refused_are_json_actions_for_these_tools_only(serv
         ("tools[0].function_declarations[1].parameters.type: missing field", None, None),
     ],
 )
-async def test_one_bad_tool_is_an_error_that_names_it_and_costs_nobody_anything(server, llm, said, code, param):
+async def test_one_bad_tool_is_an_error_that_names_it_and_changes_nothing_else(server, llm, said, code, param):
     error = {"message": said, "code": code, "param": param}
     server.answer(json_answer({"error": error}, status=400))
     server.answer(json_answer(completion("fine")))

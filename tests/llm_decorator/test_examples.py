@@ -221,7 +221,7 @@ def test_a_type_that_needs_a_package_says_what_to_install(monkeypatch):
             """Find the name."""
 
 
-def test_a_picture_stands_in_code_but_not_in_a_file(tmp_path):
+def test_a_picture_may_be_in_code_but_not_in_a_file(tmp_path):
     picture = ImgUrl("https://example.com/a.png")
 
     @llm_function(ScriptedLLM(), examples=[((picture,), "a cat")])

@@ -1,4 +1,4 @@
-"""What a decorated function does when it is called, beside what the tests of functions and chats say of it."""
+"""The pipeline of a function: what the tests of functions and chats do not cover."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from SimpleLLMFunc import ConfigError, llm_function
 from SimpleLLMFunc.testing import ScriptedLLM
 
 
-async def test_long_arguments_are_written_down_beside_the_loop():
+async def test_long_arguments_are_written_in_a_thread():
     llm = ScriptedLLM("ok")
 
     @llm_function(llm)

@@ -96,7 +96,7 @@ async def test_without_streaming_the_text_comes_whole():
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_tool_rounds_stand_in_the_history(stream):
+async def test_the_history_holds_tool_rounds(stream):
     chat, llm = chatter(tool_calls(("add", {"a": 1, "b": 2})), "It is 3.", stream=stream, toolkit=[add])
     pairs = await read(chat([], "1 + 2?"))
     assert "".join(text for text, _ in pairs) == "It is 3."

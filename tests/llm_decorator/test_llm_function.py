@@ -625,7 +625,7 @@ def test_an_explicit_mode_is_not_changed():
 # --- wrong input ---
 
 
-def test_a_return_type_nobody_can_ask_for():
+def test_a_return_type_without_a_schema():
     with pytest.raises(SignatureError, match="Thread"):
 
         @llm_function
@@ -634,7 +634,7 @@ def test_a_return_type_nobody_can_ask_for():
             raise NotImplementedError
 
 
-def test_a_template_field_nobody_knows():
+def test_an_unknown_template_field():
     grade, llm = grader(GOOD, system_prompt_template="{function_description} {colour}")
     with pytest.raises(TemplateError, match="colour"):
         grade("x")
@@ -760,7 +760,7 @@ def named(text: str) -> str:
         ({"extra_body": {"tools": []}}, "tools in extra_body"),
     ],
 )
-def test_an_option_that_is_none_is_an_error_at_decoration(option, said):
+def test_an_unknown_option_is_an_error_at_decoration(option, said):
     """Also of chats, and for a double as for a service."""
     grade, llm = grader(GOOD)
     talk = llm_chat(llm)(chatting)
@@ -879,7 +879,7 @@ def test_without_any_model_the_error_names_the_way_out(monkeypatch):
         lonely("x")
 
 
-async def test_a_consumer_of_events_does_not_stand_inside_the_run():
+async def test_a_consumer_of_events_is_outside_of_the_run():
     @llm_function(ScriptedLLM("a b c"))
     async def say(text: str) -> str:
         """Say."""

@@ -74,7 +74,7 @@ def chat(is_async, llm=None, **options):
 
 
 async def read(view, *args):
-    """Read a view to its end, whatever it gives: a value, a coroutine, a generator of either kind."""
+    """Read a view to its end: a value, a coroutine, a generator of either kind."""
     found = view(*args)
     if hasattr(found, "__aiter__"):
         return [item async for item in found]

@@ -1,4 +1,4 @@
-"""`Quoted[str]`: a quote stands in an argument, or the model is asked again; and it says where."""
+"""`Quoted[str]`: an argument contains the quote, or the model is asked again; and it says where."""
 
 from __future__ import annotations
 
@@ -325,7 +325,7 @@ def test_a_model_cannot_claim_a_place():
     assert REPORT[value.quote.start : value.quote.end] == "1931"
 
 
-def test_the_keys_of_a_mapping_have_to_stand_in_an_argument_too():
+def test_an_argument_has_to_contain_the_keys_of_a_mapping_too():
     @llm_function(llm_interface=ScriptedLLM('{"1932": 1}', '{"1931": 1, "2004": 2}'))
     def years(report: str) -> dict[Quoted[str], int]:
         """Give the years."""

@@ -150,7 +150,7 @@ async def test_a_cut_list_is_never_complete():
     assert items == [Story(**STORY)]
 
 
-async def test_an_answer_asked_for_again_grows_anew():
+async def test_an_answer_asked_for_again_starts_over():
     tell, _ = telling('{"title": "One", "stars": "many"}', json.dumps(STORY))
     values = await read(tell.stream("x"))
     assert values[-1] == Story(**STORY)

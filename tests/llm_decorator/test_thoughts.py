@@ -1,4 +1,4 @@
-"""Fault 30: what a model thinks in its text is in no answer, whatever the interface and whoever looks."""
+"""Fault 30: what a model thinks in its text is in no answer of any interface."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TEXT = f"<think>\n{THOUGHTS}\n</think>\n\n{ANSWER}"
 
 
 class Custom(LLM_Interface):
-    """The two methods, and nothing else: what somebody who knows nothing of thoughts writes."""
+    """The two methods, and nothing else: a model class that knows nothing of thoughts."""
 
     model_name = "custom"
 

@@ -50,7 +50,7 @@ async def test_a_result_tells_each_time_and_the_log_once(server, llm, caplog):
     assert all("temperature" not in each.body for each in server.requests)
 
 
-async def test_a_run_tells_of_its_own_questions_only(llm):
+async def test_a_run_tells_of_its_questions_only(llm):
     @llm_function(llm)
     async def plain(text: str) -> str:
         """Answer."""

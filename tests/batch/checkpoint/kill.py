@@ -1,4 +1,4 @@
-"""A map that is killed at random instants and started again until it is done; a server in a process of its own counts.
+"""A map that is killed at random instants and started again until it is done; a server in another process counts.
 
     python -m tests.batch.checkpoint.kill --rows 100000 --kills 500
 

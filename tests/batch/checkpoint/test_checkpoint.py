@@ -361,7 +361,7 @@ async def test_a_restored_value_is_the_very_same(kind, answer, tmp_path) -> None
         assert isinstance(again.tags, set)
 
 
-async def test_values_are_built_anew_at_each_look(tmp_path) -> None:
+async def test_values_are_built_at_each_access(tmp_path) -> None:
     @llm_function(ScriptedLLM("[1]", repeat=True))
     async def numbers(text: str) -> list[int]:
         """Give numbers."""
@@ -500,7 +500,7 @@ async def test_two_maps_of_one_process_cannot_write_one_file(tmp_path) -> None:
         assert (await count.map(["b"], checkpoint=path)).counts.asked == 1
 
 
-async def test_nothing_stays_beside_the_file(tmp_path) -> None:
+async def test_no_other_file_stays(tmp_path) -> None:
     await filled(tmp_path / "run.sqlite")
     assert [file.name for file in tmp_path.iterdir()] == ["run.sqlite"]
     assert (tmp_path / "run.sqlite").stat().st_mode & 0o077 == 0
@@ -619,7 +619,7 @@ async def test_a_log_that_was_cut_or_taken_away_after_a_kill_is_seen(writer, tmp
         assert (await count.map(["a", "bb"], checkpoint=path)).counts.restored == 1
 
 
-async def test_a_file_that_somebody_removed_is_a_new_one(writer, tmp_path) -> None:
+async def test_a_removed_file_is_a_new_one(writer, tmp_path) -> None:
     path = tmp_path / "run.sqlite"
     writer.send_signal(signal.SIGKILL)
     writer.wait()
@@ -789,7 +789,7 @@ async def test_the_status_tells_how_far_the_latest_map_came(tmp_path) -> None:
     assert (version.progress.total, version.progress.done, version.progress.share) == (12, 12, 1.0)
 
 
-async def test_how_far_a_map_over_a_stream_is_nobody_knows_until_it_ends(tmp_path) -> None:
+async def test_the_total_of_a_stream_is_unknown_until_it_ends(tmp_path) -> None:
     path, more, said = tmp_path / "run.sqlite", asyncio.Event(), asyncio.Event()
 
     async def texts():

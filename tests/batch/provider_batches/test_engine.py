@@ -480,11 +480,11 @@ async def test_a_rerun_sends_only_rows_without_a_value(server, echo, tmp_path):
     assert server.lines == 7
     assert values(await mapped(echo, ROWS, checkpoint=checkpoint)) == ROWS
     assert len(server.batches) == 2
-    # What is done needs no file any more, and nobody holds the checkpoint.
+    # The files of the answers are closed, and the checkpoint is free.
     assert [path.name for path in tmp_path.iterdir() if not path.name.endswith(("-wal", "-shm"))] == ["run.sqlite"]
 
 
-async def test_no_key_stands_in_the_file_beside_the_checkpoint(server, echo, tmp_path):
+async def test_the_checkpoint_holds_no_key(server, echo, tmp_path):
     server.answer_to = lambda body: f"the key is {KEY}"
     await mapped(echo, ["a"], checkpoint=tmp_path / "run.sqlite")
     shelf = AnswerStore.temporary(tmp_path)
@@ -566,7 +566,7 @@ async def test_a_batch_that_1_0_began_is_waited_for(server, echo, tmp_path):
     await server.received(3)
     first.cancel()
     await asyncio.gather(first, return_exceptions=True)
-    with contextlib.closing(sqlite3.connect(checkpoint)) as connection:  # 1.0 kept the same tables in a file beside it
+    with contextlib.closing(sqlite3.connect(checkpoint)) as connection:  # 1.0 kept the same tables in a second file
         connection.execute("ATTACH ? AS old", (str(old),))
         connection.execute(f"PRAGMA old.application_id = {0x534C4242}")
         for statement in BATCH_TABLES:
@@ -597,7 +597,7 @@ async def test_another_process_at_work_is_waited_for_off_the_loop(server, echo, 
     assert values(await mapped(echo, checkpoint=checkpoint)) == ROWS
 
 
-async def test_a_generator_that_waits_holds_up_nobody(server, echo):
+async def test_a_generator_that_waits_does_not_block_the_loop(server, echo):
     more = threading.Event()
 
     def rows():

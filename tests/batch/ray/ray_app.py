@@ -1,4 +1,4 @@
-"""Functions that the workers of a cluster import; and a map that starts and ends a cluster of its own.
+"""Functions that the workers of a cluster import; and a map that starts and ends a cluster.
 
 python -m tests.batch.ray.ray_app BASE_URL CHECKPOINT
 """

@@ -1,4 +1,4 @@
-"""A map on a cluster of its own: what the program says, and what is there after it."""
+"""A map on a cluster that it starts: the output of the program, and what is left after it."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ AGENTS = ("ray::DashboardAgent", "ray::RuntimeEnvAgent")
 """Of Ray itself; they look once a minute whether the raylet is there."""
 
 LONG = 240
-"""Seconds that no program takes, beside whatever others."""
+"""Seconds that no program takes, even under load."""
 
 
 class Process:
-    """A process, known by its beginning too: numbers are given anew."""
+    """A process, known by its start time too: the system reuses numbers."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -73,7 +73,7 @@ class Program:
     async def started(cls, *arguments: object, **more: str) -> AsyncGenerator[Program, None]:
         """Start Python.
 
-        Ray's workers step back behind every other process: beside other tests they would stand still.
+        Ray's workers step back behind every other process: next to other tests they would get no time.
         """
         environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
         environment |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0", **more}
@@ -97,7 +97,7 @@ class Program:
         self.family |= {pid: each for pid, each in found.items() if each.command or pid not in self.family}
 
     async def ended(self) -> tuple[str, str]:
-        """Return what it said, when it has ended and nobody holds its output any more."""
+        """Return what it said, when it has ended and its output is closed."""
         talking = asyncio.create_task(self.process.communicate())
         try:
             async with asyncio.timeout(LONG):
@@ -136,7 +136,7 @@ async def reply(request):
     return text_answer(answer_to(said.split("text: ", 1)[1].strip()))(request)
 
 
-async def test_a_cluster_of_its_own_is_gone_with_the_map(tmp_path) -> None:
+async def test_a_started_cluster_ends_with_the_map(tmp_path) -> None:
     pytest.importorskip("ray")
     async with LoopbackServer(reply) as server:
         arguments = ("-W", "error", "-m", "tests.batch.ray.ray_app", server.base_url, tmp_path / "run.sqlite")

@@ -29,7 +29,7 @@ def test_every_block_of_the_page_runs(tmp_path) -> None:
     pytest.importorskip("dask.bag")
     page = ROOT / "docs" / "how-to" / "map-cluster.md"
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
-    # Ray's workers step back behind every other process: beside other tests they would stand still.
+    # Ray's workers step back behind every other process: next to other tests they would get no time.
     environment |= {"PYTHONPATH": str(ROOT), "RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
     out, err = tmp_path / "out.txt", tmp_path / "err.txt"  # no pipe, which another process could hold open
     with out.open("wb") as stdout, err.open("wb") as stderr:

@@ -39,7 +39,7 @@ from tests.support.server import LoopbackServer, error_answer, text_answer, tool
 ROOT = Path(__file__).resolve().parents[3]
 ONE, TWO = RayEngine(workers=1), RayEngine(workers=2)
 QUIET_AND_QUICK = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
-"""Ray's workers step back behind every other process: beside other tests they would stand still."""
+"""Ray's workers step back behind every other process: next to other tests they would get no time."""
 
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(240)]
 
@@ -308,7 +308,7 @@ async def test_errors_are_results(cluster) -> None:
             assert report.rows[3].usage.input_tokens == 15  # with two re-asks
 
 
-async def test_doubles_travel_too_and_a_row_that_cannot_is_an_error_of_its_own(cluster) -> None:
+async def test_doubles_travel_too_and_a_row_that_cannot_has_its_error(cluster) -> None:
     class Unsendable(str):
         __slots__ = ()
 

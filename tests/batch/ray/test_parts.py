@@ -123,7 +123,7 @@ async def test_an_engine_that_is_none() -> None:
         await read.map(["rain"], engine="dask")
 
 
-def test_plain_code_beside_a_method_does_not_travel() -> None:
+def test_plain_code_of_a_method_does_not_travel() -> None:
     class Shop:
         @llm_function(fallback=lambda self, text: "none")
         async def tell(self, text: str) -> str:

@@ -54,7 +54,7 @@ def values(source):
     [TABLE, TABLE.to_batches()[0], TABLE.to_reader(), OnlyTheProtocol(TABLE), DataSet(), pl.from_arrow(TABLE).lazy()],
     ids=lambda source: type(source).__name__,
 )
-def test_whatever_streams_arrow_gives_rows(source):
+def test_every_arrow_stream_gives_rows(source):
     assert values(RowSource(source, {"text": "text"})) == ROWS
 
 

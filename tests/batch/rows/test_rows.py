@@ -41,7 +41,7 @@ async def test_iterables_of_every_kind():
     assert await values(()) == []
 
 
-async def test_an_async_iterable_is_closed_where_nobody_wants_more():
+async def test_an_async_iterable_is_closed_when_the_map_needs_no_more():
     closed = []
 
     async def source():
@@ -261,7 +261,7 @@ def test_rows_are_counted_where_a_look_tells(tmp_path):
     with gzip.open(packed, "wt") as file:
         file.write('a,b\n1,"two\nlines"\n3,4\n')
     pd.DataFrame({"a": range(5)}).to_parquet(table)
-    assert count_rows(lines) == 3  # blank lines are none, bad ones are
+    assert count_rows(lines) == 3  # blank lines do not count, bad ones do
     assert count_rows(packed) == 2
     assert count_rows(str(table)) == 5
     assert count_rows(RowSource(table, limit=2)) == 2
@@ -270,7 +270,7 @@ def test_rows_are_counted_where_a_look_tells(tmp_path):
     for broken in (tmp_path / "none.csv", tmp_path / "a.txt", tmp_path):
         assert count_rows(broken) is None
     calls = iter([False, True])
-    assert count_rows(lines, lambda: next(calls, True)) is None  # nobody wants to know any more
+    assert count_rows(lines, lambda: next(calls, True)) is None  # the count is no longer needed
     packed.write_bytes(packed.read_bytes()[:-9])
     assert count_rows(packed) is None
 

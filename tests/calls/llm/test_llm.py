@@ -97,7 +97,7 @@ def golden_vars(language):
 
 @pytest.mark.parametrize("language", [ZH, EN])
 async def test_golden_prompts(language):
-    """The whole request; to write the files anew: `rm tests/golden/call_llm_*.txt`, and run this twice."""
+    """The whole request; to write the files again: `rm tests/golden/call_llm_*.txt`, and run this twice."""
     messages = await FrozenLLM(history_length=2)._prepare_message(golden_vars(language))
     golden(f"call_llm_{language}.txt", as_text(messages))
 
@@ -174,7 +174,7 @@ def test_info_in_both_languages():
               "As an AI, before completing the user's instruction, you need to obtain necessary information. For this purpose, you have called some tools and obtained their outputs:"]),
     ],
 )  # fmt: skip
-def test_the_sentences_of_the_note_stand_in_the_prompts(language, sentences):
+def test_the_prompts_hold_the_sentences_of_the_note(language, sentences):
     for sentence in sentences:
         assert sentence in LLM_CONTEXT_PROMPT[language]
     for mark in ("<tool_data>", "{{ reasoning }}", "<name>{{ tool.step_name }}</name>",
@@ -403,7 +403,7 @@ async def test_the_history_is_not_a_template_and_keeps_its_text():
 
 
 @given(st.text(min_size=1), st.text(), st.lists(st.text(), max_size=3))
-def test_whatever_is_said_a_request_is_made(question, thinking, outputs):
+def test_every_question_makes_a_request(question, thinking, outputs):
     steps = [ExecutorHistory(f"s{n}", text, text) for n, text in enumerate(outputs)]
     call_vars = vars_of(question=question, thinking=thinking, steps=steps)
     messages = asyncio.run(LLM()._prepare_message(call_vars))

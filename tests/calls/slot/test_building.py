@@ -96,7 +96,7 @@ def test_many_items_in_any_order():
         ({"tags": ["x"]}, {"/tags/-": "y"}, {"tags": ["x", "y"]}),
         ({"items": [{"price": 1}, {}]}, {"/items/1/price": 2}, {"items": [{"price": 1}, {"price": 2}]}),
         ({"address": None}, {"/address/zip": 5}, {"address": {"zip": 5}}),
-        # a value of the wrong kind, from before, does not stand in the way of what mends it
+        # a value of the wrong kind, from before, does not prevent its repair
         ({"address": "Main St"}, {"/address/zip": 5}, {"address": {"zip": 5}}),
         ({"items": ["x", "y"]}, {"/items/1/price": 5, "/items/0/price": 4}, {"items": [{"price": 4}, {"price": 5}]}),
         ({"tags": "x"}, {"/tags/0": "y"}, {"tags": ["y"]}),
@@ -120,7 +120,7 @@ def test_null_does_not_wipe_out_what_is_there():
     assert converted({"address": None}, {"address": {"zip": 1}}).data == {"address": None}  # null may stand there
 
 
-def test_a_pointer_that_replaces_what_was_given_beside_it_leaves_a_receipt():
+def test_a_pointer_that_replaces_a_given_value_leaves_a_receipt():
     found = converted({"city": "Rome", "/city": "Oslo", "tags": ["x", "y"], "/tags/0": "x"})
     assert found.data == {"city": "Oslo", "tags": ["x", "y"]}
     assert found.receipts == [("city", "'Rome' replaced by what stands at '/city'")]

@@ -72,7 +72,7 @@ async def test_everything_that_can_be_told_reaches_the_prompt() -> None:
         assert text in prompt
 
 
-async def test_the_schema_names_the_tool_where_nobody_does() -> None:
+async def test_the_schema_names_the_tool_by_default() -> None:
     llm = ScriptedLLM('{"/city": "杭州", "/days": 3}')
     await fill_slots(WEATHER, "q", llm=llm)
     prompt = llm.requests[0][-1]["content"]
@@ -156,7 +156,7 @@ async def test_arguments_that_do_not_fit_are_a_call_error(wrong: dict[str, Any])
 
 
 @pytest.mark.parametrize("schema", [{"type": "string"}, {"type": "object", "properties": 5}, list[int], int])
-async def test_a_schema_that_is_none_of_an_object(schema: Any) -> None:
+async def test_a_schema_of_no_object(schema: Any) -> None:
     with pytest.raises(CallError) as caught:
         await fill_slots(schema, "q")
     assert isinstance(caught.value.__cause__, SchemaError)

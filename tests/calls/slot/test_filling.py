@@ -246,7 +246,7 @@ KEYS = st.sampled_from(
     known=st.dictionaries(st.sampled_from(["city", "items"]), VALUES, max_size=2),
     answers=st.lists(st.dictionaries(KEYS, VALUES, max_size=3), max_size=3),
 )
-def test_whatever_comes_the_data_is_valid_and_only_grows(known: dict[str, Any], answers: list[dict[str, Any]]) -> None:
+def test_the_data_is_always_valid_and_only_grows(known: dict[str, Any], answers: list[dict[str, Any]]) -> None:
     filling = filling_of(ORDER, known)
     for answer in answers:
         before = filling.data
@@ -255,7 +255,7 @@ def test_whatever_comes_the_data_is_valid_and_only_grows(known: dict[str, Any], 
         if not filling.remaining:
             assert SlotProcessor(ORDER).check_json(filling.data) == {}
     reported = set(SlotProcessor(ORDER).check_json(filling.data).get("properties", {}))
-    assert all(value_at(filling.data, pointer) is None for pointer in reported)  # nothing wrong stands in it
+    assert all(value_at(filling.data, pointer) is None for pointer in reported)  # it holds nothing wrong
     for pointer in reported:
         assert any(place == pointer or place.startswith(f"{pointer}/") for place in asked(filling))
 

@@ -1,4 +1,4 @@
-"""JSON Pointers: the forms of RFC 6901, and what is none."""
+"""JSON Pointers: the forms of RFC 6901, and other texts."""
 
 from __future__ import annotations
 

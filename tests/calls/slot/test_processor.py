@@ -402,7 +402,7 @@ def test_attack_10_nothing_is_fetched():
         for target in (address, "file:///etc/passwd", "other.json", "//127.0.0.1/x"):
             with pytest.raises(SchemaError, match="is remote; only references into itself are followed"):
                 SlotProcessor({"properties": {"a": {"$ref": target}}})
-        # an address of its own is nothing to go to
+        # the address of a subschema is not fetched
         owned = {
             "$id": address,
             "$schema": "http://json-schema.org/draft-07/schema#",

@@ -1,4 +1,4 @@
-"""The prompts of a Slot: what stands in them, in both languages, and that data stays data."""
+"""The prompts of a Slot: their content in both languages, and that data stays data."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ async def prompt_of(**slot: Any) -> str:
 
 
 def section(prompt: str, name: str) -> str:
-    """What stands in the last element of that name: the example comes first."""
+    """The content of the last element of that name: the example comes first."""
     return re.findall(rf"^ *<{name}>\s*(.*?)\s*</{name}>$", prompt, re.DOTALL | re.MULTILINE)[-1]
 
 
 def golden(name: str, text: str) -> None:
-    """Compare with a file. To make it anew: delete it and run this test twice; the first run writes it and fails."""
+    """Compare with a file. To make it again: delete it and run this test twice; the first run writes it and fails."""
     path = GOLDEN / name
     if not path.exists():
         path.write_text(text + "\n", "utf-8")
@@ -93,7 +93,7 @@ async def test_golden_files(language: str) -> None:
 
 @pytest.mark.parametrize("language", list(LanguageType))
 @pytest.mark.parametrize("is_call", [False, True])
-async def test_the_sections_stand_in_the_order_of_the_note(language: LanguageType, is_call: bool) -> None:
+async def test_the_sections_have_the_order_of_the_note(language: LanguageType, is_call: bool) -> None:
     requests = await requests_of("{}", tool_calls(("answer", {})), language=language)
     prompt = requests[is_call][1]["content"]
     assert re.findall(r"^<(\w+)>$", prompt, re.MULTILINE) == SECTIONS

@@ -188,7 +188,7 @@ def test_choices_within_choices_and_equal_ones():
     assert remaining(many, {})["properties"] == {"": many}
 
 
-def test_the_order_is_that_of_the_schema_whatever_is_wrong_first():
+def test_the_order_is_that_of_the_schema():
     schema = {
         "required": ["d", "b", "a"],
         "properties": {"a": INTEGER, "b": STRING, "c": {"items": of(INTEGER)}, "d": STRING},
@@ -258,7 +258,7 @@ def test_a_reference_to_the_whole_carries_the_whole():
     assert remaining(schema, {"child": {"child": {"v": 1}}})["required"] == ["/child/v", "/v"]
 
 
-def test_a_reference_hides_what_stands_beside_it_as_draft_7_says():
+def test_a_reference_hides_its_siblings_as_draft_7_says():
     schema = {"definitions": {"s": STRING}, "properties": {"a": {"$ref": "#/definitions/s", "minLength": 5}}}
     assert remaining(schema, {"a": "x"}) == {}
 

@@ -67,7 +67,7 @@ def between(text, tag):
 
 @pytest.mark.parametrize(("language", "background"), [(ZH, CONTEXT), (EN, IN_ENGLISH)])
 async def test_golden_prompts(language, background):
-    """The whole request; to write the files anew: `rm tests/golden/call_summary_*.txt`, and run this twice."""
+    """The whole request; to write the files again: `rm tests/golden/call_summary_*.txt`, and run this twice."""
     llm = ScriptedLLM("ok")
     await run(executor_of(llm, background, language))
     golden(f"call_summary_{language}.txt", as_text(llm.requests[0]))
@@ -89,7 +89,7 @@ async def test_golden_prompts_of_nothing(language):
               "must not contain any XML tags"]),
     ],
 )  # fmt: skip
-def test_the_demands_of_the_note_stand_in_the_prompt(language, demands):
+def test_the_prompt_holds_the_demands_of_the_note(language, demands):
     for demand in demands:
         assert demand in SUMMARY_PROMPT[language]
 
@@ -140,7 +140,7 @@ async def test_num_keeps_the_last_records(num, kept):
 
 
 @given(st.lists(st.text(), max_size=3), st.lists(st.text(), max_size=3))
-def test_whatever_was_said_the_tags_are_those_of_the_prompt(said, facts):
+def test_no_text_changes_the_tags_of_the_prompt(said, facts):
     llm = ScriptedLLM("ok")
     background = ExecutorBackground(conversation=[{"role": "user", "content": text} for text in said], facts=facts)
     asyncio.run(run(executor_of(llm, background)))

@@ -338,7 +338,7 @@ async def test_the_sample_is_about_that_share():
     assert label.agreement.by_first == 400
 
 
-async def test_a_fallback_is_sampled_beside_the_model():
+async def test_a_fallback_is_compared_with_the_model():
     def code(text: str) -> Label:
         if text == "bad":
             raise ValueError(text)

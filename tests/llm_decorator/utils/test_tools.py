@@ -52,7 +52,7 @@ def test_what_cannot_be_a_tool_is_refused_with_the_function_s_name():
         process_tools([search, "add"], "grade")
 
 
-def test_specs_are_made_anew_and_can_be_changed():
+def test_specs_are_copies_and_can_be_changed():
     first, _ = process_tools([search], "f")
     assert first
     first[0]["function"]["name"] = "changed"

@@ -13,7 +13,7 @@ from SimpleLLMFunc.testing import ScriptedLLM
 
 
 class Unprintable(str):
-    """A text that nobody may write out whole."""
+    """A text that must not be written out whole."""
 
     __slots__ = ()
 

@@ -157,7 +157,7 @@ class Point:
 
 
 @pytest.mark.parametrize("picture", [None, ImgUrl("https://example.com/a.png")])
-def test_values_stand_in_a_prompt_in_one_form_with_a_picture_beside_them_or_without(picture):
+def test_a_prompt_shows_values_in_one_form_with_a_picture_or_without(picture):
     @llm_function(LLM)
     async def look(text: str, number: float, yes: bool, points: list[Point], table: dict, shot: ImgUrl | None) -> str:
         """Look."""
