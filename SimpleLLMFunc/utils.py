@@ -9,7 +9,7 @@ import types
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Generator
 from contextvars import Context, ContextVar
 from dataclasses import MISSING, fields
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 T = TypeVar("T")
 
@@ -121,6 +121,18 @@ def _not_ended(block: Block[T] | None) -> Block[T] | None:
     while block is not None and block.ended:
         block = block.around
     return block
+
+
+class Uncopied:
+    """A thing that its copies share: `copy.copy` and `copy.deepcopy` return the thing itself."""
+
+    __slots__ = ()
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
 
 
 def set_fields(instance: Any, state: list[Any]) -> None:

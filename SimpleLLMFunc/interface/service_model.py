@@ -48,6 +48,7 @@ from SimpleLLMFunc.interface.wires import (
 )
 from SimpleLLMFunc.logger import border, redact
 from SimpleLLMFunc.type import Usage
+from SimpleLLMFunc.utils import Uncopied
 
 FIRST_BYTE_SECONDS = 600.0
 KEY_SECONDS = 300.0
@@ -59,7 +60,7 @@ _GIVEN = (
 """What a pickle holds under the names of arguments."""
 
 
-class ServiceModel(HttpModel):
+class ServiceModel(Uncopied, HttpModel):
     """A model of a service.
 
     Args:
@@ -266,12 +267,6 @@ class ServiceModel(HttpModel):
                 f"{self.model_name} came out of a pickle, and secrets are never in a pickle: {', '.join(self._lost)}. "
                 "Make a new model, or load it from its provider file."
             )
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self
 
     def __getstate__(self) -> dict[str, Any]:
         if self._client is not None:

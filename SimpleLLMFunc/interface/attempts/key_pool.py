@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 
 from SimpleLLMFunc.config import clean_key
 from SimpleLLMFunc.errors import ConfigError, counted
 from SimpleLLMFunc.logger import remember_secret
 from SimpleLLMFunc.runtime import ForkSafeLock, renew_in_child
+from SimpleLLMFunc.utils import Uncopied
 
 
 @dataclass(slots=True)
@@ -29,7 +30,7 @@ class _Load:
     cool_until: float = float("-inf")
 
 
-class APIKeyPool:
+class APIKeyPool(Uncopied):
     """Keys of one provider, shared by all calls of the process.
 
     A pool is one thing: copying gives the same pool. Pickling drops the keys.
@@ -133,12 +134,6 @@ class APIKeyPool:
         return (
             f"{type(self).__name__}({name}{counted(len(self._loads), 'key')}, {counted(self.tasks, 'call')} in flight)"
         )
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         return key_pool_again, (type(self), self.provider_id)

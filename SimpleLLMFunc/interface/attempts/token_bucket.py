@@ -7,10 +7,11 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
 
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.runtime import ForkSafeLock, renew_in_child
+from SimpleLLMFunc.utils import Uncopied
 
 # Rounding may leave a level this much short of a count that time has paid for; waiting for it would spin.
 _ROUNDING = 1e-9
@@ -47,7 +48,7 @@ class _Waiter:
             self.woken.set_result(None)
 
 
-class TokenBucket:
+class TokenBucket(Uncopied):
     """A bucket of tokens that fills steadily; every request takes some, or waits for its turn.
 
     Shared by all tasks, event loops and threads of the process. First come, first served: a small request never
@@ -129,12 +130,6 @@ class TokenBucket:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(capacity={self.capacity:g}, refill_rate={self.refill_rate:g})"
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.capacity, self.refill_rate)

@@ -95,12 +95,7 @@ class AnswerStore:
         self._told("emptied", lambda: self._file.connection().execute("DELETE FROM answers"))
 
     def __len__(self) -> int:
-        return (
-            self._told(
-                "read", lambda: int(self._file.connection().execute("SELECT count(*) FROM answers").fetchone()[0])
-            )
-            or 0
-        )
+        return self._told("read", lambda: _count(self._file.connection())) or 0
 
     def close(self) -> None:
         """Close the file; the next use opens it again."""
@@ -142,10 +137,9 @@ class AnswerStore:
 
     def _let_go(self, connection: sqlite3.Connection, newest: bytes) -> bool:
         """Delete the tenth of the answers that was not used for longest; return whether there was one."""
-        (count,) = connection.execute("SELECT count(*) FROM answers").fetchone()
         deleted = connection.execute(
             "DELETE FROM answers WHERE key IN (SELECT key FROM answers WHERE key != ? ORDER BY used LIMIT ?)",
-            (newest, count // 10 + 1),
+            (newest, _count(connection) // 10 + 1),
         ).rowcount
         return bool(deleted > 0)
 
@@ -200,6 +194,10 @@ class AnswerStore:
 
     def _unusable(self, why: str) -> ConfigError:
         return ConfigError(f"the cache {str(self.path)!r} cannot be used: {why}. Give CachedLLM another path.")
+
+
+def _count(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("SELECT count(*) FROM answers").fetchone()[0])
 
 
 def _checksum(key: bytes, answer: bytes) -> bytes:

@@ -11,7 +11,7 @@ from contextlib import aclosing, suppress
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from SimpleLLMFunc.errors import ConfigError, DeadlineExceeded, UsageError
 from SimpleLLMFunc.interface.attempts import Downgrades, noting_downgrades, tell_downgrade
@@ -27,6 +27,7 @@ from SimpleLLMFunc.interface.wires import ReplyAssembler, chunk_of_reply, number
 from SimpleLLMFunc.logger import border, redact
 from SimpleLLMFunc.runtime import Worker
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, ChatMessage, Message
+from SimpleLLMFunc.utils import Uncopied
 
 T = TypeVar("T")
 
@@ -45,7 +46,7 @@ _NOTHING = ChatMessage()
 _flights: Flights[ChatCompletion] = Flights()
 
 
-class CachedLLM(ModelInFront):
+class CachedLLM(Uncopied, ModelInFront):
     """A model whose answers are kept in a SQLite file; the same question is sent once.
 
     The same question: the same body on the wire (messages, tools, schema, parameters, model), the same address, the
@@ -268,12 +269,6 @@ class CachedLLM(ModelInFront):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.llm!r}, {redact(str(self.path))!r})"
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         return cached_llm_again, (type(self), self.llm, self.path, self.max_bytes, self.max_age)

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self, cast
+from typing import Any, cast
 
 from SimpleLLMFunc.errors import (
     AuthenticationError,
@@ -42,6 +42,7 @@ from SimpleLLMFunc.interface.wires import number
 from SimpleLLMFunc.logger import border, push_warning
 from SimpleLLMFunc.runtime import ForkSafeLock
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, Usage
+from SimpleLLMFunc.utils import Uncopied
 
 _DOWN = (AuthenticationError, ConnectionFailed, DeadlineExceeded, RateLimited, ServerUnavailable)
 """What makes a member be left out for a while. A deadline: the member's own."""
@@ -50,7 +51,7 @@ _NEXT = (*_DOWN, BadReply, ContextTooLong, StreamInterrupted)
 """After what the next member is asked."""
 
 
-class FallbackLLM(LLM_Interface):
+class FallbackLLM(Uncopied, LLM_Interface):
     """Several models as one: the first that is up answers, the next one where it fails.
 
     The next member is asked after `ServerUnavailable`, `ConnectionFailed`, `RateLimited`, `BadReply`,
@@ -312,12 +313,6 @@ class FallbackLLM(LLM_Interface):
     def __repr__(self) -> str:
         options = "" if self.hedge_after is None else f", hedge_after={self.hedge_after!r}"
         return f"{type(self).__name__}({', '.join(map(repr, self.members))}{options})"
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         return fallback_llm_again, (type(self), self.members, self.hedge_after, self.cool_down)

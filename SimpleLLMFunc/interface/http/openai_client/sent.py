@@ -178,11 +178,6 @@ def _part(path: str) -> str:
     return last if last in _MODULES else "chat"
 
 
-def _module_of(path: str) -> str:
-    """Return the name of the package's module that asks for a path; it takes its time to load."""
-    return _MODULES[_part(path)]
-
-
 def is_loaded(client: Any, path: str) -> bool:
     """Whether the client has what asks for a path; it is made at its first use."""
     return _part(path) in vars(client)
@@ -205,7 +200,7 @@ def is_wrapped(client: Any, path: str = "") -> bool:
 
     home = str(Path(openai.__file__).parent)
     # What is not loaded yet is not wrapped, and is not loaded here: that takes its time.
-    loaded = [resource_of(client, path).create] if _module_of(path) in sys.modules else []
+    loaded = [resource_of(client, path).create] if _MODULES[_part(path)] in sys.modules else []
     for call in (*loaded, client.request):
         # What proxies a method, as some wrappers do, says that it is of its class; its type tells.
         function = call.__func__ if type(call).__name__ == "method" else call
