@@ -81,11 +81,10 @@ class ChoiceDelta:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ChoiceDelta:
         """Read a delta."""
-        calls = data.get("tool_calls")
         return cls(
             role=text_or_none(data.get("role")),
             content=content_text(data.get("content")),
-            tool_calls=tuple(map(ToolCallDelta.from_dict, mappings(calls))) or None if calls else None,
+            tool_calls=tuple(map(ToolCallDelta.from_dict, mappings(data.get("tool_calls")))) or None,
             refusal=text_or_none(data.get("refusal")),
             reasoning_content=text_or_none(data.get("reasoning_content")) or text_or_none(data.get("reasoning")),
             extra=extras(data, MESSAGE_FIELDS),
@@ -120,13 +119,8 @@ class ChunkChoice:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], position: int = 0) -> ChunkChoice:
         """Read one choice of a chunk; a null delta is an empty one."""
-        delta = data.get("delta")
-        if type(delta) is dict and len(delta) == 1 and data.get("finish_reason") is None:
-            index, content = data.get("index"), delta.get("content")
-            if type(content) is str and type(index) is int:
-                return cls(ChoiceDelta(None, content), index, None, data.get("logprobs"))  # most of a stream
         return cls(
-            delta=ChoiceDelta.from_dict(mapping(delta)),
+            delta=ChoiceDelta.from_dict(mapping(data.get("delta"))),
             index=index_of(data, position),
             finish_reason=text_or_none(data.get("finish_reason")),
             logprobs=data.get("logprobs"),
@@ -168,19 +162,15 @@ class ChatCompletionChunk:
     def from_dict(cls, data: Mapping[str, Any], *, tries: int = 1, cached: bool = False) -> ChatCompletionChunk:
         """Read a chunk from its parsed JSON."""
         choices = mappings(data.get("choices"))
-        # By place, which takes less time than by name: there are thousands of these.
         return cls(
-            (ChunkChoice.from_dict(choices[0]),)
-            if len(choices) == 1
-            else tuple([ChunkChoice.from_dict(choice, position) for position, choice in enumerate(choices)]),
+            tuple(ChunkChoice.from_dict(choice, position) for position, choice in enumerate(choices)),
             text_of(data, "id"),
             text_of(data, "model"),
             count(data, "created"),
             usage_of(data),
-            "chat.completion.chunk",
-            data,
-            tries,
-            cached,
+            raw=data,
+            tries=tries,
+            cached=cached,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -211,10 +201,7 @@ class ChatCompletionChunk:
     @property
     def delta(self) -> ChoiceDelta:
         """The delta of the choice with index 0; an empty one where the chunk has none."""
-        for choice in self.choices:
-            if choice.index == 0:
-                return choice.delta
-        return _NOTHING
+        return next((choice.delta for choice in self.choices if choice.index == 0), _NOTHING)
 
     @property
     def text(self) -> str:
@@ -229,7 +216,4 @@ class ChatCompletionChunk:
     @property
     def finish_reason(self) -> str | None:
         """Why the choice with index 0 ended, None while it goes on."""
-        for choice in self.choices:
-            if choice.index == 0:
-                return choice.finish_reason
-        return None
+        return next((choice.finish_reason for choice in self.choices if choice.index == 0), None)

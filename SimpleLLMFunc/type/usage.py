@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from SimpleLLMFunc.type.wire import MOST, count, mappings
+from SimpleLLMFunc.type.wire import count, mapping, mappings
 from SimpleLLMFunc.utils import set_fields
 
 
@@ -40,8 +40,6 @@ class Usage:
     def __add__(self, other: Usage) -> Usage:
         if not isinstance(other, Usage):
             return NotImplemented
-        if self is NO_USAGE:
-            return other
         return Usage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
@@ -89,22 +87,16 @@ class CompletionUsage:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> CompletionUsage:
         """Read the usage of a reply; what is missing counts as 0."""
-        prompt, completion, total = data.get("prompt_tokens"), data.get("completion_tokens"), data.get("total_tokens")
-        # Nearly all services send these three, and send them right: they are not asked for one by one.
-        if not (
-            (type(prompt) is int and 0 <= prompt <= MOST)
-            and (type(completion) is int and 0 <= completion <= MOST)
-            and (type(total) is int and 0 < total <= MOST)
-        ):
-            prompt, completion = count(data, "prompt_tokens"), count(data, "completion_tokens")
-            total = count(data, "total_tokens") or prompt + completion
-        cached = kept = 0
-        if read := data.get("prompt_tokens_details"):
-            cached, kept = count(read, "cached_tokens"), count(read, "cache_write_tokens")
-        if not cached and "prompt_cache_hit_tokens" in data:
-            cached = count(data, "prompt_cache_hit_tokens")
-        reasoning = count(written, "reasoning_tokens") if (written := data.get("completion_tokens_details")) else 0
-        return cls(prompt, completion, total, cached, reasoning, None, kept)
+        prompt, completion = count(data, "prompt_tokens"), count(data, "completion_tokens")
+        read, written = data.get("prompt_tokens_details"), data.get("completion_tokens_details")
+        return cls(
+            prompt,
+            completion,
+            total_tokens=count(data, "total_tokens") or prompt + completion,
+            cached_tokens=count(read, "cached_tokens") or count(data, "prompt_cache_hit_tokens"),
+            reasoning_tokens=count(written, "reasoning_tokens"),
+            cache_write_tokens=count(read, "cache_write_tokens"),
+        )
 
     def with_cost(self, cost: float) -> CompletionUsage:
         """Return the same with its price."""
@@ -140,16 +132,8 @@ class CompletionUsage:
 
 def usage_of(data: Mapping[str, Any]) -> CompletionUsage | None:
     """Return the usage of a reply or chunk, from the places where providers put it."""
-    usage = data.get("usage")
-    if type(usage) is dict:
-        return CompletionUsage.from_dict(usage)
-    if usage is None or not isinstance(usage, Mapping):
-        groq = data.get("x_groq")
-        usage = groq.get("usage") if groq is not None and isinstance(groq, Mapping) else None
-    if usage is None or not isinstance(usage, Mapping):
-        # Moonshot puts it into the last choice of a stream.
-        for choice in mappings(data.get("choices")):
-            if choice.get("usage"):
-                usage = choice["usage"]
-                break
-    return CompletionUsage.from_dict(usage) if usage is not None and isinstance(usage, Mapping) else None
+    # Groq puts it under a field of its own, Moonshot into the last choice of a stream.
+    for place in (data, mapping(data.get("x_groq")), *mappings(data.get("choices"))):
+        if isinstance(usage := place.get("usage"), Mapping):
+            return CompletionUsage.from_dict(usage)
+    return None

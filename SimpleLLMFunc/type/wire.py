@@ -55,8 +55,6 @@ def extras(data: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
 
     A number that JSON cannot say becomes null, and so does what is nested deeper than anybody means it.
     """
-    if data.keys() <= known:
-        return {}
     return {name: _sayable(value, 0) for name, value in data.items() if name not in known}
 
 
@@ -70,13 +68,11 @@ def _sayable(value: Any, depth: int) -> Any:
 
 def mapping(value: Any) -> Mapping[str, Any]:
     """Return `value` where it is a mapping, else an empty one."""
-    return value if type(value) is dict or isinstance(value, Mapping) else {}
+    return value if isinstance(value, Mapping) else {}
 
 
 def mappings(value: Any) -> list[Mapping[str, Any]]:
     """Return the mappings in a list."""
-    if type(value) is list and len(value) == 1 and type(value[0]) is dict:
-        return value  # by far the most frequent
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, (list, tuple)) else []
 
 
@@ -87,8 +83,7 @@ def text_or_none(value: Any) -> str | None:
 
 def text_of(data: Mapping[str, Any], name: str) -> str:
     """Return a field as text, empty where there is nothing."""
-    value = data.get(name)
-    return value if type(value) is str else str(value or "")
+    return str(data.get(name) or "")
 
 
 def index_of(data: Mapping[str, Any], position: int) -> int:
@@ -99,10 +94,7 @@ def index_of(data: Mapping[str, Any], position: int) -> int:
 
 def count(data: Any, name: str) -> int:
     """Return a number of things, from 0 up; 0 where there is none that makes sense."""
-    # By exact type first: asking an abstract class takes ten times as long, and this is asked for each chunk.
-    value = data.get(name) if type(data) is dict or isinstance(data, Mapping) else None
-    if type(value) is int and 0 <= value <= MOST:
-        return value
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
+    value = mapping(data).get(name)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= MOST:
         return 0
-    return int(value) if 0 <= value <= MOST else 0
+    return int(value)

@@ -10,11 +10,9 @@ import functools
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, TypeGuard
 
 from pydantic import TypeAdapter, ValidationError
-from typing_extensions import TypedDict
 
 from SimpleLLMFunc.base.parsing.alignment import (
     Aligner,
@@ -47,23 +45,12 @@ from SimpleLLMFunc.base.parsing.json_text import (
 )
 from SimpleLLMFunc.base.parsing.parsed import Parsed, Repair, RepairLevel
 from SimpleLLMFunc.base.parsing.reasoning import without_leading_reasoning, without_reasoning
-from SimpleLLMFunc.base.parsing.strict_path import Look, decode_quickly, look_at
 from SimpleLLMFunc.base.parsing.tolerant_json import TruncatedError
 from SimpleLLMFunc.errors import ResponseParseError, Violation, cut
 from SimpleLLMFunc.type import without_surrogates
 
 _WRAPPER_KEY: Final = "value"
 _PLACEHOLDER: Final = re.compile(r"<[\w ,|/-]+>|\.\.\.|…")
-
-
-@dataclass(slots=True)
-class _Reading:
-    """A value that fits, and what it took."""
-
-    value: Any
-    cost: float
-    repairs: list[Repair] = field(default_factory=list)
-    unread: float = 0
 
 
 class AnswerReader:
@@ -73,7 +60,6 @@ class AnswerReader:
         self._return_type = return_type
         self._adapter = adapter
         self._is_wrapped = is_wrapped
-        self._validate_json = adapter.validator.validate_json
 
     @functools.cached_property
     def shape(self) -> Shape:
@@ -84,17 +70,6 @@ class AnswerReader:
     def has_hooks(self) -> bool:
         """Code of the user's reads values before pydantic does."""
         return holds_hooks(self.shape)
-
-    @functools.cached_property
-    def _look(self) -> Look:
-        return look_at(self.shape)
-
-    @functools.cached_property
-    def _wrapper(self) -> TypeAdapter[Any] | None:
-        try:
-            return TypeAdapter(TypedDict("Wrapper", {"value": self._return_type}))  # type: ignore[operator]
-        except Exception:  # noqa: BLE001 - without it the long way reads the answer
-            return None
 
     # --- the two ways in ---------------------------------------------------------------------------------
 
@@ -123,16 +98,9 @@ class AnswerReader:
             ResponseParseError: no one value fits.
         """
         try:
-            return self._read(text, repair, prefers_wrapper=prefers_wrapper)
+            found = _Attempt(self, text, repair, prefers_wrapper=prefers_wrapper).run()
         except RecursionError:
-            raise self._refusal(text, [("", self._name, "JSON nested too deep")]) from None
-
-    def _read(self, text: str, repair: RepairLevel, *, prefers_wrapper: bool) -> Parsed[Any]:
-        quick = self.read_quickly(text, prefers_wrapper=prefers_wrapper)
-        if quick is not None:
-            return quick
-        attempt = _Attempt(self, text, repair, prefers_wrapper=prefers_wrapper)
-        found = attempt.run()
+            found = Misfit([("", resolved(self.shape).name, "JSON nested too deep")])
         if isinstance(found, Misfit):
             raise self._refusal(text, found.violations)
         return Parsed(found.value, list(dict.fromkeys(found.repairs)))
@@ -140,47 +108,16 @@ class AnswerReader:
     def _refusal(self, text: str, violations: Sequence[Violation]) -> ResponseParseError:
         return ResponseParseError(without_surrogates(text), self._return_type, violations)
 
-    @property
-    def _name(self) -> str:
-        return resolved(self.shape).name
-
-    # --- strict JSON -------------------------------------------------------------------------------------
-
-    def read_quickly(self, text: str, *, prefers_wrapper: bool) -> Parsed[Any] | None:
-        """Read strict JSON of exactly this type, or leave it to the long way."""
-        text = text.strip()
-        try:
-            node = decode_quickly(text)
-            if self._is_wrapped and type(node) is dict and len(node) == 1 and _WRAPPER_KEY in node:
-                if self._wrapper is None or not self._look(node[_WRAPPER_KEY]):
-                    return None
-                if not prefers_wrapper and self._could_be_bare:
-                    return None
-                return Parsed(self._wrapper.validator.validate_json(text, strict=True)[_WRAPPER_KEY])
-            if not self._look(node):
-                return None
-            return Parsed(self._validate_json(text, strict=True))
-        except (ValueError, RecursionError):
-            return None
-
-    @functools.cached_property
-    def _could_be_bare(self) -> bool:
-        """Tell whether an object with the key ``value`` may also be meant as itself."""
-        shape = resolved(self.shape)
-        choices = shape.choices if isinstance(shape, UnionShape) else [shape]
-        return any(isinstance(resolved(part), ObjectShape | MappingShape | TaggedShape | AnyShape) for part in choices)
-
     # --- what a candidate is worth -----------------------------------------------------------------------
 
-    def judged(self, candidate: Candidate, aligner: Aligner, *, prefers_wrapper: bool) -> _Reading | Misfit:
+    def judged(self, candidate: Candidate, aligner: Aligner, *, prefers_wrapper: bool) -> Parsed[Any] | Misfit:
         """Return the value that the candidate is, taken as the value or as its wrapper."""
         found = aligner.align(self.shape, candidate.node)
         if self.is_wrapper(candidate.node):
             inside = aligner.align(self.shape, candidate.node[_WRAPPER_KEY], is_inner=True)
-            if (
-                isinstance(inside, Fit)
-                and (isinstance(found, Misfit) or prefers_wrapper or inside.rank < found.rank - 1e-9)
-            ) or isinstance(found, Misfit):
+            if isinstance(found, Misfit) or (
+                isinstance(inside, Fit) and (prefers_wrapper or inside.rank < found.rank - 1e-9)
+            ):
                 found = inside
         return self.built(found, candidate)
 
@@ -188,7 +125,7 @@ class AnswerReader:
         """Tell whether the node is ``{"value": …}`` around a value that is no object."""
         return self._is_wrapped and isinstance(node, dict) and list(node) == [_WRAPPER_KEY]
 
-    def built(self, found: Alignment, candidate: Candidate) -> _Reading | Misfit:
+    def built(self, found: Alignment, candidate: Candidate) -> Parsed[Any] | Misfit:
         """Let pydantic have the last word."""
         if isinstance(found, Misfit):
             return found
@@ -198,7 +135,7 @@ class AnswerReader:
             value = self._built_from_json(candidate)
             if value is None:
                 return Misfit(violations_of(error))
-        return _Reading(value, found.cost, [*candidate.repairs, *found.repairs], found.unread)
+        return Parsed(value, [*candidate.repairs, *found.repairs])
 
     def _built_from_json(self, candidate: Candidate) -> Any:
         """Validate as JSON what a strict type does not take as Python data, such as a dataclass in a strict model."""
@@ -214,16 +151,16 @@ class _Attempt:
     def __init__(self, reader: AnswerReader, text: str, repair: RepairLevel, *, prefers_wrapper: bool) -> None:
         self._reader = reader
         self._shape = resolved(reader.shape)
+        self._choices = (
+            list(map(resolved, self._shape.choices)) if isinstance(self._shape, UnionShape) else [self._shape]
+        )
         self._level = repair
+        self._may_coerce = repair == "coerce"
         self._prefers_wrapper = prefers_wrapper
         self._repairs: list[Repair] = []
         self._text = text
 
-    @property
-    def _may_coerce(self) -> bool:
-        return self._level == "coerce"
-
-    def run(self) -> _Reading | Misfit:
+    def run(self) -> Parsed[Any] | Misfit:
         if self._level == "off":
             return self._strict_only()
         text = without_surrogates(self._text)
@@ -238,44 +175,40 @@ class _Attempt:
             self._repairs += [("", "taken out of \\boxed{}")] if body != boxed else []
         finding = find_json(body)
         found = self._from_json(finding)
-        if isinstance(found, _Reading):
+        if isinstance(found, Parsed):
             found.repairs[:0] = self._repairs
         return found
 
-    def _strict_only(self) -> _Reading | Misfit:
+    def _strict_only(self) -> Parsed[Any] | Misfit:
         try:
             node = decode_strictly(self._text.strip())
         except ValueError as error:
             return Misfit([("", f"{self._shape.name}, as strict JSON", str(error))])
         return self._judged(Candidate(node, 0, len(self._text)))
 
-    def _judged(self, candidate: Candidate) -> _Reading | Misfit:
-        if candidate.json:
-            quick = self._reader.read_quickly(candidate.json, prefers_wrapper=self._prefers_wrapper)
-            if quick is not None:
-                return _Reading(quick.value, 0, list(candidate.repairs))
+    def _judged(self, candidate: Candidate) -> Parsed[Any] | Misfit:
         aligner = Aligner(may_coerce=self._may_coerce)
         found = self._reader.judged(candidate, aligner, prefers_wrapper=self._prefers_wrapper)
         if isinstance(found, Misfit) and self._may_coerce and self._reader.has_hooks:
             # a user's validator did not take it as it was written; perhaps it takes it mended
             mended = Aligner(may_coerce=True, reads_hooked=True)
             again = self._reader.judged(candidate, mended, prefers_wrapper=self._prefers_wrapper)
-            found = again if isinstance(again, _Reading) else found
+            found = again if isinstance(again, Parsed) else found
         if isinstance(found, Misfit) and self._may_coerce and candidate.is_whole:
             node = candidate.node[_WRAPPER_KEY] if self._reader.is_wrapper(candidate.node) else candidate.node
             truth = digit_truth(self._shape, node)
             if truth is not None:
-                return _Reading(truth.value, truth.cost, [*candidate.repairs, ("", truth.note)])
+                return Parsed(truth.value, [*candidate.repairs, ("", truth.note)])
         return found
 
     # --- JSON --------------------------------------------------------------------------------------------
 
-    def _from_json(self, finding: Finding) -> _Reading | Misfit:
+    def _from_json(self, finding: Finding) -> Parsed[Any] | Misfit:
         if not finding.candidates and not finding.damaged:
             return self._from_words(finding)
         judged = [(candidate, self._judged(candidate)) for candidate in finding.candidates]
         fits = [
-            (candidate, found) for candidate, found in judged if isinstance(found, _Reading) and _is_usable(candidate)
+            (candidate, found) for candidate, found in judged if isinstance(found, Parsed) and _is_usable(candidate)
         ]
         series = self._series(finding)
         if series is not None and not any(_is_whole_list(found, candidate) for candidate, found in fits):
@@ -289,35 +222,37 @@ class _Attempt:
     def _only_one(
         self,
         finding: Finding,
-        judged: list[tuple[Candidate, _Reading | Misfit]],
-        fits: list[tuple[Candidate, _Reading]],
-    ) -> _Reading | Misfit:
-        first = fits[0][1]
+        judged: list[tuple[Candidate, Parsed[Any] | Misfit]],
+        fits: list[tuple[Candidate, Parsed[Any]]],
+    ) -> Parsed[Any] | Misfit:
+        (candidate, first), end = fits[0], fits[-1][0].end
+        later = [each for each, found in judged if isinstance(found, Misfit) and each.start >= end]
+        damage = [(start, finding.text[start:stop]) for start, stop, _ in finding.damaged]
+        got = ""
         if any(not _is_same_value(first.value, other.value) for _, other in fits[1:]):
-            return Misfit([("", f"one {self._shape.name}", f"{len(fits)} JSON values that all fit and differ")])
-        end = fits[-1][0].end
-        later = [candidate for candidate, found in judged if isinstance(found, Misfit) and candidate.start >= end]
-        doubt = any(self._is_alike(finding.text[candidate.start : candidate.end]) for candidate in later)
-        for start, stop, _ in finding.damaged:
-            piece = finding.text[start:stop]
-            if self._is_alike(piece) and (start >= end or not _PLACEHOLDER.search(piece)):
-                doubt = True
-        if doubt:
-            return Misfit(
-                [("", f"one {self._shape.name}", "a JSON value that fits, and another like it that does not")]
-            )
-        if self._takes_text and not fits[0][0].is_whole:
-            return Misfit([("", f"one {self._shape.name}", "text with JSON in it, which fits as text and as JSON")])
-        if self._says_otherwise(finding, first):
-            return Misfit([("", f"one {self._shape.name}", "JSON that fits, and another value in the words around it")])
-        if _stands_in_prose(finding.text, fits[0][0]):
+            got = f"{len(fits)} JSON values that all fit and differ"
+        elif any(self._is_alike(finding.text[each.start : each.end]) for each in later) or any(
+            self._is_alike(piece) and (start >= end or not _PLACEHOLDER.search(piece)) for start, piece in damage
+        ):
+            got = "a JSON value that fits, and another like it that does not"
+        elif self._takes_text and not candidate.is_whole:
+            got = "text with JSON in it, which fits as text and as JSON"
+        elif self._says_otherwise(finding, first):
+            got = "JSON that fits, and another value in the words around it"
+        if got:
+            return Misfit([("", f"one {self._shape.name}", got)])
+        if finding.text[: candidate.start].strip() or finding.text[candidate.end :].strip():
             first.repairs.insert(0, ("", "JSON found in the text"))
         return first
 
-    def _says_otherwise(self, finding: Finding, found: _Reading) -> bool:
+    def _says_otherwise(self, finding: Finding, found: Parsed[Any]) -> bool:
         """Tell whether the words around the JSON name another scalar."""
-        is_any = isinstance(self._shape, AnyShape)
-        if is_any or not self._shape_is_scalar or not self._may_coerce or finding.candidates[0].is_whole:
+        if (
+            isinstance(self._shape, AnyShape)
+            or not self._shape_is_scalar
+            or not self._may_coerce
+            or finding.candidates[0].is_whole
+        ):
             return False
         rest, position = [], 0
         for candidate in finding.candidates:
@@ -325,7 +260,7 @@ class _Attempt:
             position = candidate.end
         words = bare_text("".join([*rest, finding.text[position:]])).strip(" \n`")
         said = self._judged(Candidate(Bare(words, is_whole=True), 0, 0)) if words else None
-        return isinstance(said, _Reading) and not _is_same_value(said.value, found.value)
+        return isinstance(said, Parsed) and not _is_same_value(said.value, found.value)
 
     def _is_alike(self, piece: str) -> bool:
         """Tell whether a piece of text looks like another try at the same value."""
@@ -337,11 +272,9 @@ class _Attempt:
     @functools.cached_property
     def _takes_text(self) -> bool:
         """Plain text is a value of the type."""
-        choices = self._shape.choices if isinstance(self._shape, UnionShape) else [self._shape]
-        targets = [resolved(choice) for choice in choices]
-        return self._may_coerce and any(isinstance(part, LeafShape) and part.kind == "str" for part in targets)
+        return self._may_coerce and any(isinstance(part, LeafShape) and part.kind == "str" for part in self._choices)
 
-    def _best_reason(self, finding: Finding, judged: list[tuple[Candidate, _Reading | Misfit]]) -> Misfit:
+    def _best_reason(self, finding: Finding, judged: list[tuple[Candidate, Parsed[Any] | Misfit]]) -> Misfit:
         misfits = [found for candidate, found in judged if isinstance(found, Misfit) and found.violations]
         if len(misfits) == 1 and not finding.damaged:
             return misfits[0]
@@ -350,21 +283,16 @@ class _Attempt:
             what = "JSON that is cut off" if isinstance(problem, TruncatedError) else "JSON that cannot be read"
             damage: Violation = ("", self._shape.name, f"{what}: {problem}")
             return Misfit([damage, *(misfits[-1].violations if misfits else [])])
-        return (
-            Misfit([*misfits[-1].violations])
-            if misfits
-            else Misfit([("", self._shape.name, "text without such a value")])
-        )
+        return misfits[-1] if misfits else Misfit([("", self._shape.name, "text without such a value")])
 
     # --- several values one after the other ----------------------------------------------------------------
 
     @functools.cached_property
     def _list_shape(self) -> ListShape | None:
-        choices = self._shape.choices if isinstance(self._shape, UnionShape) else [self._shape]
-        lists = [part for part in map(resolved, choices) if isinstance(part, ListShape)]
+        lists = [part for part in self._choices if isinstance(part, ListShape)]
         return lists[0] if len(lists) == 1 else None
 
-    def _series(self, finding: Finding) -> _Reading | Misfit | None:
+    def _series(self, finding: Finding) -> Parsed[Any] | Misfit | None:
         """Read JSON values that stand one after the other as the items of a wanted list."""
         if self._list_shape is None or not self._may_coerce or len(finding.candidates) < 2 or finding.damaged:
             return None
@@ -373,7 +301,7 @@ class _Attempt:
         repairs = [repair for candidate in finding.candidates for repair in candidate.repairs]
         return self._items([candidate.node for candidate in finding.candidates], repairs)
 
-    def _items(self, nodes: list[Node], repairs: list[Repair]) -> _Reading | Misfit | None:
+    def _items(self, nodes: list[Node], repairs: list[Repair]) -> Parsed[Any] | Misfit | None:
         assert self._list_shape is not None
         aligner = Aligner(may_coerce=True)
         whole = Candidate(nodes, 0, 0, [*repairs, ("", f"{len(nodes)} values taken as the items of the list")])
@@ -385,7 +313,7 @@ class _Attempt:
 
     # --- words -------------------------------------------------------------------------------------------
 
-    def _from_words(self, finding: Finding) -> _Reading | Misfit:
+    def _from_words(self, finding: Finding) -> Parsed[Any] | Misfit:
         """Read a text without JSON."""
         text = bare_text(finding.text)
         if not self._may_coerce or not text:
@@ -417,18 +345,13 @@ def _is_usable(candidate: Candidate) -> bool:
     return candidate.is_whole or not _holds_bare(candidate.node)
 
 
-def _stands_in_prose(text: str, candidate: Candidate) -> bool:
-    """Tell whether other text stands around the candidate; a whole one may also fill no more than its line."""
-    return bool(text[: candidate.start].strip() or text[candidate.end :].strip())
-
-
 def _holds_bare(node: Node) -> bool:
     if isinstance(node, dict):
         return False
     return isinstance(node, Bare) or (isinstance(node, list) and any(map(_holds_bare, node)))
 
 
-def _is_whole_list(found: _Reading, candidate: Candidate) -> bool:
+def _is_whole_list(found: Parsed[Any], candidate: Candidate) -> bool:
     """Tell whether the candidate is the wanted list by itself, and not one item of it."""
     return isinstance(candidate.node, list) and not any("one item taken" in what for _, what in found.repairs)
 

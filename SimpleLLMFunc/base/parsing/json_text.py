@@ -46,7 +46,6 @@ class Candidate:
         start, end: where it stands in the searched text.
         repairs: what was mended to read it.
         is_whole: nothing but space and fences stands around it.
-        json: its text, where that is strict JSON; else empty.
     """
 
     node: Node
@@ -54,7 +53,6 @@ class Candidate:
     end: int
     repairs: list[Repair] = field(default_factory=list)
     is_whole: bool = False
-    json: str = ""
 
 
 @dataclass(slots=True)
@@ -65,13 +63,11 @@ class Finding:
         text: what was searched; the candidates' positions are positions in it.
         candidates: in the order in which they stand.
         damaged: start, end and reason of every place where JSON was meant but cannot be read.
-        is_strict: the whole text is strict JSON.
     """
 
     text: str
     candidates: list[Candidate] = field(default_factory=list)
     damaged: list[tuple[int, int, UnreadableError]] = field(default_factory=list)
-    is_strict: bool = False
 
 
 def find_json(text: str, *, mend: bool = True) -> Finding:
@@ -180,8 +176,7 @@ def _find_whole(finding: Finding, body: str, *, was_wrapped: bool, mend: bool) -
     except ValueError:
         pass
     else:
-        finding.is_strict = not was_wrapped
-        finding.candidates.append(Candidate(node, 0, len(finding.text), repairs, True, body))
+        finding.candidates.append(Candidate(node, 0, len(finding.text), repairs, is_whole=True))
         return True
     if not mend or not body:
         return False
@@ -268,7 +263,7 @@ class _Search:
             # the error counts the lines from the start of the text
             self._work -= max(0, getattr(error, "pos", start) - start) + start // 32
             return self._mended_at(start)
-        return self._take(start, end, node, [], self._text[start:end])
+        return self._take(start, end, node, [])
 
     def _mended_at(self, start: int) -> int:
         if not self._mend:
@@ -298,7 +293,7 @@ class _Search:
         following = self._text[start + 1 : start + 40].lstrip()
         return following[:1] in set("\"'{[}]-0123456789“‘") or not following
 
-    def _take(self, start: int, end: int, node: Node, repairs: list[Repair], strict: str = "") -> int:
+    def _take(self, start: int, end: int, node: Node, repairs: list[Repair]) -> int:
         self._work -= end - start
         goes_on = _GOES_ON.match(self._text, end)
         if goes_on and isinstance(node, dict):
@@ -306,7 +301,7 @@ class _Search:
             stop = self._end_of_damage(goes_on.end())
             return self._damage(start, stop, AmbiguousError("an object goes on after its end", end))
         if not _is_prose(node):
-            self._finding.candidates.append(Candidate(node, start, end, repairs, self._is_alone(start, end), strict))
+            self._finding.candidates.append(Candidate(node, start, end, repairs, self._is_alone(start, end)))
         return end
 
     def _is_alone(self, start: int, end: int) -> bool:

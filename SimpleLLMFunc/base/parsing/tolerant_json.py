@@ -9,40 +9,32 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from SimpleLLMFunc.base.parsing.json_node import Bare, Braced, Node, Num, Open, is_same, path_text
+from SimpleLLMFunc.base.parsing.json_ahead import (
+    CLOSE,
+    COLON,
+    COMMA,
+    LITERALS,
+    LONGEST_KEY,
+    NAMED_NUMBERS,
+    WORD,
+    Ahead,
+)
+from SimpleLLMFunc.base.parsing.json_node import Bare, Braced, DuplicateKeyError, Node, Num, Open, object_of, path_text
 from SimpleLLMFunc.base.parsing.parsed import Repair
 
 MAX_DEPTH: Final = 150
 """Nested containers of a damaged answer; deeper ones are read only if they are strict JSON."""
 
-_LOOKAHEAD: Final = 200
 _CLOSERS: Final = {'"': '"', "'": "'", "“": '”“"', "”": '”"', "‘": "’‘'", "’": "’'", "＂": "＂", "「": "」", "`": "`"}
 _ESCAPES: Final = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "'": "'"}
 _OPEN: Final = {"{": "}", "[": "]", "(": ")", "｛": "｝", "［": "］"}
-_CLOSE: Final = frozenset("}])｝］")
-_COMMA: Final = frozenset(",，")
-_COLON: Final = frozenset(":：")
-_SPACE: Final = re.compile(r"[\s\ufeff\u200b\u2060]*")
-_COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/|(?:^|(?<=[\s,\[{]))#[^\n]*|<!--.*?-->", re.DOTALL)
 _ELISION: Final = re.compile(
     r"\.\.\.|…|\b(?:more|rest|etc|remaining|omitted|truncated|and so on|continue[ds]?)\b|省略|其余|等等|更多",
     re.IGNORECASE,
 )
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _GROUPED: Final = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?=\s*(?:[}｝\n]|[,，]\s*[\"'“‘`\w]))")
-_WORD: Final = re.compile(r"[^\W\d][\w$-]*")
-_LITERALS: Final = {
-    "true": (True, None), "false": (False, None), "null": (None, None),
-    "True": (True, "Python's True"), "False": (False, "Python's False"), "None": (None, "Python's None"),
-    "TRUE": (True, "TRUE"), "FALSE": (False, "FALSE"), "NULL": (None, "NULL"), "Null": (None, "Null"),
-}  # fmt: skip
-_NAMED_NUMBERS: Final = frozenset({"NaN", "Infinity", "-Infinity"})
-_KEY_AHEAD: Final = re.compile(
-    r"""[\s\ufeff\u200b]*(?:u?"(?:[^"\\\n]|\\.){0,150}"|u?'(?:[^'\\\n]|\\.){0,150}'|[“”][^“”\n]{0,100}[“”"]|[‘’][^‘’\n]{0,100}[‘’]|`[^`\n]{0,100}`|[\w$-]{1,100}(?:\ [\w$-]{1,40}){0,4})[\s]*[:：](?![/]{2})""",
-    re.VERBOSE,
-)
 _SWALLOWED_KEY: Final = re.compile(r"""[,{\n，]\s{0,40}["'“”‘’][^"'“”‘’\n]*["'“”‘’]\s*[:：]""")
-_BARE_END: Final = frozenset(",，}]｝］\n")
 
 
 class UnreadableError(ValueError):
@@ -78,7 +70,7 @@ class TolerantReader:
         self._repairs: dict[Repair, None] = {}
         self._has_progress = False
         self._reach = 0
-        self._last_ends = [(opening, text.rfind(end)) for opening, end in (("/*", "*/"), ("<!--", "-->"))]
+        self._ahead = Ahead(text)
 
     @property
     def reach(self) -> int:
@@ -148,9 +140,9 @@ class TolerantReader:
             if char == "]" and pairs and depth:
                 # the list around goes on here: the brace is missing
                 return self._open_object(pairs, start)
-            if char in _CLOSE:
+            if char in CLOSE:
                 raise UnreadableError(f"{char!r} closes an object", self._at)
-            if not pairs and not self._is_key_ahead(self._at):
+            if not pairs and not self._ahead.is_key(self._at):
                 return self._braced(depth, start)
             key = self._key()
             self._path.append(key)
@@ -166,12 +158,10 @@ class TolerantReader:
         return Open(self._closed_object(pairs))
 
     def _closed_object(self, pairs: list[tuple[str, Node]]) -> dict[str, Node]:
-        made: dict[str, Node] = {}
-        for key, value in pairs:
-            if key in made and not is_same(made[key], value):
-                raise AmbiguousError(f"the key {key!r} is given twice with different values", self._at)
-            made[key] = value
-        return made
+        try:
+            return object_of(pairs)
+        except DuplicateKeyError as error:
+            raise AmbiguousError(str(error), self._at) from None
 
     def _braced(self, depth: int, start: int) -> Node:
         """Read ``{1, 2}``, a set as Python writes it."""
@@ -195,7 +185,7 @@ class TolerantReader:
             if char == closer:
                 self._at += 1
                 break
-            if char in _CLOSE:
+            if char in CLOSE:
                 raise UnreadableError(f"{char!r} closes a list", self._at)
             self._path.append(len(items))
             items.append(self._value(depth + 1, "list"))
@@ -220,20 +210,20 @@ class TolerantReader:
                 raise TruncatedError("the text ends in the middle of a value", before)
             return False
         char = self._text[self._at]
-        if char in _COMMA:
+        if char in COMMA:
             if char == "，":
                 self._note("full-width comma")
             self._at += 1
             self._skip()
             following = self._text[self._at : self._at + 1]
-            if following in _COMMA and following:
+            if following in COMMA and following:
                 raise AmbiguousError("two commas with nothing between", self._at)
-            if following in _CLOSE and following:
+            if following in CLOSE and following:
                 self._note("comma before the closing bracket")
             return True
-        if char in _CLOSE:
+        if char in CLOSE:
             return False
-        if inside == "object" and self._is_key_ahead(self._at):
+        if inside == "object" and self._ahead.is_key(self._at):
             self._note("missing comma")
             return False
         if inside == "list" and closer != ")" and char in '{["':
@@ -246,17 +236,13 @@ class TolerantReader:
 
     # --- keys --------------------------------------------------------------------------------------------
 
-    def _is_key_ahead(self, at: int) -> bool:
-        at = self._after_space_and_comments(at)
-        return _KEY_AHEAD.match(self._text, at, min(len(self._text), at + _LOOKAHEAD + 100)) is not None
-
     def _key(self) -> str:
         char = self._text[self._at]
         if char in _CLOSERS or self._text.startswith(("u'", 'u"'), self._at):
             key = self._string("key")
         else:
             end = self._at
-            while end < len(self._text) and self._text[end] not in ":：\n" and end - self._at < _LOOKAHEAD:
+            while end < len(self._text) and self._text[end] not in ":：\n" and end - self._at < LONGEST_KEY:
                 end += 1
             key = self._text[self._at : end].strip()
             self._at = end
@@ -264,7 +250,7 @@ class TolerantReader:
         self._skip()
         if self._at >= len(self._text):
             raise TruncatedError("the text ends after a key", self._at)
-        if self._text[self._at] not in _COLON:
+        if self._text[self._at] not in COLON:
             raise UnreadableError("a key without a colon", self._at)
         if self._text[self._at] == "：":
             self._note("full-width colon")
@@ -307,7 +293,7 @@ class TolerantReader:
                 self._note("line break or control character inside a string")
                 pieces.append(char)
                 at += 1
-            elif self._is_closing(at + 1, inside):
+            elif self._ahead.is_end_of_string(at + 1, inside):
                 break
             else:
                 inner_quotes += 1
@@ -329,63 +315,6 @@ class TolerantReader:
         lone = rf"\d{opener}" if opener == '"' else rf"\w{opener}"
         if inner_quotes % 2 and not (re.search(lone, value) and (inside == "object" or opener == "'")):
             raise AmbiguousError("a string whose end cannot be told", start)
-
-    def _is_closing(self, at: int, inside: str) -> bool:
-        """Tell whether a quote before `at` ends a string: what follows must go on as JSON."""
-        text = self._text
-        found = _SPACE.match(text, at)
-        after = found.end() if found else at
-        if after >= len(text):
-            return True
-        char = text[after]
-        if inside == "key":
-            return char in _COLON
-        if inside == "":
-            return False
-        if char in "/#":
-            return self._comment(after) is not None
-        if inside == "list":
-            if char in "]］)}｝":
-                return True
-            if char in _COMMA:
-                return self._is_item_ahead(after + 1)
-            return "\n" in text[at:after] and char in "\"'“"
-        if char in "}｝":
-            return self._is_end_of_object(after + 1)
-        if char == "]":
-            return True
-        if char in _COMMA:
-            return self._is_key_ahead(after + 1) or self._is_close_ahead(after + 1)
-        is_key = self._is_key_ahead(after)
-        return is_key and ("\n" in text[at:after] or (after > at and char in "\"'“"))
-
-    def _is_end_of_object(self, at: int) -> bool:
-        """Tell whether an object may end before `at`: not where a plain letter follows, as in ``"a "}b" c"``."""
-        following = self._text[at : at + 1]
-        return not (following.isalnum() or following in {'"', "'"})
-
-    def _is_close_ahead(self, at: int) -> bool:
-        at = self._after_space_and_comments(at)
-        return at >= len(self._text) or self._text[at] in "}｝"
-
-    def _is_item_ahead(self, at: int) -> bool:
-        at = self._after_space_and_comments(at)
-        if at >= len(self._text):
-            return True
-        char = self._text[at]
-        if char in "\"'“‘`[{(]］｛［-+.）" or char.isdigit():
-            return True
-        word = _WORD.match(self._text, at)
-        return word is not None and (word.group() in _LITERALS or word.group() in _NAMED_NUMBERS)
-
-    def _after_space_and_comments(self, at: int) -> int:
-        while True:
-            found = _SPACE.match(self._text, at)
-            at = found.end() if found else at
-            comment = self._comment(at)
-            if comment is None:
-                return at
-            at = comment.end()
 
     def _triple(self, triple: str) -> str:
         end = self._text.find(triple, self._at + 3)
@@ -429,35 +358,22 @@ class TolerantReader:
                 self._at = grouped.end()
                 return Bare(grouped.group())
         number = _NUMBER.match(text, start)
-        if number and self._ends_at(number.end(), inside):
+        if number and self._ahead.is_end_of_scalar(number.end(), inside):
             self._at = number.end()
             return Num(number.group())
-        for name in _NAMED_NUMBERS:
-            if text.startswith(name, start) and self._ends_at(start + len(name), inside):
+        for name in NAMED_NUMBERS:
+            if text.startswith(name, start) and self._ahead.is_end_of_scalar(start + len(name), inside):
                 self._at = start + len(name)
                 self._note(f"{name} is not JSON")
                 return Num(name)
-        word = _WORD.match(text, start)
-        if word and word.group() in _LITERALS and self._ends_at(word.end(), inside):
+        word = WORD.match(text, start)
+        if word and word.group() in LITERALS and self._ahead.is_end_of_scalar(word.end(), inside):
             self._at = word.end()
-            value, note = _LITERALS[word.group()]
+            value, note = LITERALS[word.group()]
             if note:
                 self._note(note)
             return value
         return self._bare(inside)
-
-    def _ends_at(self, at: int, inside: str) -> bool:
-        """Tell whether a number or literal ends before `at`."""
-        end = self._after_space_and_comments(at)
-        if end >= len(self._text):
-            return True
-        if self._text[end] in _CLOSE or self._text[end] in _COMMA:
-            return True
-        if inside == "":
-            return end > at
-        if end == at or (inside == "object" and not self._is_key_ahead(end)):
-            return False
-        return "\n" in self._text[at:end] or (inside == "object" and self._text[end] in "\"'“")
 
     def _bare(self, inside: str) -> Node:
         """Read text without quotes, whole, up to where the container goes on."""
@@ -467,7 +383,7 @@ class TolerantReader:
             char = text[at]
             if char in "}]｝］" or (char == "\n" and inside):
                 break
-            if char in _COMMA and (inside != "object" or self._is_key_ahead(at + 1) or self._is_close_ahead(at + 1)):
+            if char in COMMA and (inside != "object" or self._ahead.is_key(at + 1) or self._ahead.is_close(at + 1)):
                 break
             if char in '{["“”｛［' or (
                 char == ":"
@@ -502,23 +418,16 @@ class TolerantReader:
     def _skip(self) -> None:
         """Step over space and comments."""
         while True:
-            found = _SPACE.match(self._text, self._at)
-            self._at = found.end() if found else self._at
+            self._at = self._ahead.space(self._at)
             if self._text[self._at : self._at + 1] not in {"/", "#", "<"}:
                 return
-            comment = self._comment(self._at)
+            comment = self._ahead.comment(self._at)
             if comment is None:
                 return
             if _ELISION.search(comment.group()):
                 raise AmbiguousError("a comment says that something is left out", self._at)
             self._note("comment")
             self._at = comment.end()
-
-    def _comment(self, at: int) -> re.Match[str] | None:
-        # An opening behind the last end opens nothing; looking for that end again and again would take for ever.
-        if any(last < at and self._text.startswith(opening, at) for opening, last in self._last_ends):
-            return None
-        return _COMMENT.match(self._text, at)
 
     def _note(self, what: str) -> None:
         self._repairs[path_text(tuple(self._path)), what] = None

@@ -63,12 +63,6 @@ def test_without_mending_only_strict_json_is_found() -> None:
     assert find_json("{'a': 1}", mend=False).candidates == []
 
 
-def test_only_the_whole_text_is_strict() -> None:
-    assert find_json('{"a": 1}').is_strict
-    assert not find_json('x {"a": 1}').is_strict
-    assert not find_json('```\n{"a": 1}\n```').is_strict
-
-
 @pytest.mark.parametrize(
     ("text", "bare"),
     [("**x**", "x"), ("`x`", "x"), ("```\nx\n```", "x"), ("<answer>x</answer>", "x"), (" so <answer>x</answer>", "x"),
