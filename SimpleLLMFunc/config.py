@@ -279,7 +279,7 @@ def _read_provider(where: str, entries: Any, environ: Mapping[str, str]) -> list
         for earlier, other in enumerate(read, 1):
             if other.model_name == entry.model_name:
                 raise ConfigError(
-                    f"{where}, entry {number}, field 'model_name': {entry.model_name!r} stands in entry {earlier} "
+                    f"{where}, entry {number}, field 'model_name': {entry.model_name!r} is in entry {earlier} "
                     "already. Put all its keys into one entry."
                 )
         read.append(entry)

@@ -24,7 +24,7 @@ def install_line(extra: str = "", package: Path = _PACKAGE) -> str:
 
     Args:
         extra: its name.
-        package: the directory of the library, beside which it is noted how it was installed (PEP 610).
+        package: the directory of the library; pip notes next to it how it was installed (PEP 610).
     """
     from importlib.metadata import distributions  # only an error needs it, and a start need not pay for that
 
@@ -85,7 +85,7 @@ def check_extra(module: str, extra: str, *, purpose: str) -> None:
     """
     try:
         found = find_spec(module) is not None
-    except ValueError:  # something stands in its place that was not imported in the usual way
+    except ValueError:  # a module of that name that was not imported in the usual way
         found = True
     if not found:
         raise missing_extra(module, extra, purpose=purpose)

@@ -1,7 +1,7 @@
 """Guards for ``guards=[…]`` of functions and chats: what one may return, and three that ship.
 
 A guard is a plain or decorated function, sync or async. With a parameter `value` it sees the value after the model has
-answered, and with one `arguments` beside it the arguments of the call too; with `arguments` alone it sees these before
+answered, and with a second one, `arguments`, the arguments of the call too; with `arguments` alone it sees these before
 the model is asked, as a dictionary. It returns None or True to let pass, False or ``Block("why")`` to end the call
 with `ContentBlocked`, ``Change(value)`` to replace, ``ModelRetry("why")`` to have the model asked again.
 """

@@ -1,4 +1,4 @@
-"""llm.lock: what every decorated function of a package was when somebody last agreed to it.
+"""llm.lock: what every decorated function of a package was when its lock was last written.
 
 `lock_of` describes the functions, `write_lock` keeps that in a file for version control, and `check_lock` says what has
 changed since: which functions, in what, and which cassettes and evaluations were made with an earlier version.
@@ -224,7 +224,7 @@ def _locked(pipeline: Pipeline) -> Locked:
 
 
 def _without_answering(parts: list[Any]) -> list[Any]:
-    """Return what the version holds beside docstring, signature, types and tools, as far as it is in the prompt."""
+    """Return what the version holds besides docstring, signature, types and tools, as far as it is in the prompt."""
     others = {key for keys in _ANSWERING.values() for key in keys}
     return [kept for part in parts if (kept := {key: each for key, each in part.items() if key not in others})]
 
@@ -284,7 +284,7 @@ def read_lock(path: str | os.PathLike[str]) -> tuple[dict[str, Locked], list[str
     """Return the functions of a file, and the targets it was written for.
 
     Raises:
-        ConfigError: there is none, or it is none that `write_lock` wrote.
+        ConfigError: the file is missing, or `write_lock` did not write it.
     """
     try:
         data = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -296,7 +296,7 @@ def read_lock(path: str | os.PathLike[str]) -> tuple[dict[str, Locked], list[str
         if data["lock"] != _FORMAT:
             raise ConfigError(
                 f"{os.fspath(path)!r} has the format {data['lock']!r}; this version of SimpleLLMFunc reads {_FORMAT}. "
-                "Update SimpleLLMFunc, or write the file anew."
+                "Update SimpleLLMFunc, or write the file again."
             )
         functions = {
             place: Locked(
@@ -311,7 +311,7 @@ def read_lock(path: str | os.PathLike[str]) -> tuple[dict[str, Locked], list[str
         return functions, [str(target) for target in data["targets"]]
     except (KeyError, TypeError, AttributeError) as error:
         raise ConfigError(
-            f"{os.fspath(path)!r} is no lock file, or was damaged ({type(error).__name__}: {error}). Write it anew: "
+            f"{os.fspath(path)!r} is no lock file, or was damaged ({type(error).__name__}: {error}). Write it again: "
             "simplellmfunc lock PACKAGE"
         ) from error
 
@@ -387,4 +387,4 @@ def _made_with(path: Path) -> list[tuple[str, str]]:
         made = data["exchanges"] if is_cassette else [data]
         return [(str(each.get("function", "")), str(each.get("version", ""))) for each in made]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return []  # whoever reads it for what it is will say what is wrong with it
+        return []  # the reader of that file reports what is wrong with it

@@ -78,7 +78,7 @@ def score_interval(scores: Sequence[float], confidence: float = 0.95) -> Interva
 
     Scores of 0 and 1 are a proportion (`wilson_interval`); others have `mean_interval`, cut to 0 and 1 where all scores
     lie there. Scores from 0 to 1 that are all the same have the interval of a proportion with that mean: no spread was
-    seen, which is not to say there is none, and a proportion has the widest spread for its mean.
+    seen, which does not mean that there is no spread, and a proportion has the widest spread for its mean.
     """
     if not scores:
         return Interval(0.0, 1.0, "none")

@@ -80,8 +80,8 @@ def stepped(work: Coroutine[Any, Any, T], context: Context) -> Generator[Any, An
 class ScopedVar(Generic[T]):
     """A context variable that is set for a block, and right also when generators leave their blocks out of order.
 
-    An async generator enters a block in the context of whoever asks for its first item, and leaves it perhaps in
-    another task, or after its consumer has entered blocks of its own. So a block ends by value, not by a token of
+    An async generator enters a block in the context of the task that asks for its first item. It may leave the block in
+    another task, or after its consumer has entered other blocks. So a block ends by value, not by a token of
     the context it began in, and it takes away nothing but itself.
     """
 
@@ -100,7 +100,7 @@ class ScopedVar(Generic[T]):
         return block
 
     def leave(self, block: Block[T]) -> None:
-        """End the block that `enter` returned, in whatever context."""
+        """End the block that `enter` returned, in any context."""
         block.ended = True
         if self._innermost.get() is block:
             self._innermost.set(_not_ended(block.around))

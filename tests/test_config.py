@@ -425,7 +425,7 @@ def test_a_field_that_cannot_be(file, entry, said):
 def test_the_same_model_twice(file):
     message = refused(file({"p": [ENTRY, {**ENTRY, "model_name": "other"}, ENTRY]}))
     assert "provider 'p', entry 3" in message
-    assert "'gpt-4o' stands in entry 1 already" in message
+    assert "'gpt-4o' is in entry 1 already" in message
     assert read_provider_file(file({"p": [ENTRY], "q": [ENTRY]})).keys() == {"p", "q"}
 
 

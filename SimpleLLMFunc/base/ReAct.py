@@ -63,7 +63,7 @@ _PAUSED = "pause_turn"
 """The service stopped in the middle of its own tools, and goes on where it is sent what it wrote: a round without calls."""
 
 _EARLY = "Not accepted yet: read the results of the other calls first, then call this again, alone."
-"""To an answer given beside other calls: it was written before their results were known."""
+"""To an answer given with other calls: it was written before their results were known."""
 
 
 async def react_events(
@@ -166,7 +166,7 @@ def model_turn(
 ) -> AsyncGenerator[TurnStarted | ReplyDelta | ReplyReceived | MessageAppended, None]:
     """Ask the model once: yield a `ReplyDelta` per chunk where it is streamed, then one `ReplyReceived`.
 
-    `TurnStarted` again, among the chunks, means that the interface had to begin anew: what was shown is void.
+    `TurnStarted` again, among the chunks, means that the interface had to ask again: what was shown is void.
     `MessageAppended` tells of a part of an answer that broke off; the error follows.
     """
     asked = _asked_turn(run, request, turn, is_last=is_last)
@@ -231,8 +231,8 @@ async def _journaled_turn(
     asked: AsyncGenerator[TurnStarted | ReplyDelta | ReplyReceived | MessageAppended, None],
     around: Journal,
 ) -> AsyncGenerator[TurnStarted | ReplyDelta | ReplyReceived | MessageAppended, None]:
-    """Yield a turn whose reply was kept, in one piece; else ask, and keep the reply before anybody uses it."""
-    if run.journal is None:  # a run that nobody entered is known by what it asks
+    """Yield a turn whose reply was kept, in one piece; else ask, and keep the reply before it is used."""
+    if run.journal is None:  # a run without a decorated function is identified by its request
         known_by = [request.messages, request.tools, request.response_format, dict(request.params)]
         run.journal = await around.begin(RunIdentity(run.func_name, "", None, known_by), run.trace_id)
     kept = run.journal.reply()
@@ -256,7 +256,7 @@ async def _journaled_turn(
 
 
 async def _expected(llm: LLM_Interface, messages: Sequence[Message], arguments: Mapping[str, Any]) -> tuple[int, float]:
-    """Return what a request will probably read, in tokens and in USD, where somebody limits that.
+    """Return an estimate of a request's input, in tokens and in USD; called only if there is a limit.
 
     Raises:
         ConfigError: there is a limit in USD, and the price is not known.
@@ -334,7 +334,7 @@ def _answered(reply: ChatCompletion, answer_name: str | None) -> ChatCompletion:
     answers = [call for call in calls if call.function.name == answer_name] if answer_name else []
     if not calls or len(answers) < len(calls):
         return reply
-    # Two answers that differ are none: the review reads them one after the other and refuses.
+    # Two answers that differ are ambiguous: the review reads them one after the other and refuses.
     texts = dict.fromkeys(call.function.arguments for call in answers)
     return reply.with_message(content="\n".join(texts if len(texts) == 1 else (c.function.arguments for c in answers)))
 
@@ -400,7 +400,7 @@ async def _beside(llm: LLM_Interface, name: str, messages: list[Message], params
 def _results(
     reply: ChatCompletion, turn: int, finished: Mapping[str, ToolCallFinished], otherwise: str
 ) -> list[Message]:
-    """Return the messages that answer the calls of a reply: exactly one result each, `otherwise` where there is none."""
+    """Return the messages that answer the calls of a reply: exactly one result each, `otherwise` for a call without one."""
     in_order = [
         finished.get(call.id) or ToolCallFinished(turn, call, otherwise, failed=True, seconds=0.0)
         for call in reply.tool_calls

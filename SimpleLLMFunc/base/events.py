@@ -3,7 +3,7 @@
 A `match` over `ReActEvent` ends in `assert_never`, and names what it ignores. So the type checkers show each place that has
 to know of a new event. `to_dict` is the one form of events as data.
 
-Whoever watches a run (`base/run/sinks.py`) is shown more than whoever reads its stream: `TryFailed`, `AnswerReviewed` and
+A sink of a run (`base/run/sinks.py`) is shown more than a reader of its stream: `TryFailed`, `AnswerReviewed` and
 `RunFailed`, and the fields that say so. A sink sees `RunStarted` first and either `RunFinished` or `RunFailed` last.
 """
 
@@ -26,7 +26,7 @@ class RunStarted:
 
     Attributes:
         messages: what the model will be shown first; empty for a run that failed before.
-        run: who runs, and with what; None where nobody watches.
+        run: who runs, and with what; None without sinks.
     """
 
     trace_id: str
@@ -40,7 +40,7 @@ class TurnStarted:
 
     Attributes:
         turn: from 1. The same number again means that the turn is tried again: what it showed is void.
-        sent: what it holds; None where nobody watches, and where a stream that broke is asked for again as it was.
+        sent: the request; None without sinks, and when a broken stream is asked for again unchanged.
     """
 
     turn: int
@@ -94,7 +94,7 @@ class ReplyReceived:
         usage: of this reply; zeros where the provider told none.
         seconds: from the request to the end of the reply.
         raw: the reply as the interface gave it; for a streamed one the same as `reply`.
-        replayed: a `durable` block gave it again: nobody was asked, nothing was paid.
+        replayed: a `durable` block replayed it: no request was sent, nothing was paid.
     """
 
     turn: int
@@ -107,7 +107,7 @@ class ReplyReceived:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One time the model was asked for the answer; replies that only call tools are none.
+    """One time the model was asked for the answer; replies that only call tools do not count.
 
     Attributes:
         text: what it wrote.
@@ -130,7 +130,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class AnswerReviewed:
-    """An answer was judged; a reply that only calls tools is none. Shown to sinks only.
+    """An answer was judged; a reply that only calls tools is not an answer. Shown to sinks only.
 
     Attributes:
         attempt: what the model wrote, what did not fit, what was mended.
@@ -198,7 +198,7 @@ class RunFinished:
         messages: the conversation up to and with the answer; rejected answers are not in it.
         usage: of all replies, rejected ones too.
         turns: how many replies there were.
-        value: what the caller gets: of the return type, or the text of the answer; None where nobody watches.
+        value: what the caller gets: of the return type, or the text of the answer; None without sinks.
         downgrades: as in `Result`.
     """
 
@@ -212,10 +212,10 @@ class RunFinished:
 
 @dataclass(frozen=True, slots=True)
 class RunFailed:
-    """The last event of a run without an answer. Shown to sinks only; whoever reads the stream gets the error itself.
+    """The last event of a run without an answer. Shown to sinks only; the reader of the stream gets the error itself.
 
     Attributes:
-        how: "error"; "cancelled" (the task was cancelled, or an abort signal set); "abandoned" (whoever read the stream
+        how: "error"; "cancelled" (the task was cancelled, or an abort signal set); "abandoned" (the reader of the stream
             left it before the end).
         error: one of ours carries the facts of the run: `attempts`, `usage`, `messages`.
     """

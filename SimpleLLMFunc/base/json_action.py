@@ -120,7 +120,7 @@ class JsonActions:
             elif "answer" in node and "tool" not in node and not self._is_value(node):
                 answers.append(node["answer"])
         if calls:
-            # An answer written beside calls was written before their results were known.
+            # An answer in the same reply as calls was written before their results were known.
             return reply.with_message(content=None, tool_calls=tuple(calls))
         if len(answers) == 1:
             answer = answers[0]
@@ -129,7 +129,7 @@ class JsonActions:
         return reply
 
     def _is_value(self, node: Mapping[str, Any]) -> bool:
-        # A model that forgot the action around an object that has a field `answer` of its own.
+        # A model that forgot the action around an object that has a field named `answer`.
         properties = (self.answer_schema or {}).get("properties") or {}
         return "answer" in properties and not isinstance(node["answer"], dict)
 

@@ -41,7 +41,7 @@ def build_multimodal_content(
     """Return the parts of a user message that shows the arguments, in their order.
 
     What is shown is decided by the value alone: an `ImgPath` is an image, also behind `Optional`, a union or
-    a list, and a `str` is text, whatever its annotation. Text becomes a part ``name: value``; None is left out.
+    a list, and a `str` is text, for any annotation. Text becomes a part ``name: value``; None is left out.
 
     Args:
         arguments: by parameter name, in the order they shall appear.
@@ -57,18 +57,18 @@ def build_multimodal_content(
 
 
 def build_assistant_response_message(reply: Any) -> Message:
-    """Return the assistant's message as it stands in a history.
+    """Return the assistant's message as a history holds it.
 
     Args:
         reply: a text, a message, or a whole reply: ours, the openai package's, or a dict of that shape. Tool
-            calls, reasoning and whatever the provider added (`extra_content` …) are kept.
+            calls, reasoning and the provider's additions (`extra_content` …) are kept.
     """
     message = reply if isinstance(reply, ChatMessage) else _message_of(reply)
     built: dict[str, Any] = {"role": "assistant", "content": message.content}
     if message.tool_calls:
         built["tool_calls"] = [call.to_dict() for call in message.tool_calls]
     elif message.content is None:
-        # Null is allowed only beside tool calls.
+        # Null is allowed only with tool calls.
         built["content"] = ""
     if message.reasoning_content is not None:
         built["reasoning_content"] = message.reasoning_content
@@ -92,7 +92,7 @@ def build_assistant_tool_message(
 
     Args:
         tool_calls: ours, the openai package's, or dicts; what the provider added to a call is kept.
-        content: what the model said beside the calls.
+        content: what the model said with the calls.
         reasoning_content: the model's reasoning, where it has to go back.
         extra: what the provider added to the message.
     """

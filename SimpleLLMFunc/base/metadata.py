@@ -1,7 +1,7 @@
-"""What is known of a run beside its events: the function, the arguments, and what a request holds.
+"""What is known of a run besides its events: the function, the arguments, and what a request holds.
 
-Built only for those who watch a run. All of it refers to what the run itself uses, and copies nothing: whoever keeps a
-part of it beyond the event writes it down (and takes the secrets out), or copies it.
+Built only when a sink watches the run. It refers to the run's own objects and copies nothing: a sink that keeps a part
+of it beyond the event has to serialise it (without the secrets) or copy it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PLACE = re.compile(r" at 0x[0-9a-fA-F]+")
 
 @dataclass(frozen=True, slots=True)
 class FunctionMetadata:
-    """What a function is, as long as nobody changes it; one object for all of its runs.
+    """What a function is; one object for all of its runs until the function is changed.
 
     Attributes:
         name: `__name__` of the function, or the name of the Call.
@@ -39,7 +39,7 @@ class FunctionMetadata:
         tools: what it offers, in wire form.
         output_schema: JSON Schema of the return type; None where the answer is plain text.
         version: of docstring, prompt templates, examples, signature, types and tools; see `function_version`.
-        place: ``module:qualname`` where it was defined, empty where there is none.
+        place: ``module:qualname`` where it was defined, empty if unknown.
     """
 
     name: str
@@ -59,7 +59,7 @@ class RunMetadata:
     Attributes:
         function: the function.
         arguments: by parameter name, defaults applied; the objects that were given.
-        parent_trace_id: of the run around this one, empty where there is none.
+        parent_trace_id: of the run around this one, empty if this is the outermost run.
         parent_call_id: the tool call of the run around this one that began this run, empty where none did.
         session_id: the conversation it belongs to; from `watching(session_id=…)`, or the assistant's.
         user_id: whom it serves; from `watching(user_id=…)`, or the assistant's.
@@ -80,7 +80,7 @@ class SentRequest:
     """What a turn is about to send.
 
     Attributes:
-        request: as the run holds it; nobody changes its lists, a turn that adds to them makes new ones.
+        request: the run's own; its lists never change, a turn that adds to them makes new ones.
         stream: the reply is asked for in pieces.
         is_last: no tool is offered any more.
     """
@@ -102,18 +102,18 @@ class SentRequest:
     def wire(self) -> dict[str, Any]:
         """Return the arguments of `LLM_Interface.chat` by name: `messages`, `tools`, `response_format`, the params.
 
-        Made anew at each call, the messages copied.
+        A new dictionary at each call, with copies of the messages.
         """
         return self.request.wire(is_last=self.is_last)
 
     def params(self) -> dict[str, Any]:
-        """Return what is asked for beside messages, tools and response format: the model's own settings, and the call's."""
+        """Return the parameters besides messages, tools and response format: the model's own settings, and the call's."""
         own: Any = getattr(self.llm, "api_params", None)
         return {**(own if isinstance(own, Mapping) else {}), **self.request.params}
 
 
 def signature_text(signature: inspect.Signature) -> str:
-    """Return a signature as it stands in the source: the types by their own names, whichever module they are from."""
+    """Return a signature as in the source: the types without their modules."""
     parameters = [
         parameter.replace(annotation=_written(parameter.annotation)) for parameter in signature.parameters.values()
     ]

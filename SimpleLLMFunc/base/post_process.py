@@ -48,7 +48,7 @@ def process_response(response: Any, return_type: Any) -> Any:
 
 
 def extract_content_from_response(response: Any, func_name: str) -> str:  # noqa: ARG001 - the note's signature
-    """Return the text of the choice with the lowest index; empty where there is none, or the model only called tools.
+    """Return the text of the choice with the lowest index; empty if there is no choice, or the model only called tools.
 
     Args:
         response: a `ChatCompletion`, the openai package's, or anything of that shape, also as dictionaries.

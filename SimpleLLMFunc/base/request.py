@@ -31,7 +31,7 @@ class ModelRequest:
 
     Attributes:
         llm: the model that is asked.
-        tools: what is offered beside `answer_tool`, None for nothing.
+        tools: tools offered besides `answer_tool`; None for no tools.
         response_format: the shape of the answer, in the provider's form.
         params: go to the provider as they are.
         answer_tool: a tool whose arguments are the answer (output mode "tool"); it is never run.
@@ -55,7 +55,7 @@ class ModelRequest:
 
     @property
     def answer_name(self) -> str | None:
-        """The name of the answer tool, None where there is none."""
+        """The name of the answer tool; None without one."""
         return self.answer_tool["function"]["name"] if self.answer_tool else None
 
     @property
@@ -129,7 +129,7 @@ class ToolWords:
         return f"The arguments do not fit the tool {name}: {problem}. Call it again with others."
 
     def not_confirmed(self, name: str) -> str:
-        """Say that nobody has agreed to a call of the tool `name`."""
+        """Say that a call of the tool `name` was not confirmed."""
         return str(NotConfirmed(name))
 
     def repeated(self, name: str) -> str:
@@ -169,7 +169,7 @@ class Toolset:
 
     Attributes:
         tool_map: what runs, by the name on the wire.
-        specs: what the model is told of them, in wire form; None where there are none.
+        specs: their descriptions for the model, in wire form; None without tools.
         strict_specs: the form that holds a model to the schemas, for the providers that want it.
         max_rounds: how often they are run; the calls of one reply are one round. 0 offers none.
         offered: "native" calls, "json" actions, or "auto": what suits the model.
@@ -198,7 +198,7 @@ class Toolset:
         return [*self.hidden, *(self.specs or ())] if self.search is not None else self.specs or []
 
     def searched(self, request: ModelRequest) -> ModelRequest:
-        """Return the request with the tools that were found in its conversation, beside those of the specs."""
+        """Return the request with the tools that were found in its conversation, besides those of the specs."""
         if self.search is None or not (request.tools or request.actions):
             return request
         names = set(self.search.found_in(request.messages))

@@ -31,7 +31,7 @@ def render_result(value: Any, max_chars: int, *, untrusted: str | None = None) -
     Args:
         value: what the tool returned.
         max_chars: of all text together; more is cut, and a note inside the limit says so. Images do not count.
-        untrusted: the tool's name if its text comes from outside: it then stands in a delimited block.
+        untrusted: the tool's name if its text comes from outside: it is then put in a delimited block.
 
     Raises:
         FileNotFoundError: an `ImgPath` is gone by now.

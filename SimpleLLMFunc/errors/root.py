@@ -57,7 +57,7 @@ class SimpleLLMFuncError(Exception):
         super().__init__(*(masked(arg) if isinstance(arg, str) else arg for arg in args))
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Let every error be made again of its `args`, whatever facts its own `__init__` takes.
+        """Let every error be rebuilt from its `args`, whichever facts its own `__init__` takes.
 
         `pickle`, `copy` and Celery's JSON back end make an error with ``type(error)(*error.args)``.
         """

@@ -36,7 +36,7 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
     What `work` raises is raised here, with its traceback. If the wait itself is interrupted (Ctrl-C), `work` is
     cancelled first. A daemon thread that still waits when the interpreter ends gets SystemExit.
 
-    At the end of the interpreter, when that loop has been stopped, it runs on one of its own, in this thread.
+    At the end of the interpreter, when that loop has been stopped, it runs on a new loop in this thread.
 
     Raises:
         UsageError: called from that loop's own thread, where waiting would never end; or `work` is no coroutine; or
@@ -118,7 +118,7 @@ def _late_runner() -> asyncio.Runner:
 
 
 def _iterate_here(source: AsyncIterator[T], context: Context) -> Generator[T, None, None]:
-    """Yield the items of `source`, which runs on a loop of its own in this thread."""
+    """Yield the items of `source`, which runs on a new loop in this thread."""
 
     async def following() -> list[T]:
         async for item in source:

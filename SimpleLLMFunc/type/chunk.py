@@ -57,7 +57,7 @@ class ToolCallDelta:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the piece as it stands in a chunk."""
+        """Return the piece as a chunk holds it."""
         function = {"name": self.name, "arguments": self.arguments}
         data: dict[str, Any] = {"index": self.index, "id": self.id, "type": self.type}
         return {
@@ -91,7 +91,7 @@ class ChoiceDelta:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the delta as it stands in a chunk; what is None is left out."""
+        """Return the delta as a chunk holds it; what is None is left out."""
         data: dict[str, Any] = {
             "role": self.role,
             "content": self.content,
@@ -127,7 +127,7 @@ class ChunkChoice:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the choice as it stands in a chunk."""
+        """Return the choice as a chunk holds it."""
         data: dict[str, Any] = {
             "index": self.index,
             "delta": self.delta.to_dict(),
@@ -144,7 +144,7 @@ class ChatCompletionChunk:
 
     Attributes:
         raw, cached: as in `ChatCompletion`.
-        tries: HTTP requests so far. A chunk whose number is higher than that of the one before begins the reply anew:
+        tries: HTTP requests so far. A chunk whose number is higher than that of the one before begins the reply again:
             the stream broke before it had shown any text, and was asked for again.
     """
 

@@ -1,8 +1,8 @@
 """The reply on the wire: light, provider-neutral, with the field names of the openai package.
 
 `ChatCompletion` and `ChatCompletionChunk` are decoded straight from the parsed JSON by `from_dict`, which
-takes what real servers send: missing ids, null deltas, arguments given as an object. What has no field of
-its own is kept in `raw`. The chunks and their parts stand in `chunk`, and can be had from here too.
+takes what real servers send: missing ids, null deltas, arguments given as an object. `raw` keeps the rest. The chunks
+are defined in `chunk`, and can be imported from here too.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class ToolCall:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ToolCall:
-        """Read a call as it stands in a reply or in a history."""
+        """Read a call from a reply or from a history."""
         function = mapping(data.get("function"))
         return cls(
             str(data.get("id") or ""),
@@ -74,7 +74,7 @@ class ToolCall:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the call as it stands in a history."""
+        """Return the call as a history holds it."""
         return {
             "id": self.id,
             "type": self.type,
@@ -113,7 +113,7 @@ class ChatMessage:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the message as it stands in a reply; what is None is left out, `content` excepted."""
+        """Return the message as a reply holds it; what is None is left out, `content` excepted."""
         data: dict[str, Any] = {"role": self.role, "content": self.content}
         if self.tool_calls:
             data["tool_calls"] = [call.to_dict() for call in self.tool_calls]
@@ -135,7 +135,7 @@ class Choice:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], position: int = 0) -> Choice:
-        """Read a choice; one without an index stands where it was listed."""
+        """Read a choice; one without an index has its place in the list."""
         return cls(
             ChatMessage.from_dict(mapping(data.get("message"))),
             index_of(data, position),
@@ -144,7 +144,7 @@ class Choice:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the choice as it stands in a reply."""
+        """Return the choice as a reply holds it."""
         data: dict[str, Any] = {
             "index": self.index,
             "message": self.message.to_dict(),
@@ -214,7 +214,7 @@ class ChatCompletion:
 
     @property
     def text(self) -> str:
-        """The text of the first choice, empty where there is none."""
+        """The text of the first choice, empty without a choice."""
         return self.message.content or ""
 
     @property

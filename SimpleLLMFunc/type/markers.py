@@ -36,7 +36,7 @@ class Confident(Generic[T]):
     Attributes:
         value: the most probable label; of votes what most of the answers say, for an object field by field.
         agreement: the share of all answers that were asked for which say so, by field (``"lines[0].price"``; ``""``
-            where the value has no fields), from 0 to 1. An answer that could not be used agrees with nobody. Of one
+            where the value has no fields), from 0 to 1. An answer that could not be used agrees with no other. Of one
             answer: the probability of `value`.
         abstained: some field has less agreement than `min_agreement`: do not rely on `value`.
         votes: the answers that could be used, in the order they were asked for.
@@ -84,14 +84,14 @@ def confident_type(return_type: Any) -> tuple[Any] | None:
 class Quoted(str, Generic[S]):  # noqa: SLOT000 - its place is set later, and Generic has a __dict__ anyway
     """A text copied from an argument, and where it stands there: ``Quoted[str]``.
 
-    It is a `str`. In an answer of a decorated function the place is set: a quote that stands in no argument is sent
+    It is a `str`. In an answer of a decorated function the place is set: a quote that is in no argument is sent
     back to the model. White space, the width of characters and the kind of quote marks do not count; letters do.
     ``arguments[quote.argument][quote.start:quote.end]`` is how the argument itself has it, for an argument that is text.
 
     Attributes:
         argument: the parameter it was found in; empty before it was looked for.
         path: the text in that parameter: ``"report"``, ``"pages[2].body"``.
-        start, end: where it stands in that text, in characters; the first place where there are several.
+        start, end: its place in that text, in characters; the first place where there are several.
     """
 
     argument: str
@@ -156,7 +156,7 @@ def _written(quote: Any, info: core_schema.SerializationInfo) -> str:
     return str(quote)
 
 
-# --- plain code beside a model ----------------------------------------------------------------------------------
+# --- plain code next to a model ----------------------------------------------------------------------------------
 
 
 class Abstention(Enum):

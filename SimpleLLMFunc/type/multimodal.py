@@ -1,4 +1,4 @@
-"""What can be shown to a model beside text: `Text`, `ImgUrl`, `ImgPath`, `Audio`, `File`.
+"""What can be shown to a model besides plain text: `Text`, `ImgUrl`, `ImgPath`, `Audio`, `File`.
 
 Each is checked when it is made and gives its part of a message's content by `to_part()`. A URL is never
 fetched by us: it travels as text and the provider fetches it. A file is read from the disk only if its path was given as
@@ -47,13 +47,13 @@ _TEXT_TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A piece of text that stands as a part of its own, without its parameter's name before it."""
+    """A piece of text that becomes its own part of the message, without its parameter's name before it."""
 
     content: str
 
     def __post_init__(self) -> None:
         if not isinstance(self.content, str):
-            raise ValueError(f"Text takes a str, not {type(self.content).__name__}")  # noqa: TRY004 - one kind of error for whatever cannot be shown
+            raise ValueError(f"Text takes a str, not {type(self.content).__name__}")  # noqa: TRY004 - one kind of error for all that cannot be shown
 
     def to_part(self) -> ContentPart:
         """Return the part of a message's content."""
@@ -194,7 +194,7 @@ class File:
 
 
 Multimodal: TypeAlias = Text | ImgUrl | ImgPath | Audio | File
-"""Whatever becomes a part of its own."""
+"""Everything that becomes its own part of a message."""
 
 MULTIMODAL: Final = (Text, ImgUrl, ImgPath, Audio, File)
 """The same for `isinstance`, which takes a tuple faster than a union."""
@@ -222,7 +222,7 @@ _Kind: TypeAlias = Callable[[bytes, Path], str | None]
 def _settle(owner: ImgPath | Audio | File, kind: _Kind) -> None:
     """Normalise the paths of a new object and check its file."""
     if not isinstance(owner.path, (str, os.PathLike)):
-        raise ValueError(f"{type(owner).__name__} takes a path, not {type(owner.path).__name__}")  # noqa: TRY004 - one kind of error for whatever cannot be shown
+        raise ValueError(f"{type(owner).__name__} takes a path, not {type(owner.path).__name__}")  # noqa: TRY004 - one kind of error for all that cannot be shown
     path = Path(os.fsdecode(owner.path))
     root = None if owner.root is None else Path(os.fsdecode(owner.root))
     file = _resolved(path)
@@ -245,7 +245,7 @@ def _resolved(path: Path) -> Path:
 def _read(file: Path, root: Path | None, kind: _Kind, *, whole: bool = True) -> tuple[str, bytes]:
     """Return the kind and the content of a resolved file; with `whole` False only its first bytes."""
     if _resolved(file) != file:
-        raise ValueError(f"{file} has become a link. Make the object anew.")
+        raise ValueError(f"{file} has become a link. Make the object again.")
     if root is not None and not file.is_relative_to(_resolved(root)):
         raise ValueError(f"{file} lies outside {root}. Only files below that folder are allowed.")
     try:
@@ -345,7 +345,7 @@ def _check_detail(detail: str) -> None:
 
 def _check_url(url: str) -> None:
     if not isinstance(url, str):
-        raise ValueError(f"ImgUrl takes a str, not {type(url).__name__}")  # noqa: TRY004 - one kind of error for whatever cannot be shown
+        raise ValueError(f"ImgUrl takes a str, not {type(url).__name__}")  # noqa: TRY004 - one kind of error for all that cannot be shown
     if _BLANK.search(url):
         raise ValueError("the URL of an image holds blanks or control characters; escape them")
     scheme, _, rest = url.partition(":")

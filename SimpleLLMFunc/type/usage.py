@@ -63,7 +63,7 @@ def _sum_of_costs(left: Usage, right: Usage) -> float | None:
 
 
 NO_USAGE = Usage()
-"""Of whatever has taken nothing so far: one object for all."""
+"""Usage of a run that has not asked yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class CompletionUsage:
     """Token counts with the names of the wire; `tokens` gives them as a `Usage`.
 
     Attributes:
-        cost: USD, where whoever made the reply knows it; never on the wire.
+        cost: USD, where the maker of the reply knows it; never on the wire.
     """
 
     prompt_tokens: int = 0
@@ -103,7 +103,7 @@ class CompletionUsage:
         return replace(self, cost=cost)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the usage as it stands in a reply."""
+        """Return the usage as a reply holds it."""
         return {
             "prompt_tokens": self.prompt_tokens,
             "completion_tokens": self.completion_tokens,

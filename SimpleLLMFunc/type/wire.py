@@ -11,7 +11,7 @@ from typing import Any
 MESSAGE_FIELDS = frozenset(
     {"role", "content", "tool_calls", "refusal", "reasoning_content", "reasoning", "function_call"}
 )
-"""Fields of a message, or of a piece of one, that are known; what else stands there goes back as it came."""
+"""Fields of a message, or of a piece of one, that are known; any other field goes back as it came."""
 
 MOST = 2**53
 """Of tokens, and of seconds: beyond it a number is a mistake, and no float any more."""
@@ -53,7 +53,7 @@ def content_text(content: Any) -> str | None:
 def extras(data: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
     """Return the fields that are not `known`, fit to be sent back.
 
-    A number that JSON cannot say becomes null, and so does what is nested deeper than anybody means it.
+    A number that JSON cannot say becomes null, and so does what is nested too deep.
     """
     return {name: _sayable(value, 0) for name, value in data.items() if name not in known}
 
@@ -93,7 +93,7 @@ def index_of(data: Mapping[str, Any], position: int) -> int:
 
 
 def count(data: Any, name: str) -> int:
-    """Return a number of things, from 0 up; 0 where there is none that makes sense."""
+    """Return a number of things, from 0 up; 0 if there is no sensible one."""
     value = mapping(data).get(name)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= MOST:
         return 0

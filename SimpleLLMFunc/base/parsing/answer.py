@@ -1,7 +1,7 @@
 """Text → a value of the wanted type, or a `ResponseParseError` that says what a model can do better.
 
 The order: strict JSON; else the JSON in fences, prose and tags, after the reasoning; else what can be mended; and
-each of these aligned to the type. Everything in the text that fits counts as a candidate: two that differ are none.
+each of these aligned to the type. Everything in the text that fits is a candidate: two that differ are refused.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class Candidate:
 
     Attributes:
         node: the value as it was written.
-        start, end: where it stands in the searched text.
+        start, end: its place in the searched text.
         repairs: what was mended to read it.
         is_whole: nothing but space and fences stands around it.
     """
@@ -109,7 +109,7 @@ def bare_text(text: str) -> str:
 
 
 def _only_tagged(text: str) -> str | None:
-    """Return what stands in the one known tag of the text; None where there is none, or more than one."""
+    """Return the content of the one known tag of the text; None without such a tag, or with several."""
     ends: dict[str, list[tuple[int, int]]] = {}
     for found in _WRAPPER_END.finditer(text):
         ends.setdefault(found.group(1).lower(), []).append(found.span())

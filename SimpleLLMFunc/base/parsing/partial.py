@@ -33,8 +33,8 @@ from SimpleLLMFunc.errors import ResponseParseError
 
 _ABSENT: Final[Any] = object()
 _LARGE_PIECE: Final = 8_000
-"""Characters that nobody streams at once: such a piece is nearly all of an answer, and is left to the reading of the
-whole, which does not hold up the event loop."""
+"""Characters of a piece that is too large for a stream: it is nearly all of an answer, and is read with the whole answer,
+which does not block the event loop."""
 
 _STEADY: Final = 2048
 """Characters up to which a growing string is shown with every piece; beyond, only when it grew by 1/64."""
@@ -169,7 +169,7 @@ class _Reader:
                 self._has_grown = True
         elif isinstance(shape, ListShape) and isinstance(growing.values, list) and not growing.has_gap:
             value = self._validated(shape.item, shape.check, node)
-            # items after a bad one would stand in the wrong place
+            # items after a bad one would have the wrong index
             growing.has_gap = value is _ABSENT
             if not growing.has_gap:
                 growing.values.append(value)

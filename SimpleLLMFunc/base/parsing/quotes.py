@@ -1,7 +1,7 @@
-"""Quotes in an answer: does each stand in an argument, and where?
+"""Quotes in an answer: is each in an argument, and where?
 
 A quote is looked for as it is. Where it does not stand so, these differences do not count: how much white space there
-is (none beside a Chinese, Japanese or Korean character), full and half width, the kind of quote marks, composed and
+is (none next to a Chinese, Japanese or Korean character), full and half width, the kind of quote marks, composed and
 decomposed letters, invisible characters, and a pair of quote marks around the whole. Letters, digits and punctuation do.
 """
 
@@ -43,7 +43,7 @@ class QuoteCheck:
         self.size = sum(len(source.text) for source in self._sources)
 
     def __call__(self, value: Any, path: str = "") -> list[Violation]:
-        """Return a violation for each quote in `value` that stands in no argument; set the place of all others.
+        """Return a violation for each quote in `value` that is in no argument; set the place of all others.
 
         Args:
             value: an answer, or the part of one that stands at `path`.
@@ -164,7 +164,7 @@ def _quotes(value: Any, path: str, depth: int) -> Iterator[tuple[str, Quoted[Any
 
 
 def _parts(value: Any) -> Iterable[tuple[str, Any]] | None:
-    """Return what a container holds, each part with its step of a path; None for what is none."""
+    """Return what a container holds, each part with its step of a path; None if it is not a container."""
     if isinstance(value, BaseModel):
         fields = type(value).model_fields
         own = ((f".{_alias(field) or name}", getattr(value, name, None)) for name, field in fields.items())

@@ -50,7 +50,7 @@ class AbortSignal:
             listener()
 
     def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Have `listener` called once, from whatever thread aborts, at once if that has happened; returns the undoing."""
+        """Call `listener` once, in the thread that aborts, or at once if that has happened; return a function that removes it."""
         with self._lock:
             if not self._is_aborted:
                 self._listeners.add(listener)
@@ -80,7 +80,7 @@ class RunLimits:
 
     Args:
         clock: of the whole run.
-        abort: None where nobody can end it.
+        abort: None if it cannot be aborted.
     """
 
     def __init__(self, clock: Deadline, abort: Abort | None = None) -> None:

@@ -35,7 +35,7 @@ class _Guard:
 class Guards:
     """The guards of one function, each called with what its parameters name.
 
-    A guard with a parameter `value` is called after the model has answered, and may have a parameter `arguments` beside
+    A guard with a parameter `value` is called after the model has answered, and may have a parameter `arguments`, too,
     it; one with `arguments` alone is called before the model is asked. A single parameter of another name is the value.
 
     Args:
@@ -120,7 +120,7 @@ class Guards:
 
 
 async def _asked(guard: _Guard, given: dict[str, Any]) -> Change | ModelRetry | None:
-    """Return what a guard wants; what it raises beside `Block` and `ModelRetry` is the caller's own error.
+    """Return what a guard wants; what it raises except `Block` and `ModelRetry` is the caller's own error.
 
     Raises:
         ContentBlocked: it blocks.

@@ -27,7 +27,7 @@ class RunIdentity:
         version: of the function itself, its options left out.
         options: that the answer depends on; data.
         arguments: data.
-        place: where a decorated function was defined: a change of its version is an error; empty where it is none.
+        place: where a decorated function was defined: a change of its version is an error; empty if it is not one.
     """
 
     name: str
@@ -96,7 +96,7 @@ class JournaledCall(Journal, Protocol):
         """Return the result of a call that had begun, in a tuple; an empty one where it is known that it never ran.
 
         Raises:
-            OutcomeUnknown: nobody knows it.
+            OutcomeUnknown: it is not known.
         """
         ...
 

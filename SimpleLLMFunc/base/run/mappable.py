@@ -1,4 +1,4 @@
-"""What a map over rows needs to know of a function, whoever made it."""
+"""What a map over rows needs to know of a function."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Mappable(Protocol[R_co]):
         ...
 
     def definition(self) -> dict[str, Any]:
-        """Return all that an answer depends on beside the arguments, by name, as plain data.
+        """Return all that an answer depends on besides the arguments, by name, as plain data.
 
         The names are "model", "params", "prompt", "types" and "tools".
 
@@ -95,6 +95,6 @@ class Mappable(Protocol[R_co]):
         """Ask the model for one row.
 
         Raises:
-            SimpleLLMFuncError: whatever the run raises, with the facts of the run.
+            SimpleLLMFuncError: what the run raises, with the facts of the run.
         """
         ...

@@ -1,4 +1,4 @@
-"""Shows one run to its sinks: the events of its stream, and what they are told beside these."""
+"""Shows one run to its sinks: the events of its stream, and the events for sinks only."""
 
 from __future__ import annotations
 
@@ -158,6 +158,6 @@ class Observer:
 
 
 def current_observer() -> Observer | None:
-    """Return the observer of the run that goes on here, None where nobody watches it."""
+    """Return the observer of the run that goes on here, None if it has no sinks."""
     listener = LISTENER.get()
     return None if listener is None or not isinstance(listener, Observer) else listener

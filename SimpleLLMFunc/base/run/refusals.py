@@ -95,7 +95,7 @@ def json_actions(
     answer_schema: Mapping[str, Any] | None = None,
     wanted: Offered = "auto",
 ) -> JsonActions | None:
-    """Return how tools are offered to a model that cannot call them; None where it can, or there are none.
+    """Return how tools are offered to a model that cannot call them; None if it can, or without tools.
 
     Args:
         llm: the model; what it has refused of these tools counts.

@@ -23,7 +23,7 @@ _TOLD: Final = 2
 class Repetition:
     """Counts the turns in a row that made the same calls and got the same results; made for each run.
 
-    Two turns make the same calls where each call of one is also a call of the other, in whatever order. A tool whose results
+    Two turns make the same calls where each call of one is also a call of the other, in any order. A tool whose results
     differ (one that tells how far something is) is run as often as the model asks.
 
     Attributes:

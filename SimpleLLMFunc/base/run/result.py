@@ -20,7 +20,7 @@ from SimpleLLMFunc.utils import set_fields
 R = TypeVar("R")
 
 AnswerSource: TypeAlias = Literal["model", "first", "fallback"]
-"""Who answered a call: the model, or the plain code beside it."""
+"""Who answered a call: the model, or the function's plain code."""
 
 
 KEY_VARIABLE = re.compile(r"(?:Authorization: Bearer|[a-z-]{1,40}:) \$[A-Z_]+")
@@ -131,7 +131,7 @@ class Preview(Shown):
     """The exact request that a call would send.
 
     Attributes:
-        params: what goes to the provider beside the messages, the tools and the response format.
+        params: what goes to the provider besides the messages, the tools and the response format.
         input_tokens: an estimate, without a download.
         cost: an estimate of the input's price in USD, None when unknown.
         body: the body on the wire.

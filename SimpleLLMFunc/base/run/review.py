@@ -278,7 +278,7 @@ async def check_quotes(
         text: the answer as it was written.
 
     Raises:
-        ResponseParseError: one stands in no argument.
+        ResponseParseError: one is in no argument.
     """
     if check is None:
         return

@@ -56,12 +56,12 @@ class Run:
         deadline: seconds for the whole run; a budget's time limit counts too.
         abort: ends the run when it is set.
         stream: ask for replies in pieces.
-        sinks: see the events beside those of `watching`.
+        sinks: see the events, as those of `watching` do.
         about: who runs and with what, for those who watch; None where only the name is known.
 
     Attributes:
         limits: what ends a wait inside the run; a deadline only while the run is in force.
-        observer: shows the run to its sinks; None where nobody watches.
+        observer: shows the run to its sinks; None without sinks.
         may_ask_again: set to False once a part of the answer was given out.
         output_mode, output_mode_reason: how the answer is asked for, and why so.
         noted: the downgrades that the interface told of.
@@ -124,7 +124,7 @@ class Run:
         return {}
 
     def metadata(self) -> RunMetadata:
-        """Return who runs and with what; only asked for where somebody watches."""
+        """Return who runs and with what; only called if there are sinks."""
         return self._about or RunMetadata(FunctionMetadata(self.func_name))
 
     def identity(self) -> RunIdentity:
@@ -142,10 +142,10 @@ class Run:
         limited = self._time_limit = strictest_time_limit()
         if not defaults.are_settled():
             await defaults.look()
-        sinks = defaults.beside((*current_sinks(), *self._sinks))
+        sinks = defaults.besides((*current_sinks(), *self._sinks))
         if sinks:
             self.observer = Observer(self, sinks)
-        # A run that nobody watches must not be taken for a part of the one around it.
+        # A run without sinks must not be taken for a part of the one around it.
         self._listening = LISTENER.enter(self.observer or self.noted)
         begin_run(self.trace_id)
         seconds = self._deadline

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Shown:
-    """Shows itself as a card of `display`, a room above: it is loaded when somebody looks.
+    """Shows itself as a card of `display`, a room above: it is loaded when the card is shown.
 
     Attributes:
         card: ``module:function``, which makes the card of an object of this class.

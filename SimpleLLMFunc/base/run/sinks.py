@@ -31,7 +31,7 @@ class EventSink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose runs those inside a `watching` are; empty texts where nobody said."""
+    """The session and user of the runs inside a `watching`; empty texts where not given."""
 
     session_id: str = ""
     user_id: str = ""
@@ -49,7 +49,7 @@ class watching:  # noqa: N801 - used like a keyword
     name sees each event once.
 
     Args:
-        *sinks: beside those of the scopes around; with none, only the names below are set.
+        *sinks: in addition to those of the scopes around; with none, only the names below are set.
         session_id: the conversation that the runs belong to, in traces; None keeps that of the scope around.
         user_id: whom they serve, the same way.
     """
@@ -122,11 +122,11 @@ def show(sinks: tuple[EventSink, ...], trace_id: str, event: ReActEvent) -> None
     for sink in sinks:
         try:
             sink(trace_id, event)
-        except Exception as error:  # noqa: BLE001 - whoever watches a run must not be able to break it
+        except Exception as error:  # noqa: BLE001 - a sink must not be able to break a run
             push_warning(f"an event sink failed and was passed over: {shown_error(error)}")
 
 
-# --- sinks that nobody has to name ---------------------------------------------------------------------------
+# --- default sinks ---------------------------------------------------------------------------
 
 
 def _has_opentelemetry() -> bool:
@@ -184,7 +184,7 @@ class _Defaults:
                 return
             try:
                 sink = _resolved(name)()
-            except Exception as error:  # noqa: BLE001 - whoever watches a run must not be able to break it
+            except Exception as error:  # noqa: BLE001 - a sink must not be able to break a run
                 push_warning(f"{name} cannot watch the runs of this process: {shown_error(error)}")
                 del self._open[name]
                 return
@@ -193,7 +193,7 @@ class _Defaults:
             if sink is not None or name == _STORE:
                 del self._open[name]
 
-    def beside(self, named: tuple[EventSink, ...]) -> tuple[EventSink, ...]:
+    def besides(self, named: tuple[EventSink, ...]) -> tuple[EventSink, ...]:
         """Return `named`, each once, with the default sinks; one whose kind is among those named is left out."""
         named = _each_once(named)
         if not self._found:

@@ -32,7 +32,7 @@ class StreamedReply:
         has_thoughts: its reasoning has to be put apart first: no reader of ours has done it.
 
     Attributes:
-        restarts: how often the reply began anew because the stream broke.
+        restarts: how often the reply was asked for again because the stream broke.
     """
 
     def __init__(self, turn: int, answer: AnswerText | None, *, has_thoughts: bool) -> None:
@@ -70,7 +70,7 @@ class StreamedReply:
         return ReplyDelta(self._turn, delta.content or "", list(calls) if calls else [], chunk, thinking)
 
     def text_so_far(self) -> str:
-        """Return the text of the answer so far; what has arrived of an action is none."""
+        """Return the text of the answer so far; an action is not part of it."""
         return self._answer.given if self._answer else self._assembler.text
 
     def reply(self) -> ChatCompletion:
@@ -140,7 +140,7 @@ class QuestionCharge:
             return True
         if _pays_requests(self._llm):
             return False  # it waited for its turn, or for the service to be there again
-        # Of other models nobody knows; where our own rules were broken, mostly none has.
+        # Of other models it is not known; where our own rules were broken, mostly none has.
         return not isinstance(error, UsageError) or error.tries > 0
 
     def _taken(self, charge: Charge, reply: ChatCompletion) -> Usage:
@@ -166,7 +166,7 @@ def _pays_requests(llm: LLM_Interface) -> bool:
 
 
 def _was_read(error: BaseException | None) -> bool:
-    """Whether a request without a reply was probably read: nobody waited for the end, or what came was of no use.
+    """Whether a request without a reply was probably read: its end was not waited for, or the reply could not be used.
 
     A service that refuses, or is not there, takes nothing.
     """

@@ -63,7 +63,7 @@ class OutputSpec:
         is_none: the type is None; the answer is ignored.
         is_wrapped: the value is no JSON object, so it goes over the wire as ``{"value": …}``.
         name: what the schema is called on the wire.
-        quotes: where the value holds texts that must stand in an argument: ``"quote"``, ``"findings[].text"``; "" for
+        quotes: where the value holds texts that must occur in an argument: ``"quote"``, ``"findings[].text"``; "" for
             the value itself.
     """
 

@@ -132,7 +132,7 @@ class StrictSchema:
 
     def _reference(self, schema: Schema) -> Schema:
         reference = {"$ref": schema["$ref"]}
-        # a reference may have nothing beside it
+        # a reference may have no other key next to it
         about = self._about(schema)
         return {"anyOf": [reference], "description": about} if about else reference
 

@@ -1,4 +1,4 @@
-"""What 1.0 called a type: the words whose hashes stand in versions and lock files, so they stay as they are.
+"""What 1.0 called a type: the words whose hashes are in versions and lock files, so they stay as they are.
 
 What a model reads is said by `type_words.py`, which takes from here how a type becomes JSON data.
 """
@@ -42,7 +42,7 @@ _BOUNDS = (
 
 
 class Describer:
-    """Describes one schema; `inside` is the chain of definitions that the description stands in."""
+    """Describes one schema; `inside` is the chain of definitions around the description."""
 
     def __init__(self, root: Schema) -> None:
         self._defs: dict[str, Schema] = root.get("$defs", {})
@@ -126,7 +126,7 @@ class Describer:
         )
 
     def _resolved(self, schema: Schema, inside: tuple[str, ...]) -> tuple[Schema, tuple[str, ...], bool]:
-        """Follow references; the last item tells that the definition is one we stand in."""
+        """Follow references; the last item tells that the definition is being described already."""
         while "$ref" in schema:
             name = schema["$ref"].removeprefix("#/$defs/")
             target = self._defs.get(name, {})
@@ -137,7 +137,7 @@ class Describer:
         return schema, inside, False
 
     def _plain(self, schema: Schema, inside: tuple[str, ...]) -> str:
-        """Describe a schema without fields of its own."""
+        """Describe a schema without fields."""
         if "const" in schema:
             return literal(schema["const"])
         if "enum" in schema:

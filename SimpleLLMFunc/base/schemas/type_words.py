@@ -1,7 +1,7 @@
 """What a type is called in a prompt: plain English, made of phrases that know their plural.
 
 ``list[str | None]`` is "list of strings, each may be null". What holds for a value follows it after a comma; what holds for
-the values inside of it follows after "each"; fields stand in braces.
+the values inside of it follows after "each"; fields are in braces.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def either(phrases: Sequence[Phrase]) -> Phrase:
 
 
 def list_of(item: Phrase | None, notes: Sequence[str] = ()) -> Phrase:
-    """Return the phrase of a list; of whatever where there is no item."""
+    """Return the phrase of a list; of "anything" without an item schema."""
     if item is None:
         return Phrase("list", "lists", tuple(notes))
     if not item.many or item.is_deep:
@@ -114,7 +114,7 @@ class PlainWords(Describer):
         return str(self.phrase(schema, inside))
 
     def phrase(self, schema: Schema, inside: tuple[str, ...] = ()) -> Phrase:
-        """Return what a value of the schema is called; `inside` is the chain of definitions that it stands in."""
+        """Return what a value of the schema is called; `inside` is the chain of definitions around it."""
         schema, inside, is_cut = self._resolved(schema, inside)
         title = f"{schema.get('title', '')} object".strip()
         if is_cut:

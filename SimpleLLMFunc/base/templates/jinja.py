@@ -1,4 +1,4 @@
-"""Jinja2 templates for prompts: safe to render whatever template and values hold.
+"""Jinja2 templates for prompts: safe to render with any template and any values.
 
 The values are turned into plain data first, so no template reaches an object of Python. What a value holds is never
 read as a template, and nothing is HTML-escaped: a prompt is no web page.

@@ -104,7 +104,7 @@ class Compiled:
     """A template ready to be rendered.
 
     Attributes:
-        names: every name that stands in it, its own variables too.
+        names: every name in it, its own variables too.
         free: the names that have to be given.
     """
 

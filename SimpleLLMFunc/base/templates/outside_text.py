@@ -20,7 +20,7 @@ def enclosed(text: str, limit: int, *, heading: str, tag: str, language: str = "
         text: from outside.
         limit: characters; what is more is cut, and a note says so.
         heading: says what it is, before the block; the warning follows after a comma.
-        tag: the name of the marks, letters and underscores; each block has a random id of its own.
+        tag: the name of the marks, letters and underscores; each block has its own random id.
         language: of the warning, "en" or "zh".
     """
     nonce = secrets.token_hex(8)

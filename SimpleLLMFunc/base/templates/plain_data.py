@@ -29,7 +29,7 @@ _SCALARS: Final = (dt.date, dt.time, dt.timedelta, decimal.Decimal, uuid.UUID, p
 
 
 class Finished(str):
-    """A text that `plain_data` leaves as it is, whatever is done to the other texts."""
+    """A text that `plain_data` leaves unchanged when it changes other texts."""
 
     __slots__ = ()
 

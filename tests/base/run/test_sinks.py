@@ -165,7 +165,7 @@ async def test_with_nothing_set_up_nobody_watches(monkeypatch):
     monkeypatch.delenv("SIMPLELLMFUNC_TRACE", raising=False)
     await ask("?")
     assert defaults.are_settled()
-    assert defaults.beside(()) == ()
+    assert defaults.besides(()) == ()
 
 
 async def test_a_default_sink_is_found_once_and_gives_way_to_one_of_its_kind(monkeypatch):

@@ -471,7 +471,7 @@ async def test_every_run_of_the_process_is_kept_where_the_environment_says(tmp_p
             raise NotImplementedError
 
         await ask("unasked")
-        (sink,) = [each for each in defaults.beside(()) if isinstance(each, TraceStore)]
+        (sink,) = [each for each in defaults.besides(()) if isinstance(each, TraceStore)]
         with watching(TraceStore(tmp_path / "named.sqlite")) as _:
             await ask("named")  # there, and not twice
         assert await asyncio.to_thread(sink.flush)

@@ -168,7 +168,7 @@ def _none(shape: LeafShape, node: Node, may_coerce: bool) -> LeafFit | None:  # 
     return LeafFit(None, 1 if isinstance(node, Bare) else EXACT_STRING, f"null taken from {_said(text)}")
 
 
-# --- what stands in strings ------------------------------------------------------------------------------
+# --- dates and the like, which JSON writes as strings ------------------------------------------------------------------------------
 
 
 class _Text:

@@ -59,10 +59,10 @@ class AnyShape:
 
 @dataclass(slots=True, eq=False)
 class OpaqueShape:
-    """A type with code of its own before pydantic's: it reads the value as it was written.
+    """A type whose own validator runs before pydantic's: it reads the value as it was written.
 
     Attributes:
-        inner: the shape behind that code, None where there is none we know.
+        inner: the shape behind that code, None if it is not known.
     """
 
     inner: Shape | None
@@ -138,7 +138,7 @@ class ObjectShape:
         by_name: every exact name to its field.
         cls: builds the value, None for a TypedDict.
         extra: what pydantic does with unknown keys.
-        is_hooked: code of its own reads the object first.
+        is_hooked: its own validator reads the object first.
         has_paths: a field is found by a path into others.
     """
 
