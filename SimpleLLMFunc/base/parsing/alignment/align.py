@@ -13,6 +13,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from SimpleLLMFunc.base.parsing.alignment.alignment import Alignment, Fit, Misfit, violations_of
+from SimpleLLMFunc.base.parsing.alignment.keys import assigned, field_of, folded_key
 from SimpleLLMFunc.base.parsing.alignment.scalar_coercion import fit_leaf
 from SimpleLLMFunc.base.parsing.alignment.shape import (
     AnyShape,
@@ -43,7 +44,6 @@ from SimpleLLMFunc.base.parsing.json_node import (
     plain_value,
     shown,
 )
-from SimpleLLMFunc.base.parsing.parsed import Repair
 from SimpleLLMFunc.errors import Violation
 from SimpleLLMFunc.type import without_surrogates
 
@@ -129,7 +129,7 @@ class Aligner:
         return Fit(inside.value, inside.cost + _UNWRAPPED, repairs, inside.unread)
 
     def _reads_a_field(self, shape: Shape, node: dict[str, Node]) -> bool:
-        return isinstance(shape, ObjectShape) and any(_found(shape, key) is not None for key in node)
+        return isinstance(shape, ObjectShape) and any(field_of(shape, key) is not None for key in node)
 
     def _decoded(self, shape: Shape, node: str, path: Path, direct: Misfit) -> Alignment:
         """Read a string that holds the JSON of the wanted container."""
@@ -188,10 +188,10 @@ class Aligner:
     def _object(self, shape: ObjectShape, node: Node, path: Path, *, is_inner: bool) -> Alignment:
         if not isinstance(node, dict):
             return self._hooked(shape, node) or Misfit.at(path, shape.name, node)
-        assigned = self._assigned(shape, node, path)
-        if isinstance(assigned, Misfit):
-            return assigned
-        taken, unknown, repairs = assigned
+        keys = assigned(shape, node, path, may_coerce=self._may_coerce)
+        if isinstance(keys, Misfit):
+            return keys
+        taken, unknown, repairs = keys
         violations: list[Violation] = []
         values: dict[str, Any] = {}
         cost = _FOLDED_KEY * len(repairs)
@@ -240,47 +240,13 @@ class Aligner:
         if isinstance(node, Open) and shape.extra == "allow":
             yield path_text(path), f"{shape.name}, complete", "an object without its closing brace"
 
-    def _assigned(
-        self, shape: ObjectShape, node: dict[str, Node], path: Path
-    ) -> tuple[dict[str, Node], dict[str, Node], list[Repair]] | Misfit:
-        """Give every key of the node to the field that answers to it; by exact name first, then folded."""
-        taken: dict[str, Node] = {}
-        unknown: dict[str, Node] = {}
-        repairs: list[Repair] = []
-        for key, value in node.items():
-            part = shape.by_name.get(key)
-            if part is None:
-                unknown[key] = value
-            elif part.key in taken and not is_same(taken[part.key], value):
-                return _two_values(shape, part, path)
-            else:
-                taken[part.key] = value
-                if key != part.key:
-                    repairs.append((path_text((*path, part.key)), f"key {key!r} read as {part.key!r}"))
-        if not self._may_coerce:
-            return taken, unknown, repairs
-        folded: dict[str, str] = {}
-        for key in list(unknown):
-            part = _found(shape, key)
-            if part is None:
-                continue
-            if part.key in taken:
-                if not is_same(taken[part.key], unknown[key]):
-                    return _two_values(shape, part, path)
-            else:
-                taken[part.key] = unknown[key]
-                folded[part.key] = key
-                repairs.append((path_text((*path, part.key)), f"key {key!r} read as {part.key!r}"))
-            del unknown[key]
-        return taken, unknown, repairs
-
     def _tagged(self, shape: TaggedShape, node: Node, path: Path, *, is_inner: bool) -> Alignment:
         if not isinstance(node, dict):
             return Misfit.at(path, shape.name, node)
         names = {key: value for key, value in node.items() if key in shape.tags}
         if not names and self._may_coerce:
-            wanted = {_folded_key(tag) for tag in shape.tags}
-            names = {key: value for key, value in node.items() if _folded_key(key) in wanted}
+            wanted = {folded_key(tag) for tag in shape.tags}
+            names = {key: value for key, value in node.items() if folded_key(key) in wanted}
         tags = list(names.values())
         where = (*path, shape.tags[0])
         expected = "one of " + ", ".join(map(repr, shape.choices))
@@ -416,25 +382,6 @@ def _is_wire(wire: Any, node: Node) -> bool:
         is_number = isinstance(wire, int | float) and not isinstance(wire, bool)
         return is_number and is_number_of(node.text, wire)
     return type(node) is type(wire) and bool(node == wire)
-
-
-def _folded_key(key: str) -> str:
-    return re.sub(r"[\W_]+", "", key.casefold())
-
-
-def _found(shape: ObjectShape, key: str) -> FieldShape | None:
-    """Return the one field that answers to the key when case, spaces, hyphens and underscores do not count."""
-    wanted = _folded_key(key)
-    if not wanted:
-        return None
-    found = {part.key: part for name, part in shape.by_name.items() if _folded_key(name) == wanted}
-    return next(iter(found.values())) if len(found) == 1 else None
-
-
-def _two_values(shape: ObjectShape, part: FieldShape, path: Path) -> Misfit:
-    return Misfit(
-        [(path_text((*path, part.key)), part.shape.name, f"two different values for one field of {shape.name}")]
-    )
 
 
 def _may_be_list(item: Shape) -> bool:

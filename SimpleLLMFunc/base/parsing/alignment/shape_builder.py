@@ -166,69 +166,54 @@ class _Builder:
         return MappingShape(key, value)
 
     def _model(self, schema: Mapping[str, Any]) -> Shape:
-        inner = schema["schema"]
         if schema.get("root_model"):
-            return self.build(inner)
-        hooked = bool(schema.get("custom_init"))
-        while inner["type"] in {"function-before", "function-wrap", "function-after"}:
-            hooked = hooked or inner["type"] != "function-after"
-            inner = inner["schema"]
+            return self.build(schema["schema"])
+        inner, is_hooked = _fields_schema(schema)
         if inner["type"] != "model-fields":
             return OpaqueShape(None, schema["cls"].__name__)
-        fields = [(name, part["schema"], part) for name, part in inner["fields"].items()]
-        extra = inner.get("extra_behavior") or schema.get("config", {}).get("extra_fields_behavior") or "ignore"
         return self._object(
-            schema["cls"].__name__, fields, schema["cls"], extra, is_hooked=hooked, config=schema.get("config")
+            schema, inner["fields"], inner.get("extra_behavior"), is_hooked=is_hooked or bool(schema.get("custom_init"))
         )
 
     def _dataclass(self, schema: Mapping[str, Any]) -> Shape:
-        inner = schema["schema"]
-        hooked = False
-        while inner["type"] in {"function-before", "function-wrap", "function-after"}:
-            hooked = hooked or inner["type"] != "function-after"
-            inner = inner["schema"]
-        fields = [(part["name"], part["schema"], part) for part in inner["fields"] if part.get("init", True)]
-        extra = schema.get("config", {}).get("extra_fields_behavior") or "ignore"
-        return self._object(
-            schema["cls"].__name__, fields, schema["cls"], extra, is_hooked=hooked, config=schema.get("config")
-        )
+        inner, is_hooked = _fields_schema(schema)
+        parts = {part["name"]: part for part in inner["fields"] if part.get("init", True)}
+        return self._object(schema, parts, is_hooked=is_hooked)
 
     def _typed_dict(self, schema: Mapping[str, Any]) -> Shape:
         total = schema.get("total", True)
-        fields: list[tuple[str, Mapping[str, Any], Mapping[str, Any]]] = [
-            (name, part["schema"], {"required": total, **part}) for name, part in schema["fields"].items()
-        ]
-        extra = schema.get("extra_behavior") or schema.get("config", {}).get("extra_fields_behavior") or "ignore"
-        name = getattr(schema.get("cls"), "__name__", None) or schema.get("cls_name") or "object"
-        return self._object(name, fields, None, extra)
+        parts = {name: {"required": total, **part} for name, part in schema["fields"].items()}
+        return self._object(schema, parts, schema.get("extra_behavior"), is_class=False)
 
     def _object(
         self,
-        name: str,
-        parts: list[tuple[str, Mapping[str, Any], Mapping[str, Any]]],
-        cls: Any,
-        extra: str,
+        schema: Mapping[str, Any],
+        parts: Mapping[str, Mapping[str, Any]],
+        extra: str | None = None,
         *,
         is_hooked: bool = False,
-        config: Any = None,
+        is_class: bool = True,
     ) -> Shape:
+        config, cls = schema.get("config"), schema.get("cls")
+        extra = extra or (config or {}).get("extra_fields_behavior") or "ignore"
+        name = getattr(cls, "__name__", None) or schema.get("cls_name") or "object"
         fields: list[FieldShape] = []
         has_paths = False
-        for own, schema, about in parts:
-            aliases, is_path = _aliases(about.get("validation_alias"))
+        for own, part in parts.items():
+            inner = part["schema"]
+            aliases, is_path = _aliases(part.get("validation_alias"))
             has_paths = has_paths or is_path
-            key = aliases[0] if aliases else own
-            required = about.get("required", True) and schema["type"] != "default" and not is_path
             names = list(dict.fromkeys([*aliases, own]))
-            check = Check(schema, self._schemas, config)
-            fields.append(FieldShape(key, names, self.build(schema), bool(required), own, check))
+            is_required = bool(part.get("required", True)) and inner["type"] != "default" and not is_path
+            check = Check(inner, self._schemas, config if is_class else None)
+            fields.append(FieldShape(names[0], names, self.build(inner), is_required, own, check))
         by_name: dict[str, FieldShape] = {}
-        for position in range(max((len(part.names) for part in fields), default=0)):
+        for position in range(max((len(field.names) for field in fields), default=0)):
             # an alias of one field beats the own name of another
-            for part in fields:
-                if position < len(part.names):
-                    by_name.setdefault(part.names[position], part)
-        return ObjectShape(f"{name} object", fields, by_name, cls, extra, is_hooked, has_paths)
+            for field in fields:
+                if position < len(field.names):
+                    by_name.setdefault(field.names[position], field)
+        return ObjectShape(f"{name} object", fields, by_name, cls if is_class else None, extra, is_hooked, has_paths)
 
     # --- choices -----------------------------------------------------------------------------------------
 
@@ -250,6 +235,15 @@ class _Builder:
             if isinstance(target, ObjectShape) and tag in target.by_name:
                 names.update(dict.fromkeys(target.by_name[tag].names))
         return TaggedShape(list(names), choices, f"object whose {tag} is one of {', '.join(map(repr, choices))}")
+
+
+def _fields_schema(schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
+    """Return the schema of the fields of a class, and whether a validator of the user's reads the object first."""
+    inner, is_hooked = schema["schema"], False
+    while inner["type"] in {"function-before", "function-wrap", "function-after"}:
+        is_hooked = is_hooked or inner["type"] != "function-after"
+        inner = inner["schema"]
+    return inner, is_hooked
 
 
 def _flat(shape: Shape) -> list[Shape]:
