@@ -68,7 +68,7 @@ class Locked:
     wire: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as it stands in the file."""
+        """Return it as the file holds it."""
         return {
             "version": self.version,
             "model": list(self.model),

@@ -60,7 +60,7 @@ from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, Message, ToolSpec, Usag
 
 _NO_TOOLS = Toolset()
 _PAUSED = "pause_turn"
-"""The service stopped in the middle of its own tools, and goes on where it is sent what it wrote: a round without calls."""
+"""The service paused while it ran its own tools. It goes on when it gets its reply back: a round without calls."""
 
 _EARLY = "Not accepted yet: read the results of the other calls first, then call this again, alone."
 """To an answer given with other calls: it was written before their results were known."""

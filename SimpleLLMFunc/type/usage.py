@@ -132,7 +132,7 @@ class CompletionUsage:
 
 def usage_of(data: Mapping[str, Any]) -> CompletionUsage | None:
     """Return the usage of a reply or chunk, from the places where providers put it."""
-    # Groq puts it under a field of its own, Moonshot into the last choice of a stream.
+    # Groq puts it under its own field, Moonshot into the last choice of a stream.
     for place in (data, mapping(data.get("x_groq")), *mappings(data.get("choices"))):
         if isinstance(usage := place.get("usage"), Mapping):
             return CompletionUsage.from_dict(usage)

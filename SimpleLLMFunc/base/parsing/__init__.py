@@ -8,7 +8,7 @@ from SimpleLLMFunc.base.parsing.json_text import find_json
 from SimpleLLMFunc.base.parsing.parsed import OutputMode, Parsed, Repair, RepairLevel
 from SimpleLLMFunc.base.parsing.partial import ItemReader, PartialReader
 from SimpleLLMFunc.base.parsing.quotes import QuoteCheck
-from SimpleLLMFunc.base.parsing.reasoning import holds_reasoning, without_reasoning
+from SimpleLLMFunc.base.parsing.reasoning import without_reasoning
 from SimpleLLMFunc.base.parsing.tool_arguments import mended_arguments
 
 __all__ = [
@@ -24,7 +24,6 @@ __all__ = [
     "alignment",
     "decode_strictly",
     "find_json",
-    "holds_reasoning",
     "mended_arguments",
     "path_text",
     "plain_value",

@@ -26,9 +26,9 @@ from SimpleLLMFunc.base.parsing.alignment import (
     ObjectShape,
     Shape,
     TaggedShape,
-    UnionShape,
     adjacent_candidates,
     bare_items,
+    choices_of,
     digit_truth,
     holds_hooks,
     resolved,
@@ -151,9 +151,7 @@ class _Attempt:
     def __init__(self, reader: AnswerReader, text: str, repair: RepairLevel, *, prefers_wrapper: bool) -> None:
         self._reader = reader
         self._shape = resolved(reader.shape)
-        self._choices = (
-            list(map(resolved, self._shape.choices)) if isinstance(self._shape, UnionShape) else [self._shape]
-        )
+        self._choices = choices_of(self._shape)
         self._level = repair
         self._may_coerce = repair == "coerce"
         self._prefers_wrapper = prefers_wrapper

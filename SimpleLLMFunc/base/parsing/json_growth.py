@@ -1,7 +1,7 @@
 """JSON that is still arriving: what of it is complete, every character looked at once.
 
-Strict JSON only, found at the start of the text, of a line or of a fence, after the reasoning. Whatever is not that
-ends the growth quietly: the whole answer is read again when it is there.
+Strict JSON only, found at the start of the text, of a line or of a fence, after the reasoning. Anything else
+ends the growth without an error: the whole answer is read again when it is complete.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from SimpleLLMFunc.base.parsing.alignment import (
     Misfit,
     ObjectShape,
     Shape,
-    UnionShape,
+    choices_of,
     resolved,
 )
 from SimpleLLMFunc.base.parsing.json_growth import Frame, JsonGrowth
@@ -340,8 +340,7 @@ def _of_kind(shape: Shape | None, *, is_object: bool) -> Shape | None:
     """Return the only shape that a container of this kind can grow into; None where that is not known yet."""
     if shape is None:
         return None
-    target = resolved(shape)
-    choices = [resolved(choice) for choice in target.choices] if isinstance(target, UnionShape) else [target]
+    choices = choices_of(shape)
     containers = [part for part in choices if not isinstance(part, LeafShape)]
     fitting = [part for part in containers if isinstance(part, ObjectShape | MappingShape if is_object else ListShape)]
     return fitting[0] if len(containers) == len(fitting) == 1 else None
@@ -351,8 +350,7 @@ def _is_text(shape: Shape | None) -> bool:
     """Tell whether a string that is still arriving can only become a string."""
     if shape is None:
         return False
-    target = resolved(shape)
-    choices = [resolved(choice) for choice in target.choices] if isinstance(target, UnionShape) else [target]
+    choices = choices_of(shape)
     strings = [part for part in choices if isinstance(part, LeafShape) and part.kind == "str"]
     others = [part for part in choices if part not in strings]
     return len(strings) == 1 and all(isinstance(part, LeafShape) and part.kind == "none" for part in others)

@@ -130,7 +130,7 @@ def show(sinks: tuple[EventSink, ...], trace_id: str, event: ReActEvent) -> None
 
 
 def _has_opentelemetry() -> bool:
-    # Whoever set up a provider has imported one of these. A look into a dict is all that it costs the others.
+    # A program that set up a provider has imported one of these; for all others this is one look into a dict.
     return "opentelemetry.trace" in sys.modules or "opentelemetry.metrics" in sys.modules
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from SimpleLLMFunc.base.schemas.choices import grammar_of, labels_of, labels_text
+from SimpleLLMFunc.base.schemas.choices import grammar_of, labels_text
 from SimpleLLMFunc.base.schemas.descriptions import field_descriptions, with_descriptions
 from SimpleLLMFunc.base.schemas.output_mode import ANSWER_TOOL, OutputSpec, choose_output_mode, compile_output
 from SimpleLLMFunc.base.schemas.strict_schema import inlined_root
@@ -26,7 +26,6 @@ __all__ = [
     "field_descriptions",
     "grammar_of",
     "inlined_root",
-    "labels_of",
     "labels_text",
     "list_of",
     "with_descriptions",

@@ -320,15 +320,15 @@ def choose_output_mode(
         if not profile.native:
             why.append(f"profile {profile.name!r} takes no response_format")
         elif has_tools and not profile.schema_with_tools:
-            why.append(f"profile {profile.name!r} takes no schema beside the function's own tools")
+            why.append(f"profile {profile.name!r} takes no schema together with the function's own tools")
         elif profile.strict and spec.strict_problem:
             why.append(f"the schema does not fit the strict subset ({spec.strict_problem})")
         else:
             subset = "strict schema" if profile.strict else "schema"
             return "native", f"native: profile {profile.name!r} takes a {subset}"
     elif "tool" not in refused and profile.tools == "native":
-        beside = ", beside the function's own tools" if has_tools else ""
-        return "tool", f"tool: {', '.join(why)}; profile {profile.name!r} calls tools{beside}"
+        others = ", next to the function's own tools" if has_tools else ""
+        return "tool", f"tool: {', '.join(why)}; profile {profile.name!r} calls tools{others}"
     return "prompt", f"prompt: {', '.join(why)}"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from SimpleLLMFunc.base.parsing import reasoning
-from SimpleLLMFunc.base.parsing.reasoning import holds_reasoning, without_reasoning
+from SimpleLLMFunc.base.parsing.reasoning import without_reasoning
 from SimpleLLMFunc.base.parsing.tolerant_json import TolerantReader
 
 
@@ -31,7 +31,6 @@ def test_reasoning_never_counts(text: str, rest: str) -> None:
     body, repairs = without_reasoning(text)
     assert body == rest
     assert len(repairs) >= 1
-    assert holds_reasoning(text) or "<|im_end|>" in text
 
 
 @pytest.mark.parametrize(
@@ -43,8 +42,6 @@ def test_tags_inside_values_are_text(text: str) -> None:
 
 def test_a_text_without_reasoning_is_left_alone() -> None:
     assert without_reasoning("a < b and think > 3") == ("a < b and think > 3", [])
-    assert not holds_reasoning("a < b and think > 3")
-    assert not holds_reasoning("[1, 2]")
 
 
 @pytest.mark.parametrize(
@@ -111,16 +108,13 @@ def test_the_one_look_for_all_marks_hides_none_of_them() -> None:
     chance = random.Random(7)
     for _ in range(3000):
         text = "".join(chance.choices(PIECES, k=chance.randint(1, 6)))
-        marks = [mark for pair in reasoning._REASONING for mark in pair if mark.search(text)]
         cut = text
         for opening, closing in reasoning._REASONING:
             cut = reasoning._cut_blocks(cut, opening, closing)
         assert without_reasoning(text)[0] == reasoning._without_edge_markers(cut), text
-        assert holds_reasoning(text) or not marks, text
 
 
 @pytest.mark.parametrize("piece", ["<think ", "</think  ", "[THINK", "◁", "<|channel|>analysis", "<|begin_of_thought"])
 def test_marks_that_are_none_are_looked_for_once(piece: str) -> None:
     text = piece * (1_500_000 // len(piece))  # looked at from each of them to the end, it would take minutes
     assert without_reasoning(text) == (text, [])
-    assert not holds_reasoning(text)

@@ -28,6 +28,7 @@ from SimpleLLMFunc.base.parsing.alignment.shape import (
     TaggedShape,
     TupleShape,
     UnionShape,
+    choices_of,
     resolved,
 )
 from SimpleLLMFunc.base.parsing.json_node import (
@@ -334,8 +335,7 @@ class Aligner:
     def _union(self, shape: UnionShape, node: Node, path: Path, *, is_inner: bool) -> Alignment:
         fits: list[tuple[Fit, Shape]] = []
         misfits: list[tuple[Misfit, Shape]] = []
-        for choice in shape.choices:
-            target = resolved(choice)
+        for target in choices_of(shape):
             found = self._branch(target, node, path, is_inner=is_inner)
             if isinstance(found, Fit):
                 fits.append((found, target))
@@ -386,9 +386,7 @@ def _is_wire(wire: Any, node: Node) -> bool:
 
 def _may_be_list(item: Shape) -> bool:
     """Tell whether an item may be a list too: one value could then stand for a list of any depth."""
-    target = resolved(item)
-    choices = target.choices if isinstance(target, UnionShape) else [target]
-    return any(isinstance(resolved(choice), ListShape) for choice in choices)
+    return any(isinstance(choice, ListShape) for choice in choices_of(item))
 
 
 def _is_several(node: Node) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from SimpleLLMFunc.base.parsing.alignment import scalars
-from SimpleLLMFunc.base.parsing.alignment.shape import LeafShape, Shape, UnionShape, resolved
+from SimpleLLMFunc.base.parsing.alignment.shape import LeafShape, Shape, choices_of
 from SimpleLLMFunc.base.parsing.json_node import MAX_DIGITS, Bare, Node, Num
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.type import without_surrogates
@@ -150,8 +150,7 @@ def digit_truth(shape: Shape, node: Node) -> LeafFit | None:
 
     pydantic's lax rule, for a node that is the whole answer: inside of an object or a list a number stays a number.
     """
-    choices = shape.choices if isinstance(shape, UnionShape) else [shape]
-    kinds = {part.kind if isinstance(part, LeafShape) else "" for part in map(resolved, choices)}
+    kinds = {part.kind if isinstance(part, LeafShape) else "" for part in choices_of(shape)}
     text = node.text if isinstance(node, Num) else _text_of(node)
     digit = "" if text is None else text.strip()
     if "bool" not in kinds or not kinds <= {"bool", "none"} or digit not in {"0", "1"}:

@@ -215,3 +215,9 @@ def resolved(shape: Shape) -> Shape:
         assert shape.target is not None
         shape = shape.target
     return shape
+
+
+def choices_of(shape: Shape) -> list[Shape]:
+    """Return the choices of a union, or the shape itself, each resolved."""
+    shape = resolved(shape)
+    return [resolved(choice) for choice in shape.choices] if isinstance(shape, UnionShape) else [shape]
