@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from types import SimpleNamespace
 from typing import Any
 
@@ -35,6 +36,19 @@ def as_object(data: Any) -> Any:
     if isinstance(data, dict):
         return SimpleNamespace(**{key: as_object(value) for key, value in data.items()})
     return [as_object(item) for item in data] if isinstance(data, list) else data
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted", "value"),
+    [
+        ('{"value": "red"}', bytes, b"red"), ("1.50", Decimal, Decimal("1.50")), ("true", bool | int, True),
+        ('{"value": [1, 2]}', list[int], [1, 2]), ("2", float, 2.0), ('"5"', int | str, "5"), ('[1, "a"]', tuple[int, str], (1, "a")),
+        ('{"a": 1, "a": 1}', dict[str, int], {"a": 1}), ('{"name": "x", "price": 1}', Item | None, Item(name="x", price=1)),
+    ],
+)  # fmt: skip
+def test_strict_json_of_the_type_takes_no_repair(text: str, wanted: Any, value: Any) -> None:
+    parsed = parse_text(text, wanted)
+    assert (repr(parsed.value), parsed.repairs) == (repr(value), [])
 
 
 def test_content_of_every_shape_of_reply() -> None:

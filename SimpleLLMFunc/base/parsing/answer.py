@@ -24,6 +24,7 @@ from SimpleLLMFunc.base.parsing.alignment import (
     MappingShape,
     Misfit,
     ObjectShape,
+    OpaqueShape,
     Shape,
     TaggedShape,
     adjacent_candidates,
@@ -114,6 +115,8 @@ class AnswerReader:
         """Return the value that the candidate is, taken as the value or as its wrapper."""
         found = aligner.align(self.shape, candidate.node)
         if self.is_wrapper(candidate.node):
+            # A type that only pydantic knows, such as bytes, takes any node here; an object can only be the wrapper.
+            prefers_wrapper = prefers_wrapper or isinstance(resolved(self.shape), OpaqueShape)
             inside = aligner.align(self.shape, candidate.node[_WRAPPER_KEY], is_inner=True)
             if isinstance(found, Misfit) or (
                 isinstance(inside, Fit) and (prefers_wrapper or inside.rank < found.rank - 1e-9)

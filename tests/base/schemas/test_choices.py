@@ -12,7 +12,8 @@ from pydantic import AfterValidator
 from typing_extensions import TypeAliasType
 
 from SimpleLLMFunc import ResponseParseError
-from SimpleLLMFunc.base.schemas import compile_output, grammar_of, labels_of, labels_text
+from SimpleLLMFunc.base.schemas import compile_output, grammar_of, labels_text
+from SimpleLLMFunc.base.schemas.choices import labels_of
 
 
 class Mood(enum.Enum):
