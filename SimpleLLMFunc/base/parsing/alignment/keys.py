@@ -28,12 +28,14 @@ def assigned(
             if part is None:
                 continue
             del unknown[key]
-            where = path_text((*path, part.key))
-            if part.key not in taken:
-                taken[part.key] = value
-                repairs += [(where, f"key {key!r} read as {part.key!r}")] if key != part.key else []
-            elif not is_same(taken[part.key], value):
-                return Misfit([(where, part.shape.name, f"two different values for one field of {shape.name}")])
+            if part.key in taken:
+                if not is_same(taken[part.key], value):
+                    got = f"two different values for one field of {shape.name}"
+                    return Misfit([(path_text((*path, part.key)), part.shape.name, got)])
+                continue
+            taken[part.key] = value
+            if key != part.key:
+                repairs.append((path_text((*path, part.key)), f"key {key!r} read as {part.key!r}"))
     return taken, unknown, repairs
 
 
