@@ -17,6 +17,7 @@ from SimpleLLMFunc.type import Usage
 
 EXAMPLES = [
     errors.UsageError("wrong"),
+    errors.UsageError(),
     errors.ConfigError("no model"),
     errors.SignatureError("no type"),
     errors.ToolDefinitionError("search", "no annotation"),

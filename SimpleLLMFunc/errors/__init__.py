@@ -52,6 +52,7 @@ from SimpleLLMFunc.errors.root import (
     UsageError,
     Violation,
 )
+from SimpleLLMFunc.errors.root import _rebuild as _rebuild  # pickles of 1.0 name it here
 from SimpleLLMFunc.errors.run import (
     BudgetExceeded,
     ContentBlocked,

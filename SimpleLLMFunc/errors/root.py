@@ -14,7 +14,7 @@ _FACTS = "SimpleLLMFunc"
 
 
 def _travelled(args: tuple[Any, ...]) -> bool:
-    return len(args) > 1 and isinstance(args[-1], dict) and args[-1].keys() == {_FACTS}
+    return bool(args) and isinstance(args[-1], dict) and args[-1].keys() == {_FACTS}
 
 
 class SimpleLLMFuncError(Exception):
@@ -99,6 +99,11 @@ class SimpleLLMFuncError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (*super().args, {_FACTS: self.__dict__})
+
+
+def _rebuild(kind: type[SimpleLLMFuncError], args: tuple[Any, ...], state: dict[str, Any]) -> SimpleLLMFuncError:
+    """Return an error that 1.0 pickled; its pickles name this function."""
+    return kind(*args, {_FACTS: state})
 
 
 # --- your code -------------------------------------------------------------------------------------------
