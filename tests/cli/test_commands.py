@@ -234,7 +234,7 @@ def test_names_are_completed_without_loading_what_they_name():
 
 
 def test_the_reference_is_that_of_these_commands():
-    assert PAGE.read_text(encoding="utf-8") == reference(), "write it anew: python -m tests.support.cli_reference"
+    assert PAGE.read_text(encoding="utf-8") == reference(), "update it: python -m tests.support.cli_reference"
 
 
 @pytest.mark.parametrize("path", LEAVES, ids=named)

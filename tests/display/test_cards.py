@@ -1,4 +1,4 @@
-"""Results in a notebook and on a terminal: text only, without secrets, whoever wrote what stands in them."""
+"""Results in a notebook and on a terminal: text only, without secrets, of every author."""
 
 from __future__ import annotations
 

@@ -318,7 +318,7 @@ async def test_a_result_tells_what_was_given_again_and_costs_what_was_paid(path)
     assert (len(till.runs), len(set(till.paid))) == (4, 2)
 
 
-async def test_changed_arguments_and_options_are_asked_anew(path):
+async def test_changed_arguments_and_options_are_asked_again(path):
     asked = ScriptedLLM(lambda _: str(len(asked.calls)), repeat=True)
 
     @llm_function
@@ -355,7 +355,7 @@ async def test_concurrent_calls_come_in_any_order(path):
     assert len(model.calls) == len(set(found[0])) == 3
 
 
-async def test_an_answer_that_cannot_be_read_is_asked_for_anew_only_where_it_ended_the_block(path):
+async def test_an_unreadable_answer_is_asked_for_again_only_where_it_ended_the_block(path):
     model = ScriptedLLM("many", "8", "9")
 
     @llm_function(max_reasks=0)
@@ -403,7 +403,7 @@ async def test_a_tool_that_had_begun_is_run_again_under_the_same_key(path):
 
 
 @pytest.mark.parametrize(("result", "told", "runs"), [("receipt 7", "receipt 7", 1), (RUN_AGAIN, "paid", 2)])
-async def test_a_once_tool_is_not_run_again_before_somebody_says_so(path, result, told, runs):
+async def test_a_once_tool_is_not_run_again_before_an_answer(path, result, told, runs):
     till = Till(path, lambda runs: killed(0) if runs == 1 else "paid", once=True)
     await interrupted(till)
     for _ in range(2):
@@ -530,7 +530,7 @@ async def test_an_approval_is_no_result(path):
     assert (await till.sell()).value == "paid"
 
 
-async def test_without_a_block_nobody_can_be_asked(path):
+async def test_without_a_block_there_is_no_pause(path):
     till = Till(path, confirm=pause_run)
     with use_llm(ScriptedLLM(tool_calls(("pay", {"amount": 3})))), pytest.raises(UsageError, match="durable"):
         await till.function("tea")

@@ -23,7 +23,7 @@ def forget(monkeypatch):
 
 
 class Heavy:
-    """A megabyte, whose repr nobody may ask for."""
+    """A megabyte whose repr must not be made."""
 
     def __init__(self) -> None:
         self.held = "x" * 1_000_000

@@ -86,7 +86,7 @@ def test_tracebacks_are_redacted_and_on_one_line(capsys, json_lines):
     except ValueError:
         logging.getLogger("SimpleLLMFunc.mine").exception("it failed", stack_info=True)
     (line,) = lines(capsys)
-    for secret in (CANARY, "u:pw", "hunter2-hunter2"):  # they stand in the source lines of the traceback as well
+    for secret in (CANARY, "u:pw", "hunter2-hunter2"):  # the source lines of the traceback hold them too
         assert secret not in line
     assert "LookupError: inner sk-***" in line
     assert "ValueError: postgres://***@h/db ***" in line

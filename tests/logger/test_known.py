@@ -1,4 +1,4 @@
-"""A secret that we were told is masked in whatever spelling it comes back, and in no more time than the text takes."""
+"""A known secret is masked in every spelling, in time linear in the text."""
 
 from __future__ import annotations
 

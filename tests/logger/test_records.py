@@ -111,7 +111,7 @@ def test_a_percent_sign_is_text(log):
     assert log.records[0].getMessage() == "100 %s sure, 5 %d"
 
 
-def test_a_message_is_made_only_if_somebody_listens(caplog):
+def test_a_message_is_made_only_if_its_level_is_enabled(caplog):
     made = []
 
     def message():

@@ -135,12 +135,12 @@ def test_any_remembered_secret_goes(secret, before, after):
         "{}\ud800",
     ],
 )
-def test_a_canary_nobody_told_us_about_is_found_by_its_looks(context):
+def test_an_unknown_canary_is_found_by_its_looks(context):
     assert "CANARY" not in redact(context.format(CANARY))
 
 
 @given(before=st.text(), after=st.text(alphabet=st.characters(exclude_characters="\\")))
-def test_a_canary_nobody_told_us_about_survives_in_no_text(before, after):
+def test_an_unknown_canary_survives_in_no_text(before, after):
     assert CANARY not in redact(before + CANARY + after)
 
 

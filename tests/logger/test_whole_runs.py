@@ -166,7 +166,7 @@ class Watched:
 
 
 @pytest.mark.parametrize(("level", "shown"), [("WARNING", 0), ("INFO", 1)])
-def test_arguments_are_rendered_only_if_somebody_listens(caplog, level, shown):
+def test_arguments_are_rendered_only_if_the_level_is_enabled(caplog, level, shown):
     value = Watched()
     with caplog.at_level(level, "SimpleLLMFunc"):
         log_function_call("grade", {"value": value})

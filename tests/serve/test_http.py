@@ -600,7 +600,7 @@ def lines(topic: str) -> Iterator[Line]:
 
 @contextlib.contextmanager
 def started(folder, *options):
-    """The address of a server in a process of its own."""
+    """The address of a server in another process."""
     (folder / "shop.py").write_text(SHOP)
     command = [sys.executable, "-u", "-m", "SimpleLLMFunc", "serve", "shop", "--port", "0", *options]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}

@@ -95,7 +95,7 @@ def test_a_budget_of_a_day():
     assert caller.spent.tokens == 120
     with pytest.raises(BudgetExceeded):
         caller.context().run(ask, 1)
-    ask(1000)  # whoever is not the caller is not limited
+    ask(1000)  # code outside of a call is not limited
     now[0] = 86_400.0
     caller.context().run(ask, 60)
     assert caller.spent.tokens == 60

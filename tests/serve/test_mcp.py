@@ -307,7 +307,7 @@ def test_on_the_wire(folder: Path) -> None:
         unknown = client.call("other")
         assert unknown["isError"]
         assert "There is no tool 'other'" in unknown["content"][0]["text"]
-        # Whatever prints, prints to stderr; whatever reads from stdin finds nothing.
+        # Prints go to stderr; stdin is empty.
         assert client.call("prints", text="x")["content"] == [{"type": "text", "text": "done"}]
         out, told = client.end()
     assert client.process.returncode == 0

@@ -293,7 +293,7 @@ def test_real_again():
     (suite.folder / suite.files()[0]).unlink()
     assert "3 failed" in suite.run()
     assert suite.asked == 3
-    assert "2 failed" in suite.run("--llm-record=once")  # asked for by whoever started the run
+    assert "2 failed" in suite.run("--llm-record=once")  # the option of the run counts
     assert suite.asked == 4
 
 

@@ -174,7 +174,7 @@ async def test_a_stream_that_is_broken_off_is_closed_at_once() -> None:
     stream = ScriptedLLM(["Hel", "lo"]).chat_stream(HELLO)
     await anext(stream)
     await stream.aclose()
-    await asyncio.sleep(0)  # what is left to the garbage collector is closed in a task of its own
+    await asyncio.sleep(0)  # the loop closes a collected generator in a new task
     assert asyncio.all_tasks() == others
 
 
@@ -350,7 +350,7 @@ def test_repr() -> None:
     assert repr(ScriptedLLM("a", "b")) == "ScriptedLLM('scripted', replies=2, asked=0)"
 
 
-# --- typed answers, rules, and what nobody expected -----------------------------------------------------------
+# --- typed answers, rules, and unexpected requests ------------------------------------------------------------
 
 
 class Review(BaseModel):

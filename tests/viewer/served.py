@@ -42,7 +42,7 @@ def app_of(store: TraceStore, **more: Any) -> ViewerApp:
 
 
 class Served:
-    """The page on a port of this machine, in a thread with a loop of its own."""
+    """The page on a port of this machine, in a thread with an event loop."""
 
     def __init__(self, app: ViewerApp) -> None:
         self.address = ""
@@ -82,7 +82,7 @@ def chromium() -> str | None:
 
 @contextlib.contextmanager
 def opened_browser() -> Iterator[Any]:
-    """A real browser; skipped where there is none, unless SIMPLELLMFUNC_DEMAND_BROWSER=1 demands it."""
+    """A real browser; skipped where it is missing, unless SIMPLELLMFUNC_DEMAND_BROWSER=1 demands it."""
     demanded = os.environ.get("SIMPLELLMFUNC_DEMAND_BROWSER") == "1"
     path = chromium()
     try:
@@ -102,7 +102,7 @@ def opened_browser() -> Iterator[Any]:
 
 
 class Visit:
-    """A tab of a browser that has the page open, and notes whatever goes wrong in it.
+    """A tab of a browser that has the page open, and collects its errors.
 
     Attributes:
         problems: errors of scripts, messages of the console, dialogs, requests to other addresses.
@@ -147,7 +147,7 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "i
 
 
 def in_thread(work):
-    """Run what needs an event loop of its own while a browser is open."""
+    """Run a coroutine in another event loop while a browser is open."""
     outcome = []
     worker = threading.Thread(target=lambda: outcome.append(work()))
     worker.start()

@@ -190,7 +190,7 @@ PLAYS = {
 
 @pytest.fixture(scope="module")
 def plays(tmp_path_factory):
-    """The runs of a program of its own, in one store; the copied tests of all of them, run once by pytest."""
+    """The runs of a program in another process, in one store; the copied tests of all of them, run once by pytest."""
     folder = tmp_path_factory.mktemp("plays")
     (folder / "my_shop.py").write_text(SHOP)
     blocks = [f"# {name}\n{textwrap.dedent(code)}" for name, (code, _) in PLAYS.items()]
@@ -273,7 +273,7 @@ def test_a_test_is_code_that_says_what_it_is(store, order_run):
     assert max(len(line) for line in text.splitlines()) < 140
 
 
-def test_a_function_nobody_knows_the_module_of_leaves_a_place_for_it(store):
+def test_a_function_of_an_unknown_module_leaves_a_place_for_it(store):
     keep(store, lambda: shop.mood("x"))
     detail = store.reader.run(1)
     import dataclasses

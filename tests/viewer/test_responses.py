@@ -50,7 +50,7 @@ def test_a_secret_by_its_looks_never_shows():
     assert shown.endswith("now.")
 
 
-def test_a_text_begins_anew_after_its_rest():
+def test_a_new_text_begins_after_the_rest():
     veil = Veil()
     assert veil.add("one two") + veil.rest() == "one two"
     assert veil.add("three four") + veil.rest() == "three four"

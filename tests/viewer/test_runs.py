@@ -232,7 +232,7 @@ def test_a_file_that_is_not_there_is_said(tmp_path):
     assert not (tmp_path / "none.sqlite").exists()
 
 
-def test_a_file_of_somebody_else_is_said(tmp_path):
+def test_a_file_of_another_program_is_an_error(tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("my notes, and no database at all\n" * 40)
     reply = client_of(viewer_app(path, token=TOKEN)).get("/api/runs")

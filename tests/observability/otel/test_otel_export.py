@@ -1,4 +1,4 @@
-"""What leaves the process: OTLP over HTTP, decoded by the receiver; and that nothing does where nobody asked for it."""
+"""OTLP over HTTP, decoded by the receiver; and no request without a set-up."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def find(question: str) -> int:
 
 
 def run(code: str, **environment: str) -> str:
-    """Run `code` in a process of its own, every warning an error, and return what it printed."""
+    """Run `code` in a new process, every warning an error, and return its output."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "SIMPLELLMFUNC_"))}
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", FUNCTION + textwrap.dedent(code)],
@@ -112,7 +112,7 @@ def test_the_environment_says_where_and_what(receiver):
 
 @pytest.mark.heavy
 def test_an_application_that_is_set_up_already_needs_nothing(receiver):
-    """The usual way: whoever owns the process sets a provider, perhaps after the first run."""
+    """The usual way: the program sets a provider, perhaps after the first run."""
     run(
         f"""
         find("before")

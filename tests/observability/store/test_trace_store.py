@@ -282,7 +282,7 @@ async def test_runs_that_end_otherwise_are_told_apart(store):
     assert not store._fold.runs
 
 
-def test_what_is_kept_is_what_was_given_whatever_happens_to_it_afterwards(store):
+def test_later_changes_of_arguments_do_not_change_the_store(store):
     @llm_function(llm_interface=ScriptedLLM('{"found": [1, 2]}'))
     def read(rows: list[dict[str, int]], grade: Grade) -> dict[str, list[int]]:
         """Read."""

@@ -212,7 +212,7 @@ def test_a_path_that_cannot_be_written_is_seen_without_a_log(tmp_path):
     assert str(path) in err
     assert "cannot be used as a trace store" in err
     strict = run_script(code, tmp_path, SIMPLELLMFUNC_TRACE=str(path))
-    assert ended(strict) == ("", ""), "a thread of ours has nobody to raise it to"
+    assert ended(strict) == ("", ""), "no caller could catch an exception of our thread"
 
 
 def test_what_is_missing_is_a_warning_that_can_be_filtered(tmp_path):
@@ -306,7 +306,7 @@ def test_without_the_text_index_texts_are_found_all_the_same(tmp_path, monkeypat
         assert [run.id for run in store.reader.runs(RunQuery(text="人工智")).runs] == [2]
 
 
-def test_a_file_that_is_taken_away_is_made_anew(tmp_path):
+def test_a_deleted_file_is_made_again(tmp_path):
     path = tmp_path / "r.sqlite"
     with TraceStore(path, interval=0.01) as store:
         begin(store, 1)

@@ -28,7 +28,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + bytes(200)
 
 
 class Real(ScriptedLLM):
-    """A stand-in for a service: what is wrapped is recorded, whatever it is."""
+    """A stand-in for a service: any wrapped model is recorded."""
 
 
 @llm_function
@@ -254,7 +254,7 @@ async def test_new_adds_what_is_not_there(path):
     assert await ask(path, "none", Real(), "two", "one") == ["2", "1"]
 
 
-async def test_all_records_everything_anew(path):
+async def test_all_records_everything_again(path):
     await ask(path, "once", Real("1", "2"), "one", "two")
     assert await ask(path, "all", Real("eins"), "one") == ["eins"]
     assert [each.outcome["reply"]["choices"][0]["message"]["content"] for each in read_cassette(path)] == ["eins"]
@@ -412,7 +412,7 @@ async def test_the_model_is_what_it_was(path):
     assert "one.json" in repr(taped) + repr(tape)
 
 
-async def test_where_nobody_names_a_model_the_recorded_one_is_replayed(path, monkeypatch):
+async def test_without_a_named_model_the_recorded_one_is_replayed(path, monkeypatch):
     async with LoopbackServer() as server:
         server.reply('{"stars": 4, "why": "good"}')
         monkeypatch.setenv("SIMPLELLMFUNC_MODEL", "openai:gpt-5-mini")
@@ -437,7 +437,7 @@ def test_a_mode_there_is_not(path):
         Cassette(path, "sometimes")
 
 
-# --- what may stand in a file ---------------------------------------------------------------------------------
+# --- the contents of a file -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("canary", CANARIES, ids=repr)
