@@ -157,18 +157,8 @@ async def serve_functions(
         ConfigError: other machines reach the address and there are no callers, the port is taken, or the extra is missing.
     """
     # In a thread: importing the web framework and describing the models takes seconds.
-    app = await importing(
-        partial(
-            http_app,
-            functions,
-            callers=callers,
-            deadline=deadline,
-            max_body=max_body,
-            title=title,
-            mcp=mcp,
-            journal=journal,
-        )
-    )
+    options: dict[str, Any] = {"callers": callers, "deadline": deadline, "max_body": max_body, "title": title}
+    app = await importing(partial(http_app, functions, **options, mcp=mcp, journal=journal))
     others = (
         "without callers any machine may call, and every call costs. Give a file of callers (simplellmfunc serve "
         "--new-key NAME), and put a proxy with TLS in front."

@@ -9,7 +9,7 @@ from contextlib import aclosing
 from typing import Any
 
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.wires import ReplyAssembler
+from SimpleLLMFunc.testing.reply_chunks import assembled
 from SimpleLLMFunc.testing.scenarios import Request
 from SimpleLLMFunc.type import ChatCompletion
 
@@ -18,11 +18,8 @@ async def reply_to(llm: LLM_Interface, asked: Request, is_streamed: bool, **more
     """Return the reply of `llm`, asked whole or as a stream."""
     if not is_streamed:
         return await llm.chat(asked.messages, **more, **asked.params)
-    assembler = ReplyAssembler()
     async with aclosing(llm.chat_stream(asked.messages, **more, **asked.params)) as stream:
-        async for chunk in stream:
-            assembler.add(chunk)
-    return assembler.completion()
+        return assembled([chunk async for chunk in stream])
 
 
 async def least(measured: Callable[[], Awaitable[float]], *, enough: float) -> float:
