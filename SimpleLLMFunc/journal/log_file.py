@@ -102,7 +102,7 @@ class JournalFile:
         self._file = SqliteFile(self.path, application_id=_APPLICATION_ID, tables=_TABLES, unusable=self._unusable)
         self._identity: tuple[int, int] | None = None
 
-    def beside(self, suffix: str) -> Path:
+    def companion(self, suffix: str) -> Path:
         """Return the path of a companion file."""
         return self.path.with_name(self.path.name + suffix)
 
@@ -113,7 +113,7 @@ class JournalFile:
         Raises:
             CheckpointError: another process or thread writes it.
         """
-        lock = filelock.FileLock(self.beside(f".{hash_of(key).hex()[:16]}.lock"), thread_local=False)
+        lock = filelock.FileLock(self.companion(f".{hash_of(key).hex()[:16]}.lock"), thread_local=False)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             lock.acquire(timeout=_PATIENCE, poll_interval=_PATIENCE / 5)
@@ -153,10 +153,10 @@ class JournalFile:
             ) from error
 
     def _open(self) -> None:
-        with filelock.FileLock(self.beside(".lock"), timeout=10.0, thread_local=False):
+        with filelock.FileLock(self.companion(".lock"), timeout=10.0, thread_local=False):
             if not self.path.exists():  # it was deleted, so its companion files are stale
                 for suffix in ("-wal", "-shm", ".steps"):
-                    self.beside(suffix).unlink(missing_ok=True)
+                    self.companion(suffix).unlink(missing_ok=True)
             connection = self._file.connection()
         connection.execute(f"PRAGMA synchronous = {'FULL' if self._sync == 'full' else 'NORMAL'}")
         (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -209,7 +209,7 @@ class KeyLog:
     def __init__(self, file: JournalFile, key: str) -> None:
         self.file = file
         self.key = key
-        self._counts = StepCounts(file.beside(".steps"), hash_of(key), file.shown)
+        self._counts = StepCounts(file.companion(".steps"), hash_of(key), file.shown)
         self._forget()
 
     def _forget(self) -> None:
