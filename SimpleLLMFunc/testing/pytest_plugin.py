@@ -40,7 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=_MODES,
         default=None,
         help="What tests marked llm_cassette may record: once (where there is no cassette; the default), new (what the "
-        "cassette does not hold), all (anew), none (the default where the variable CI is set).",
+        "cassette does not hold), all (again), none (the default where the variable CI is set).",
     )
     group.addoption(
         "--llm-forbid-real-calls",

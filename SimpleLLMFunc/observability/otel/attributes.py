@@ -1,4 +1,4 @@
-"""Attributes of a model, a request and a tool, under the names in `semconv`."""
+"""Attributes of a model, a request and a tool, under the names of `Attribute`."""
 
 from __future__ import annotations
 
