@@ -28,7 +28,7 @@ def write_rows(report: Reported, path: str | os.PathLike[str]) -> None:
 
     JSONL holds one object a line: ``index``, ``row``, ``value`` and ``error``, where the value is None for a row with
     an error. CSV and Parquet hold the columns of the input (``row`` where the rows have none), one column for each
-    field of a model result (``value`` for every other type), and ``error``; what is nested stands there as JSON.
+    field of a model result (``value`` for every other type), and ``error``; nested values are JSON.
 
     Raises:
         ConfigError: a file of another kind, pyarrow is missing, or the file cannot be written.

@@ -52,7 +52,7 @@ class Asker:
     Attributes:
         name: of the Call, in logs, traces and errors.
         llm: None asks the model that `use_llm` or the environment names.
-        language: of what is added to the prompt.
+        language: of additions to the prompt.
         abort: ends a request when it is set.
         retry_times: further attempts after an empty answer.
         description: what the Call is for, in traces.

@@ -57,7 +57,7 @@ class ByPosition(BaseModel):
 
 
 class CallOutputChunk(ByPosition):
-    """One piece of what a Call gives out.
+    """One piece of the output of a Call.
 
     Attributes:
         type: TEXT (a piece of a text), DATA (a result) or ERROR (`{"message": …, "data": …}`).
@@ -144,7 +144,7 @@ class ExecutorHistory(ByPosition):
 
 
 class CallVars(BaseModel):
-    """What the executor tells a Call about the task so far.
+    """The state of the task that a Call can read.
 
     Attributes:
         thinking: what the AI has thought so far (`task.runtime.reasoning`).

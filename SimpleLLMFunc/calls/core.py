@@ -51,7 +51,7 @@ class CoreCall(BaseModel):
         node: None, or what a `CallNode` has.
         to_user: the text is for the user; else only later steps see it.
         enable_filling: a `Slot` fills the input before the Call runs.
-        input_model, output_model: models of what goes in and what comes out.
+        input_model, output_model: models of the input and the output.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
@@ -132,7 +132,7 @@ class CoreCall(BaseModel):
         Args:
             executor: with `.task`, `.step` and `.llm`.
             node: None, or with `name`, `description` and `known_params`; may also be given by name.
-            **kwargs: the parameters; they stand over the node's known ones.
+            **kwargs: the parameters; they override the node's known ones.
 
         Raises:
             CallError: the parameters do not fit, or the input could not be prepared.
@@ -254,7 +254,7 @@ class CoreCall(BaseModel):
         return await self._asker.json(messages, schema, params, max_reasks=max_reasks)
 
     def _extract_history_variables(self, path: str, history: Any = None) -> Any:
-        """Return what stands at ``step/key/sub`` in the outputs of earlier steps, None where nothing does; never raises.
+        """Return the value at ``step/key/sub`` in the outputs of earlier steps, or None; never raises.
 
         Args:
             path: the step's name alone gives its whole output; ``step/text`` is the text of a text step; a number is

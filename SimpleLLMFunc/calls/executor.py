@@ -48,7 +48,7 @@ class StepExecutor:
         deadline: seconds for one run of the step.
 
     Attributes:
-        status: how the step stands.
+        status: of the step.
         call: the Call, once prepared.
     """
 
@@ -231,7 +231,7 @@ class StepExecutor:
         return None
 
     def _stand(self, status: StepStatus | None, failure: CallError | None = None) -> None:
-        """Note how the step stands, here and in the task."""
+        """Set the status, here and in the task."""
         runtime = self.task.runtime
         self.status = runtime.status = status
         runtime.step = self.step.name

@@ -48,7 +48,7 @@ def as_call_error(error: Exception, before: str = "") -> CallError:
 
     Args:
         error: what was raised; a `CallError` is returned as it is.
-        before: stands before the error's own text.
+        before: precedes the error's own text.
     """
     if isinstance(error, CallError):
         return error

@@ -9,7 +9,7 @@ from SimpleLLMFunc.calls.call_data import CallVars, ExecutorHistory
 
 
 def read_history(path: Any, history: Any) -> Any:
-    """Return what stands at ``step/key/sub`` in the outputs of earlier steps, None where nothing does.
+    """Return the value at ``step/key/sub`` in the outputs of earlier steps, or None.
 
     The step's name alone gives its whole output. The text of a text step is also its ``text``. A segment is a key of
     an object or an index of a list; ``~1`` in it is a slash and ``~0`` a tilde, as in a JSON Pointer. Never raises.

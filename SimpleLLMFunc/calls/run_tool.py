@@ -41,7 +41,7 @@ class RunTool(CoreCall, input_model=RunToolInput, output_model=RunToolOutput):
     Attributes:
         func: a function, a `Tool`, a decorated function; parameters without a type take anything.
         arguments: arguments by name; or the path of an object in the history that holds them, such as
-            ``"slot/slot_data"`` after a step `slot`. Those given one by one stand over them.
+            ``"slot/slot_data"`` after a step `slot`. Arguments given one by one override them.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -180,7 +180,7 @@ def _tool_of(func: Any) -> Tool:
 
 
 def _typed(func: Callable[..., Any], signature: inspect.Signature, untyped: list[str]) -> Callable[..., Any]:
-    """Return a stand-in for `func` whose parameters all have a type; it is read and never called."""
+    """Return a copy of `func`'s signature with a type for each parameter, as a function that is never called."""
 
     @functools.wraps(func, assigned=(), updated=())
     def stand_in() -> None:

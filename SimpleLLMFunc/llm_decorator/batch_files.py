@@ -84,7 +84,7 @@ class AsyncBatchFiles(_Pipelines, Generic[R]):
         checkpoint: str | PathLike[str] | None = None,
         on_error: Literal["keep", "raise"] = "keep",
     ) -> Coroutine[Any, Any, MapReport[R]]:
-        """Read the answers to what `to_batch_file` wrote; when awaited, what came of each row. Nothing is asked.
+        """Read the answers to what `to_batch_file` wrote; when awaited, the results of the rows. No model is asked.
 
         Args:
             path: the file of answers, or several; their order does not matter.

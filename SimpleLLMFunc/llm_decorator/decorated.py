@@ -229,7 +229,7 @@ class _AsyncFunction(_Function[P], AsyncImproving, AsyncBatchFiles[R], Generic[P
 
     @border
     def map(self, rows: Rows, **options: Unpack[MapOptions]) -> Coroutine[Any, Any, MapReport[R]]:
-        """Ask once for each row; when awaited, what came of each, in the order of the input. See `MapOptions`."""
+        """Ask once for each row; when awaited, the results in the order of the input. See `MapOptions`."""
         from SimpleLLMFunc.batch import map_rows  # a start need not pay for it
 
         return self._named(map_rows(self._mapped(), rows, **options), ".map")
@@ -266,7 +266,7 @@ class _SyncFunction(_Function[P], Improving, BatchFiles[R], Generic[P, R]):
 
     @border
     def map(self, rows: Rows, **options: Unpack[MapOptions]) -> MapReport[R]:
-        """Ask once for each row, and return what came of each, in the order of the input. See `MapOptions`."""
+        """Ask once for each row, and return the results in the order of the input. See `MapOptions`."""
         from SimpleLLMFunc.batch import map_rows
 
         return run_sync(map_rows(self._mapped(), rows, **options))

@@ -60,7 +60,7 @@ def check_choice(definition: Definition, options: Options) -> None:
 
     Raises:
         ConfigError: it is to be asked as a choice, and returns something else or has tools; or to think first, and has no
-            value that could stand behind the reasons.
+            value that could follow the reasons.
     """
     output = definition.output
     if options.think_first:
@@ -88,7 +88,7 @@ class Definition:
 
     Args:
         func: the function as written; a `classmethod` or `staticmethod` object is unwrapped.
-        frame: in which it was written, for annotations that are text; let go as soon as they are resolved.
+        frame: in which it was written, for annotations that are text; dropped when they are resolved.
         is_method: its first parameter is the instance, which is no argument.
         extracted: what `extract_function_metadata` found out before.
         wording: "docstring", and "descriptions" of fields by their paths, that count instead of the written ones.
@@ -215,7 +215,7 @@ class Definition:
 
     @property
     def iterator_kind(self) -> IteratorKind:
-        """Whether it returns an iterator, and which; of one that is defined later its name tells."""
+        """Whether it returns an iterator, and which; the name decides for a type that is defined later."""
         returned = self.returned
         if not isinstance(returned, str):
             return iterator_kind(returned)
@@ -294,7 +294,7 @@ class Definition:
 
     @property
     def _note(self) -> str:
-        """What the model is told after the docstring: which texts to copy, other descriptions of fields."""
+        """Instructions after the docstring: which texts to copy, other descriptions of fields."""
         told = [f"{path}: {text}" for path, text in self._wording.get("descriptions", {}).items()]
         return "\n".join(filter(None, [quotes_line(self.output.quotes), *told]))
 

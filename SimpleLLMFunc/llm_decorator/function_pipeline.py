@@ -100,7 +100,7 @@ class FunctionPipeline(Pipeline):
 
     @property
     def called(self) -> Self:
-        """The pipeline as it is called: of what is written in a class, without the instance."""
+        """The pipeline as it is called: for a function in a class, without the instance."""
         return self.as_method() if self.definition.as_called()[1] else self
 
     def as_method(self) -> Self:
@@ -111,7 +111,7 @@ class FunctionPipeline(Pipeline):
         return self.followed_by(type(self)(definition, self.options, self.examples if definition.is_resolved else None))
 
     def bound(self, instance: object) -> Self:  # noqa: ARG002
-        """Return the same for a method of this instance: of that the model is told nothing."""
+        """Return the same for a method of this instance: the model does not see the instance."""
         return self
 
     # --- steps 2 to 5 ---

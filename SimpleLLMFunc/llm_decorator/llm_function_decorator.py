@@ -199,7 +199,7 @@ def llm_function(
         embeddings: a model whose `embed` compares texts: it finds tools, and chooses examples in calls (`preview` and
             batch files choose by words, as all do without it).
         **llm_kwargs: request parameters, which go to the provider (`temperature`, `seed` …), and ``extra_body={…}`` for
-            those that only your service knows: its entries stand at the top level of the request's body.
+            those that only your service knows: its entries go to the top level of the request's body.
 
     A function without a docstring is a `UserWarning`, unless `system_prompt_template` is given.
 
@@ -223,7 +223,7 @@ def llm_function(
 
 
 def _is_function(thing: Any) -> bool:
-    # A class of models was meant as the model; any other one was decorated, and is told so.
+    # A model class was meant as the model; for any other class the error says that it is no function.
     is_model = isinstance(thing, type) and issubclass(thing, LLM_Interface)
     return isinstance(thing, (classmethod, staticmethod)) or (callable(thing) and not is_model)
 

@@ -64,7 +64,7 @@ class MappedFunction(Generic[R_co]):
 
     @property
     def metadata(self) -> FunctionMetadata:
-        """What those who watch are told of the function."""
+        """The function's metadata for sinks and traces."""
         return self.pipeline.metadata
 
     @property

@@ -181,7 +181,7 @@ class Pipeline(ABC):
             improvement="" if self.options.improvement is None else str(self.options.improvement),
         )
 
-    # --- what those who watch are told ---
+    # --- metadata ---
 
     @cached_property
     def metadata(self) -> FunctionMetadata:

@@ -66,7 +66,7 @@ def _described(pipeline: Any, llm: LLM_Interface | None) -> tuple[Any, ...]:
     if pipeline.options.examples is not None and pipeline.examples is not None:
         options = replace(options, examples=pipeline.examples.given)  # a file is read here: there it may not be
     module = getattr(pipeline.definition.func, "__module__", None) or "__main__"
-    # Annotations that are text can be resolved here only; the hints are what they came to.
+    # Only this process can resolve annotations that are text; the hints are the resolved ones.
     signature = signature.replace(
         parameters=[
             parameter.replace(annotation=hints.get(name, inspect.Parameter.empty))

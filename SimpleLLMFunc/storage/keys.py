@@ -30,7 +30,7 @@ _SCALARS = (dt.date, dt.time, dt.timedelta, Decimal, UUID, PurePath)
 
 
 def version_of(definition: Mapping[str, Any]) -> bytes:
-    """Return what tells this function from every other, and from itself as it was before a change."""
+    """Return the version of a function: another one for other functions, and after a change."""
     text = canonical({"format": _FORMAT, **definition})
     return hashlib.blake2b(text, digest_size=KEY_BYTES).digest()
 

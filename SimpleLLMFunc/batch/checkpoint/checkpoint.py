@@ -128,7 +128,7 @@ class Checkpoint:
 
         Args:
             name: of the function.
-            definition: what else tells it from others.
+            definition: all that its answers depend on.
             progress: how far the map is, before its first row.
 
         Raises:
@@ -197,10 +197,10 @@ class Checkpoint:
         return size == 0
 
     def _check_commits(self, noted: int) -> None:
-        """Raise where the file holds less than its last writer had committed.
+        """Check that the file holds all that its last writer committed.
 
         Raises:
-            CheckpointError: it does.
+            CheckpointError: it holds less.
         """
         if self.rows.commits < noted:
             raise CheckpointError(

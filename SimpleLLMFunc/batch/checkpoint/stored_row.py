@@ -83,7 +83,7 @@ class StoredRow:
         """Return the value, of the function's return type.
 
         Raises:
-            CheckpointError: it cannot be made of what is kept.
+            CheckpointError: the kept bytes cannot be read as that type.
         """
         try:
             return decode_value(self._answer, self._output)
@@ -107,7 +107,7 @@ class StoredRow:
 
 
 def checksum(row: Sequence[Any]) -> bytes:
-    """Return what tells whether the other cells of a row, in the order of its table, are as they were written."""
+    """Return the checksum of the other cells of a row, in the order of its table."""
     number, key, version, error, answer, usage, given, at = row
     head = f"{number}|{version}|{error}|{usage}|{at!r}|{len(answer)}|{-1 if given is None else len(given)}|"
     text = head.encode("utf-8", "surrogateescape") + key + answer + (given or b"")

@@ -15,7 +15,7 @@ import filelock
 from SimpleLLMFunc.errors import CheckpointError
 
 _PATIENCE = 0.2
-"""Seconds; who only looks whether the lock is free holds it for a moment."""
+"""Seconds of waiting for the lock: a process that checks whether it is free holds it for a moment."""
 
 _NOTE_BYTES = 256
 """The note always has this length, so that a full disk or a kill leaves the old note or the new one."""
@@ -24,7 +24,7 @@ _NOTE_BYTES = 256
 class WriterLock:
     """The right to write a file: a lock in ``<name>.lock``, and a note of its owner in ``<name>.writer``.
 
-    The system frees the lock of a process that ends. The note stays then, and tells how many commits the file has to
+    The system frees the lock of a process that ends. The note stays then, and says how many commits the file has to
     hold; both files are removed when the writing ended well.
 
     Args:
@@ -46,7 +46,7 @@ class WriterLock:
         """Take the lock; `commits` is then what the note of the writer before says, 0 where it ended well.
 
         Raises:
-            CheckpointError: another map holds it, here or in another process; or there can be no lock.
+            CheckpointError: another map holds it, here or in another process; or the lock file cannot be made.
         """
         try:
             self._lock.acquire(timeout=_PATIENCE, poll_interval=_PATIENCE / 5)

@@ -43,7 +43,7 @@ class KeptLine:
 
     Attributes:
         place: of the row in the input when it was asked.
-        is_good: it tells of a success.
+        is_good: the request succeeded.
     """
 
     key: bytes

@@ -62,7 +62,7 @@ class BatchFunction(Mappable[R_co], Protocol[R_co]):
 
     @property
     def metadata(self) -> FunctionMetadata:
-        """What those who watch are told of it."""
+        """Its metadata for sinks and traces."""
         ...
 
 

@@ -71,7 +71,7 @@ _NO_ROOM = frozenset({"token_limit_exceeded", "rate_limit_exceeded"})
 """Why a batch is refused for now: too much is waiting already."""
 
 LEFT = frozenset({"batch_failed", "batch_expired", "batch_cancelled"})
-"""Codes of lines that stand for a whole batch: to ask all of it live, at twice the price, is not ours to decide."""
+"""Codes of a whole batch that failed: asking all of it live, at twice the price, is the user's decision."""
 
 
 _Line: TypeAlias = tuple[RequestId, bytes, int]
@@ -134,7 +134,7 @@ class BatchRun:
         return self._function.llm
 
     def key(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
-        """Return by what a row is known."""
+        """Return the key of a row."""
         return key_of(self._version, self._function.bind(args, kwargs))
 
     def give_back(self) -> None:

@@ -34,7 +34,7 @@ _PORTION = 1024 * 1024
 """Bytes of a file that are written at a time, in a thread: the disk is not the event loop's to wait for."""
 
 TAG = "simplellmfunc"
-"""In the metadata of a batch: by what its maker finds it again."""
+"""In the metadata of a batch: its maker finds it by this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class BatchState:
         status: "validating", "in_progress", "finalizing", "completed", "failed", "expired", "cancelling", "cancelled".
         files: ids of the files that hold answers and errors.
         problem: why it failed, as the service says.
-        codes: of what it failed with.
+        codes: of its errors.
         total, done: requests in it, and those that have ended.
     """
 

@@ -73,7 +73,7 @@ class RayActor:
         self._places = asyncio.Semaphore(self.settings.concurrency)
 
     async def __call__(self, batch: Any) -> AsyncGenerator[dict[str, Any], None]:
-        """Yield the batch with what came of its rows."""
+        """Yield the batch with the results of its rows."""
         given = _columns_of(batch)
         names = list(given)
         count = len(given[names[0]]) if names else 0

@@ -77,7 +77,7 @@ def arrow_records(source: Any) -> Generator[dict[str, Any], None, None]:
         yield from _records(_batches(source))
     except (ConfigError, UsageError):
         raise
-    except Exception as error:  # of pyarrow, and of what gives the batches
+    except Exception as error:  # of pyarrow, and of the source of the batches
         said = shown_error(error).partition("\n")[0]  # pyarrow's holds a traceback
         raise UsageError(f"the rows of the {type(source).__name__} cannot be read: {said}") from error
 

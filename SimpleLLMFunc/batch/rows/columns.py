@@ -33,7 +33,7 @@ class ReportedRow(Protocol):
 
     @property
     def value(self) -> Any:
-        """What came of it, where there is no error."""
+        """The value, if there is no error."""
         ...
 
     @property

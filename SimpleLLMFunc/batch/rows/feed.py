@@ -69,7 +69,7 @@ class Feed:
             self.total = len(source)
 
     async def counted(self) -> int | None:
-        """Return how many rows there will be where `total` does not know, but a look at the file tells; else None."""
+        """Return the number of rows; if `total` is None, count those of a file. None if only reading would tell."""
         if self.total is not None or not isinstance(self._source, (str, os.PathLike, RowSource)):
             return self.total
         is_over = threading.Event()

@@ -46,7 +46,7 @@ def frame_records(frame: Any) -> Iterator[dict[str, Any]]:
 
 
 def plain_cell(cell: Any) -> Any:
-    """Return a cell as a plain Python value; what stands for a missing one becomes None."""
+    """Return a cell as a plain Python value; NaN, NA and NaT become None."""
     if cell is None or type(cell) in (str, int, bool):
         return cell
     if isinstance(cell, float):

@@ -58,7 +58,7 @@ class RowSource:
 
 
 def read_rows(source: Rows) -> Generator[InputRow, None, None]:
-    """Return the rows of `source`, read as they are wanted, in the thread that wants them; never the whole of it at once.
+    """Return the rows of `source`, read on demand in the caller's thread; never all at once.
 
     Args:
         source: an iterable; a str or Path of a file (.jsonl, .ndjson, .csv, .tsv, also with .gz; .parquet); a pandas or

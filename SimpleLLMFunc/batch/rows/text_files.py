@@ -44,7 +44,7 @@ class TextRow:
 
 
 def suffix_of(path: Path) -> str:
-    """Return the suffix that tells the kind of a file, the one before ``.gz`` where it is packed."""
+    """Return the suffix for the kind of a file, without a ``.gz``."""
     suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
     if suffixes and suffixes[-1] == ".gz":
         suffixes.pop()

@@ -149,7 +149,7 @@ class Building:
     # --- what is no value --------------------------------------------------------------------------------
 
     def _without_nulls(self, schema: Schema | None, value: Any, path: tuple[str, ...]) -> Any:
-        """Leave out members that are null where the schema wants a value: they must not wipe out what is there."""
+        """Leave out members that are null where the schema wants a value: they must not overwrite the data."""
         if schema is None or not isinstance(value, dict):
             return value
         kept: dict[str, Any] = {}
@@ -202,7 +202,7 @@ class Building:
         return index
 
     def _container(self, path: tuple[str, ...], step: str) -> dict[str, Any] | list[Any]:
-        """Return what is to hold a step, where nothing stands yet: what the schema wants, else what the steps say."""
+        """Return a new container for a step: the one in the schema, else the one that the steps imply."""
         schema = self._schema_at(path)
         if schema is not None:
             kinds = self._places.kinds(schema)

@@ -27,7 +27,7 @@ class Filling:
             field could be left out.
 
     Attributes:
-        remaining: schema of what is missing, keyed by JSON Pointer; empty where nothing is.
+        remaining: schema of the missing values, keyed by JSON Pointer; empty if the data is complete.
         receipts: what was converted, as ``(path, what was done)``.
         dropped: what was left out, as ``(pointer, why)``.
 
@@ -66,7 +66,7 @@ class Filling:
         return self._processor.process_json(self.data)
 
     def wanted(self) -> dict[str, Any]:
-        """Return the schema of what an answer may hold: what is missing, and optional fields without a value."""
+        """Return the schema of an answer: the missing values, and optional fields without a value."""
         present = {steps[0] for steps in self._asked if steps} | self._data.keys()
         named: Mapping[str, Any] = self._schema.get("properties", {})
         optional = {pointer_text([name]): copied(part) for name, part in named.items() if name not in present}
@@ -79,7 +79,7 @@ class Filling:
         """Take what counts of an answer: valid values of fields that had none.
 
         Returns:
-            Pointer and value of what was asked for and does not fit.
+            Pointer and value of each answer that does not fit.
         """
         asked, before = self._asked, copied(self._data)
         found = self._converted(self._unwrapped(answer), self._data, may_drop=True)
@@ -139,7 +139,7 @@ class Filling:
         """Take the values that do not fit out of the data; yield them with their places."""
         while True:
             remaining = self._processor.check_json(self._data)
-            # what is not required is one of several ways out, and may well be right as it stands
+            # a value that is not required is one of several alternatives, and may be right
             places = [pointer_path(pointer) for pointer in remaining.get("required", ())]
             wrong = [steps for steps in places if _stands(self._data, steps)]
             if not wrong:

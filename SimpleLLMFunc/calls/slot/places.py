@@ -61,7 +61,7 @@ class Places:
     # --- references --------------------------------------------------------------------------------------
 
     def resolved(self, schema: Schema) -> Schema:
-        """Return what the schema stands for: itself, or what its reference leads to (`check_growth` saw to its end)."""
+        """Return the schema, or the target of its reference (`check_growth` has made sure that it ends)."""
         while isinstance(schema, dict) and isinstance(schema.get("$ref"), str):
             schema = self.target(schema["$ref"])
         return schema
@@ -188,7 +188,7 @@ class Places:
         return found
 
     def choices(self, schema: Schema) -> list[Any] | None:
-        """Return the only values that may stand there, where the schema lists them; None where it does not."""
+        """Return the allowed values if the schema lists them, else None."""
         with self._deeper():
             return self._choices_of(self.resolved(schema))
 

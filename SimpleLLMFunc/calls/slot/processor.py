@@ -20,7 +20,7 @@ from SimpleLLMFunc.logger import border, push_warning
 from SimpleLLMFunc.tools.schemas import SchemaValidation, check_bounds
 
 _MAX_ERRORS: Final = 1_000
-"""Errors of one validation that are looked at; what lies behind them is asked for next time."""
+"""The most errors of one validation; the next one asks for the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class SlotProcessor:
     Args:
         schema: of an object.
         time_zone: of the words about time, an IANA name.
-        now: what "today" is counted from, or what tells it; a naive time is one of the zone. None: the clock.
+        now: the time of "today", or a function that returns it; a naive time is one of the zone. None: the clock.
 
     Raises:
         SchemaError: invalid, remote, endless, too large, not of an object; the text says where.

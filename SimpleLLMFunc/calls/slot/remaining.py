@@ -46,7 +46,7 @@ class _Wishes:
 
 
 def remaining_schema(root: dict[str, Any], errors: Sequence[Invalid]) -> dict[str, Any]:
-    """Return the schema of what mends the errors.
+    """Return the schema of the values that repair the errors.
 
     Its properties are the pointers to what is missing or wrong, each with what the schema says about that place; in
     the order in which the schema names them. Where one of several alternatives would do, all their properties are
@@ -113,7 +113,7 @@ class _Asking:
             case "anyOf" | "oneOf":
                 return self._branch(error, path, chosen)
             case "additionalProperties" | "propertyNames" | "maxProperties" | None:
-                # None is a schema that is false: something must not be there; the path is that of what holds it
+                # None is a schema that is false: a value must not be there; the path is that of its holder
                 return _Wishes(whole=[path])
             case _:
                 return self._given_anew(path, chosen)
@@ -185,7 +185,7 @@ class _Asking:
         return _Wishes(told_apart[0]) if len(told_apart) == 1 else _Wishes(either=[told_apart])
 
     def _joined(self, alternatives: list[Asked], chosen: dict[Choice, int]) -> list[Asked]:
-        """Describe a place that several alternatives ask for by what any of them wants there."""
+        """Describe a place that several alternatives ask for by the union of their schemas."""
         for number, alternative in enumerate(alternatives):
             for place in alternative:
                 others = [other[place] for other in alternatives[number + 1 :] if place in other]
@@ -237,7 +237,7 @@ def _contradictions(errors: Iterable[Invalid]) -> int:
 
 
 def _outermost(asked: Asked) -> Asked:
-    """Leave out what lies inside something else that is asked for."""
+    """Leave out places inside of other places that are asked for."""
     return {
         path: schema for path, schema in asked.items() if not any(path[:length] in asked for length in range(len(path)))
     }

@@ -37,7 +37,7 @@ _SHOWN_ANSWER: Final = 4_000
 """Characters of an answer without JSON that the second phase shows again."""
 
 _SHOWN_VALUE: Final = 200
-"""Characters of a wrong value that the second phase tells of."""
+"""Characters of a wrong value that the second phase shows."""
 
 
 class Slot(CoreCall, input_model=SlotInput, output_model=SlotOutput):
@@ -148,7 +148,7 @@ class Slot(CoreCall, input_model=SlotInput, output_model=SlotOutput):
         Args:
             answer: of the first phase, where no JSON could be read in it; shown to the model again.
             remaining_schema: of what is missing.
-            unfit: pointer and value of what the first phase gave and does not fit.
+            unfit: pointer and value of each answer of the first phase that does not fit.
 
         Raises:
             SimpleLLMFuncError: the model could not be asked.
@@ -166,7 +166,7 @@ class Slot(CoreCall, input_model=SlotInput, output_model=SlotOutput):
                 SLOT_FUNCTION_PROMPT[self._language], values, name="SLOT_FUNCTION_PROMPT", text=guard_text
             )
             messages[-1]["content"] = f"{messages[-1]['content']}\n\n{request}".strip()
-        # several ways out, at the root, are told in the prompt; providers refuse them in the parameters of a function
+        # the prompt names alternatives at the root; providers refuse them in the parameters of a function
         parameters = {key: part for key, part in nullable.items() if key not in {"anyOf", "allOf"}}
         try:
             return await self._json(messages, parameters)

@@ -33,7 +33,7 @@ def answered_by(pipeline: FunctionPipeline, agreement: Agreement | None = None) 
         agreement: continues to count; None begins at 0.
 
     Raises:
-        ConfigError: the function does not vote, and is told how.
+        ConfigError: the function does not vote, but has options for votes.
         SignatureError: plain code does not fit the function.
     """
     definition, options = pipeline.definition, pipeline.options

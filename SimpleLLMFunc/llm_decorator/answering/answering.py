@@ -57,7 +57,7 @@ _NOTHING_SPENT = Usage(cost=0.0)
 class Answering:
     """Answers the calls of one function: by votes, by plain code before the model or as its fallback.
 
-    It has the views of the pipeline that it stands around.
+    It has the views of its pipeline.
 
     Args:
         pipeline: asks the model.

@@ -46,7 +46,7 @@ class Improved(Generic[F_co]):
         changes: what is different now; empty where nothing was accepted.
         spent: requests, tokens and money of the whole search, an interrupted part of it included.
         why: one sentence that says why it was accepted, or not.
-        report: all of it as JSON data, as the file holds it: also what was tried.
+        report: the content of the file as JSON data, with all attempts.
     """
 
     function: F_co

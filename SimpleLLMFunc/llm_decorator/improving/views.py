@@ -25,7 +25,7 @@ class ImproveOptions(TypedDict, total=False):
         scorer: one, as for `evaluate`; the search makes its mean larger. "exact" is the default.
         budget: a number of requests, or a `budget(...)`; None, the default, is three requests for each case.
         proposer: a model that proposes other wordings of the docstring and of field descriptions, or a `Proposer`.
-        seed: of the split and of what is drawn; 0 is the default.
+        seed: of the split and of random choices; 0 is the default.
         path: of the JSON file to write, for ``with_options(improvement=path)``. A search that was interrupted goes on
             from ``path + ".sqlite"``.
         concurrency: how many cases are asked at a time; "auto" is the default.

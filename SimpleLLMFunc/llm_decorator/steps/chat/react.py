@@ -33,7 +33,7 @@ def execute_react_loop_streaming(
 ) -> AsyncGenerator[Any, None]:
     """Return the raw responses of one run: whole replies, or chunks when streaming.
 
-    `messages` grows by what the run adds, before the response that follows. A call gives all of the last four
+    The run adds to `messages` before the next response. A call gives all of the last four
     arguments, which hold what is in the others; without them nothing is asked again.
 
     Args:

@@ -33,7 +33,7 @@ async def process_chat_response_stream(
     func_name: str,
     stream: bool,
 ) -> AsyncGenerator[tuple[Any, list[Message]], None]:
-    """Yield each response with the history as it stands.
+    """Yield each response with the history so far.
 
     Args:
         response_stream: raw responses; the one who produces them lets `messages` grow.
@@ -54,7 +54,7 @@ async def process_chat_response_stream(
                 content, held = held, content
             if not content:
                 continue
-            # Not by the length of what was given out: that is the consumer's, who may have changed it.
+            # Not by the length of the yielded list: the consumer may have changed it.
             if size != len(messages):
                 history, size = copied(messages), len(messages)
             yield content, history

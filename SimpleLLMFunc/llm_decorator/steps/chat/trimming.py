@@ -38,7 +38,7 @@ def trimmed(messages: Sequence[Message], tools: Sequence[ToolSpec] | None, room:
         func_name: for the warning.
     """
     head = 1 if messages and messages[0]["role"] == "system" else 0
-    # What stands before the first user message goes with the oldest exchange.
+    # Messages before the first user message belong to the oldest exchange.
     starts = [number for number, message in enumerate(messages) if number >= head and message["role"] == "user"]
     # Each message is looked at once: a history may be long.
     taken = [estimate_tokens([message]) for message in messages]

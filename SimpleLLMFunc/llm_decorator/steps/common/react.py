@@ -20,7 +20,7 @@ from SimpleLLMFunc.tools import Tool, ToolSearch
 from SimpleLLMFunc.type import Message, ToolSpec
 
 MANY_TOOLS: Final = 40
-"""A toolkit that is larger is told of in the log, unless it is said how to search it."""
+"""A larger toolkit is a warning, unless `toolkit_search` is set."""
 
 
 def prepare_tools_for_execution(
@@ -86,7 +86,7 @@ def execute_llm_call(
     stream: bool = False,
     **llm_kwargs: Any,
 ) -> AsyncGenerator[Any, None]:
-    """Return the stream of raw responses of one run; `messages` grows by what the run adds."""
+    """Return the stream of raw responses of one run, which adds to `messages`."""
     return execute_llm(
         llm_interface=llm_interface,
         messages=messages,

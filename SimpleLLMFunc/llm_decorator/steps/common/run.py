@@ -18,7 +18,7 @@ class Described(Protocol):
 
     @property
     def metadata(self) -> FunctionMetadata:
-        """What those who watch are told of the function."""
+        """The function's metadata for sinks and traces."""
         ...
 
     @property
@@ -80,7 +80,7 @@ class FunctionRun(Run):
         return RunMetadata(self.function.metadata, self.arguments)
 
     def identity(self) -> RunIdentity:
-        """Return by what a journal knows the run."""
+        """Return the identity of the run in a journal."""
         known = self.function.identity
         asked = [known.options, self.params, self.template_params]
         return replace(known, options=asked, arguments=self.arguments)

@@ -49,7 +49,7 @@ async def retry_llm_call(
 ) -> ChatCompletion:
     """Ask until the answer is not empty and return it.
 
-    Only the model is asked again, from the conversation as it stands: a tool that has run is not run twice.
+    Only the model is asked again, from the current conversation: a tool that has run is not run twice.
 
     Args:
         llm_interface: the model.

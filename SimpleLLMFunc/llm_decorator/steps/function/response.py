@@ -35,7 +35,7 @@ def parse_response_to_type(
         output: the same compiled, where it was compiled before.
         repair: how far an answer that is not strict JSON may be read.
         mode: how the answer was asked for, where that is known.
-        repairs: grows by what was mended.
+        repairs: the repairs are added to it.
 
     Raises:
         ResponseParseError: it does not fit the type (also a ValueError).
