@@ -183,9 +183,13 @@ class Pipeline(ABC):
 
     # --- metadata ---
 
-    @cached_property
+    @property
     def metadata(self) -> FunctionMetadata:
         """What the function is; built for the first run with a sink."""
+        return self._metadata
+
+    @cached_property
+    def _metadata(self) -> FunctionMetadata:
         own, _, _, docstring, name = self.definition.metadata
         tools = self.tools.every_spec
         return FunctionMetadata(
@@ -204,8 +208,13 @@ class Pipeline(ABC):
         described = {name: type_identity(hint) for name, hint in hints.items()}
         return function_version(docstring, signature_text(own), [described, self.output_schema, *parts], tools)
 
-    @cached_property
+    @property
     def identity(self) -> RunIdentity:
+        """By what a journal knows the function."""
+        return self._identity
+
+    @cached_property
+    def _identity(self) -> RunIdentity:
         """By what a journal knows the function: what it was decorated with is its own, what came later are options."""
         options, specs = self.options, self.tools.every_spec
         has_others = "toolkit" in self.later
