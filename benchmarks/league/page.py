@@ -33,7 +33,8 @@ FIGURES = (
     "that are not null, with a bootstrap interval. ▲ and ▼: significantly better or worse than SimpleLLMFunc on the same "
     "rows (p < 0.05; exact McNemar test, for records a permutation of signs; not corrected for their number). An error is "
     "an exception, or no answer within 180 s. Seconds are what a caller waits; processor seconds are the server's, and "
-    "right answers a second are counted with them, as other programs ran on the machine."
+    "right answers a second are counted with them, as other programs ran on the machine. Rows of ours that were recorded for the "
+    "replay (`league/replay.py`) count among the answers, not in the times."
 )
 
 
@@ -69,13 +70,11 @@ class Cell:
         drawn = sorted(f1(chance.choices(self.scores, k=len(self.scores))) for _ in range(DRAWS))
         return drawn[DRAWS // 40], drawn[-DRAWS // 40]
 
-    def total(self, key: str) -> float:
-        return sum(float(each[key]) for each in self.answers.values())
-
     @property
     def rate(self) -> float:
-        """Right answers (for records: F1) for a second of the model's processor time."""
-        return self.figure * len(self.answers) / max(self.total("cpu"), 1e-9)
+        """Right answers (for records: F1) for a second of the model's processor time; 0 where no time was taken."""
+        times = [each["cpu"] for each in self.answers.values() if each.get("cpu")]
+        return self.figure * len(times) / sum(times) if times else 0.0
 
     def p(self, other: Cell) -> tuple[float, float]:
         """How much better `other` is on the rows that both have, and its p: McNemar's, or of a permutation."""
@@ -142,8 +141,8 @@ def _accuracy(cells: Cells) -> list[str]:
             better, p = mine.p(cell) if mine and name != OURS else (0.0, 1.0)
             mark = "" if p >= 0.05 else " ▲" if better > 0 else " ▼"
             low, high = cell.interval
-            rows = f", {len(cell.answers)} rows" if mine and len(cell.answers) != len(mine.answers) else ""
-            texts.append(f"**{cell.figure:.0%}**{mark} ({low:.0%}–{high:.0%}{rows})".replace("%–", "–"))
+            shown = f"**{cell.figure:.0%}**{mark} ({low:.0%}–{high:.0%}, n = {len(cell.answers)})"
+            texts.append(shown.replace("%–", "–"))
         lines.append(_row([TITLES.get(name, name), *texts]))
     return lines
 
@@ -155,11 +154,12 @@ def _counts(cells: Cells, versions: dict[str, str]) -> list[str]:
     for name in _names(cells):
         mine = [each for (_, who), cell in cells.items() if who == name for each in cell.answers.values()]
         kinds = [sum(each["kind"] == kind for each in mine) for kind in ("right", "wrong", "type", "error")]
-        seconds = statistics.median(each["seconds"] for each in mine)
-        means = [statistics.fmean(each[key] for each in mine) for key in ("cpu", "in", "out")]
+        timed = [each for each in mine if "seconds" in each]
+        seconds = f"{statistics.median(each['seconds'] for each in timed):.2f}" if timed else "–"
+        means = [statistics.fmean(each[key] for each in timed) if timed else 0.0 for key in ("cpu", "in", "out")]
         tasks = sum(who == name for _, who in cells)
         close, fast = standing(cells, name)
-        texts = [TITLES.get(name, name), versions[name], *map(str, kinds), f"{seconds:.2f}", f"{means[0]:.2f}"]
+        texts = [TITLES.get(name, name), versions[name], *map(str, kinds), seconds, f"{means[0]:.2f}"]
         lines.append(
             _row([*texts, *(f"{mean:.0f}" for mean in means[1:]), f"{close} of {tasks}", f"{fast} of {tasks}"])
         )

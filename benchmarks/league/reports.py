@@ -34,7 +34,7 @@ def write_reports(answers: Sequence[dict[str, Any]], folder: Path) -> list[Path]
             model=model,
             results=tuple(_result(each, rows[each["id"]]) for each in mine),
             created=max(each["date"] for each in mine),
-            seconds=round(sum(each["seconds"] for each in mine), 3),
+            seconds=round(sum(each.get("seconds", 0) for each in mine), 3),
             input_tokens=int(sum(each.get("in", 0) for each in mine)),
             output_tokens=int(sum(each.get("out", 0) for each in mine)),
         )

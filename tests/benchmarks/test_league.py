@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from benchmarks.league import __main__ as league
-from benchmarks.league import page
+from benchmarks.league import page, replay
 from benchmarks.league.reports import write_reports
 from benchmarks.league.tasks import DATA, ORDER, Task, constant
 from SimpleLLMFunc.evaluate import EvalReport
@@ -126,9 +126,9 @@ def test_the_page_counts_and_compares() -> None:
     text = page.page(answers, "dev", "A note.")
     assert "asked 2026-01-02" in text
     assert "A note." in text
-    assert "| SimpleLLMFunc | **95%** (76–99%) |" in text
-    assert "| openai, JSON schema | **0%** ▼ (0–16%) |" in text
-    assert "| DSPy | **100%** (84–100%) |" in text
+    assert "| SimpleLLMFunc | **95%** (76–99%, n = 20) |" in text
+    assert "| openai, JSON schema | **0%** ▼ (0–16%, n = 20) |" in text
+    assert "| DSPy | **100%** (84–100%, n = 20) |" in text
     assert "| openai, JSON schema | 1 | 0 | 19 | 1 | 0 | 1.00 |" in text
     assert "| SimpleLLMFunc | 1 | 19 | 0 | 0 | 1 | 1.00 | 1.00 | 60 | 8 | 1 of 1 | 0 of 1 |" in text
     drawn = ET.fromstring(page.picture(answers))
@@ -180,3 +180,11 @@ def test_the_page_compares_two_contenders_row_by_row(tmp_path: Path) -> None:
     assert (openai.failed, openai.results[1].outcomes[0].notes["right"]) == (1, "a value of another type, silently")
     assert openai.compare(ours).differences["right"].difference == pytest.approx(2 / 3)
     assert set(ours.by_tag()) == {"sentiment"}
+
+
+@pytest.mark.parametrize("model", replay.MODELS)
+def test_the_recorded_replies_give_the_figures_that_they_gave(model: str) -> None:
+    found, before = replay.replay(model)
+    assert replay.figures(found) == before
+    assert len(before) >= len(ORDER) - 1  # of the larger model one is still to be recorded
+    assert all(each["kind"] != "type" for answers in found.values() for each in answers)
