@@ -6,6 +6,8 @@ The body of a function is never run, so it never travels: neither do the names t
 from __future__ import annotations
 
 import inspect
+import multiprocessing
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pkgutil import resolve_name
@@ -54,7 +56,9 @@ def reduced(function: Any) -> Any:
     definition = pipeline.definition
     if _name_of(pipeline) is None and function._instance is None and not definition.is_method:  # noqa: SLF001
         parts = _described(pipeline, pipeline.options.llm_interface)
-        return pickled_by_value(made_again, type(function), (pipeline_of_parts, parts)) or function.__qualname__
+        name = function.__qualname__
+        of_script = name if getattr(sys.modules["__main__"], name, None) is function else ""
+        return pickled_by_value(made_again, type(function), (pipeline_of_parts, parts), of_script) or name
     return function.__qualname__
 
 
@@ -152,8 +156,13 @@ def _reduced_function(function: Any) -> tuple[Any, ...]:
     return made_again, (type(function), parts_of(function._pipeline))  # noqa: SLF001 - of our own object
 
 
-def made_again(kind: Callable[[FunctionPipeline], Any], parts: Parts) -> Any:
+def made_again(kind: Callable[[FunctionPipeline], Any], parts: Parts, of_script: str = "") -> Any:
     """Return an object of a kind around the pipeline that `parts_of` described."""
+    if of_script and multiprocessing.parent_process() is not None:
+        # Such a child has the script too. A copy of its types would not go back through the standard library's pickle.
+        found = getattr(sys.modules["__main__"], of_script, None)
+        if type(found) is kind:
+            return found
     make, arguments = parts
     return kind(make(*arguments))
 
