@@ -75,8 +75,9 @@ def build_assistant_response_message(reply: Any) -> Message:
     if message.refusal is not None:
         built["refusal"] = message.refusal
     for name, value in message.extra.items():
-        # openai's own objects carry a null for every field the service did not send.
-        if value is not None:
+        # openai's own objects carry a null for every field the service did not send; LiteLLM adds an object of nulls, which
+        # services behind it refuse.
+        if value is not None and not (isinstance(value, Mapping) and all(each is None for each in value.values())):
             built.setdefault(name, _copy(value))
     return cast("Message", built)
 

@@ -193,7 +193,9 @@ def test_what_the_provider_added_is_kept(make):
 
 
 def test_a_message_by_itself_will_do():
-    assert build_assistant_response_message(ChatMessage(content="x", extra={"a": 1})) == {
+    assert build_assistant_response_message(
+        ChatMessage(content="x", extra={"a": 1, "b": None, "c": {"refusal": None}})
+    ) == {
         "role": "assistant",
         "content": "x",
         "a": 1,
