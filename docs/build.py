@@ -65,7 +65,7 @@ def page(source: str, text: str, where: dict[str, str]) -> str:
         return f"{head}{posixpath.relpath(where[goal], posixpath.dirname(home) or '.')}{anchor or ''}{tail}"
 
     parts, end = [], 0
-    for code in _CODE.finditer(text):  # what looks like a link inside code is none
+    for code in _CODE.finditer(text):  # what looks like a link inside code is left alone
         parts += [_LINK.sub(moved, text[end : code.start()]), code[0]]
         end = code.end()
     text = "".join([*parts, _LINK.sub(moved, text[end:])])

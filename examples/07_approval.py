@@ -7,7 +7,7 @@
 # ///
 """Ask a person before a tool runs: what a model wants to do, and what it may do, are two things.
 
-`read_mail` brings text from outside, so its results are marked; whatever they talk the model into, `send_money`
+`read_mail` brings text from outside, so its results are marked. They may persuade the model, but `send_money`
 does not run before `approve` has said yes.
 """
 
@@ -25,12 +25,12 @@ def read_mail() -> str:
 
 @tool(confirm=True)
 def send_money(to: str, francs: int) -> str:
-    """Send money to somebody."""
+    """Send money to a person."""
     return f"{francs} francs sent to {to}"
 
 
 def approve(tool_name: str, arguments: dict[str, Any]) -> bool:
-    """Stand in for a person; a real one: ``return input(f"{tool_name} {arguments}? [y/n] ") == "y"``."""
+    """Play the person who decides; a real one: ``return input(f"{tool_name} {arguments}? [y/n] ") == "y"``."""
     allowed: bool = arguments["francs"] <= 100
     print(f"{'yes' if allowed else 'NO '}  {tool_name}({arguments})")
     return allowed

@@ -19,7 +19,7 @@ COLOURS = {"red": (220, 30, 30), "blue": (30, 60, 220)}
 
 
 def write_png(path: Path, colour: tuple[int, int, int], size: int = 8) -> Path:
-    """Write a square of one colour, so that the example needs no file of its own."""
+    """Write a square of one colour, so that the example needs no image file."""
 
     def block(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -45,11 +45,11 @@ def main(folder: Path) -> None:
         """Compare a customer's tile with what is in the shop."""
         raise NotImplementedError
 
-    # Only an ImgPath is ever read from the disk, and only an image; a str is text, whatever it says.
+    # Only an ImgPath is ever read from the disk, and only an image; a str is always text.
     mine = ImgPath(write_png(folder / "mine.png", COLOURS["red"]), detail="low")
     result = compare.call("Do you have this in stock?", mine)
 
-    # In the messages, pictures stand as parts beside the text; those of a tool follow in a message of their own.
+    # In the messages, pictures are parts next to the text; those of a tool follow in a separate message.
     for message in result.messages[1:]:
         content = message["content"]
         if isinstance(content, list):

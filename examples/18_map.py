@@ -7,7 +7,7 @@
 # ///
 """Classify many rows, crash in the middle, and go on where it ended: what was finished is not paid again.
 
-The first run is a process of its own that dies at the sixth row, as if somebody had pulled the plug.
+The first run is a separate process that dies at the sixth row, as after a power cut.
 """
 
 import os
@@ -44,7 +44,7 @@ crashes = "--crash" in sys.argv
 
 
 def answer(request: ScriptedRequest) -> str:
-    """Stand in for a model: yours is `OpenAICompatible("gpt-5-mini")` or `LocalModel()`."""
+    """Play the model; yours is `OpenAICompatible("gpt-5-mini")` or `LocalModel()`."""
     review = request.text.split("review: ", 1)[1]
     if crashes and "best buy" in review:
         os._exit(9)

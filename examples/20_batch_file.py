@@ -5,7 +5,7 @@
 # [tool.uv.sources]  # the package index has another SimpleLLMFunc
 # SimpleLLMFunc = { path = ".." }
 # ///
-"""Half the price: a file of requests for a service's batches, and its file of answers read back, whatever is in it."""
+"""Half the price: a file of requests for a service's batches, and its file of answers read back, with all that may be wrong in it."""
 
 import json
 import random

@@ -31,7 +31,7 @@ EXAMPLES: list[tuple[str, Topic]] = [
 ]
 
 
-# A model of its own would do here: llm = OpenAICompatible("gpt-5-mini")
+# A real model: llm = OpenAICompatible("gpt-5-mini")
 llm = ScriptedLLM(lambda asked: str(asked.messages[-2]["content"]), repeat=True)
 
 

@@ -5,7 +5,7 @@
 # [tool.uv.sources]  # the package index has another SimpleLLMFunc
 # SimpleLLMFunc = { path = ".." }
 # ///
-"""Ask five times and vote field by field; where the votes do not agree, a stronger model votes anew.
+"""Ask five times and vote field by field; where the votes do not agree, a stronger model votes again.
 
 The small model here reads a blurred receipt differently each time; the strong one always reads the same.
 """

@@ -5,7 +5,7 @@
 # [tool.uv.sources]  # the package index has another SimpleLLMFunc
 # SimpleLLMFunc = { path = ".." }
 # ///
-"""Findings with quotes that really stand in the text, and where: a made-up one is sent back to the model."""
+"""Findings with quotes that are really in the text, and where: an invented quote is sent back to the model."""
 
 import json
 

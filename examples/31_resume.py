@@ -24,7 +24,7 @@ service = {"is down": True}
 
 
 def answer(request: ScriptedRequest) -> str:
-    """Stand in for a model: yours is `OpenAICompatible("gpt-5-mini")` or `LocalModel()`."""
+    """Play the model; yours is `OpenAICompatible("gpt-5-mini")` or `LocalModel()`."""
     ticket = request.text.split("ticket: ", 1)[1].strip()
     if service["is down"] and "door" in ticket:
         raise ServerUnavailable("scripted", status=503)

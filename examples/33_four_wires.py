@@ -121,7 +121,7 @@ def ask_all() -> list[Any]:
 
 # --- a server that plays four services --------------------------------------------------------------------
 
-ANSWERS: dict[str, Any] = {  # by what stands in the request; a list is a turn of tool calls before the answer
+ANSWERS: dict[str, Any] = {  # by what is in the request; a list is a turn of tool calls before the answer
     "Greet someone": "Hello, Ada!",
     "Count the words": "3",
     "Find the city": '{"name": "Uppsala", "people": 177000}',

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.docs.forked import run_code
-from tests.docs.pages import ROOT, blocks, clean_environment, pages
+from tests.docs.pages import ROOT, Block, blocks, clean_environment, pages
 
 RUN_PAGE = f"""
 import sys
@@ -49,6 +49,20 @@ def test_the_code_of_a_page_runs(page: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("page", ["README.md", "README.zh-CN.md", "docs/tutorial.md", "docs/how-to/chat.md"])
 def test_the_pages_a_reader_begins_with_have_code(page: str) -> None:
     assert blocks((ROOT / page).read_text("utf-8")), page
+
+
+README = blocks((ROOT / "README.md").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("block", README, ids=lambda block: f"line {block.line}")
+def test_each_block_of_the_readme_runs_as_a_script(block: Block, tmp_path: Path) -> None:
+    assert block.output is not None
+    done = run_code(block.code, cwd=tmp_path, env=clean_environment(tmp_path))
+    assert (done.returncode, done.stdout) == (0, block.output), done.stderr
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 200
 
 
 def test_both_readmes_hold_the_same_code() -> None:

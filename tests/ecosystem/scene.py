@@ -106,5 +106,5 @@ def check_traced(spans: Any, tokens: str) -> None:
     check("our spans", (len(ours), [span.name for span in spans if span.name.startswith("chat ")]), (4, []))
     check("their traces", {span.context.trace_id for span in counted}, {span.context.trace_id for span in ours})
     seen(
-        "6 spans with 3 input tokens each, for 6 requests; they stand in the traces of our 4 runs, and no span of ours repeats them"
+        "6 spans with 3 input tokens each, for 6 requests; they are part of the traces of our 4 runs, and no span of ours repeats them"
     )

@@ -1,7 +1,7 @@
 # /// script
 # dependencies = ["smolagents"]
 # ///
-"""A `Tool` of its own class, with an input that may be null, in `toolkit=`."""
+"""A `Tool` of the library's own class, with an input that may be null, in `toolkit=`."""
 
 from scene import answers, asked, check, seen
 from smolagents import Tool

@@ -67,7 +67,7 @@ DIALECTS = [
         dialect("gemini_whole", "27", "Gemini: finish_reason stop, a signature",
                 whole_calls(call("forecast", TOMORROW, extra_content=SIGNATURE), finish_reason="stop")),
         extra_content=SIGNATURE).only("whole").without(QUIRK),
-    dialect("ollama_index", "28", "Ollama: every call has index 0 and an id of its own",
+    dialect("ollama_index", "28", "Ollama: every call has index 0 and its own id",
             streamed_calls(delta(0, id="a", name="forecast", arguments='{"city":"Köln","day":"tomorrow"}'),
                            delta(0, id="b", name="forecast", arguments='{"city":"Bonn"}')),
             *BOTH, called=TWO).only("stream").without(QUIRK),
@@ -94,7 +94,7 @@ DIALECTS = [
             *BOTH, called=TWO).only("stream").without(QUIRK),
     dialect("no_arguments", "29", 'a call without arguments, as ""', says(None, calls=[call("forecast", "")], finish_reason="tool_calls"),
             None, called=[]),
-    Scenario("reasoning", "30", "reasoning_content beside the answer",
+    Scenario("reasoning", "30", "reasoning_content with the answer",
              [says(..., reasoning_content="They ask about Bonn. No, Köln.")]),
     Scenario("reasoning_alone", "30", "reasoning without an answer is an empty answer, once",
              [says(None, reasoning_content="Hm."), good]).then(requests=2),
@@ -145,7 +145,7 @@ BAD_CALLS = [
         ("arguments_text", "arguments are a text", "forecast", '"Köln"', None),
         ("arguments_wrong_type", "an argument has the wrong type", "forecast", {"city": ["Köln"]}, None),
         ("arguments_missing", "an argument is missing", "forecast", {"day": "today"}, "city"),
-        ("arguments_unknown", "an argument that nobody knows", "forecast", {"city": "Köln", "self": 1}, None),
+        ("arguments_unknown", "an unknown argument", "forecast", {"city": "Köln", "self": 1}, None),
         ("unknown_tool", "a tool that was not offered", "rm_rf", {"city": "Köln"}, "no tool"),
     )
 ] + [

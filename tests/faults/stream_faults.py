@@ -88,9 +88,9 @@ ENDS = [
     broken(
         "stream_broken_off", "22", "finish_reason insufficient_system_resource", breaks_after(PARTIAL, None, BROKEN_OFF)
     ).then(check=tells("insufficient_system_resource")),
-    Scenario("finish_reason_unknown", "22", "a finish_reason that nobody knows", [says(..., finish_reason="eos")])
+    Scenario("finish_reason_unknown", "22", "an unknown finish_reason", [says(..., finish_reason="eos")])
     .on("messages", "BadReply", requests=2, streamed=Expected("StreamInterrupted"))
-    .on("responses", kinds=("chat",), fault="incomplete for a reason that nobody knows: a cut")
+    .on("responses", kinds=("chat",), fault="incomplete for an unknown reason: a cut")
     .on("gemini", "BadReply", requests=2, streamed=Expected("StreamInterrupted")),
     broken("stream_bad_json", "23", "bad JSON in one event", breaks_after(PARTIAL, None, BAD_JSON)).then("BadReply"),
     broken("stream_bad_json_error", "23", "bad JSON in an error event", breaks_after(PARTIAL, None, ERROR_TEXT)).then(
@@ -107,7 +107,7 @@ FORMATS = [
         ("comments", "comments, ids and unknown fields", formatted(each=with_comments)),
         ("lines", "JSON over several data lines", formatted(each=on_several_lines)),
         ("no_done", "no [DONE]", formatted(done=False)),
-        ("bytewise", "every byte in a packet of its own", formatted(each=bytewise)),
+        ("bytewise", "every byte in a separate packet", formatted(each=bytewise)),
         ("one_packet", "everything in one packet", formatted(glued=True)),
     )
 ] + [

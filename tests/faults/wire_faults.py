@@ -50,7 +50,7 @@ ENCODINGS = [
     .plays(damaged(checksum=False))
     .then("ConnectionFailed", requests=3)
     .when_streamed("StreamInterrupted", requests=1),
-    Scenario("encoding_unknown", "also", "a content-encoding that nobody knows")
+    Scenario("encoding_unknown", "also", "an unknown content-encoding")
     .plays(sends(with_length(b"\x00\x01\x02", content_encoding="x-secret")))
     .then("BadReply", requests=2)
     .when_streamed("StreamInterrupted", requests=3),
@@ -65,7 +65,7 @@ HTTP = [
     Scenario("kept_and_closed", "also", "a kept connection that the server has closed", [and_closes])
     .using(calls=3)
     .then(requests=3),
-    Scenario("unasked_reply", "also", "a second reply that nobody asked for, in the same packet")
+    Scenario("unasked_reply", "also", "an unrequested second reply, in the same packet")
     .plays(and_one_more(0.0), good)
     .only("whole")
     .using(calls=2)
@@ -73,7 +73,7 @@ HTTP = [
     .client_sees(
         "WRONG", why="its HTTP client keeps the second reply, and takes it for the answer to the next request"
     ),
-    Scenario("unasked_reply_later", "also", "a second reply that nobody asked for, on the resting connection")
+    Scenario("unasked_reply_later", "also", "an unrequested second reply, on the resting connection")
     .plays(and_one_more(0.05), good)
     .using(calls=2, rest=0.15)
     .then(requests=2),
@@ -98,7 +98,7 @@ HTTP = [
     Scenario("no_content", "also", "204 without a body", [sends(head("204 No Content"))])
     .then("BadReply", requests=2)
     .when_streamed("StreamInterrupted", requests=3),
-    Scenario("not_modified", "also", "304, which nobody asked for", [sends(head("304 Not Modified"))]).then("BadReply"),
+    Scenario("not_modified", "also", "304, to a request without a condition", [sends(head("304 Not Modified"))]).then("BadReply"),
 ]
 
 ADDRESSES = [
@@ -113,8 +113,8 @@ ADDRESSES = [
     Scenario("dns", "also", "a host that has no address", [good])
     .using(address=at(host="host.invalid"), llm={"max_retries": 1})
     .then("ConnectionFailed", requests=0),
-    Scenario("refused", "also", "nobody listens", [good]).using(address=nobody).then("ConnectionFailed", requests=0),
-    Scenario("tls_unknown", "also", "a certificate that nobody trusts: not tried again", [good])
+    Scenario("refused", "also", "no server at the address", [good]).using(address=nobody).then("ConnectionFailed", requests=0),
+    Scenario("tls_unknown", "also", "an untrusted certificate: not tried again", [good])
     .using(address=at(scheme="https"), tls=True)
     .then("ConnectionFailed", requests=0, check=both(tells("TLS"), has(tries=1))),
     Scenario("tls_none", "also", "https, and the server speaks plain HTTP: not tried again", [status(400)])

@@ -87,7 +87,7 @@ def page(seen: Seen) -> str:
 
 What the tests saw of each wire when this page was written; `python -m tests.interface.wires.abilities --write` runs them and writes
 it again. **Real services were not asked.** A number is how many tests passed; "–" says that no such test exists, because that
-server does not speak the wire or the services of the tests do not. Every fault of the last row stands in [faults](faults.md).
+server does not speak the wire or the services of the tests do not. Every fault of the last row is listed in [faults](faults.md).
 
 {lines}
 
