@@ -103,7 +103,11 @@ def test_an_example_says_what_it_shows() -> None:
         assert docstring.split("\n")[0].endswith((".", ":")), example
 
 
-@pytest.mark.parametrize("example", [*EXAMPLES, ROOT / "examples/receipts/receipts.py"], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "example",
+    [*EXAMPLES, ROOT / "examples/receipts/receipts.py", *(ROOT / "examples").glob("*/main.py")],
+    ids=lambda path: path.name,
+)
 def test_an_example_names_what_it_needs(example: Path) -> None:
     # https://packaging.python.org/en/latest/specifications/inline-script-metadata/
     header = re.match(r"# /// script\n((?:#(?: .*)?\n)+?)# ///\n", example.read_text("utf-8"))

@@ -57,6 +57,8 @@ def test_prose_is_found_and_code_is_not(text: str, is_found: bool) -> None:
 
 
 def test_the_glossary_has_forty_words_with_the_term_of_the_field() -> None:
-    rows = re.findall(r"^\| (.+?) \| (.+?) \| (.+?) \|$", (ROOT / "docs/reference/glossary.md").read_text("utf-8"), re.M)
+    rows = re.findall(
+        r"^\| (.+?) \| (.+?) \| (.+?) \|$", (ROOT / "docs/reference/glossary.md").read_text("utf-8"), re.M
+    )
     words = [ours for ours, field, meaning in rows if ours != "our word" and field.strip() and meaning.strip()]
     assert len(words) == len(set(words)) >= 40

@@ -1,0 +1,78 @@
+"""The applications in `examples/` do what their READMEs show, from recorded answers."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import ROOT, clean_environment
+
+FOLDERS = sorted(path.parent for path in (ROOT / "examples").glob("*/main.py"))
+SHOWN = re.compile(r"```sh\n(.+?)```\n\n```text\n(.+?)```", re.DOTALL)
+
+
+def environment(home: Path) -> dict[str, str]:
+    return {**clean_environment(home), "PYTHONPATH": str(ROOT)}
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-W", "error", "main.py", *arguments]
+    return subprocess.run(
+        command, cwd=folder, env=environment(folder), capture_output=True, encoding="utf-8", timeout=55, check=False
+    )
+
+
+def test_there_are_six() -> None:
+    assert len(FOLDERS) == 6
+
+
+@pytest.mark.parametrize(
+    "folder", [each for each in FOLDERS if each.name != "fastapi_service"], ids=lambda each: each.name
+)
+def test_an_application_prints_what_its_readme_shows(folder: Path, tmp_path: Path) -> None:
+    place = shutil.copytree(folder, tmp_path / folder.name)
+    shown = SHOWN.findall((folder / "README.md").read_text("utf-8"))
+    assert shown
+    for commands, expected in shown:
+        done = [run(place, *shlex.split(line)[2:]) for line in commands.splitlines()]
+        assert "".join(each.stdout for each in done) == expected, "".join(each.stderr for each in done)
+
+
+def test_a_missing_row_and_an_alarm_are_exit_codes(tmp_path: Path) -> None:
+    for name, options in (("pdf_table", []), ("nightly_job", ["--requests", "4"])):
+        assert run(shutil.copytree(ROOT / "examples" / name, tmp_path / name), *options).returncode == 1
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda each: each.name)
+def test_an_application_takes_a_model(folder: Path) -> None:
+    assert "--model" in run(folder, "--help").stdout or folder.name == "fastapi_service"
+    assert '"--model"' in (folder / "main.py").read_text("utf-8")
+
+
+def test_the_service_checks_keys_and_keeps_traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("fastapi")
+    from starlette.testclient import TestClient
+
+    for name, file in (("CALLERS", "callers.json"), ("TRACES", "traces.sqlite")):
+        monkeypatch.setenv(name, str(tmp_path / file))
+    for name in [name for name in os.environ if name.startswith("SIMPLELLMFUNC_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.syspath_prepend(str(ROOT / "examples/fastapi_service"))
+    monkeypatch.delitem(sys.modules, "main", raising=False)
+    import main as service  # type: ignore[import-not-found]
+
+    alice, bob = ({"Authorization": f"Bearer {service.add_caller(name)}"} for name in ("alice", "bob"))
+    review = {"text": "Two stars. The lid of this kettle is a joke."}
+    with TestClient(service.app) as client:
+        assert client.post("/grades", json=review).status_code in (401, 403)
+        assert client.post("/grades", json=review, headers={"Authorization": "Bearer wrong"}).status_code == 401
+        assert client.post("/grades", json=review, headers=alice).json() == {"stars": 2, "mood": "angry"}
+        assert [run["function"] for run in client.get("/runs", headers=alice).json()] == ["grade"]
+        assert client.get("/runs", headers=bob).json() == []
