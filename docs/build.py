@@ -10,6 +10,7 @@ is changed here, in a copy under `.site/`:
 from __future__ import annotations
 
 import ast
+import json
 import os
 import posixpath
 import re
@@ -84,6 +85,13 @@ def example(path: Path) -> str:
     return f"# {number}{title.rstrip('.:')}\n{rest}\n\n`{place}`\n\n```python\n{code}```\n"
 
 
+def searched(index: Path) -> None:
+    """Take generated tables out of the search index: a section of 10,000 characters answers no search."""
+    told = json.loads(index.read_text("utf-8"))
+    told["items"] = [item for item in told["items"] if len(item["text"]) < 10_000]
+    index.write_text(json.dumps(told, ensure_ascii=False), "utf-8")
+
+
 def main() -> None:
     """Copy, change, build."""
     where = homes()
@@ -101,13 +109,14 @@ def main() -> None:
         elif origin.suffix == ".md":
             goal.write_text(page(source, origin.read_text("utf-8"), where), "utf-8")
             if goal.parent.name == "examples":
-                titles.append(f"- [{origin.parent.name}]({goal.name})")
+                name = origin.read_text("utf-8").splitlines()[0].lstrip("# ")
+                titles.append(f"- [{name}]({goal.name})")
         elif source == "LICENSE":
             goal.write_text(f"# License\n\n```text\n{origin.read_text('utf-8')}```\n", "utf-8")
         else:
             shutil.copy(origin, goal)
     (COPY / "docs/examples/index.md").write_text(
-        "# Examples\n\nOne idea each; every one runs without a key.\n\n" + "\n".join(titles) + "\n"
+        "# Examples\n\nEvery one runs without a key.\n\n" + "\n".join(titles) + "\n"
     )
     (COPY / "zensical.toml").write_text((ROOT / "zensical.toml").read_text("utf-8"), "utf-8")
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
@@ -115,6 +124,7 @@ def main() -> None:
     done = subprocess.run(command, cwd=COPY, env=environment, check=False)
     if done.returncode:
         raise SystemExit(done.returncode)
+    searched(COPY / "site/search.json")
     shutil.rmtree(ROOT / "site", ignore_errors=True)
     shutil.move(COPY / "site", ROOT / "site")
     print(f"Open {(ROOT / 'site/index.html').relative_to(ROOT)}")

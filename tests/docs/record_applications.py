@@ -158,7 +158,7 @@ def labels(answers: dict[str, str]) -> Reply:
 
 
 def program(folder: str) -> dict[str, Any]:
-    return runpy.run_path(str(EXAMPLES / folder / "main.py"), run_name="recorded")
+    return runpy.run_path(str(EXAMPLES / folder / f"{folder}.py"), run_name="recorded")
 
 
 def pdf_table() -> None:

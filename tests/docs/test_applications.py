@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import shlex
@@ -14,7 +15,7 @@ import pytest
 
 from tests.docs.pages import ROOT, clean_environment
 
-FOLDERS = sorted(path.parent for path in (ROOT / "examples").glob("*/main.py"))
+FOLDERS = sorted({path.parent for path in (ROOT / "examples").glob("*/cassette*.json")})
 SHOWN = re.compile(r"```sh\n(.+?)```\n\n```text\n(.+?)```", re.DOTALL)
 
 
@@ -23,7 +24,7 @@ def environment(home: Path) -> dict[str, str]:
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-W", "error", "main.py", *arguments]
+    command = [sys.executable, "-W", "error", f"{folder.name}.py", *arguments]
     return subprocess.run(
         command, cwd=folder, env=environment(folder), capture_output=True, encoding="utf-8", timeout=55, check=False
     )
@@ -53,7 +54,7 @@ def test_a_missing_row_and_an_alarm_are_exit_codes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda each: each.name)
 def test_an_application_takes_a_model(folder: Path) -> None:
     assert "--model" in run(folder, "--help").stdout or folder.name == "fastapi_service"
-    assert '"--model"' in (folder / "main.py").read_text("utf-8")
+    assert '"--model"' in (folder / f"{folder.name}.py").read_text("utf-8")
 
 
 def test_the_service_checks_keys_and_keeps_traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,8 +66,7 @@ def test_the_service_checks_keys_and_keeps_traces(tmp_path: Path, monkeypatch: p
     for name in [name for name in os.environ if name.startswith("SIMPLELLMFUNC_")]:
         monkeypatch.delenv(name)
     monkeypatch.syspath_prepend(str(ROOT / "examples/fastapi_service"))
-    monkeypatch.delitem(sys.modules, "main", raising=False)
-    import main as service  # type: ignore[import-not-found]
+    service = importlib.import_module("fastapi_service")
 
     alice, bob = ({"Authorization": f"Bearer {service.add_caller(name)}"} for name in ("alice", "bob"))
     review = {"text": "Two stars. The lid of this kettle is a joke."}

@@ -105,7 +105,7 @@ def test_an_example_says_what_it_shows() -> None:
 
 @pytest.mark.parametrize(
     "example",
-    [*EXAMPLES, ROOT / "examples/receipts/receipts.py", *(ROOT / "examples").glob("*/main.py")],
+    [*EXAMPLES, ROOT / "examples/receipts/receipts.py", *sorted((ROOT / "examples").glob("*_*/*.py"))],
     ids=lambda path: path.name,
 )
 def test_an_example_names_what_it_needs(example: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -13,15 +14,18 @@ from tests.docs.pages import ROOT
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(300)]
 
 
-@pytest.fixture
-def copy(tmp_path):
-    copied = tmp_path / "a copy"
+def copied_to(copied):
     copied.mkdir()
     for name in ("docs", "examples", "benchmarks", "SimpleLLMFunc"):
         shutil.copytree(ROOT / name, copied / name, ignore=shutil.ignore_patterns("__pycache__", ".bench"))
     for path in [*ROOT.glob("*.md"), ROOT / "LICENSE", ROOT / "zensical.toml"]:
         shutil.copy(path, copied)
     return copied
+
+
+@pytest.fixture
+def copy(tmp_path):
+    return copied_to(tmp_path / "a copy")
 
 
 def build(copied):
@@ -31,15 +35,21 @@ def build(copied):
     return done.returncode, done.stdout + done.stderr
 
 
-def test_the_site_builds(copy):
-    code, said = build(copy)
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    copied = copied_to(tmp_path_factory.mktemp("site") / "a copy")
+    code, said = build(copied)
     assert code == 0, said
-    page = (copy / "site/reference/api/functions/index.html").read_text("utf-8")
+    return copied / "site"
+
+
+def test_the_site_builds(site):
+    page = (site / "reference/api/functions/index.html").read_text("utf-8")
     assert "llm_function" in page
     assert "the docstring says what to do" in page.lower()
-    assert (copy / "site/examples/01_first_function/index.html").exists()
+    assert (site / "examples/01_first_function/index.html").exists()
     # Nothing is fetched from elsewhere when a page is read.
-    start = (copy / "site/index.html").read_text("utf-8")
+    start = (site / "index.html").read_text("utf-8")
     assert "fonts.g" not in start
 
 
@@ -49,3 +59,29 @@ def test_a_link_that_leads_nowhere_is_told(copy):
     code, said = build(copy)
     assert code != 0
     assert "how-to/gone.md" in said
+
+
+FOUND_AT = {
+    "jupyter": "how-to/notebooks/",
+    "anthropic": "how-to/providers/",
+    "ollama": "how-to/providers/",
+    "azure": "how-to/providers/",
+    "fastapi": "how-to/web-frameworks/",
+    "timeout": "how-to/limits/",
+    "streaming": "how-to/functions/#streaming-items-as-they-arrive",
+}
+
+
+def test_the_search_of_the_site_finds_the_right_page(site):
+    if (node := shutil.which("node")) is None:
+        pytest.skip("the search is the site's own, in JavaScript")
+    asked = [node, str(ROOT / "tests/docs/search.js"), str(site), *FOUND_AT]
+    found = json.loads(subprocess.run(asked, capture_output=True, encoding="utf-8", check=True).stdout)
+    assert {word: places[0] for word, places in found.items()} == FOUND_AT
+
+
+def test_the_tables_of_faults_are_not_searched(site):
+    items = json.loads((site / "search.json").read_text("utf-8"))["items"]
+    faults = {item["location"] for item in items if item["location"].startswith("reference/faults/")}
+    assert "reference/faults/" in faults
+    assert not faults & {"reference/faults/#chat-completions", "reference/faults/#openai-3"}

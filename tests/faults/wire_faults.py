@@ -98,7 +98,9 @@ HTTP = [
     Scenario("no_content", "also", "204 without a body", [sends(head("204 No Content"))])
     .then("BadReply", requests=2)
     .when_streamed("StreamInterrupted", requests=3),
-    Scenario("not_modified", "also", "304, to a request without a condition", [sends(head("304 Not Modified"))]).then("BadReply"),
+    Scenario("not_modified", "also", "304, to a request without a condition", [sends(head("304 Not Modified"))]).then(
+        "BadReply"
+    ),
 ]
 
 ADDRESSES = [
@@ -113,7 +115,9 @@ ADDRESSES = [
     Scenario("dns", "also", "a host that has no address", [good])
     .using(address=at(host="host.invalid"), llm={"max_retries": 1})
     .then("ConnectionFailed", requests=0),
-    Scenario("refused", "also", "no server at the address", [good]).using(address=nobody).then("ConnectionFailed", requests=0),
+    Scenario("refused", "also", "no server at the address", [good])
+    .using(address=nobody)
+    .then("ConnectionFailed", requests=0),
     Scenario("tls_unknown", "also", "an untrusted certificate: not tried again", [good])
     .using(address=at(scheme="https"), tls=True)
     .then("ConnectionFailed", requests=0, check=both(tells("TLS"), has(tries=1))),

@@ -7,8 +7,8 @@
 # ///
 """Questions over your own files, answered with quotes that are really there.
 
-python main.py "May I bring my dog?"        # recorded answers, no key
-python main.py "Who pays for paint?" --files my-notes --model openai:gpt-5-mini
+python ask_files.py "May I bring my dog?"        # recorded answers, no key
+python ask_files.py "Who pays for paint?" --files my-notes --model openai:gpt-5-mini
 """
 
 from __future__ import annotations

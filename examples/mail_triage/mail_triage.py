@@ -7,10 +7,10 @@
 # ///
 """A folder of mails is sorted; refunds are paid, large ones only after a person said yes.
 
-python main.py                              # recorded answers, no key
-python main.py --answer 04-espresso.eml yes
-python main.py --evaluate
-python main.py my-mails --model openai:gpt-5-mini
+python mail_triage.py                              # recorded answers, no key
+python mail_triage.py --answer 04-espresso.eml yes
+python mail_triage.py --evaluate
+python mail_triage.py my-mails --model openai:gpt-5-mini
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@
 # ///
 """A folder of PDF invoices becomes a table.
 
-python main.py                              # recorded answers, no key
-python main.py my-invoices --model openai:gpt-5-mini
+python pdf_table.py                              # recorded answers, no key
+python pdf_table.py my-invoices --model openai:gpt-5-mini
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@
 # ///
 """Last night's comments are classified, within a budget and a deadline, and an alarm is raised when something is wrong.
 
-python main.py                              # recorded answers, no key
-python main.py comments.csv --model openai:gpt-5-mini --usd 0.50 --webhook https://…
+python nightly_job.py                              # recorded answers, no key
+python nightly_job.py comments.csv --model openai:gpt-5-mini --usd 0.50 --webhook https://…
 """
 
 from __future__ import annotations

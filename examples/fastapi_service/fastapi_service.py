@@ -7,9 +7,9 @@
 # ///
 """A FastAPI service: a typed route behind keys, with a budget for each caller and a trace of every run.
 
-python main.py --new-key alice              # prints a key once, and writes its hash to callers.json
-python main.py                              # recorded answers, no key of a model
-python main.py --model openai:gpt-5-mini
+python fastapi_service.py --new-key alice              # prints a key once, and writes its hash to callers.json
+python fastapi_service.py                              # recorded answers, no key of a model
+python fastapi_service.py --model openai:gpt-5-mini
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@
 # ///
 """Two models answer your own cases: which one is right more often, and what do they cost?
 
-python main.py                                                    # recorded answers, no key
-python main.py --model openai:gpt-5-nano --other openai:gpt-5-mini --cases my-cases.jsonl
+python compare_models.py                                                    # recorded answers, no key
+python compare_models.py --model openai:gpt-5-nano --other openai:gpt-5-mini --cases my-cases.jsonl
 """
 
 from __future__ import annotations
