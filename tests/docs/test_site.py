@@ -77,7 +77,9 @@ def test_the_search_of_the_site_finds_the_right_page(site):
         pytest.skip("the search is the site's own, in JavaScript")
     asked = [node, str(ROOT / "tests/docs/search.js"), str(site), *FOUND_AT]
     found = json.loads(subprocess.run(asked, capture_output=True, encoding="utf-8", check=True).stdout)
-    assert {word: places[0] for word, places in found.items()} == FOUND_AT
+    for word, places in found.items():
+        # An entry of the reference or the same page in Chinese may come first.
+        assert FOUND_AT[word] in places[:2], (word, places[:5])
 
 
 def test_the_tables_of_faults_are_not_searched(site):
