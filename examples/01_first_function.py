@@ -8,6 +8,8 @@
 """A typed function and a streamed chat, answered by a small model inside this process.
 
 No key is needed. The model's weights (93 MB) are fetched at the first run, once.
+
+Model: the small `LocalModel`, inside this process. For another one change the line `llm = LocalModel(…`.
 """
 
 import time

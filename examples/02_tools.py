@@ -9,6 +9,8 @@
 
 The schema that the model reads comes from the signature and the docstring. Arguments are validated before
 a tool runs: `fare` below receives a `Route`, not a dictionary.
+
+Model: answers written down (`ScriptedLLM`). For a real one change the line `llm = …`.
 """
 
 from typing import Literal

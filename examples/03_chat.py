@@ -5,7 +5,10 @@
 # [tool.uv.sources]  # the package index has another SimpleLLMFunc
 # SimpleLLMFunc = { path = ".." }
 # ///
-"""A dialogue with history: the text streams, and the history is yours to keep, store and hand to the next call."""
+"""A dialogue with history: the text streams, and the history is yours to keep, store and hand to the next call.
+
+Model: answers written down (`ScriptedLLM`). For a real one change the line `llm = …`.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator

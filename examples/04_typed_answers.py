@@ -5,7 +5,10 @@
 # [tool.uv.sources]  # the package index has another SimpleLLMFunc
 # SimpleLLMFunc = { path = ".." }
 # ///
-"""Any type can come back; an answer that does not fit is sent back with the reasons, and never passed on."""
+"""Any type can come back; an answer that does not fit is sent back with the reasons, and never passed on.
+
+Model: answers written down (`ScriptedLLM`). For a real one change the line `llm = …`.
+"""
 
 from datetime import date
 from enum import Enum

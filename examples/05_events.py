@@ -5,7 +5,10 @@
 # [tool.uv.sources]  # the package index has another SimpleLLMFunc
 # SimpleLLMFunc = { path = ".." }
 # ///
-"""Watch a run as it happens: every view of a function reads the same stream of events."""
+"""Watch a run as it happens: every view of a function reads the same stream of events.
+
+Model: answers written down (`ScriptedLLM`). For a real one change the line `llm = …`.
+"""
 
 import asyncio
 

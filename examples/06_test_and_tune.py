@@ -5,7 +5,10 @@
 # [tool.uv.sources]  # the package index has another SimpleLLMFunc
 # SimpleLLMFunc = { path = ".." }
 # ///
-"""One function under many conditions: previewed, tested, tuned, given another model, called many times at once."""
+"""One function under many conditions: previewed, tested, tuned, given another model, called many times at once.
+
+Model: answers written down (`ScriptedLLM`). For a real one change the line `llm = …`.
+"""
 
 import asyncio
 import time

@@ -9,6 +9,8 @@
 
 `read_mail` brings text from outside, so its results are marked. They may persuade the model, but `send_money`
 does not run before `approve` has said yes.
+
+Model: answers written down (`ScriptedLLM`). For a real one change the line `llm = …`.
 """
 
 from typing import Any

@@ -5,7 +5,10 @@
 # [tool.uv.sources]  # the package index has another SimpleLLMFunc
 # SimpleLLMFunc = { path = ".." }
 # ///
-"""Images in and out: an argument that the model sees, and a tool that shows it another picture."""
+"""Images in and out: an argument that the model sees, and a tool that shows it another picture.
+
+Model: answers written down (`ScriptedLLM`). For a real one change the line `llm = …`.
+"""
 
 import struct
 import tempfile

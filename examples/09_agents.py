@@ -5,7 +5,10 @@
 # [tool.uv.sources]  # the package index has another SimpleLLMFunc
 # SimpleLLMFunc = { path = ".." }
 # ///
-"""An agent of agents: decorated functions are tools of another one, under one budget, watched from outside."""
+"""An agent of agents: decorated functions are tools of another one, under one budget, watched from outside.
+
+Model: three, with answers written down (`ScriptedLLM`). For real ones change the lines `for_… = …`.
+"""
 
 import asyncio
 

@@ -10,6 +10,8 @@
 This file is two programs. Run it, and it starts itself once more as a server (`simplellmfunc mcp serve`), which offers
 `rate` and `keywords` as MCP tools. Then it connects to that server and lets a model use them. Any other MCP server
 would do: put its command, or its `url=`, in the place of ours. Needs `pip install ".[mcp]"`.
+
+Model: answers written down (`ScriptedLLM`). For a real one change the line `@llm_function(llm_interface=…`.
 """
 
 import asyncio

@@ -9,6 +9,8 @@
 
 It knows no tool calls, so it is asked for a JSON action under a schema; events, history and limits are the
 same as with any other model. The weights (93 MB) are fetched at the first run, once.
+
+Model: the small `LocalModel`, inside this process. For another one change the line `llm = LocalModel(…`.
 """
 
 from SimpleLLMFunc import LocalModel, llm_function

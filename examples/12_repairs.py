@@ -9,6 +9,8 @@
 
 No key is needed: `parse_text` is pure. A decorated function reads its answers in the same way and keeps the
 receipt in `Result.repairs`.
+
+Model: none is asked; the answers are in `ANSWERS`.
 """
 
 from pydantic import BaseModel

@@ -8,6 +8,8 @@
 """Four steps of one task: a slot finds the parameters, a tool runs with them, the model answers, and sums up.
 
 Every step reads what the steps before it have put out. The prompts are Chinese; `language="en"` makes them English.
+
+Model: answers written down (`ScriptedLLM`). For a real one change the line `llm = …`.
 """
 
 import asyncio

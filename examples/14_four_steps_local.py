@@ -10,6 +10,8 @@
 A model of this size finds few values by itself, and invents some: the types of `weather` hold it to cities that
 there are. What it does not find is asked of the user; here that is written down. The weights (93 MB) are fetched at
 the first run, once.
+
+Model: the small `LocalModel`, inside this process. For another one change the line `llm = LocalModel(…`.
 """
 
 import asyncio

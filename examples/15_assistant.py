@@ -5,7 +5,10 @@
 # [tool.uv.sources]  # the package index has another SimpleLLMFunc
 # SimpleLLMFunc = { path = ".." }
 # ///
-"""An assistant with tools, memory, and a search where the model is unsure; all replies are scripted."""
+"""An assistant with tools, memory, and a search where the model is unsure; all replies are scripted.
+
+Model: answers written down (`ScriptedLLM`). For a real one change the line `llm = …`.
+"""
 
 import asyncio
 

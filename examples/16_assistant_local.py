@@ -5,7 +5,10 @@
 # [tool.uv.sources]  # the package index has another SimpleLLMFunc
 # SimpleLLMFunc = { path = ".." }
 # ///
-"""The assistant on the small model inside this process: a session, a stream, and no key."""
+"""The assistant on the small model inside this process: a session, a stream, and no key.
+
+Model: the small `LocalModel`, inside this process. For another one change the line `assistant = AIAssistant(LocalModel(…`.
+"""
 
 from SimpleLLMFunc import LocalModel
 from SimpleLLMFunc.assistant import AIAssistant

@@ -9,6 +9,8 @@
 
 ``python 17_assistant_server.py serve`` serves it on http://127.0.0.1:8000 with the model that SIMPLELLMFUNC_MODEL
 names, or the small one inside this process. Without `serve` it asks itself one question, with a scripted model.
+
+Model: answers written down (`ScriptedLLM`). For a real one change the line `uvicorn.Config(app(…`.
 """
 
 import asyncio

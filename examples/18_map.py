@@ -8,6 +8,8 @@
 """Classify many rows, crash in the middle, and go on where it ended: what was finished is not paid again.
 
 The first run is a separate process that dies at the sixth row, as after a power cut.
+
+Model: answers written down (`ScriptedLLM`). For a real one change the line `llm = …`.
 """
 
 import os

@@ -5,7 +5,10 @@
 # [tool.uv.sources]  # the package index has another SimpleLLMFunc
 # SimpleLLMFunc = { path = ".." }
 # ///
-"""From a CSV file to a Parquet file with a column for each field of a model, begun again without asking twice."""
+"""From a CSV file to a Parquet file with a column for each field of a model, begun again without asking twice.
+
+Model: answers written down (`ScriptedLLM`). For a real one change the line `llm = …`.
+"""
 
 import csv
 import tempfile

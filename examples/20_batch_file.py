@@ -5,7 +5,10 @@
 # [tool.uv.sources]  # the package index has another SimpleLLMFunc
 # SimpleLLMFunc = { path = ".." }
 # ///
-"""Half the price: a file of requests for a service's batches, and its file of answers read back, with all that may be wrong in it."""
+"""Half the price: a file of requests for a service's batches, and its file of answers read back, with all that may be wrong in it.
+
+Model: none is asked; the file is for `OpenAICompatible`, in the line `llm = …`.
+"""
 
 import json
 import random

@@ -5,7 +5,10 @@
 # [tool.uv.sources]  # the package index has another SimpleLLMFunc
 # SimpleLLMFunc = { path = ".." }
 # ///
-"""See what a run did: its spans as a tree, with tokens, re-asks and repairs; a backend would show the same."""
+"""See what a run did: its spans as a tree, with tokens, re-asks and repairs; a backend would show the same.
+
+Model: answers written down (`ScriptedLLM`). For a real one change the line `@llm_function(llm_interface=…`.
+"""
 
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor

@@ -5,7 +5,10 @@
 # [tool.uv.sources]  # the package index has another SimpleLLMFunc
 # SimpleLLMFunc = { path = ".." }
 # ///
-"""Keep every run in one file: see why an answer took two turns, and what a better docstring saves."""
+"""Keep every run in one file: see why an answer took two turns, and what a better docstring saves.
+
+Model: answers written down (`ScriptedLLM`). For a real one change the line `@llm_function(llm_interface=…`.
+"""
 
 import tempfile
 from collections.abc import Callable

@@ -9,6 +9,8 @@
 
 Under pytest it is a marker, `@pytest.mark.llm_cassette`; here it is the context manager behind it. A stand-in takes the
 place of the service. With a real model: `with use_cassette("one.json"):` is all that is needed.
+
+Model: answers written down (`Service`). For a real one change what `tape.wrap(…)` gets.
 """
 
 import tempfile

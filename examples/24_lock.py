@@ -9,6 +9,8 @@
 
 On the command line: `simplellmfunc lock shop` writes the file, `simplellmfunc lock --check` is for CI. This program does the
 same from Python, with a module that it writes, locks, changes and checks.
+
+Model: none is asked; `OpenAICompatible` in the line `llm = …` is only named.
 """
 
 import importlib

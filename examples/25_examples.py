@@ -8,6 +8,8 @@
 """Show the model examples: a hundred are there, the three most like the question are shown.
 
 The model here is a double that answers as the nearest example does; so what is printed tells which ones were shown.
+
+Model: answers written down (`ScriptedLLM`). For a real one change the line `llm = …`.
 """
 
 import json

@@ -8,6 +8,8 @@
 """Ask five times and vote field by field; where the votes do not agree, a stronger model votes again.
 
 The small model here reads a blurred receipt differently each time; the strong one always reads the same.
+
+Model: answers written down (`ScriptedLLM`). For real ones change the lines `… = ScriptedLLM(…`.
 """
 
 import asyncio

@@ -5,7 +5,10 @@
 # [tool.uv.sources]  # the package index has another SimpleLLMFunc
 # SimpleLLMFunc = { path = ".." }
 # ///
-"""Findings with quotes that are really in the text, and where: an invented quote is sent back to the model."""
+"""Findings with quotes that are really in the text, and where: an invented quote is sent back to the model.
+
+Model: answers written down (`ScriptedLLM`). For a real one change the line `llm = …`.
+"""
 
 import json
 

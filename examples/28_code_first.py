@@ -8,6 +8,8 @@
 """Plain code answers what it can, the model the rest, and other code when the service is down.
 
 A part of the calls is answered by both, to see how often they agree.
+
+Model: answers written down (`ScriptedLLM`). For a real one change the line `llm = …`.
 """
 
 import re

@@ -8,6 +8,8 @@
 """Two models over the same cases: scores with intervals, a paired test, a picture, and what CI would say.
 
 The models here are doubles: one takes multiples of three for even, the other is always right.
+
+Model: two, with answers written down (`ScriptedLLM`). For real ones change the lines `… = ScriptedLLM(…`.
 """
 
 import json

@@ -9,6 +9,8 @@
 
 On the command line: `simplellmfunc serve shop --callers callers.json`. This program starts the same server on a free port of this
 machine and calls it. Needs `pip install ".[view]" aiohttp`.
+
+Model: answers written down (`ScriptedLLM`). For a real one change the line `@llm_function(llm_interface=…`.
 """
 
 import asyncio

@@ -8,6 +8,8 @@
 """Stop and go on, in all the ways a week of work brings: a used-up budget, a service that was down, new rows, a new prompt.
 
 Every run is the same call with the same checkpoint. What it pays is what it says.
+
+Model: answers written down (`ScriptedLLM`). For a real one change the line `@llm_function(llm_interface=…`.
 """
 
 import tempfile

@@ -8,6 +8,8 @@
 """Map on a Ray cluster: two workers on this machine ask, this process keeps the checkpoint.
 
 Without Ray it says what to install. A cluster of your own: `ray.init("ray://…")` first, and all else as it stands.
+
+Model: answers written down (`ScriptedLLM`). For a real one change the line `@llm_function(llm_interface=…`.
 """
 
 import os

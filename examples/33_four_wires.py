@@ -8,6 +8,8 @@
 """The same ten functions on four wires: chat completions, Responses, Messages, generateContent.
 
 No key is needed: one server on this machine plays all four services. The functions do not know which one answers.
+
+Model: four, each a server of this program. For real ones change their `base_url=` and `api_key=`.
 """
 
 import json

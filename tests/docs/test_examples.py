@@ -141,3 +141,10 @@ def _distribution(requirement: str) -> str:
 
 def test_the_numbers_have_no_gap() -> None:
     assert [path.name[:2] for path in EXAMPLES] == [f"{number:02}" for number in range(1, len(EXAMPLES) + 1)]
+
+
+def test_an_example_says_which_model_it_asks() -> None:
+    for example in EXAMPLES:
+        assert re.search(
+            r"^Model: .+\.$", ast.get_docstring(ast.parse(example.read_text("utf-8"))) or "", re.MULTILINE
+        ), example
