@@ -4,7 +4,6 @@
 * `extras`: the wheel in an empty environment, and again with each extra alone; what the extra offers is used.
 * `examples`: each with exactly what its header says it needs.
 * `oldest`, `newest`: the test suite with the oldest versions that pyproject.toml allows, and with the newest.
-* `phoenix`: a real run is sent to a real tracing service and read back.
 * `ecosystem`: packages of others beside ours; see tests/ecosystem.
 
 Environments are made in a temporary folder and thrown away; `--keep FOLDER` keeps them.
@@ -241,7 +240,6 @@ STEPS = {
     "examples": examples,
     "oldest": lambda work, wheel: suite(work, "oldest", lowest(work)),
     "newest": lambda work, wheel: suite(work, "newest", "", "--upgrade"),
-    "phoenix": lambda work, wheel: print(run(sys.executable, "-m", "tests.release.phoenix", cwd=ROOT)),
     "ecosystem": ecosystem,
 }
 
