@@ -235,6 +235,8 @@ async def _run(tool: Tool, arguments: _Arguments) -> Any:
     limit = asyncio.timeout(tool.timeout)
     try:
         async with limit:
+            if (caller := CALLER.get()) is not None:
+                CALLER.set(replace(caller, limit=limit))
             return await run_callable(tool.func, arguments.args, arguments.kwargs)
     except TimeoutError as error:
         if limit.expired():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -73,11 +74,13 @@ class Caller:
         model: that of the run.
         ask: ``await ask(name, messages, params)`` asks it, in a run of that name.
         confirm: the run's `toolkit_confirm`, None where it has none.
+        limit: of the time that the tool has.
     """
 
     model: Any
     ask: Callable[[str, list[Message], dict[str, Any]], Awaitable[ChatCompletion]]
     confirm: Callable[[str, dict[str, Any]], Awaitable[Any]] | None
+    limit: asyncio.Timeout | None = None
 
 
 CALLER: Final[ContextVar[Caller | None]] = ContextVar("CALLER", default=None)

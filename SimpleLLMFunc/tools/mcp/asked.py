@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import copy_context
 from typing import Any, Final
 
@@ -43,8 +44,8 @@ class CallAsked:
 
     def __init__(self, tool: str, confirm: Confirm | None, limit: asyncio.Timeout) -> None:
         self._tool = tool
-        self._limit = limit
         self._caller = CALLER.get()
+        self._limits = [limit, *([self._caller.limit] if self._caller is not None and self._caller.limit else [])]
         self.confirm = confirm or (self._caller.confirm if self._caller is not None else None)
         self._loop = asyncio.get_running_loop()
         self._context = copy_context()
@@ -110,13 +111,10 @@ class CallAsked:
             raise RefusedError("no person can be asked here")
         schema = params.get("requestedSchema")
         form = {name: params[name] for name in ("message", "url", "requestedSchema") if name in params}
-        when, began = self._limit.when(), self._loop.time()
-        self._limit.reschedule(None)
-        try:
+        with ExitStack() as paused:
+            for limit in self._limits:
+                paused.enter_context(_paused(limit))
             said = await filled_in(self.confirm, self._tool, form)
-        finally:
-            with suppress(RuntimeError):  # the call is over
-                self._limit.reschedule(when if when is None else when + self._loop.time() - began)
         if said is True and schema is not None:
             said = _agreed(schema)
         if said is False or (schema is not None and await in_thread(self._misfits, said, schema)):
@@ -134,6 +132,18 @@ class CallAsked:
                 f"({cut('; '.join(wrong), 300)}). Return a dict with its fields."
             )
         return bool(wrong)
+
+
+@contextmanager
+def _paused(limit: asyncio.Timeout) -> Iterator[None]:
+    """Stop a clock for the length of a block."""
+    when, began = limit.when(), time.monotonic()
+    limit.reschedule(None)
+    try:
+        yield
+    finally:
+        with suppress(RuntimeError):  # the call is over
+            limit.reschedule(when if when is None else when + time.monotonic() - began)
 
 
 def _agreed(schema: Mapping[str, Any]) -> dict[str, Any]:

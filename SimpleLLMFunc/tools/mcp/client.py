@@ -215,7 +215,8 @@ def _tool(description: Mapping[str, Any], connection: McpConnection, options: _O
         name=name,
         description=cut(without_surrogates(text), _MAX_DESCRIPTION_CHARS),
         parameters=description.get("inputSchema") or {"type": "object"},
-        timeout=None,  # the limit must not run while a person thinks: `run` sets its own
+        # Where a callable is asked first, the limit must not run while a person thinks: `run` sets its own.
+        timeout=None if callable(confirm) else options.timeout,
         confirm=confirm is True,
         untrusted=options.untrusted,
     )
