@@ -135,9 +135,7 @@ def test_an_event_is_told_as_data(event, told):
 
 
 def _kinds_of(pattern: ast.pattern) -> set[str]:
-    return {
-        node.cls.id for node in ast.walk(pattern) if isinstance(node, ast.MatchClass) and isinstance(node.cls, ast.Name)
-    }
+    return {ast.unparse(node.cls).split(".")[-1] for node in ast.walk(pattern) if isinstance(node, ast.MatchClass)}
 
 
 def test_a_match_over_events_names_all_of_them_or_does_not_build():

@@ -73,6 +73,12 @@ class CallAsked:
         self._under_way.add(future)
         try:
             return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not future.cancelled() or (task is not None and task.cancelling()):
+                raise
+            # Only the call was cancelled. A cancellation that reaches the session would end the connection.
+            raise RefusedError("the call is over") from None
         finally:
             self._under_way.discard(future)
 
