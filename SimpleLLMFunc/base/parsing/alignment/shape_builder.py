@@ -195,7 +195,7 @@ class _Builder:
         is_class: bool = True,
     ) -> Shape:
         config, cls = schema.get("config"), schema.get("cls")
-        extra = extra or (config or {}).get("extra_fields_behavior") or "ignore"
+        behavior: str = extra or (config or {}).get("extra_fields_behavior") or "ignore"
         name = getattr(cls, "__name__", None) or schema.get("cls_name") or "object"
         fields: list[FieldShape] = []
         has_paths = False
@@ -213,7 +213,7 @@ class _Builder:
             for field in fields:
                 if position < len(field.names):
                     by_name.setdefault(field.names[position], field)
-        return ObjectShape(f"{name} object", fields, by_name, cls if is_class else None, extra, is_hooked, has_paths)
+        return ObjectShape(f"{name} object", fields, by_name, cls if is_class else None, behavior, is_hooked, has_paths)
 
     # --- choices -----------------------------------------------------------------------------------------
 
