@@ -70,3 +70,9 @@ def test_a_script_that_does_not_hold_fails(tmp_path, monkeypatch, text, said):
     script.path.write_text(text)
     with pytest.raises(Failure, match=said):
         run.said_by_script(script, run.Path(sys.executable), tmp_path)
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(300)
+def test_gevent_and_eventlet_may_patch_before_the_import() -> None:
+    assert run.main(["gevent", "eventlet"]) == 0
