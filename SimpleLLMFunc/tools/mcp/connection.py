@@ -272,8 +272,8 @@ class McpConnection:
         async with ClientSession(
             streams[0],
             streams[1],
-            sampling_callback=lambda context, params: self._asked_by_server("sampling", params),
-            elicitation_callback=lambda context, params: self._asked_by_server("elicitation", params),
+            sampling_callback=lambda context, params: self._asked_by_server("sampling", params),  # noqa: ARG005 - the name is of the protocol
+            elicitation_callback=lambda context, params: self._asked_by_server("elicitation", params),  # noqa: ARG005 - the same
             message_handler=self._hear,
         ) as session:
             with anyio.CancelScope(deadline=deadline) as scope:
