@@ -90,7 +90,7 @@ KINDS: tuple[Kind, ...] = (
         lambda size: f"say=SAY,chunks={size * 10}",
         lambda size: _orders(size * 150),
     ),
-    Kind("nesting", "depth of a nested answer", (1, 10, 50, 100, 200), lambda _: "say=SAY", _nested),
+    Kind("nesting", "depth of a nested answer", (1, 10, 50, 100, 150), lambda _: "say=SAY", _nested),
     Kind("flight", "calls in flight", (1, 10, 100, 1_000, 10_000), lambda size: f"hold={size}"),
 )
 BY_KEY = {kind.key: kind for kind in KINDS}
