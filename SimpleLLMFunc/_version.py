@@ -1,3 +1,3 @@
 """The version of the package: the one place where it stands."""
 
-__version__ = "1.0.0"
+__version__ = "1.1.0"

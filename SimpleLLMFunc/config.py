@@ -118,14 +118,15 @@ def missing_model_message() -> str:
             "没有可用的模型。已经查找过：调用处外层的 `with use_llm(llm):`、函数自己的 llm_interface、环境变量 SIMPLELLMFUNC_MODEL，"
             '都没有给出模型。请写 @llm_function(llm_interface=OpenAICompatible("gpt-5-mini")) 并设置 OPENAI_API_KEY，'
             f"或设置 SIMPLELLMFUNC_MODEL=openai:gpt-5-mini。没有密钥、没有网络时：先 {install_line('local')}，"
-            "再用 llm_interface=LocalModel() 或 SIMPLELLMFUNC_MODEL=local。"
+            "再用 llm_interface=LocalModel() 或 SIMPLELLMFUNC_MODEL=local，命令行上用 --model local。"
         )
     return (
         "No model to ask. Looked at: `with use_llm(llm):` around the call, the function's own llm_interface, and the "
         "environment variable SIMPLELLMFUNC_MODEL; none of them names one. Write "
         '@llm_function(llm_interface=OpenAICompatible("gpt-5-mini")) with OPENAI_API_KEY set, or set '
         "SIMPLELLMFUNC_MODEL=openai:gpt-5-mini. Without a key and without a network: llm_interface=LocalModel(), or "
-        f"SIMPLELLMFUNC_MODEL=local, after {install_line('local')}."
+        "SIMPLELLMFUNC_MODEL=local, or --model local on the command line, after "
+        f"{install_line('local')}."
     )
 
 
@@ -229,7 +230,7 @@ def _read_text(path: Path) -> str:
     if missing:
         raise FileNotFoundError(errno.ENOENT, "there is no such provider file", os.fspath(path))
     if content is None:
-        raise ConfigError(f"{path}: this is no file. Give the path of the provider file itself.")
+        raise ConfigError(f"{path}: this is not a file. Give the path of the provider file itself.")
     if content.startswith(codecs.BOM_UTF8):
         raise ConfigError(f"{path}: the file begins with a byte order mark. Save it as UTF-8 without one.")
     try:
@@ -342,7 +343,7 @@ def _check_address(where: str, base_url: str) -> None:
     except ValueError:
         fits = False
     if not fits:
-        raise ConfigError(f"{where}: this is no address. It must look like https://host/v1.")
+        raise ConfigError(f"{where}: this is not an address. It must look like https://host/v1.")
 
 
 _PLACEHOLDER = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")

@@ -60,7 +60,7 @@ def no_match(
     try:
         compiled = [re.compile(pattern) for pattern in patterns]
     except re.error as error:
-        raise ConfigError(f"no_match: {error.pattern!r} is no regular expression: {error}.") from None
+        raise ConfigError(f"no_match: {error.pattern!r} is not a regular expression: {error}.") from None
 
     def cleaned(text: str) -> str:
         for pattern in compiled:

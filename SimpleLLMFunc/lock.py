@@ -311,7 +311,7 @@ def read_lock(path: str | os.PathLike[str]) -> tuple[dict[str, Locked], list[str
         return functions, [str(target) for target in data["targets"]]
     except (KeyError, TypeError, AttributeError) as error:
         raise ConfigError(
-            f"{os.fspath(path)!r} is no lock file, or was damaged ({type(error).__name__}: {error}). Write it again: "
+            f"{os.fspath(path)!r} is not a lock file, or was damaged ({type(error).__name__}: {error}). Write it again: "
             "simplellmfunc lock PACKAGE"
         ) from error
 

@@ -47,7 +47,7 @@ def wilson_interval(successes: float, count: int, confidence: float = 0.95) -> I
     if count <= 0:
         return Interval(0.0, 1.0, "none")
     if not 0 <= successes <= count:
-        raise UsageError(f"{successes} of {count} is no proportion.")
+        raise UsageError(f"{successes} of {count} is not a proportion.")
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     share = successes / count
     middle = share + z * z / (2 * count)
@@ -135,7 +135,7 @@ def mcnemar_exact(only_first: int, only_second: int) -> float:
     proportions" (1947).
     """
     if only_first < 0 or only_second < 0:
-        raise UsageError("a number of cases is not below 0.")
+        raise UsageError("a number of cases must be 0 or more.")
     count, least = only_first + only_second, min(only_first, only_second)
     ways = sum(math.comb(count, number) for number in range(least + 1))
     return min(1.0, float(2 * ways / 2**count)) if count else 1.0
@@ -208,33 +208,43 @@ def paired_share_interval(
 
 
 _IN_A_BIN = 20
-_MOST_BINS = 10
+_MOST_BINS = 5
 
 
 def calibration_error(answers: Sequence[tuple[float, bool]]) -> float:
     """Return the expected calibration error: how far the probability that is told lies from the share that is right.
 
-    The answers, sorted by their probability, are cut into up to 10 bins of the same number, at least 20 in each where
-    there are as many; the gaps of the bins are averaged. 0 is best, 1 worst. Few answers make it too large: even a
-    perfect probability has gaps by chance.
+    The answers, sorted by their probability, are cut into up to 5 bins of the same number, at least 20 in each where
+    there are as many; the gaps of the bins are averaged, less what chance adds to them. Without that a perfect probability
+    of 260 answers in ten bins shows 0.07. 0 is best, 1 worst. Few answers still make it too large.
 
     Args:
         answers: the probability of each answer, from 0 to 1, and whether it was right; at least one.
 
     Source: M. P. Naeini, G. F. Cooper, M. Hauskrecht, "Obtaining Well Calibrated Probabilities Using Bayesian Binning"
-    (2015); bins of equal numbers as in J. Nixon et al., "Measuring Calibration in Deep Learning" (2019).
+    (2015); bins of equal numbers as in J. Nixon et al., "Measuring Calibration in Deep Learning" (2019); the correction as
+    in A. Kumar, P. Liang, T. Ma, "Verified Uncertainty Calibration" (2019), with the mean of a folded normal distribution.
     """
     ordered: list[tuple[float, float]] = []
     for share, same in itertools.groupby(sorted(answers), key=lambda answer: answer[0]):
         hits = [hit for _, hit in same]
-        ordered += [(share, fmean(hits))] * len(
-            hits
-        )  # of equal ones no bin takes the right ones and leaves the wrong ones
+        # of equal ones no bin takes the right ones and leaves the wrong ones
+        ordered += [(share, fmean(hits))] * len(hits)
     count = len(ordered)
     bins = max(1, min(_MOST_BINS, count // _IN_A_BIN))
     edges = [round(number * count / bins) for number in range(bins + 1)]
-    gaps = (abs(math.fsum(share - hit for share, hit in ordered[low:high])) for low, high in itertools.pairwise(edges))
-    return math.fsum(gaps) / count
+    error = 0.0
+    for low, high in itertools.pairwise(edges):
+        rate = fmean(hit for _, hit in ordered[low:high])
+        gap = abs(fmean(share for share, _ in ordered[low:high]) - rate)
+        spread = math.sqrt(rate * (1 - rate) / (high - low))
+        # The mean of |gap + chance|: as much as it exceeds the gap, the gap exceeds what it comes from.
+        ratio = gap / spread if spread else math.inf
+        with_chance = spread * math.sqrt(2 / math.pi) * math.exp(-ratio * ratio / 2) + gap * math.erf(
+            ratio / math.sqrt(2)
+        )
+        error += (2 * gap - with_chance) * (high - low) / count
+    return max(0.0, error)
 
 
 def bootstrap_interval(

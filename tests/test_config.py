@@ -171,7 +171,7 @@ def test_without_a_variable_the_locale_of_the_system_says_it(monkeypatch):
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_missing_model_is_looked_for_in_three_places(language, monkeypatch):
     monkeypatch.setenv("SIMPLELLMFUNC_LANG", language)
-    for place in ("use_llm", "llm_interface", "SIMPLELLMFUNC_MODEL"):
+    for place in ("use_llm", "llm_interface", "SIMPLELLMFUNC_MODEL", "--model local"):
         assert place in missing_model_message()
 
 
@@ -313,13 +313,13 @@ def test_a_missing_file_is_the_builtin_error(tmp_path):
 
 
 def test_a_folder_is_no_file(tmp_path):
-    assert "this is no file" in refused(tmp_path)
+    assert "this is not a file" in refused(tmp_path)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no FIFOs")
 def test_a_pipe_is_no_file(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    assert "this is no file" in refused(tmp_path / "pipe")
+    assert "this is not a file" in refused(tmp_path / "pipe")
 
 
 def test_a_file_that_cannot_be_read(file, monkeypatch):
@@ -389,10 +389,10 @@ def without(name):
         ({**ENTRY, "api_keys": [f"{CANARY} x"]}, "field 'api_keys', item 1: the key holds blanks"),
         ({**ENTRY, "api_keys": {"a": CANARY}}, "field 'api_keys': "),
         ({**ENTRY, "base_url": 3}, "field 'base_url': "),
-        ({**ENTRY, "base_url": "api.example.org/v1"}, "field 'base_url': this is no address"),
-        ({**ENTRY, "base_url": "ftp://example.org"}, "field 'base_url': this is no address"),
-        ({**ENTRY, "base_url": f"https://{CANARY}:x/"}, "field 'base_url': this is no address"),
-        ({**ENTRY, "base_url": "https://"}, "field 'base_url': this is no address"),
+        ({**ENTRY, "base_url": "api.example.org/v1"}, "field 'base_url': this is not an address"),
+        ({**ENTRY, "base_url": "ftp://example.org"}, "field 'base_url': this is not an address"),
+        ({**ENTRY, "base_url": f"https://{CANARY}:x/"}, "field 'base_url': this is not an address"),
+        ({**ENTRY, "base_url": "https://"}, "field 'base_url': this is not an address"),
         ({**ENTRY, "max_retries": "2"}, "field 'max_retries': "),
         ({**ENTRY, "max_retries": True}, "field 'max_retries': "),
         ({**ENTRY, "max_retries": 2.5}, "field 'max_retries': "),

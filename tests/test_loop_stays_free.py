@@ -163,7 +163,7 @@ async def test_a_long_history(server):
 async def test_a_history_of_many_messages(server):
     called = {"id": "1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
     history: list[Message] = []
-    for _ in range(1_500):
+    for _ in range(2_500):
         history += [
             {"role": "user", "content": "?"},
             {"role": "assistant", "content": None, "tool_calls": [called]},  # type: ignore[list-item]
@@ -172,7 +172,7 @@ async def test_a_history_of_many_messages(server):
         ]
     server.reply("yes")
     pairs = [pair async for pair in llm_chat(llm_interface=model(server), stream=True)(chat)(history, "?")]
-    assert len(pairs[-1][1]) == 6_003
+    assert len(pairs[-1][1]) == 10_003
 
 
 async def test_a_bad_long_answer_is_asked_again(server):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import random
-from statistics import NormalDist
+from statistics import NormalDist, fmean
 
 import pytest
 
 from SimpleLLMFunc import UsageError
 from SimpleLLMFunc.statistics import (
+    calibration_error,
     mcnemar_exact,
     mean_interval,
     paired_permutation,
@@ -173,3 +174,19 @@ def test_what_cannot_be():
     ):
         with pytest.raises(UsageError):
             call()
+
+
+def test_the_calibration_error_is_the_gap_that_is_there_and_little_of_what_chance_adds():
+    chance = random.Random(4)
+
+    def mean_error(gap: float) -> float:
+        shares = [[chance.uniform(0.35, 0.95) for _ in range(260)] for _ in range(60)]
+        return fmean(calibration_error([(share, chance.random() < share - gap) for share in row]) for row in shares)
+
+    # ten bins without the correction show 0.07 where there is none
+    assert mean_error(0) < 0.04
+    assert mean_error(0.3) == pytest.approx(0.3, abs=0.02)
+    # where the middle third is wrong, neither fewer bins nor the correction may hide it
+    middle = [(0.6, True)] * 20 + [(0.7, False)] * 20 + [(0.95, True)] * 20
+    assert calibration_error(middle) == pytest.approx((0.4 + 0.7 + 0.05) / 3)
+    assert calibration_error([(0.9, False)]) == pytest.approx(0.9)

@@ -80,22 +80,7 @@ class AIAssistant:
         session_seconds: float = 86_400.0,
         **llm_kwargs: Any,
     ) -> None:
-        check_settings(
-            llm=llm,
-            search=search,
-            tools=tools,
-            language=language,
-            memory_timeout=memory_timeout,
-            max_tool_rounds=max_tool_rounds,
-            detector=detector,
-            search_timeout=search_timeout,
-            system_prompt=system_prompt,
-            deadline=deadline,
-            toolkit_confirm=toolkit_confirm,
-            max_sessions=max_sessions,
-            session_seconds=session_seconds,
-            params=llm_kwargs,
-        )
+        check_settings(locals(), llm_kwargs)
         self.language: Literal["zh", "en"] = language
         self.search = search
         self.detector: Detector | None = detector
@@ -135,7 +120,7 @@ class AIAssistant:
         Args:
             user_input: the question.
             session_id: the conversation it belongs to; None opens a new one.
-            user_id: whose memories count; None, and whatever begins with "anonymous", is nobody.
+            user_id: whose memories count; None, or an id that begins with "anonymous", has none.
             ai_id: the id under which this assistant speaks; the model is told.
             image_data: an `ImgPath` or `ImgUrl`, bytes, a data URL or an address, base64 text.
             file_data: a `Path` or `File`, ``{"name": …, "content": bytes or base64}``, or a pair of the two.
@@ -203,7 +188,7 @@ class AIAssistant:
         Raises:
             UsageError: that names no user.
             RunError: the store took longer than `memory_timeout`.
-            Exception: whatever the store raises; what should be gone and is not must not pass in silence.
+            Exception: the store's own, unchanged: what should be gone and is not must not pass in silence.
         """
         given: Any = user_id
         if not isinstance(given, str) or not given.strip():
@@ -258,7 +243,7 @@ class AIAssistant:
                 user_id=user_id or "",
             )
             run = self.llm_caller.run(about, tools, stream=stream)
-            run.known_by = [content, session_id, user_id]  # what was said before may stand in the memory by then
+            run.known_by = [content, session_id, user_id]  # the memory may hold what was said before
             turn.review = SearchReview(
                 run,
                 tools,

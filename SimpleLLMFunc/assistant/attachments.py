@@ -22,7 +22,7 @@ _UNSAFE = re.compile(r"[^\w.\- ]+")
 
 
 class SessionFiles:
-    """The files of one session, in a folder of its own that goes with the session.
+    """The files of one session, in a folder that goes with the session.
 
     Attributes:
         root: the folder, None until something is kept.
@@ -48,7 +48,7 @@ class SessionFiles:
         with self._lock:
             if self.root is None:
                 self.root = Path(tempfile.mkdtemp(prefix="simplellmfunc-"))
-                # Also when the assistant is let go without a word, and at the end of the process.
+                # Also when the assistant is forgotten without `close`, and at the end of the process.
                 self._remove = weakref.finalize(self, _remove_folder, self.root, os.getpid())
             own = _free_name(_safe_name(name), self.names)
             self.root.joinpath(own).write_bytes(content)
@@ -138,7 +138,7 @@ def _decoded(content: Any, argument: str) -> bytes:
         try:
             return base64.b64decode(content, validate=True)
         except (binascii.Error, ValueError):
-            raise UsageError(f"{argument}: the text is no base64. Give bytes, or encode them.") from None
+            raise UsageError(f"{argument}: the text is not base64. Give bytes, or encode them.") from None
     raise UsageError(f"{argument}: content is bytes or base64 text, not {type(content).__name__}.")
 
 

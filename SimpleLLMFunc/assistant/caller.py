@@ -62,7 +62,7 @@ class LLMCaller:
                 if isinstance(event, ReplyReceived):
                     return {
                         "content": event.reply.text,
-                        "tool_calls": [_shown(call) for call in event.reply.tool_calls],
+                        "tool_calls": [shown_call(call) for call in event.reply.tool_calls],
                     }
         raise RunError(f"{FUNC_NAME}: the reply did not arrive")
 
@@ -110,7 +110,8 @@ class LLMCaller:
                     yield event
 
 
-def _shown(call: ToolCall) -> dict[str, Any]:
+def shown_call(call: ToolCall) -> dict[str, Any]:
+    """Return a call as ``{"id", "name", "arguments"}``; arguments that are no JSON object stay text."""
     arguments: Any = call.function.arguments
     with suppress(ArgumentsError):
         arguments = read_arguments(arguments)

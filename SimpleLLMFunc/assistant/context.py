@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from SimpleLLMFunc.base.messages import copied
-from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.llm_decorator.steps.chat.message import filter_history_messages
 from SimpleLLMFunc.runtime import ForkSafeLock
 from SimpleLLMFunc.type import ContentPart, Message
@@ -49,7 +48,7 @@ class ContextBuilder:
 
         A result whose call does not stand before it is left out of what is sent, with a warning: providers refuse it.
         """
-        del tool_name  # it stands in the call
+        del tool_name  # the call has it
         self._said.append({"role": "tool", "tool_call_id": tool_call_id, "content": tool_result})
 
 
@@ -61,16 +60,16 @@ class DialogueSession:
         session_id: given by the caller, or drawn.
         context: what was said.
         used: when it was used last, by the monotonic clock.
-        attachments: whatever else belongs to it; `close` of it is called when the session goes.
+        attachments: its files; closed when the session goes.
     """
 
     session_id: str
     context: ContextBuilder
-    used: float = field(default_factory=time.monotonic)
+    used: float
     attachments: Any = None
 
     def close(self) -> None:
-        """Let go of what belongs to the session."""
+        """Remove the files of the session."""
         if self.attachments is not None:
             self.attachments.close()
 
@@ -89,12 +88,10 @@ class DialogueSessions:
     def __init__(
         self, *, most: int = 1000, seconds: float = 86_400.0, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        if most < 1 or seconds <= 0:
-            raise ConfigError("an assistant keeps at least one session, for some time: max_sessions >= 1, age > 0.")
         self._most = most
         self._seconds = seconds
         self._clock = clock
-        self._kept: OrderedDict[Hashable, DialogueSession] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str], DialogueSession] = OrderedDict()
         self._lock = ForkSafeLock()
 
     def __len__(self) -> int:
@@ -112,7 +109,7 @@ class DialogueSessions:
             return session
 
     def add(self, owner: str, session_id: str, context: ContextBuilder) -> DialogueSession:
-        """Keep a new session and return it, or the one that somebody else added in the meantime."""
+        """Keep a new session and return it, or the one that was added in the meantime."""
         now = self._clock()
         with self._lock:
             kept = self._kept.get((owner, session_id))
@@ -124,7 +121,7 @@ class DialogueSessions:
     def remove(self, owner: str, session_id: str | None = None) -> int:
         """Forget one session of `owner`, or all of them; return how many there were."""
         with self._lock:
-            gone = [key for key in self._kept if _is_of(key, owner, session_id)]
+            gone = [key for key in self._kept if key[0] == owner and session_id in {None, key[1]}]
             for key in gone:
                 self._kept.pop(key).close()
             return len(gone)
@@ -141,10 +138,6 @@ class DialogueSessions:
             if len(self._kept) <= self._most and now - self._kept[oldest].used <= self._seconds:
                 return
             self._kept.pop(oldest).close()
-
-
-def _is_of(key: Any, owner: str, session_id: str | None) -> bool:
-    return bool(key[0] == owner and session_id in {None, key[1]})
 
 
 def new_session_id() -> str:

@@ -47,12 +47,12 @@ def _is_number(value: Any, kind: type | tuple[type, ...] = (int, float)) -> bool
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
-def check_settings(*, params: Mapping[str, Any], **given: Any) -> None:
+def check_settings(given: Mapping[str, Any], params: Mapping[str, Any]) -> None:
     """Make sure that the arguments of an `AIAssistant` can be used.
 
     Args:
+        given: the arguments by name.
         params: what goes to the provider.
-        **given: the arguments by name.
 
     Raises:
         ConfigError: one of them cannot; it is named.
@@ -62,4 +62,4 @@ def check_settings(*, params: Mapping[str, Any], **given: Any) -> None:
         if not (value is None and name in _OPTIONAL) and not fits(value):
             shown = cut(repr(value), 60) if isinstance(value, (str, int, float)) else type(value).__name__
             raise ConfigError(f"{name}= is {wanted}, not {shown}.")
-    check_options(params, given, _PLACES)
+    check_options(params, [*_WANTED, "memory"], _PLACES)

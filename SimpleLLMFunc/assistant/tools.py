@@ -13,7 +13,6 @@ from SimpleLLMFunc.logger import push_warning, redact
 from SimpleLLMFunc.runtime import run_sync
 from SimpleLLMFunc.tools import NotConfirmed, Tool, ToolRegistry
 from SimpleLLMFunc.tools.schemas import ArgumentsError
-from SimpleLLMFunc.type import ToolSpec
 
 MAX_RESULT_CHARS = 65536
 
@@ -43,7 +42,7 @@ class AssistantWords(ToolWords):
         )
 
     def not_confirmed(self, name: str) -> str:
-        """Say that nobody has agreed to the call."""
+        """Say that the call was not confirmed."""
         if self.is_chinese:
             return f"工具 {name} 没有执行: 它需要用户确认, 而用户没有确认。请在不使用它的情况下继续。"
         return super().not_confirmed(name)
@@ -59,7 +58,7 @@ class AssistantWords(ToolWords):
         return f"运行超过 {seconds:g} 秒, 已被停止" if self.is_chinese else super().too_slow(seconds)
 
 
-class ToolInvoker:
+class ToolInvoker(ToolRegistry):
     """Tools that are registered by name, told to the model, and run.
 
     Args:
@@ -68,10 +67,10 @@ class ToolInvoker:
     """
 
     def __init__(self, tools: Iterable[Any] = (), *, language: Literal["zh", "en"] = "zh") -> None:
-        self._registry = ToolRegistry()
+        super().__init__()
         self.words = AssistantWords(language)
         for candidate in tools:
-            self._registry.register(candidate, replace=True)
+            self.register(candidate, replace=True)
 
     def register_tool(
         self,
@@ -94,31 +93,19 @@ class ToolInvoker:
             ToolDefinitionError: it cannot be told to a model.
         """
         schema = None if parameters is None else _schema(name, parameters)
-        return self._registry.register(Tool(func, name, description, schema), replace=True)
-
-    def names(self) -> list[str]:
-        """Return the names of the tools, in the order of registration."""
-        return self._registry.names()
-
-    def get_tool_definitions(self) -> list[ToolSpec]:
-        """Return the tools in the form in which providers want them."""
-        return self._registry.get_tool_definitions()
-
-    def tool_map(self) -> dict[str, Tool]:
-        """Return the tools by their names on the wire."""
-        return self._registry.tool_map()
+        return self.register(Tool(func, name, description, schema), replace=True)
 
     def invoke_tool(self, tool_name: str, /, **kwargs: Any) -> str:
-        """Run a tool and return its result as text, or a text that says why there is none."""
+        """Run a tool and return its result as text, or a text that says why there is no result."""
         return run_sync(self.invoke(tool_name, **kwargs))
 
     async def invoke(self, tool_name: str, /, **kwargs: Any) -> str:
         """Run a tool and return its result as text; what goes wrong is a text too, without secrets."""
-        names = self._registry.names()
-        if tool_name not in names and tool_name not in self._registry.tool_map():
+        names = self.names()
+        if tool_name not in names and tool_name not in self.tool_map():
             return cut(redact(self.words.unknown(tool_name, ", ".join(names) or "-")))
         try:
-            result = await self._registry.invoke(tool_name, **kwargs)
+            result = await super().invoke(tool_name, **kwargs)
         except ToolFailed as error:
             if isinstance(error.__cause__, NotConfirmed):
                 return cut(redact(self.words.not_confirmed(tool_name)))

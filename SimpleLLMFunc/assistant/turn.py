@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, TypeAlias, assert_never
 
+from SimpleLLMFunc.assistant.caller import shown_call
 from SimpleLLMFunc.assistant.search import SearchReview
 from SimpleLLMFunc.base.events import (
     AnswerReviewed,
@@ -21,8 +22,6 @@ from SimpleLLMFunc.base.events import (
     TryFailed,
     TurnStarted,
 )
-from SimpleLLMFunc.tools import read_arguments
-from SimpleLLMFunc.tools.schemas import ArgumentsError
 from SimpleLLMFunc.type import Message
 
 StreamItem: TypeAlias = str | ToolCallStarted | ToolCallFinished | dict[str, Any]
@@ -51,7 +50,7 @@ class Turn:
         """Take in one event and yield what may be shown."""
         match event:
             case TurnStarted():
-                self._held.clear()  # a reply that was sent back, or a stream that began anew
+                self._held.clear()  # a reply that was sent back, or a stream that began again
             case ReplyDelta(text=text):
                 if text and self.review is not None and self.review.may_search:
                     self._held.append(text)
@@ -61,15 +60,7 @@ class Turn:
                 yield from self.release()
                 yield event
             case ToolCallFinished(call=call, content=content, failed=failed):
-                self._results.append(
-                    {
-                        "id": call.id,
-                        "name": call.function.name,
-                        "arguments": _arguments(call.function.arguments),
-                        "result": content,
-                        "failed": failed,
-                    }
-                )
+                self._results.append({**shown_call(call), "result": content, "failed": failed})
                 yield event
             case MessageAppended(message=message):
                 self.grown.append(message)
@@ -96,10 +87,3 @@ class Turn:
             "tool_results": self._results,
             "sources": self.review.sources if self.review is not None else [],
         }
-
-
-def _arguments(text: str) -> Any:
-    try:
-        return read_arguments(text)
-    except ArgumentsError:
-        return text

@@ -26,7 +26,12 @@ from SimpleLLMFunc.base.events import (
     TurnStarted,
 )
 from SimpleLLMFunc.base.json_action import AnswerText, read_actions
-from SimpleLLMFunc.base.messages import build_assistant_response_message, copied, extract_usage_from_response
+from SimpleLLMFunc.base.messages import (
+    build_assistant_response_message,
+    copied,
+    copied_off_loop,
+    extract_usage_from_response,
+)
 from SimpleLLMFunc.base.metadata import SentRequest
 from SimpleLLMFunc.base.request import ModelRequest, Review, ToolMap, Toolset
 from SimpleLLMFunc.base.run import (
@@ -51,10 +56,12 @@ from SimpleLLMFunc.errors import (
     ToolCallLimitExceeded,
 )
 from SimpleLLMFunc.interface.attempts import tell_downgrade, tell_failed_try
+from SimpleLLMFunc.interface.body_json import text_size
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.spending import count_request, is_limited, priced, require_prices
 from SimpleLLMFunc.interface.wires import answer_in, chunk_of_reply, put_right
 from SimpleLLMFunc.logger import async_log_context, count_tokens
+from SimpleLLMFunc.runtime import off_loop_if_large
 from SimpleLLMFunc.tools import Caller
 from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, Message, ToolSpec, Usage
 
@@ -92,13 +99,13 @@ async def react_events(
     """
     run, tools = run or Run(), tools or _NO_TOOLS
     is_observed = run.observer is not None
-    history = copied(request.messages)
+    history = await copied_off_loop(request.messages)
     # What leaves here is copied (`ModelRequest.wire`, the events, the review); those who watch see the request itself.
     request = request.with_messages(list(history))
     run.asks(request)
     turn, rounds, opening = 1, 0, len(history)
     repetition = Repetition()
-    yield run.tell(RunStarted(run.trace_id, copied(history)))
+    yield run.tell(RunStarted(run.trace_id, await copied_off_loop(history)))
     while True:
         is_last = rounds >= tools.max_rounds or repetition.is_over
         request = tools.searched(request)
@@ -179,7 +186,7 @@ async def _asked_turn(
 ) -> AsyncGenerator[TurnStarted | ReplyDelta | ReplyReceived | MessageAppended, None]:
     llm, limits = request.llm, run.limits
     started = time.monotonic()
-    arguments = request.wire(is_last=is_last)
+    arguments = await off_loop_if_large(text_size(request.messages), lambda: request.wire(is_last=is_last))
     messages = arguments.pop("messages")
     arguments.update(request.handed, trace_id=run.trace_id, deadline=limits.clock.left())
     limits.check("waiting for the model")  # after that look at the clock: no interface is given no time at all

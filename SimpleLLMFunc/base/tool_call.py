@@ -173,7 +173,7 @@ async def _cancelled(tasks: Sequence[asyncio.Task[Any]]) -> None:
         task.add_done_callback(_forget)
     _, late = await asyncio.wait(late, timeout=_TIDY_SECONDS)
     if late:
-        push_warning(f"{len(late)} of the tools go on although they were cancelled; what they return is ignored")
+        push_warning(f"{len(late)} of the tools still run although they were cancelled; their results are ignored")
 
 
 def _forget(task: asyncio.Task[Any]) -> None:

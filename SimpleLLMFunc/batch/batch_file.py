@@ -98,7 +98,7 @@ def _check_limit(name: str, limit: object) -> None:
 def _target(path: str | os.PathLike[str]) -> Path:
     target = Path(path)
     if not target.parent.is_dir() or target.is_dir():
-        raise ConfigError(f"{str(target)!r} cannot be written: give the name of a file in a folder that is there.")
+        raise ConfigError(f"{str(target)!r} cannot be written: give the name of a file in a folder that exists.")
     return target
 
 
@@ -254,7 +254,7 @@ def _read_answers(store: AnswerStore, paths: Sequence[Path]) -> None:
             f"{counted(foreign, 'line')} with another custom_id. Give the file of answers that the service made."
         )
     if foreign:
-        push_warning(f"{counted(foreign, 'line')} passed over, with the custom_id of another program.")
+        push_warning(f"{counted(foreign, 'line')} ignored: the custom_id is of another program.")
 
 
 def _ids(store: AnswerStore) -> Generator[str, None, None]:

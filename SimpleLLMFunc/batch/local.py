@@ -225,7 +225,7 @@ class LocalMap(Generic[R]):
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            error = RunAborted("something in it was cancelled")
+            error = RunAborted("a task inside it was cancelled")
         except Exception as failure:  # noqa: BLE001 - one row's failure is its value
             error = failure
         usage = answer.usage if answer is not None else getattr(error, "usage", None) or NO_USAGE

@@ -41,7 +41,8 @@ async def map_rows(function: Mappable[R], rows: Rows, **options: Unpack[MapOptio
     check_options(options)
     if JOURNAL.get() is not None and options.get("checkpoint") is None:
         raise UsageError(
-            "a map is in no journal. Inside of a durable block give it a checkpoint: f.map(rows, checkpoint='rows.sqlite')."
+            "a journal does not keep maps. Inside a durable block, give the map a checkpoint: "
+            "f.map(rows, checkpoint='rows.sqlite')."
         )
     with not_journaled():
         return await _mapped(function, rows, options)

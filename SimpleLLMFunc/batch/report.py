@@ -159,7 +159,7 @@ class MapRows(Sequence[MapRow[R_co]]):
         if number and finished is None:
             raise CheckpointError("it is no longer in the checkpoint. Map again to ask for it.", row=place)
         if finished is not None and not finished.is_sound:
-            raise CheckpointError("what is kept of it is damaged.", row=place)
+            raise CheckpointError("its stored result is damaged. Put a copy of the checkpoint in its place.", row=place)
         return MapRow(place, finished, self._source, self._stopped)
 
 

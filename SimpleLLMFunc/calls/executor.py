@@ -124,7 +124,7 @@ class StepExecutor:
         """
         waiting = self._waiting
         if waiting is None:
-            raise UsageError(f"step {self.step.name!r} waits for no values: its status is {self.status or 'not run'}.")
+            raise UsageError(f"step {self.step.name!r} waits for no values; its status is {self.status or 'not run'}.")
         if self.call is None:
             raise UsageError(f"step {self.step.name!r} is not prepared: `await executor.init()` before `resume`.")
         data = SlotProcessor(self.call.input_schema()).convert_json(values, onto=waiting.data)

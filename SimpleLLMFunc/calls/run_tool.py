@@ -69,7 +69,7 @@ class RunTool(CoreCall, input_model=RunToolInput, output_model=RunToolOutput):
         named = others.get("arguments", {})
         if not isinstance(named, dict):
             raise UsageError(
-                f"give {', '.join(sorted(moved))} in `arguments`, as a dict: the Call has fields so named."
+                f"give {', '.join(sorted(moved))} in `arguments`, as a dict: the Call has fields with these names."
             )
         return {**others, "arguments": {**named, **moved}}
 

@@ -6,9 +6,10 @@ import inspect
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from pathlib import Path
 from types import NoneType
-from typing import Any, TypeAlias, TypeVar, get_args
+from typing import Any, TypeAlias, TypeVar, cast, get_args
 
 import click
 from pydantic import TypeAdapter, ValidationError
@@ -28,7 +29,7 @@ _SHORTHANDS = (Text, ImgUrl, *FILES)
 
 
 def argument_options(command: F) -> F:
-    """Add the options for a function's arguments and for its model."""
+    """Add the options for a function's arguments and for its model; the command gets `function` and `arguments`."""
     options = [
         click.argument("target", metavar="MODULE:FUNCTION", shell_complete=complete_target),
         click.argument("values", nargs=-1, metavar="[VALUE]..."),
@@ -57,9 +58,27 @@ def argument_options(command: F) -> F:
         ),
         model_option,
     ]
+
+    @wraps(command)
+    def asked(
+        *args: Any,
+        target: str,
+        values: Sequence[str],
+        named: Sequence[str],
+        source: str | None,
+        template: Sequence[str],
+        **kwargs: Any,
+    ) -> Any:
+        function = function_named(target)
+        arguments, fields = arguments_of(function, values, named, source, template)
+        if fields is not None:
+            function = function.with_options(template_params=fields)
+        return command(*args, function=function, arguments=arguments, **kwargs)
+
+    shown: Any = asked
     for option in reversed(options):
-        command = option(command)
-    return command
+        shown = option(shown)
+    return cast("F", shown)
 
 
 def function_named(target: str) -> Runnable:

@@ -146,7 +146,7 @@ def _load_file(path: Path) -> ModuleType:
     name = path.stem if loaded is None else f"_loaded_{path.stem}"
     specification = importlib.util.spec_from_file_location(name, path.resolve())
     if specification is None or specification.loader is None:
-        raise ConfigError(f"{str(path)!r} is no Python file.")
+        raise ConfigError(f"{str(path)!r} is not a Python file.")
     module = importlib.util.module_from_spec(specification)
     sys.modules[name] = module
     try:

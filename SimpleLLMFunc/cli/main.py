@@ -83,7 +83,7 @@ class _Program(click.Group):
     cls=_Program,
     name="simplellmfunc",
     context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
-    epilog="Exit codes: 0 done, 1 an error that is told, 2 wrong usage, 130 stopped with Ctrl-C.",
+    epilog="Exit codes: 0 done, 1 an error, with its message; 2 wrong usage, 130 stopped with Ctrl-C.",
 )
 @click.version_option(__version__, prog_name="simplellmfunc")
 def main() -> None:

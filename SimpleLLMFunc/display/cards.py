@@ -16,7 +16,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from SimpleLLMFunc.base.run import KEY_VARIABLE
 from SimpleLLMFunc.errors import counted, cut
-from SimpleLLMFunc.logger import escape_control, redact, redact_head
+from SimpleLLMFunc.logger import escape_control, redact_head
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -92,10 +92,22 @@ def fact_lines(card: Card) -> Iterator[tuple[str, str]]:
     return ((name, text) for name, text in card.facts if text)
 
 
-def as_html(card: Card) -> str:
-    """Return a card as HTML for a notebook, without scripts, links and pictures."""
-    facts = "".join(f"<tr><th>{_inline(name)}</th><td>{_block(text)}</td></tr>" for name, text in fact_lines(card))
-    parts = "".join(map(_part_html, card.parts))
+def as_text(card: Card) -> str:
+    """Return the whole of a card as plain text: a line for each fact, and below them the rows of its parts."""
+    lines = [card.title, *(f"{name:<9} {text}" for name, text in fact_lines(card))]
+    for part in card.parts:
+        if part.rows:
+            lines += ["", f"{part.title}: {', '.join(part.headers)}", *("  ".join(row) for row in part.rows)]
+    return "\n".join(_visible(line, None) for line in lines)
+
+
+def as_html(card: Card, *, whole: bool = False) -> str:
+    """Return a card as HTML without scripts, links and pictures; shortened for a notebook unless `whole`."""
+    longest, most = (None, None) if whole else (_LONGEST, _MOST)
+    facts = "".join(
+        f"<tr><th>{_inline(name)}</th><td>{_block(text, longest)}</td></tr>" for name, text in fact_lines(card)
+    )
+    parts = "".join(_part_html(part, longest, most) for part in card.parts if part.rows)
     return f'<div class="slf"><style>{_STYLE}</style><b>{_inline(card.title)}</b><table>{facts}</table>{parts}</div>'
 
 
@@ -120,13 +132,12 @@ def as_rich(card: Card) -> RenderableType:
     return Group(*tables)
 
 
-def _part_html(part: Part) -> str:
-    if not part.rows:
-        return ""
+def _part_html(part: Part, longest: int | None, most: int | None) -> str:
     head = "".join(f"<th>{_inline(header)}</th>" for header in part.headers)
-    rows = "".join(f"<tr>{''.join(f'<td>{_block(cell)}</td>' for cell in row)}</tr>" for row in part.rows[:_MOST])
-    more = len(part.rows) - _MOST
-    rest = f"<tr><td>and {more} more</td></tr>" if more > 0 else ""
+    shown = part.rows[:most]
+    rows = "".join(f"<tr>{''.join(f'<td>{_block(cell, longest)}</td>' for cell in row)}</tr>" for row in shown)
+    more = len(part.rows) - len(shown)
+    rest = f"<tr><td>and {more} more</td></tr>" if more else ""
     return (
         f"<details><summary>{_inline(part.title)}</summary><table>"
         f"{f'<tr>{head}</tr>' if head else ''}{rows}{rest}</table></details>"
@@ -137,23 +148,18 @@ def _inline(text: str) -> str:
     return html.escape(_visible(cut(text, 200)).replace("\n", " "))
 
 
-def _block(text: str) -> str:
-    return f"<pre>{html.escape(_visible(text))}</pre>"
+def _block(text: str, longest: int | None) -> str:
+    return f"<pre>{html.escape(_visible(text, longest))}</pre>"
 
 
-def _visible(text: str) -> str:
+def _visible(text: str, longest: int | None = _LONGEST) -> str:
     """Return text without secrets, cut, with control characters and direction marks made visible."""
     # The name of a key's variable stays: masked, the command would not run.
     key = KEY_VARIABLE.search(text)
-    shown = (
-        _redacted(text) if key is None else f"{_redacted(text[: key.start()])}{key[0]}{_redacted(text[key.end() :])}"
-    )
+    pieces = [text] if key is None else [text[: key.start()], text[key.end() :]]
+    shown = (key[0] if key else "").join(redact_head(piece, longest or len(piece)) for piece in pieces)
     lines = shown.replace("\r\n", "\n").split("\n")
     return "\n".join("\t".join(escape_control(piece) for piece in line.split("\t")) for line in lines)
-
-
-def _redacted(text: str) -> str:
-    return redact_head(text, _LONGEST) if len(text) > _LONGEST else redact(text)
 
 
 def _content(message: Mapping[str, Any]) -> str:

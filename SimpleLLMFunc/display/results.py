@@ -58,18 +58,23 @@ def preview_card(preview: Preview) -> Card:
         ("address", preview.url),
         ("asked for", preview.output_mode_reason or preview.output_mode),
         ("input", f"about {preview.input_tokens} tokens"),
-        ("price", _usd(preview.cost)),
+        ("price", _usd(preview.cost) or "unknown"),
         ("improvement", preview.improvement),
         *((name, plainly(value)) for name, value in preview.params.items()),
     ]
     tools = [
-        (spec_name(tool), plainly(tool["function"].get("parameters", {}) if "function" in tool else tool))
+        (
+            spec_name(tool),
+            told.get("description", ""),
+            plainly(told.get("parameters", {}) if "function" in tool else tool),
+        )
         for tool in preview.tools or ()
+        for told in (tool.get("function", {}),)
     ]
     schema = [] if preview.response_format is None else [(plainly(preview.response_format),)]
     parts = [
         conversation(preview.messages),
-        Part(counted(len(tools), "tool"), tools, ("tool", "parameters")),
+        Part(counted(len(tools), "tool"), tools, ("tool", "description", "parameters")),
         Part("response format", schema),
         Part("as curl", [(preview.as_curl(),)]),
     ]

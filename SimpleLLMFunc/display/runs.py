@@ -14,17 +14,19 @@ def page_card(page: Any) -> Card:
     rows = [
         (
             str(run.id),
-            _when(run.started),
+            when(run.started),
             run.function,
             run.model,
             run.status,
             _seconds(run.seconds),
+            str(run.input_tokens + run.output_tokens),
+            "" if run.cost is None else f"{run.cost:.4f}",
             run.question,
-            run.answer,
+            run.error if run.status == "error" else run.answer,
         )
         for run in page.runs
     ]
-    headers = ("run", "began", "function", "model", "status", "seconds", "arguments", "answer")
+    headers = ("run", "began", "function", "model", "status", "seconds", "tokens", "USD", "arguments", "answer")
     more = "there are more" if page.next is not None else ""
     return Card("Runs", [("runs", str(len(rows))), ("next", more)], [Part(counted(len(rows), "run"), rows, headers)])
 
@@ -33,18 +35,18 @@ def run_card(detail: Any) -> Card:
     """Return a `RunDetail` of the trace store as a card."""
     run = detail.summary
     facts = [
-        ("status", run.status),
         ("error", f"{run.error}: {detail.error_text}" if run.error else ""),
         ("value", "" if detail.value is None else plainly(detail.value)),
         ("arguments", "" if not detail.arguments else plainly(detail.arguments)),
         ("model", f"{run.model} ({run.provider})" if run.model else ""),
-        ("began", _when(run.started)),
+        ("began", when(run.started)),
         ("seconds", _seconds(run.seconds)),
         ("tokens", f"{run.input_tokens} read, {run.output_tokens} written"),
         ("cost", "" if run.cost is None else f"{run.cost:.6f} USD"),
         ("version", run.version),
         ("trace", run.trace_id),
         ("part of", run.parent),
+        ("mark", marked(run)),
     ]
     turns = [
         (
@@ -78,10 +80,17 @@ def run_card(detail: Any) -> Card:
         Part(counted(len(children), "run inside", "runs inside"), children, ("run", "function", "status", "seconds")),
         conversation(detail.messages),
     ]
-    return Card(f"Run {run.id}: {run.function}", facts, parts)
+    return Card(f"Run {run.id}: {run.function} {run.status}", facts, parts)
 
 
-def _when(moment: float) -> str:
+def marked(run: Any) -> str:
+    """Return the mark of a `RunSummary` in words; empty without one."""
+    score = "" if run.score is None else f"score {run.score:g}"
+    return ", ".join(filter(None, (run.thumb and f"thumb {run.thumb}", score, *run.tags, run.comment)))
+
+
+def when(moment: float) -> str:
+    """Return seconds since the epoch as date and time of this machine."""
     return datetime.fromtimestamp(moment).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 

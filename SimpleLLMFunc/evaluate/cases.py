@@ -26,7 +26,7 @@ class Unknown(Enum):
 
 
 UNKNOWN: Final[Literal[Unknown.UNKNOWN]] = Unknown.UNKNOWN
-"""Nobody said what should come of a case: only a scorer that needs no expectation can judge it."""
+"""A case without an expectation: only a scorer that needs none can judge it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Case:
 
     Attributes:
         args: a tuple is positional arguments, a dict whose keys are parameters is keywords, anything else the single one.
-        expected: what should come; `UNKNOWN` where nobody said.
+        expected: the expected value; `UNKNOWN` where there is no expectation.
         id: by which two reports are compared; made of the arguments where it is empty.
         tags: groups it belongs to.
     """
@@ -84,7 +84,7 @@ def checked_cases(cases: Cases, reader: ExampleReader) -> list[CheckedCase]:
 
     Raises:
         SignatureError: one does not fit the function; says which and why.
-        UsageError: there is none, or two have the same id.
+        UsageError: there are no cases, or two have the same id.
     """
     found = [_checked(case, reader) for case in _listed(cases)]
     if not found:

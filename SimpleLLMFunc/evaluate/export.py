@@ -54,7 +54,7 @@ def export_examples(
 ) -> Exported:
     """Write the recorded runs of `f` to a JSONL file, the newest first; of runs with the same arguments the newest.
 
-    What the model answered is not thereby right: look through the file before you hold anybody to it. The store masks
+    A recorded answer may be wrong: read the file before you use it as a reference. The store masks
     keys and cuts long texts; runs whose arguments or value were cut, left out or masked so that they do not fit the
     function's types are skipped, and counted.
 
@@ -69,7 +69,7 @@ def export_examples(
 
     Raises:
         ConfigError: there is no such store, or the file cannot be written.
-        UsageError: `form` is none, or `f` is no decorated function.
+        UsageError: `form` is unknown, or `f` is not a decorated function.
     """
     if not is_function(f):
         raise UsageError(f"export_examples takes a function under @llm_function, not {type(f).__name__}.")

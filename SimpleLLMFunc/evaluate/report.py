@@ -57,7 +57,7 @@ class CaseResult:
     """One case and what came of it, once for each repeat.
 
     Attributes:
-        arguments, expected: as JSON data; `expected` is None where nobody said.
+        arguments, expected: as JSON data; `expected` is None where the case has no expectation.
     """
 
     id: str
@@ -180,7 +180,7 @@ class EvalReport:
         with replaced_whole(Path(path)) as part:
             part.write_text(self.svg(), encoding="utf-8")
 
-    # --- to hold somebody to ------------------------------------------------------------------------------------
+    # --- what is required ------------------------------------------------------------------------------------
 
     def require(self, *, at: Literal["mean", "low"] = "mean", **least: float) -> None:
         """Return if every named score is at least what is given: ``report.require(exact=0.9)``.
@@ -236,7 +236,7 @@ class EvalReport:
         """Return the report that a file holds.
 
         Raises:
-            ConfigError: there is no such file, or it is none that `save` wrote.
+            ConfigError: there is no such file, or `save` did not write it.
         """
         try:
             data = json.loads(Path(path).read_text(encoding="utf-8"))

@@ -61,12 +61,12 @@ def evaluate(
         repeats: how often each case is asked; a cache keeps an answer for each, and a case is still one case.
         confidence: of the intervals.
         options: see `RunOptions`; `concurrency` counts cases, judges count in `budget`. With a checkpoint a rerun asks
-            only for what has no answer, and judges keep theirs beside it.
+            only for what has no answer, and judges keep theirs next to it.
 
     Raises:
         SignatureError: a case does not fit the function; says which and why.
         UsageError: an argument that cannot be.
-        CheckpointError: the checkpoint is damaged, or is being written by somebody else.
+        CheckpointError: the checkpoint is damaged, or another process is writing it.
     """
     return run_sync(evaluate_async(f, cases, scorers, repeats, confidence=confidence, **options))
 
@@ -127,13 +127,13 @@ def named_scorers(scorers: Sequence[ScorerLike]) -> list[Scorer]:
     """Return the scorers that are meant.
 
     Raises:
-        UsageError: there is none, or two have the same name.
+        UsageError: there is no scorer, or two have the same name.
     """
     found = [as_scorer(given) for given in scorers]
     names = [scorer.name for scorer in found]
     if not found or len(set(names)) < len(names):
         raise UsageError(
-            f"scorers need names of their own, at least one of them; these are {', '.join(names) or 'none'}."
+            f"scorers need different names, and at least one is required; these are {', '.join(names) or 'none'}."
         )
     return found
 
@@ -277,11 +277,11 @@ async def _graded(
     """Return the grades by the place of the answer; those that failed have none."""
     places = [place for place, answer in enumerate(answers) if answer.answered is not None]
     judged = [one for answer in answers if (one := answer.answered) is not None]
-    beside = None
+    kept = None
     if checkpoint is not None:
         path = Path(checkpoint)
-        beside = path.with_name(f"{path.stem}.{scorer.name}{path.suffix}")
-    grades = await scorer.grade(judged, beside) if judged else []
+        kept = path.with_name(f"{path.stem}.{scorer.name}{path.suffix}")
+    grades = await scorer.grade(judged, kept) if judged else []
     return dict(zip(places, grades, strict=True))
 
 
@@ -296,7 +296,7 @@ def _outcomes(
     for place, answer in enumerate(answers):
         outcome: Outcome | None = None
         if answer.error is not None:
-            # A wrong answer, whatever is asked of it.
+            # An error counts as wrong for every scorer.
             told = f"{type(answer.error).__name__}: {answer.error}"
             outcome = Outcome(error=told, scores={name: 0.0 for each in names for name in each})
         elif answer.answered is not None:

@@ -35,7 +35,7 @@ class Answered:
 
     Attributes:
         arguments: of the call.
-        expected: what should have come, of the return type; `UNKNOWN` where nobody said.
+        expected: the expected value, of the return type; `UNKNOWN` where there is no expectation.
         value: what came, of the return type.
         wanted, got: both as JSON data.
     """
@@ -100,7 +100,7 @@ def as_scorer(given: ScorerLike) -> Scorer:
     if callable(given) and not isinstance(given, (str, type)):
         return _Function(given)
     raise UsageError(
-        f'{given!r} is no scorer. Give "exact", "fields", judge(…), or a function of value and expectation.'
+        f'{given!r} is not a scorer. Give "exact", "fields", judge(…), or a function of value and expectation.'
     )
 
 
@@ -124,7 +124,7 @@ def exact(*, name: str = "exact", tolerance: float = 0.0, ignore_case: bool = Fa
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """Compares each value with the expected one; it has nothing to say where nobody said what should come."""
+    """Compares each value with the expected one; it gives no score where there is no expectation."""
 
     name: str
     scores: Callable[[Answered], Mapping[str, float]]
@@ -269,7 +269,7 @@ def judge(
 ) -> Scorer:
     """Return the scorer that asks a model whether an answer meets the criteria.
 
-    It is an `@llm_function` of its own: it is mapped over the answers with a checkpoint, and budgets around it count.
+    It is a separate `@llm_function`: it is mapped over the answers with a checkpoint, and budgets around it count.
     An answer that the judge fails to judge has no score.
 
     Args:

@@ -58,7 +58,7 @@ class Paid(NamedTuple):
 
 
 class Ledger:
-    """What each part of a search took, kept beside its checkpoint; that knows answers, and not how often was asked for one.
+    """What each part of a search took, kept next to its checkpoint, which does not count requests.
 
     Args:
         checkpoint: of the search; None keeps nothing.
@@ -180,7 +180,7 @@ class Asking:
                 self._outcomes.setdefault(candidate.name, {})[case.id] = outcome
 
     def scores(self, candidate: Candidate, cases: Sequence[CheckedCase]) -> list[float | None]:
-        """Return the score of each case; None where there is none."""
+        """Return the score of each case; None for a case without a score."""
         known = self._scores.get(candidate.name, {})
         return [known.get(case.id) for case in cases]
 
@@ -189,7 +189,7 @@ class Asking:
         return case.id in self._outcomes.get(candidate.name, {})
 
     def mean(self, candidate: Candidate, cases: Sequence[CheckedCase]) -> float:
-        """Return the mean score; below all others where there is none."""
+        """Return the mean score; minus infinity where no case has a score."""
         known = [score for score in self.scores(candidate, cases) if score is not None]
         return fmean(known) if known else -math.inf
 
@@ -270,7 +270,7 @@ def _less(whole: Usage, part: Usage) -> Usage:
 
 
 def removed(checkpoint: Path) -> None:
-    """Remove a checkpoint, and what graders kept beside it."""
+    """Remove a checkpoint, and what graders kept next to it."""
     for file in checkpoint.parent.glob(f"{escape(checkpoint.stem)}.*sqlite*"):
         with suppress(OSError):
             file.unlink()

@@ -118,7 +118,7 @@ class _Adapter:
         eval_batch: Any,
         components_to_update: list[str],
     ) -> dict[str, list[dict[str, Any]]]:
-        """Return what the reflecting model is shown of the cases, for each text that is to be written anew."""
+        """Return what the reflecting model is shown of the cases, for each text that is to be rewritten."""
         return {name: [_record(each) for each in eval_batch.trajectories] for name in components_to_update}
 
 

@@ -1,4 +1,4 @@
-"""Other wordings: a model is shown what the function got wrong, and writes the docstring anew."""
+"""Other wordings: a model is shown what the function got wrong, and rewrites the docstring."""
 
 from __future__ import annotations
 

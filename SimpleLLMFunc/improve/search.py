@@ -104,7 +104,7 @@ async def improved(
 def _writable(path: str | os.PathLike[str]) -> Path:
     place = Path(path)
     if place.is_dir() or not place.absolute().parent.is_dir():
-        raise ConfigError(f"{os.fspath(path)!r} is not a file in a folder that is there.")
+        raise ConfigError(f"{os.fspath(path)!r} is not a file in a folder that exists.")
     return place
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from SimpleLLMFunc.interface.profile import Profile, find_profile
 from SimpleLLMFunc.interface.service_model import ServiceModel
 from SimpleLLMFunc.interface.wires import Wire
@@ -33,6 +31,3 @@ class Anthropic(ServiceModel):
             return find_profile(profile, address)
         family = family_of(self.model_name)
         return Profile("messages", native=family.native, strict=True, tool_choice=family.forced)
-
-    def _remake(self, **given: Any) -> None:
-        Anthropic.__init__(self, **given)

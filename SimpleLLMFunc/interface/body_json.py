@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from typing import Any
 
 from pydantic_core import from_json
 
 from SimpleLLMFunc.errors import UsageError
+from SimpleLLMFunc.runtime import LARGE
 from SimpleLLMFunc.type import without_surrogates
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+_PUNCTUATION = 8  # a value and its name take about as much as their text, too
 MAX_DEPTH = 200
 """Levels of nesting that are read: what the fast reader takes, and far more than any service sends."""
 
@@ -64,15 +65,16 @@ def decode(data: bytes, *, mended: bool = True) -> Any:
 
 
 def text_size(value: Any) -> int:
-    """Return how many characters the texts in JSON data have; of data nested too deep, more than there can be."""
-    try:
-        if isinstance(value, str):
-            return len(value)
-        if isinstance(value, Mapping):
-            return sum(map(text_size, value.values()))
-        return sum(map(text_size, value)) if isinstance(value, list) else 0
-    except RecursionError:
-        return sys.maxsize
+    """Return about how many characters JSON data takes when it is written, counted until they are more than `LARGE`."""
+    size, rest = 0, [value]
+    while rest and size <= LARGE:
+        item = rest.pop()
+        size += len(item) if isinstance(item, str) else _PUNCTUATION
+        if isinstance(item, Mapping):
+            rest.extend(item.values())
+        elif isinstance(item, list):
+            rest.extend(item)
+    return size
 
 
 def _is_deep(value: Any) -> bool:

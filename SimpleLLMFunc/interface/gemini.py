@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from SimpleLLMFunc.interface.profile import Profile, find_profile
 from SimpleLLMFunc.interface.service_model import ServiceModel
 from SimpleLLMFunc.interface.wires import Wire
@@ -32,6 +30,3 @@ class Gemini(ServiceModel):
             return find_profile(profile, address)
         takes_both = gemini_family(self.model_name).schema_with_tools
         return Profile("gemini", native=True, schema_with_tools=takes_both, logprobs=20)
-
-    def _remake(self, **given: Any) -> None:
-        Gemini.__init__(self, **given)

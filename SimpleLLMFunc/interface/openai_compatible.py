@@ -22,6 +22,8 @@ from SimpleLLMFunc.runtime import importing
 
 OpenAIWire = Literal["chat", "responses"]
 
+_OWN_ARGUMENTS = frozenset({"self", "__class__", "wire", "client"})
+"""Those that `ServiceModel` does not take."""
 _UNSURE = frozenset({"openai-compatible", "ollama"})
 """Profiles of addresses where the server may be any."""
 
@@ -72,6 +74,7 @@ class OpenAICompatible(ServiceModel):
         prompt_cache: Literal["auto", "off"] = "auto",
         _guarded: bool = True,
     ) -> None:
+        given = {name: value for name, value in locals().items() if name not in _OWN_ARGUMENTS}
         if wire not in {None, "chat", "responses"}:
             raise ConfigError(
                 f'wire is "chat" or "responses", not {wire!r}. Anthropic(…) speaks Messages, Gemini(…) generateContent.'
@@ -82,31 +85,14 @@ class OpenAICompatible(ServiceModel):
                 raise ConfigError(
                     "client= brings its own key and address; leave out api_key, api_key_pool and base_url."
                 )
-            base_url = str(client.base_url)
+            given["base_url"] = str(client.base_url)
         settings = Settings.from_environment()
         whose = {"OpenAI-Organization": settings.openai_organization, "OpenAI-Project": settings.openai_project}
         self._said_wire = wire
         super().__init__(
-            model_name,
-            api_key=api_key,
-            api_key_pool=api_key_pool,
-            base_url=base_url,
-            max_retries=max_retries,
-            retry_delay=retry_delay,
-            rate_limit_capacity=rate_limit_capacity,
-            rate_limit_refill_rate=rate_limit_refill_rate,
-            requests_per_minute=requests_per_minute,
-            tokens_per_minute=tokens_per_minute,
-            context_window=context_window,
-            timeout=timeout,
-            deadline=deadline,
-            api_params=api_params,
-            profile=profile,
-            api_key_seconds=api_key_seconds,
-            prompt_cache=prompt_cache,
+            **given,
             _client=None if client is None else ClientPerLoop(client),
             _whose=Headers({name: value for name, value in whose.items() if value}),
-            _guarded=_guarded,
         )
         self._own_clients = OwnClients()
         if isinstance(secret := getattr(client, "api_key", None), str):

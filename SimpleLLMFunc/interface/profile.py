@@ -56,8 +56,9 @@ PROFILES: dict[str, Profile] = {
         Profile("openai-compatible", native=True),
         Profile("openai", native=True, strict=True, max_tokens_field="max_completion_tokens", logprobs=20),
         Profile("azure", native=True, strict=True, max_tokens_field="max_completion_tokens", logprobs=20),
-        Profile("local", native=True, tools="json", tool_choice=False, short_prompt=True, grammar=True, logprobs=200),
-        Profile("llama.cpp", native=True, tool_choice=False, grammar=True, logprobs=200),
+        # A label may be the 700th of the likeliest first tokens where a model of 270 million parameters echoes its prompt.
+        Profile("local", native=True, tools="json", tool_choice=False, short_prompt=True, grammar=True, logprobs=1000),
+        Profile("llama.cpp", native=True, tool_choice=False, grammar=True, logprobs=1000),
         Profile("ollama", native=True, tool_choice=False),
         Profile("vllm", native=True, logprobs=20),
         Profile("openrouter", native=True),

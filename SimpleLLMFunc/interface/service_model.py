@@ -15,6 +15,7 @@ from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.attempts import (
     APIKeyPool,
     Call,
+    Circuit,
     Credentials,
     HttpModel,
     KeySource,
@@ -123,37 +124,26 @@ class ServiceModel(Uncopied, HttpModel):
             raise ConfigError("model_name is empty. Write what the service calls the model, such as gpt-5-mini.")
         if prompt_cache not in {"auto", "off"}:
             raise ConfigError(f'prompt_cache is "auto" or "off", not {prompt_cache!r}.')
+        super().__init__()
         address = Address(check_base_url(base_url or os.environ.get(self.url_variable, "").strip() or self.own_url))
         provider = find_profile(None, address).name
         self.provider = self.own_provider if provider == "openai-compatible" else provider
-        self.prompt_cache = prompt_cache
-        self.api_version = api_version
-        self.context_window = context_window
-        extra_headers, params = extra_headers_of(api_params or {})
-        super().__init__(
-            model_name,
-            address,
-            keys=Credentials(
-                model_name,
-                address,
-                api_key,
-                api_key_pool,
-                self.key_variables,
-                number("api_key_seconds", api_key_seconds, above=0),
-            ),
-            limits=Limits(
-                LimitSettings(rate_limit_capacity, rate_limit_refill_rate, requests_per_minute, tokens_per_minute)
-            ),
-            client=_client,
-            whose=Headers({}) if _whose is None else _whose,
-            extra_headers=Headers(extra_headers),
-            api_params=params,
-            timeout=number("timeout", timeout, above=0),
-            deadline=None if deadline is None else number("deadline", deadline, above=0),
-            max_retries=int(number("max_retries", max_retries, least=0)),
-            retry_delay=number("retry_delay", retry_delay, least=0),
-            guarded=_guarded,
+        self.model_name, self.base_url, self._address = model_name, address.shown, address
+        self.prompt_cache, self.api_version, self.context_window = prompt_cache, api_version, context_window
+        extra_headers, self.api_params = extra_headers_of(api_params or {})
+        self._extra_headers = Headers(extra_headers)
+        self._whose = Headers({}) if _whose is None else _whose
+        self.timeout = number("timeout", timeout, above=0)
+        self.deadline = None if deadline is None else number("deadline", deadline, above=0)
+        self.max_retries = int(number("max_retries", max_retries, least=0))
+        self.retry_delay = number("retry_delay", retry_delay, least=0)
+        kept = number("api_key_seconds", api_key_seconds, above=0)
+        self._keys = Credentials(model_name, address, api_key, api_key_pool, self.key_variables, kept)
+        self._limits = Limits(
+            LimitSettings(rate_limit_capacity, rate_limit_refill_rate, requests_per_minute, tokens_per_minute)
         )
+        self._circuit = Circuit(self.retry_delay)
+        self._client, self._guarded = _client, _guarded
         self.profile = self._profile(profile, address)
         self._source: tuple[str, str] | None = None
         self._lost: list[str] = []

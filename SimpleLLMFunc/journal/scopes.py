@@ -147,7 +147,7 @@ class RunScope:
         data = row.data
         reply = ChatCompletion.from_dict(data["reply"], tries=0, cached=data["cached"])
         if reply.usage is not None:
-            reply = reply.with_usage(replace(reply.usage, cost=data["cost"]))
+            reply = replace(reply, usage=replace(reply.usage, cost=data["cost"]))
         told = [(what, said) for what, said in data["downgrades"]]
         return KeptReply(reply, data["mode"], data["reason"], told)
 

@@ -53,7 +53,7 @@ async def calibrate(
 
     Raises:
         ConfigError: the function returns no choice, or the model gives no log-probabilities; the file cannot be written.
-        UsageError: there are too few rows, or not as many labels; a label is none of the function's.
+        UsageError: there are too few rows, or not as many labels; a label that the function does not have.
     """
     definition, name = pipeline.definition, pipeline.definition.name
     output = definition.output
@@ -126,7 +126,7 @@ def _number_of(label: Any, output: Any, name: str) -> int:
             return number
     if isinstance(label, str) and label in output.labels:
         return list(output.labels).index(label)
-    raise UsageError(f"{name}: {label!r} is none of its labels: {', '.join(output.labels)}.")
+    raise UsageError(f"{name}: {label!r} is not one of its labels: {', '.join(output.labels)}.")
 
 
 def _check_counts(name: str, rows: int, right: list[int] | None) -> None:

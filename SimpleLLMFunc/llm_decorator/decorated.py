@@ -7,10 +7,9 @@ there is no second implementation behind them.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Coroutine, Iterable, Iterator, Mapping
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, NoReturn, ParamSpec, Self, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, NoReturn, ParamSpec, Self, TypeVar, Unpack, overload
 
 from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.run import Preview, Result
@@ -21,27 +20,20 @@ from SimpleLLMFunc.llm_decorator.chat_pipeline import ChatPipeline
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.improving import AsyncImproving, Improving
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
-from SimpleLLMFunc.llm_decorator.pipeline import Pipeline
-from SimpleLLMFunc.llm_decorator.shipped import reduced
 from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration
-from SimpleLLMFunc.llm_decorator.views import shown_signature, view
+from SimpleLLMFunc.llm_decorator.views import Views, view
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.runtime import iterate_sync, run_sync
-from SimpleLLMFunc.tools import Tool, wire_name
 
 if TYPE_CHECKING:
     from SimpleLLMFunc.batch import MapOptions, MapReport
     from SimpleLLMFunc.batch.rows.rows import Rows
 
-L = TypeVar("L", bound=Pipeline)
 P = ParamSpec("P")
 Q = ParamSpec("Q")
 R = TypeVar("R")
 S = TypeVar("S")
 T = TypeVar("T")
-
-
-_FUNCTION_LIKE = (*functools.WRAPPER_ASSIGNMENTS, "__code__", "__defaults__", "__kwdefaults__")
 
 
 def fill() -> NoReturn:
@@ -52,90 +44,10 @@ def fill() -> NoReturn:
     Raises:
         UsageError: it was run, so the function around it is not decorated.
     """
-    raise UsageError("fill() marks a body that a model fills. Put @llm_function or @llm_chat on the function.")
+    raise UsageError("fill() marks a body for a model to fill. Put @llm_function or @llm_chat on the function.")
 
 
-class _Decorated(Generic[L]):
-    """The base of all decorated functions: it looks like the function, binds to an instance, and has `with_options`.
-
-    Args:
-        pipeline: of the function.
-        instance: the object or class that a method is bound to.
-    """
-
-    __name__: str
-    __qualname__: str
-
-    def __init__(self, pipeline: L, instance: Any = None) -> None:
-        self._pipeline = pipeline
-        self._instance = instance
-        func: Any = pipeline.definition.func
-        functools.update_wrapper(self, func if instance is None else func.__get__(instance))  # type: ignore[arg-type]
-
-    def __repr__(self) -> str:
-        llm = self._pipeline.options.llm_interface
-        asked = "" if llm is None else f", {llm.model_name}"
-        return f"<{type(self).__name__} {self.__qualname__}{shown_signature(self)}{asked}>"
-
-    def __reduce__(self) -> Any:
-        return reduced(self)
-
-    @border
-    def as_tool(self, name: str | None = None) -> Tool:
-        """Return this function as a tool for another one; LangChain, LlamaIndex and DSPy take it as well."""
-        made = Tool(func=cast("Callable[..., Any]", self), name=name)
-        functools.update_wrapper(made, cast("Callable[..., Any]", self), _FUNCTION_LIKE, updated=())
-        # DSPy reads the signature of `__call__`.
-        vars(made).update(__name__=wire_name(made.name), __call__=self)
-        return made
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._pipeline = self._pipeline.as_method()
-
-    def _bind(self, instance: Any, owner: type | None) -> Self:
-        definition = self._pipeline.definition
-        if definition.is_static:
-            return self
-        bound_to = (owner or type(instance)) if definition.binds_class else instance
-        return self if bound_to is None else self._bound_to(bound_to)
-
-    def _bound_to(self, instance: Any) -> Self:
-        return type(self)(self._pipeline.as_method(), instance)
-
-    @property
-    def _lacks_instance(self) -> bool:
-        """Whether it is an unbound method: called through its class, it gets the instance as first argument."""
-        return self._instance is None and self._pipeline.definition.is_method
-
-    @border
-    def with_options(self, **options: Any) -> Self:
-        """Return the same function with other decorator arguments.
-
-        Takes every argument of the decorator, and `template_params` for the fields of the docstring.
-
-        Raises:
-            ConfigError: there is no such argument, or it cannot have this value.
-        """
-        return self._around(self._pipeline.with_options(options), options)
-
-    def _around(self, pipeline: L, options: Mapping[str, Any]) -> Self:  # noqa: ARG002 - functions use it
-        return type(self)(pipeline, self._instance)
-
-    def _without_instance(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        return args[1:] if self._lacks_instance else args
-
-
-class _Views(_Decorated[L], Generic[L, P]):
-    """The views that need no bridge."""
-
-    @view
-    @border
-    def preview(self, *args: P.args, **kwargs: P.kwargs) -> Preview:
-        """Return the exact request, without sending it."""
-        return self._pipeline.preview(self._without_instance(args), kwargs, stream=self._pipeline.options.stream)
-
-
-class _Function(_Views[FunctionPipeline, P], Generic[P]):
+class _Function(Views[FunctionPipeline, P], Generic[P]):
     """What only functions have: the pipeline, votes or plain code that answer their calls."""
 
     _is_streamed = False
@@ -388,7 +300,7 @@ class LLMStream(_SyncFunction[P, list[T]], Generic[P, T]):
         return self._bind(instance, owner)
 
 
-class AsyncLLMChat(_Views[ChatPipeline, P], Generic[P, T]):
+class AsyncLLMChat(Views[ChatPipeline, P], Generic[P, T]):
     """A dialogue with history: `async for text, history in chat(history, message)`."""
 
     @view
@@ -412,7 +324,7 @@ class AsyncLLMChat(_Views[ChatPipeline, P], Generic[P, T]):
         return self._bind(instance, owner)
 
 
-class LLMChat(_Views[ChatPipeline, P], Generic[P, T]):
+class LLMChat(Views[ChatPipeline, P], Generic[P, T]):
     """A dialogue with history: `for text, history in chat(history, message)`."""
 
     @view

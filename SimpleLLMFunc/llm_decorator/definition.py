@@ -27,7 +27,8 @@ from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.llm_decorator.steps.common.prompt import extract_parameter_type_hints
 from SimpleLLMFunc.llm_decorator.steps.common.signature import extract_function_metadata
 from SimpleLLMFunc.llm_decorator.steps.common.types import Metadata
-from SimpleLLMFunc.llm_decorator.steps.function.prompt import FixedPrompt, quotes_line
+from SimpleLLMFunc.llm_decorator.steps.function.prompt import FixedPrompt
+from SimpleLLMFunc.llm_decorator.steps.function.templates import quotes_line
 from SimpleLLMFunc.type import confident_type
 
 _SYNC_KINDS = (Iterator, Generator, Iterable)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterable, Callable, Coroutine, Iterator, Sequence
-from typing import Any, Literal, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, Literal, ParamSpec, Protocol, TypeVar, get_overloads, overload
 
 from SimpleLLMFunc.base.run import Abort, EventSink
 from SimpleLLMFunc.errors import SignatureError
@@ -65,29 +65,7 @@ def llm_chat(
     embeddings: LLM_Interface | None = None,
     **llm_kwargs: Any,
 ) -> ChatDecorator: ...
-def llm_chat(
-    llm_interface: Any = None,
-    toolkit: Sequence[Any] | None = None,
-    max_tool_calls: int = 5,
-    stream: bool = False,
-    return_mode: Literal["text", "raw"] = "text",
-    compact: Compact | None = None,
-    retry_times: int = 2,
-    deadline: float | None = None,
-    on_tool_error: Literal["report", "raise"] = "report",
-    max_result_chars: int = 65536,
-    toolkit_confirm: Callable[..., Any] | None = None,
-    tools: Literal["auto", "native", "json"] = "auto",
-    tool_context: Any = None,
-    watching: EventSink | Sequence[EventSink] | None = None,
-    abort_signal: Abort | None = None,
-    check_arguments: bool = True,
-    thinking: Thinking | None = None,
-    guards: Sequence[Callable[..., Any]] | None = None,
-    toolkit_search: bool | Callable[..., Any] | None = None,
-    embeddings: LLM_Interface | None = None,
-    **llm_kwargs: Any,
-) -> Any:
+def llm_chat(*args: Any, **options: Any) -> Any:  # noqa: D417 - the last overload has them
     """Turn a documented function into a dialogue: the docstring is the system prompt.
 
     The history is the first parameter named `history` or `chat_history`; the other arguments make the user's
@@ -131,15 +109,17 @@ def llm_chat(
         ToolDefinitionError: a tool the model could not be told about.
         ConfigError: an argument that cannot be.
     """
-    given = dict(locals())  # every argument by its name
     with border:
+        given = _SIGNATURE.bind(*args, **options)
+        given.apply_defaults()
+        llm_interface = given.arguments["llm_interface"]
         if llm_interface is not None and not isinstance(llm_interface, LLM_Interface) and callable(llm_interface):
             return _decorated(Definition.of_caller(llm_interface, 1), Options())
-        options = Options(**given)
+        made = Options(**given.arguments)
 
     def decorate(func: Any) -> Any:
         with border:
-            return _decorated(Definition.of_caller(func, 1), options)
+            return _decorated(Definition.of_caller(func, 1), made)
 
     return decorate
 
@@ -149,7 +129,7 @@ def _decorated(definition: Definition, options: Options) -> Any:
     kind, returned = definition.iterator_kind, definition.returned
     if kind is None and returned not in (Any, None, type(None)) and not isinstance(returned, str):
         raise SignatureError(
-            f"{definition.name} is annotated -> {inspect.formatannotation(returned)}, which is no iterator, and a chat yields "
+            f"{definition.name} is annotated -> {inspect.formatannotation(returned)}, which is not an iterator, and a chat yields "
             "(text, history) pairs. Annotate it -> AsyncIterator[ChatPair], of a def -> Iterator[ChatPair]; "
             "for one answer use @llm_function."
         )
@@ -158,6 +138,10 @@ def _decorated(definition: Definition, options: Options) -> Any:
     )
     return AsyncLLMChat(pipeline) if is_async else LLMChat(pipeline)
 
+
+# The parameters are written once, in the last overload; `inspect`, `help` and editors read them there.
+_SIGNATURE = inspect.signature(get_overloads(llm_chat)[-1])
+llm_chat.__signature__ = _SIGNATURE  # type: ignore[attr-defined]
 
 async_llm_chat = llm_chat
 """The same decorator: an `async def` is seen as such."""

@@ -10,7 +10,7 @@ import inspect
 import os
 import warnings
 from collections.abc import AsyncIterable, Callable, Coroutine, Iterator, Sequence
-from typing import Any, Literal, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, Literal, ParamSpec, Protocol, TypeVar, get_overloads, overload
 
 from SimpleLLMFunc.base.parsing import OutputMode, RepairLevel
 from SimpleLLMFunc.base.run import Abort, EventSink
@@ -99,44 +99,7 @@ def llm_function(
     embeddings: LLM_Interface | None = None,
     **llm_kwargs: Any,
 ) -> FunctionDecorator: ...
-def llm_function(
-    llm_interface: Any = None,
-    toolkit: Sequence[Any] | None = None,
-    max_tool_calls: int = 5,
-    system_prompt_template: str | None = None,
-    user_prompt_template: str | None = None,
-    output_mode: OutputMode = "auto",
-    repair: RepairLevel = "coerce",
-    max_reasks: int = 2,
-    retry_times: int = 2,
-    deadline: float | None = None,
-    on_tool_error: Literal["report", "raise"] = "report",
-    max_result_chars: int = 65536,
-    toolkit_confirm: Callable[..., Any] | None = None,
-    tools: Literal["auto", "native", "json"] = "auto",
-    tool_context: Any = None,
-    watching: EventSink | Sequence[EventSink] | None = None,
-    abort_signal: Abort | None = None,
-    check_arguments: bool = True,
-    examples: GivenExamples | None = None,
-    max_examples: int = 8,
-    votes: int | None = None,
-    min_agreement: float | None = None,
-    vote_on: Sequence[str] | None = None,
-    escalate_to: LLM_Interface | None = None,
-    confidence: Literal["auto", "logprobs", "votes"] = "auto",
-    calibration: Calibration | str | os.PathLike[str] | None = None,
-    first: Callable[..., Any] | None = None,
-    fallback: Callable[..., Any] | None = None,
-    fallback_reserve: float = 0.5,
-    sample: float = 0.0,
-    thinking: Thinking | None = None,
-    think_first: bool = False,
-    guards: Sequence[Callable[..., Any]] | None = None,
-    toolkit_search: bool | Callable[..., Any] | None = None,
-    embeddings: LLM_Interface | None = None,
-    **llm_kwargs: Any,
-) -> Any:
+def llm_function(*args: Any, **options: Any) -> Any:  # noqa: D417 - the last overload has them
     """Turn a typed, documented function into a call to a language model.
 
     The docstring says what to do, the parameters what with, the return annotation what comes back: a value of
@@ -209,15 +172,17 @@ def llm_function(
         ToolDefinitionError: a tool the model could not be told about.
         ConfigError: an argument that cannot be.
     """
-    given = dict(locals())  # every argument by its name
     with border:
+        given = _SIGNATURE.bind(*args, **options)
+        given.apply_defaults()
+        llm_interface = given.arguments["llm_interface"]
         if llm_interface is not None and not isinstance(llm_interface, LLM_Interface) and _is_function(llm_interface):
             return _decorated(Definition.of_caller(llm_interface, 1), Options())
-        options = Options(**given)
+        made = Options(**given.arguments)
 
     def decorate(func: Any) -> Any:
         with border:
-            return _decorated(Definition.of_caller(func, 1), options)
+            return _decorated(Definition.of_caller(func, 1), made)
 
     return decorate
 
@@ -240,6 +205,10 @@ def _decorated(definition: Definition, options: Options) -> Any:
         case _:
             return AsyncLLMFunction(pipeline) if inspect.iscoroutinefunction(func) else LLMFunction(pipeline)
 
+
+# The parameters are written once, in the last overload; `inspect`, `help` and editors read them there.
+_SIGNATURE = inspect.signature(get_overloads(llm_function)[-1])
+llm_function.__signature__ = _SIGNATURE  # type: ignore[attr-defined]
 
 async_llm_function = llm_function
 """The same decorator: an `async def` is seen as such."""

@@ -1,14 +1,24 @@
-"""A view of one function knows that function's parameters: `inspect`, `help` and editors show them."""
+"""What all decorated objects have; and the views, which know the parameters of their function, as `inspect` and `help` show."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 import re
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, ParamSpec, Self, TypeVar, cast
+
+from SimpleLLMFunc.base.run import Preview
+from SimpleLLMFunc.llm_decorator.pipeline import Pipeline
+from SimpleLLMFunc.llm_decorator.shipped import reduced
+from SimpleLLMFunc.logger import border
+from SimpleLLMFunc.tools import Tool, wire_name
 
 F = TypeVar("F", bound=Callable[..., Any])
+L = TypeVar("L", bound=Pipeline)
+P = ParamSpec("P")
+
+_FUNCTION_LIKE = (*functools.WRAPPER_ASSIGNMENTS, "__code__", "__defaults__", "__kwdefaults__")
 
 
 def view(method: F) -> F:
@@ -68,3 +78,83 @@ class _BoundView(functools.partial[Any]):
         return f"<view {self.func.__name__} of {self.args[0]!r}>"
 
     __doc__ = property(lambda self: self.func.__doc__)  # pyright: ignore[reportAssignmentType]  # pydoc asks the instance
+
+
+class Decorated(Generic[L]):
+    """The base of all decorated functions: it looks like the function, binds to an instance, and has `with_options`.
+
+    Args:
+        pipeline: of the function.
+        instance: the object or class that a method is bound to.
+    """
+
+    __name__: str
+    __qualname__: str
+
+    def __init__(self, pipeline: L, instance: Any = None) -> None:
+        self._pipeline = pipeline
+        self._instance = instance
+        func: Any = pipeline.definition.func
+        functools.update_wrapper(self, func if instance is None else func.__get__(instance))  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        llm = self._pipeline.options.llm_interface
+        asked = "" if llm is None else f", {llm.model_name}"
+        return f"<{type(self).__name__} {self.__qualname__}{shown_signature(self)}{asked}>"
+
+    def __reduce__(self) -> Any:
+        return reduced(self)
+
+    @border
+    def as_tool(self, name: str | None = None) -> Tool:
+        """Return this function as a tool for another one; LangChain, LlamaIndex and DSPy take it as well."""
+        made = Tool(func=cast("Callable[..., Any]", self), name=name)
+        functools.update_wrapper(made, cast("Callable[..., Any]", self), _FUNCTION_LIKE, updated=())
+        # DSPy reads the signature of `__call__`.
+        vars(made).update(__name__=wire_name(made.name), __call__=self)
+        return made
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._pipeline = self._pipeline.as_method()
+
+    def _bind(self, instance: Any, owner: type | None) -> Self:
+        definition = self._pipeline.definition
+        if definition.is_static:
+            return self
+        bound_to = (owner or type(instance)) if definition.binds_class else instance
+        return self if bound_to is None else self._bound_to(bound_to)
+
+    def _bound_to(self, instance: Any) -> Self:
+        return type(self)(self._pipeline.as_method(), instance)
+
+    @property
+    def _lacks_instance(self) -> bool:
+        """Whether it is an unbound method: called through its class, it gets the instance as first argument."""
+        return self._instance is None and self._pipeline.definition.is_method
+
+    @border
+    def with_options(self, **options: Any) -> Self:
+        """Return the same function with other decorator arguments.
+
+        Takes every argument of the decorator, and `template_params` for the fields of the docstring.
+
+        Raises:
+            ConfigError: there is no such argument, or it cannot have this value.
+        """
+        return self._around(self._pipeline.with_options(options), options)
+
+    def _around(self, pipeline: L, options: Mapping[str, Any]) -> Self:  # noqa: ARG002 - functions use it
+        return type(self)(pipeline, self._instance)
+
+    def _without_instance(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        return args[1:] if self._lacks_instance else args
+
+
+class Views(Decorated[L], Generic[L, P]):
+    """The views that need no bridge."""
+
+    @view
+    @border
+    def preview(self, *args: P.args, **kwargs: P.kwargs) -> Preview:
+        """Return the exact request, without sending it."""
+        return self._pipeline.preview(self._without_instance(args), kwargs, stream=self._pipeline.options.stream)

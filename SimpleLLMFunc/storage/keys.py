@@ -106,8 +106,8 @@ def _told(value: Any) -> Any:
     text = str(value)
     if " at 0x" in text:
         raise UsageError(
-            f"an argument of type {name} cannot be recognised when it comes again: its text is only where it lies in "
-            "memory. Give plain data, or the type a __str__ that says what it holds."
+            f"an argument of type {name} cannot be recognised when it comes again: its text is only its address in "
+            "memory. Give plain data, or the type a __str__ that shows its content."
         )
     return [name, text]
 

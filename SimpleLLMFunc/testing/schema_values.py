@@ -9,7 +9,7 @@ import random
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
+from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
 from SimpleLLMFunc.errors import UsageError
@@ -244,71 +244,31 @@ def _between(rng: random.Random, least: int, most: int | None) -> int:
 
 
 def _number(schema: Schema, rng: random.Random, *, is_integer: bool) -> Any:
-    # As decimals, since 3 * 0.1 is not 0.3 as floats.
-    step = Decimal(str(schema["multipleOf"])) if schema.get("multipleOf") else None
-    low, high = _bound(schema, "minimum", step, up=True), _bound(schema, "maximum", step, up=False)
-    if low is None and high is None:
-        low, high = (Decimal(-20), Decimal(200)) if rng.random() < 0.3 else (Decimal(0), Decimal(20))
-    elif low is None:
-        assert high is not None, "one of them is given"
-        low = high - 100 * (step or 1)
-    elif high is None:
-        high = low + 100 * (step or 1)
-    assert high is not None, "both are known now"
-    # Few digits, since a schema does not tell how many a Decimal may have.
-    unit = step or Decimal(1)
-    first, last = math.ceil(low / unit), math.floor(high / unit)
-    if is_integer and step is not None and step != step.to_integral_value():
-        multiples = [number * unit for number in range(first, min(last, first + 10_000) + 1)]
-        whole = [number for number in multiples if number == number.to_integral_value()]
-        if whole:
-            return int(rng.choice(whole))
-    elif first <= last:
-        number = unit * rng.randint(first, last)
-        if is_integer:
-            return int(number)
-        if step is None and number + Decimal("0.5") <= high and rng.random() < 0.5:
-            number += Decimal("0.5")
-        return int(number) if number == number.to_integral_value() and rng.random() < 0.5 else float(number)
-    elif not is_integer and step is None and low <= high:
-        return float((low + high) / 2)
-    raise UsageError(f"no number fits {_limits(schema)}. Check the type.")
+    # As fractions, since 3 * 0.1 is not 0.3 as floats. Few digits, since a schema does not tell how many a Decimal may have.
+    told = {name: Fraction(str(schema[name])) for name in _BOUNDS if name in schema}
+    step = told.get("multipleOf") or Fraction(1 if is_integer else "0.5")
+    if is_integer:
+        step = Fraction(step.numerator)  # the whole multiples of a fraction are those of its numerator
+    low = max((told[name] for name in _BOUNDS[:2] if name in told), default=None)
+    high = min((told[name] for name in _BOUNDS[2:4] if name in told), default=None)
+    if low is None:
+        low = Fraction(0) if high is None else high - 100 * step
+    if high is None:
+        high = low + 100 * step
+    first, last = math.ceil(low / step), math.floor(high / step)
+    first += first * step == told.get("exclusiveMinimum")
+    last -= last * step == told.get("exclusiveMaximum")
+    if first <= last:
+        number = step * rng.randint(first, last)
+        return int(number) if number.denominator == 1 and (is_integer or rng.random() < 0.5) else float(number)
+    is_empty = low > high or (low == high and low in {told.get("exclusiveMinimum"), told.get("exclusiveMaximum")})
+    if is_integer or "multipleOf" in told or is_empty:
+        shown = ", ".join(f"{name} {schema[name]}" for name in told)
+        raise UsageError(f"no number fits {shown}. Check the type.")
+    return float((low + high) / 2)
 
 
-def _limits(schema: Schema) -> str:
-    names = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf")
-    return ", ".join(f"{name} {schema[name]}" for name in names if name in schema)
-
-
-def _bound(schema: Schema, name: str, step: Decimal | None, *, up: bool) -> Decimal | None:
-    """Return the lowest or highest number allowed, None where there is no limit on that side."""
-    sign = 1 if up else -1
-    bounds = [Decimal(str(schema[name]))] if name in schema else []
-    exclusive = f"exclusive{name.capitalize()}"
-    if exclusive in schema:
-        limit = Decimal(str(schema[exclusive]))
-        is_integer = schema.get("type") == "integer"
-        if step is None and is_integer:
-            inside = Decimal((math.floor if up else math.ceil)(limit)) + sign
-        else:
-            inside = limit + sign * (step or _small(schema, limit))
-            if step is not None and limit % step:
-                inside = limit
-        bounds.append(inside)
-    if not bounds:
-        return None
-    return max(bounds) if up else min(bounds)
-
-
-def _small(schema: Schema, limit: Decimal) -> Decimal:
-    """Return a small step that stays between the bounds."""
-    others = [
-        Decimal(str(schema[key]))
-        for key in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
-        if key in schema
-    ]
-    widths = [abs(other - limit) for other in others if other != limit]
-    return min([Decimal("0.5"), *(width / 4 for width in widths)])
+_BOUNDS: Final = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf")
 
 
 def _words(rng: random.Random, least: int, most: int | None) -> str:

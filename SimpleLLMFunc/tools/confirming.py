@@ -27,7 +27,7 @@ async def is_agreed(confirm: Confirm, tool: str, arguments: dict[str, Any]) -> b
     Raises:
         AnsweredInstead: the model is to read something else.
         RunPaused: the answer comes later, and from elsewhere.
-        NobodyToAsk: nobody could be asked in this way.
+        NobodyToAsk: no person can be asked in this way.
     """
     try:
         # A thread for a sync one: it may well wait at a prompt.

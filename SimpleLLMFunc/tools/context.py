@@ -34,7 +34,7 @@ class NotConfirmed(ModelRetry):
 
 
 def nowhere(_: Any) -> None:
-    """Take progress that nobody looks at."""
+    """Take progress and drop it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class ToolContext(Generic[C]):
         func_name: the decorated function that is running.
         tool_name: the tool's own name.
         call_id: the model's id of this call.
-        context: the value that the caller of the run passed along, None where there is none.
+        context: the value that the caller of the run passed along, None where it passed none.
         idempotency_key: inside of a `durable` block the same at each try of this call, and that of no other call; empty
             outside of one.
     """
@@ -57,12 +57,12 @@ class ToolContext(Generic[C]):
     func_name: str = ""
     tool_name: str = ""
     call_id: str = ""
-    context: C = None  # type: ignore[assignment]  # None where the caller passed none, whatever C is
+    context: C = None  # type: ignore[assignment]  # None where the caller passed none, for any C
     idempotency_key: str = field(default="", repr=False)
     _emit: Callable[[Any], None] = field(default=nowhere, repr=False, compare=False)
 
     def emit(self, progress: Any) -> None:
-        """Tell whoever watches the run how far the tool is; from any thread, never waits, never fails."""
+        """Tell those who watch the run how far the tool is; from any thread, never waits, never fails."""
         self._emit(progress)
 
 

@@ -1,4 +1,4 @@
-"""`ToolRegistry`: tools by name, for whoever runs a conversation by hand."""
+"""`ToolRegistry`: tools by name, for code that runs a conversation by hand."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ToolRegistry:
     async def invoke(self, name: str, /, **arguments: Any) -> Any:
         """Run a tool and return what it returns; the arguments are validated and converted first.
 
-        Whoever calls this has decided: `confirm` and `timeout` are for the calls of a model. The name is
+        The caller has decided: `confirm` and `timeout` are for the calls of a model. The name is
         positional-only, so that a tool may have a parameter called `name`.
 
         Raises:

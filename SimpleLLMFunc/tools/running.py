@@ -22,7 +22,7 @@ MAX_ITEMS: Final = 10_000
 async def run_callable(func: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Call a sync or async callable and return its result; awaitables are awaited, generators drained into a list.
 
-    A sync callable runs in a thread of its own, with the caller's context variables.
+    A sync callable runs in a new thread, with the caller's context variables.
     """
     if _is_async(func):
         result = func(*args, **kwargs)
@@ -37,7 +37,7 @@ async def run_callable(func: Callable[..., Any], args: list[Any], kwargs: dict[s
 
 
 async def in_thread(func: Callable[..., T], *args: Any) -> T:
-    """Run `func` in a thread of its own, with the caller's context variables, and return its result.
+    """Run `func` in a new thread, with the caller's context variables, and return its result.
 
     A cancelled call leaves the thread behind; what that waits for on the library's own loop (a decorated `def`) is
     cancelled with it.

@@ -73,13 +73,13 @@ class ToolSearch:
     def _names(self, found: Any) -> list[str]:
         if isinstance(found, str) or not isinstance(found, Iterable):
             raise UsageError(
-                f"toolkit_search gave a {type(found).__name__}. It gives a list of tools or of their names."
+                f"toolkit_search returned a {type(found).__name__}. It must return a list of tools or of their names."
             )
         own = {tool.name: name for name, tool in self._tools.items()}
         names = [each.name if isinstance(each, Tool) else each for each in found]
         unknown = [name for name in names if name not in own and name not in self._tools]
         if unknown:
-            raise UsageError(f"toolkit_search gave {unknown[0]!r}, which is no tool of the toolkit.")
+            raise UsageError(f"toolkit_search returned {unknown[0]!r}, which is not in the toolkit.")
         return [own.get(name, name) for name in names]
 
 

@@ -91,30 +91,13 @@ class Tool:
             func, parameters = found.func, found.parameters if parameters is None else parameters
         if func is not None and not callable(func):
             raise ToolDefinitionError(name or cut(repr(func), 60), f"a {type(func).__name__} cannot be called.")
-        if timeout is not None:
-            self.timeout = timeout
-        if confirm is not None:
-            self.confirm = confirm
-        if not isinstance(self.confirm, bool):
-            raise ToolDefinitionError(
-                name or getattr(func, "__name__", type(self).__name__), f"confirm is True or False, not {confirm!r}."
-            )
-        if untrusted is not None:
-            self.untrusted = untrusted
-        self._set_once(once, recover, str(name or getattr(func, "__name__", type(self).__name__)))
+        given = {"timeout": timeout, "confirm": confirm, "untrusted": untrusted, "once": once, "recover": recover}
+        for option, value in given.items():
+            if value is not None:
+                setattr(self, option, value)
         if isinstance(func, Tool):
             func = func.func  # the same under another name, or with other options
         self._define(func if func is not None else self.run, name, description, parameters)
-
-    def _set_once(self, once: bool | None, recover: Callable[..., Any] | None, name: str) -> None:
-        if once is not None:
-            self.once = once
-        if recover is not None:
-            self.recover = recover
-        if not isinstance(self.once, bool):
-            raise ToolDefinitionError(name, f"once is True or False, not {once!r}.")
-        if self.recover is not None and not (self.once and callable(self.recover)):
-            raise ToolDefinitionError(name, "recover is a function, and belongs to once=True.")
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Do the work with these arguments as they are; for an async tool this gives a coroutine."""
@@ -207,7 +190,7 @@ class Tool:
         )
         if not isinstance(self.name, str):
             raise ToolDefinitionError(str(self.name), "its name must be a str.")
-        _check_timeout(self.name, self.timeout)
+        self._check_options()
         documentation = read_docstring(docstring_of(func))
         self.description = (
             description
@@ -220,6 +203,18 @@ class Tool:
         schema = parameters if parameters is not None else given.get("parameters", getattr(kind, "parameters", None))
         self._takes = self._parameters_of(func, schema, documentation)
         self.parameters = self._takes.schema
+
+    def _check_options(self) -> None:
+        for option in ("confirm", "once"):
+            if not isinstance(getattr(self, option), bool):
+                raise ToolDefinitionError(self.name, f"{option} is True or False, not {getattr(self, option)!r}.")
+        if self.recover is not None and not (self.once and callable(self.recover)):
+            raise ToolDefinitionError(self.name, "recover is a function, and belongs to once=True.")
+        seconds: Any = self.timeout
+        if seconds is not None and (
+            isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds > 0
+        ):
+            raise ToolDefinitionError(self.name, f"its timeout must be seconds above 0, not {seconds!r}.")
 
     def _parameters_of(
         self, func: Callable[..., Any], schema: Mapping[str, Any] | None, documentation: Documentation
@@ -245,12 +240,7 @@ class FunctionTool(Tool, Generic[P, R]):
         name: str | None = None,
         description: str | None = None,
         parameters: Mapping[str, Any] | None = None,
-        *,
-        timeout: float | None = None,
-        confirm: bool | None = None,
-        untrusted: bool | None = None,
-        once: bool | None = None,
-        recover: Callable[..., Any] | None = None,
+        **options: Any,
     ) -> None:
         plain: Any = func.__func__ if isinstance(func, (staticmethod, classmethod)) else func
         self._given_parameters = parameters
@@ -259,17 +249,7 @@ class FunctionTool(Tool, Generic[P, R]):
         self._bound_takes: _Takes | None = None
         self._instance: Any = None
         functools.update_wrapper(self, plain, updated=())
-        super().__init__(
-            plain,
-            name,
-            description,
-            parameters,
-            timeout=timeout,
-            confirm=confirm,
-            untrusted=untrusted,
-            once=once,
-            recover=recover,
-        )
+        super().__init__(plain, name, description, parameters, **options)
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function itself, with nothing in between."""
@@ -422,13 +402,8 @@ def _class_description(kind: type[Tool]) -> str:
     return ""
 
 
-def _check_timeout(name: str, timeout: Any) -> None:
-    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0):
-        raise ToolDefinitionError(name, f"its timeout must be seconds above 0, not {timeout!r}.")
-
-
 def _is_method(func: Any) -> bool:
-    """Whether the function stands in the body of a class and so will be given an object first."""
+    """Whether the function was defined in the body of a class and so will be given an object first."""
     parent = getattr(func, "__qualname__", "").rpartition(".")[0]
     if not inspect.isfunction(func) or not parent or parent.endswith("<locals>"):
         return False

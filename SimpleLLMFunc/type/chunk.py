@@ -20,6 +20,8 @@ from SimpleLLMFunc.type.wire import (
     index_of,
     mapping,
     mappings,
+    present,
+    reply_dict,
     text_of,
     text_or_none,
 )
@@ -58,13 +60,8 @@ class ToolCallDelta:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the piece as a chunk holds it."""
-        function = {"name": self.name, "arguments": self.arguments}
-        data: dict[str, Any] = {"index": self.index, "id": self.id, "type": self.type}
-        return {
-            **{name: value for name, value in data.items() if value is not None},
-            "function": {name: value for name, value in function.items() if value is not None},
-            **self.extra,
-        }
+        function = present(name=self.name, arguments=self.arguments)
+        return {**present(index=self.index, id=self.id, type=self.type), "function": function, **self.extra}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +89,9 @@ class ChoiceDelta:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the delta as a chunk holds it; what is None is left out."""
-        data: dict[str, Any] = {
-            "role": self.role,
-            "content": self.content,
-            "refusal": self.refusal,
-            "reasoning_content": self.reasoning_content,
-        }
-        data = {name: value for name, value in data.items() if value is not None}
-        if self.tool_calls:
-            data["tool_calls"] = [call.to_dict() for call in self.tool_calls]
-        return {**data, **self.extra}
+        calls = [call.to_dict() for call in self.tool_calls or ()] or None
+        said = present(role=self.role, content=self.content, refusal=self.refusal)
+        return {**said, **present(reasoning_content=self.reasoning_content, tool_calls=calls), **self.extra}
 
 
 _NOTHING = ChoiceDelta()
@@ -128,14 +118,8 @@ class ChunkChoice:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the choice as a chunk holds it."""
-        data: dict[str, Any] = {
-            "index": self.index,
-            "delta": self.delta.to_dict(),
-            "finish_reason": self.finish_reason,
-        }
-        if self.logprobs is not None:
-            data["logprobs"] = self.logprobs
-        return data
+        told = present(logprobs=self.logprobs)
+        return {"index": self.index, "delta": self.delta.to_dict(), "finish_reason": self.finish_reason, **told}
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,20 +159,7 @@ class ChatCompletionChunk:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the chunk as it stands on the wire; `from_dict` reads it back."""
-        data: dict[str, Any] = {
-            "id": self.id,
-            "object": self.object,
-            "created": self.created,
-            "model": self.model,
-            "choices": [choice.to_dict() for choice in self.choices],
-        }
-        if self.usage is not None:
-            data["usage"] = self.usage.to_dict()
-        return data
-
-    def with_usage(self, usage: CompletionUsage | None) -> ChatCompletionChunk:
-        """Return the chunk with another usage."""
-        return replace(self, usage=usage)
+        return reply_dict(self)
 
     def with_text(self, text: str) -> ChatCompletionChunk:
         """Return the chunk with another piece of text for the choice with index 0; one without that choice as it is."""

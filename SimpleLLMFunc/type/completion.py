@@ -23,6 +23,8 @@ from SimpleLLMFunc.type.wire import (
     index_of,
     mapping,
     mappings,
+    present,
+    reply_dict,
     text_of,
     text_or_none,
 )
@@ -114,14 +116,9 @@ class ChatMessage:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the message as a reply holds it; what is None is left out, `content` excepted."""
-        data: dict[str, Any] = {"role": self.role, "content": self.content}
-        if self.tool_calls:
-            data["tool_calls"] = [call.to_dict() for call in self.tool_calls]
-        if self.refusal is not None:
-            data["refusal"] = self.refusal
-        if self.reasoning_content is not None:
-            data["reasoning_content"] = self.reasoning_content
-        return {**data, **self.extra}
+        calls = [call.to_dict() for call in self.tool_calls or ()] or None
+        more = present(tool_calls=calls, refusal=self.refusal, reasoning_content=self.reasoning_content)
+        return {"role": self.role, "content": self.content, **more, **self.extra}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,14 +142,8 @@ class Choice:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the choice as a reply holds it."""
-        data: dict[str, Any] = {
-            "index": self.index,
-            "message": self.message.to_dict(),
-            "finish_reason": self.finish_reason,
-        }
-        if self.logprobs is not None:
-            data["logprobs"] = self.logprobs
-        return data
+        told = present(logprobs=self.logprobs)
+        return {"index": self.index, "message": self.message.to_dict(), "finish_reason": self.finish_reason, **told}
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,18 +185,7 @@ class ChatCompletion:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the reply as it stands on the wire; `from_dict` reads it back."""
-        data: dict[str, Any] = {
-            "id": self.id,
-            "object": self.object,
-            "created": self.created,
-            "model": self.model,
-            "choices": [choice.to_dict() for choice in self.choices],
-        }
-        if self.usage is not None:
-            data["usage"] = self.usage.to_dict()
-        if self.system_fingerprint is not None:
-            data["system_fingerprint"] = self.system_fingerprint
-        return data
+        return {**reply_dict(self), **present(system_fingerprint=self.system_fingerprint)}
 
     @property
     def message(self) -> ChatMessage:
@@ -221,10 +201,6 @@ class ChatCompletion:
     def tool_calls(self) -> list[ToolCall]:
         """The tool calls of the first choice, in order."""
         return list(self.message.tool_calls or ())
-
-    def with_usage(self, usage: CompletionUsage | None) -> ChatCompletion:
-        """Return the reply with another usage."""
-        return replace(self, usage=usage)
 
     def with_message(self, *, content: str | None, tool_calls: tuple[ToolCall, ...] | None = None) -> ChatCompletion:
         """Return the reply with another text and other tool calls in its first choice; all else stays."""

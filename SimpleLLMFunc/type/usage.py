@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from SimpleLLMFunc.type.wire import count, mapping, mappings
@@ -97,10 +97,6 @@ class CompletionUsage:
             reasoning_tokens=count(written, "reasoning_tokens"),
             cache_write_tokens=count(read, "cache_write_tokens"),
         )
-
-    def with_cost(self, cost: float) -> CompletionUsage:
-        """Return the same with its price."""
-        return replace(self, cost=cost)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the usage as a reply holds it."""

@@ -81,6 +81,11 @@ def text_or_none(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
+def present(**fields: Any) -> dict[str, Any]:
+    """Return the fields that are not None."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
 def text_of(data: Mapping[str, Any], name: str) -> str:
     """Return a field as text, empty where there is nothing."""
     return str(data.get(name) or "")
@@ -98,3 +103,12 @@ def count(data: Any, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= MOST:
         return 0
     return int(value)
+
+
+def reply_dict(reply: Any) -> dict[str, Any]:
+    """Return what a whole reply and a chunk of one have in common on the wire."""
+    return {
+        **{name: getattr(reply, name) for name in ("id", "object", "created", "model")},
+        "choices": [choice.to_dict() for choice in reply.choices],
+        **present(usage=reply.usage and reply.usage.to_dict()),
+    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import keyword
 import pprint
@@ -19,7 +18,6 @@ from SimpleLLMFunc.observability.store import RunDetail, StoredTurn
 from SimpleLLMFunc.viewer.responses import Refusal
 
 _NO_CONTENT: Final = "The store was told to keep no content: there is nothing to make this of."
-_PLAIN_TYPES: Final = frozenset({"str", "int", "float", "bool", "None"})
 _SHORTENED = re.compile(r"<(?:image|audio|file|bytes|base64) \d+ k?B>")
 
 
@@ -62,7 +60,6 @@ class _Test:
         self.run = detail.summary
         self.is_chat = self.run.kind == "chat"
         version = detail.function_version
-        self.signature = version.signature if version else ""
         self.tools: Sequence[Any] = version.tools if version else ()
         self.path = self.run.function.split(".")
         place, _, qualname = (version.place if version else "").partition(":")
@@ -124,37 +121,21 @@ class _Test:
         return f'"""{body}\n"""'
 
     def _imports(self) -> str:
-        standard, ours = ["import asyncio", "import inspect"], ["from SimpleLLMFunc.testing import ScriptedLLM"]
+        standard = ["import asyncio", *([] if self.is_chat else ["import inspect"])]
+        others, ours = (
+            [],
+            ["from SimpleLLMFunc.testing import ScriptedLLM", f"from {self.module} import {self.path[0]}"],
+        )
         if self.tools:
             standard.append("import json")
-        if self.tools or (not self.is_chat and not self._takes_plain):
-            ours.insert(0, "from SimpleLLMFunc import Tool")
-        others = []
         if self.run.status == "error":
             others.append("import pytest")
-            ours.append(f"from SimpleLLMFunc.errors import {self.run.error}")
+            ours.insert(0, f"from SimpleLLMFunc.errors import {self.run.error}")
         elif not self.is_chat:
             others.append("from pydantic_core import to_jsonable_python")
-        if self.is_chat:
-            standard.remove("import inspect")
-        own = f"from {self.module} import {self.path[0]}"
-        groups = [standard, others, [*sorted(ours), own]]
-        return "\n\n".join("\n".join(group) for group in groups if group)
-
-    @property
-    def _takes_plain(self) -> bool:
-        """Whether the arguments are what they look like in JSON."""
-        try:
-            tree = ast.parse(f"def f{self.signature or '(*given)'}: ...")
-        except SyntaxError:
-            return False
-        function = tree.body[0]
-        assert isinstance(function, ast.FunctionDef), "it was written as one"
-        arguments = function.args
-        every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-        if arguments.posonlyargs or arguments.vararg or arguments.kwarg:
-            return False
-        return all(_is_plain(argument.annotation) for argument in every)
+        if self.tools or not self.is_chat:
+            ours.insert(0, "from SimpleLLMFunc import Tool")
+        return "\n\n".join("\n".join(group) for group in (standard, others, ours) if group)
 
     def _tool_results(self) -> dict[str, Any]:
         return {_call_key(call.name, call.arguments): call.content for call in self.detail.tool_calls}
@@ -182,11 +163,12 @@ class _Test:
         return f"\n\ndef test_{name}():\n" + textwrap.indent("\n".join(lines), "    ")
 
     def _asking_function(self) -> list[str]:
-        if self._takes_plain:
-            asked = ["result = function.call(**ARGUMENTS)"]
-        else:
-            asked = ["args, kwargs = Tool(func=function).bind(ARGUMENTS)", "result = function.call(*args, **kwargs)"]
-        return [*asked, "if inspect.isawaitable(result):", "    result = asyncio.run(result)"]
+        return [
+            "args, kwargs = Tool(func=function).bind(ARGUMENTS)",
+            "result = function.call(*args, **kwargs)",
+            "if inspect.isawaitable(result):",
+            "    result = asyncio.run(result)",
+        ]
 
     def _asking_chat(self) -> list[str]:
         return [
@@ -247,17 +229,6 @@ def _call_key(name: str, arguments: Any) -> str:
         except ValueError:
             arguments = {}
     return name + json.dumps(arguments or {}, sort_keys=True)
-
-
-def _is_plain(annotation: ast.expr | None) -> bool:
-    match annotation:
-        case ast.Name(id=name):
-            return name in _PLAIN_TYPES
-        case ast.Constant(value=None):
-            return True
-        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
-            return _is_plain(left) and _is_plain(right)
-    return False
 
 
 def _literal(value: Any) -> str:

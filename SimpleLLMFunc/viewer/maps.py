@@ -73,7 +73,7 @@ class _Opened:
         if not self.path.is_file() or not self.path.stat().st_size:
             raise CheckpointError("there is nothing in it yet; it fills as the map goes on.")
         if not self._rows.file.is_ours():
-            raise CheckpointError("it is no checkpoint, or its beginning was cut off.")
+            raise CheckpointError("it is not a checkpoint, or its beginning was cut off.")
         ((format_,),) = self._rows.query("PRAGMA user_version")
         if not 1 <= format_ <= FORMAT:
             raise CheckpointError(f"it has format {format_}, and this version reads format {FORMAT} and older ones.")

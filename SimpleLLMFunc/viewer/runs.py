@@ -18,7 +18,6 @@ from SimpleLLMFunc.observability.store import (
     TraceReader,
     exported_runs,
     metrics,
-    metrics_over_time,
 )
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.viewer.exports import as_curl, as_test
@@ -178,7 +177,8 @@ class RunPages:
             query = RunQuery(function=name)
             begun = min(each.first_seen for each in versions)
             bucket = _bucket(max(each.last_seen for each in versions) - begun)
-            totals, series = metrics_over_time(self._reader, by=("version",), bucket=bucket, query=query)
+            totals = metrics(self._reader, by=("version",), query=query)
+            series = metrics(self._reader, by=("version",), bucket=bucket, query=query)
             return {
                 "name": name,
                 "versions": [dataclasses.asdict(each) for each in versions],

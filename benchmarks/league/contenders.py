@@ -45,7 +45,8 @@ def unpacked(task: Task, value: Any) -> Any:
     return value.answer if task.kind in {"choice", "number"} and isinstance(value, task.model) else value
 
 
-def ours(at: Server, task: Task) -> Ask:
+def our_function(at: Server, task: Task) -> Any:
+    """Return the function as a user would write it, at the server of all contenders."""
     from SimpleLLMFunc import LocalModel, OpenAICompatible, llm_function
 
     client = OpenAICompatible(at.model, base_url=at.url, api_key=at.key, profile="local")
@@ -57,7 +58,11 @@ def ours(at: Server, task: Task) -> Ask:
             return client
 
     # A value's limit follows from its type; so does the limit of a text.
-    function = llm_function(llm_interface=Shared(at.model), max_tokens=MOST_TOKENS)(task.function())
+    return llm_function(llm_interface=Shared(at.model), max_tokens=MOST_TOKENS)(task.function())
+
+
+def ours(at: Server, task: Task) -> Ask:
+    function = our_function(at, task)
     return lambda given: function(**given)
 
 

@@ -12,6 +12,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from benchmarks.league import improved, sure
 from benchmarks.league.tasks import ORDER, NaiveBayes, Score, Task, constant, f1
 from SimpleLLMFunc.evaluate.comparison import difference_of
 from SimpleLLMFunc.statistics import wilson_interval
@@ -234,5 +235,6 @@ def picture(answers: Sequence[dict[str, Any]]) -> str:
 
 def write(answers: Sequence[dict[str, Any]], split: str, note: str) -> None:
     """Write the page and the picture."""
-    (FOLDER / "LEAGUE.md").write_text(page(answers, split, note), encoding="utf-8")
+    more = "\n".join(["", *sure.section(), *improved.section()])
+    (FOLDER / "LEAGUE.md").write_text(page(answers, split, note) + more, encoding="utf-8")
     (FOLDER / "league.svg").write_text(picture(answers), encoding="utf-8")

@@ -1,7 +1,5 @@
 """The conversation of a session, and the sessions that are kept."""
 
-import pytest
-
 from SimpleLLMFunc.assistant.caller import LLMCaller
 from SimpleLLMFunc.assistant.context import ContextBuilder, DialogueSessions
 from SimpleLLMFunc.assistant.tools import ToolInvoker
@@ -116,9 +114,3 @@ def test_removing():
     assert len(sessions) == 1
     sessions.clear()
     assert len(sessions) == 0
-
-
-@pytest.mark.parametrize("options", [{"most": 0}, {"seconds": 0}])
-def test_at_least_one_for_some_time(options):
-    with pytest.raises(ValueError, match="at least one"):
-        DialogueSessions(**options)

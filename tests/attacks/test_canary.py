@@ -506,7 +506,7 @@ async def test_attack_19_a_tool_that_ends_the_run_shows_no_key(canary, watched):
     assert "\n".join(watched.leaks(canary)) == ""
 
 
-async def test_attack_19_a_key_nobody_told_us_about_is_known_by_its_looks(watched):
+async def test_attack_19_a_key_no_one_told_us_about_is_known_by_its_looks(watched):
     canary = CANARIES[0]  # sk-…
     key = canary.key
 

@@ -113,7 +113,7 @@ async def test_attack_16_so_is_what_it_says_when_it_fails(name):
     assert not re.search(r"[<＜][\s/／]*tool_data", block["inside"], re.IGNORECASE)
 
 
-async def test_attack_16_nobody_can_guess_the_mark_of_the_next_block():
+async def test_attack_16_no_one_can_guess_the_mark_of_the_next_block():
     nonces = set()
     for _ in range(20):
         llm = ScriptedLLM(calling(("search", {"query": "x"}), ("search", {"query": "y"})), "ok")

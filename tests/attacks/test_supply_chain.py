@@ -70,7 +70,7 @@ def test_attack_23_it_depends_on_little_and_says_from_which_version_on():
     assert next(each for each in core if each.startswith("jinja2")) == "jinja2>=3.1.6"
 
 
-def test_attack_23_an_entry_point_is_a_command_and_no_plugin_of_somebody_else():
+def test_attack_23_an_entry_point_is_a_command_and_no_plugin_of_someone_else():
     assert PROJECT["project"]["scripts"] == {"simplellmfunc": "SimpleLLMFunc.cli.main:main"}
     entry_points = PROJECT["project"].get("entry-points", {})
     assert set(entry_points) <= {"pytest11"}

@@ -94,7 +94,7 @@ class Strict(BaseModel):
 
 
 @pytest.mark.parametrize("data", TAGGED, ids=str)
-def test_attack_02_a_type_is_what_it_is_whatever_the_answer_says(data, in_empty_folder):
+def test_attack_02_a_type_is_what_it_is_with_any_answer(data, in_empty_folder):
     with pytest.raises(ResponseParseError):
         parse_text(json.dumps(data), Strict)
     value = parse_text(json.dumps({"name": "x", **data}), Strict).value

@@ -139,7 +139,7 @@ async def test_zero_rounds_offer_no_tool():
     assert llm.calls[0].tools is None
 
 
-async def test_a_tool_nobody_offered_is_answered_and_bounded():
+async def test_a_tool_no_one_offered_is_answered_and_bounded():
     llm = ScriptedLLM(tool_calls(("rm", {})), "Sorry.")
     events = await run(llm)
     assert [e.failed for e in events if isinstance(e, ToolCallFinished)] == [True]
@@ -250,7 +250,7 @@ async def test_the_answer_tool_is_never_run_and_its_arguments_are_the_answer():
     assert [e.call.function.name for e in events if isinstance(e, ToolCallStarted)] == ["add"]
 
 
-async def test_an_answer_beside_other_calls_waits_for_their_results():
+async def test_an_answer_next_to_other_calls_waits_for_their_results():
     spec = {"type": "function", "function": {"name": "answer", "parameters": {"type": "object"}}}
     llm = ScriptedLLM(
         tool_calls(("answer", '{"value": 0}'), ("add", {"a": 1, "b": 2})), tool_calls(("answer", '{"value": 3}'))

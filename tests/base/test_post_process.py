@@ -99,7 +99,7 @@ def test_an_error_carries_text_type_and_violations() -> None:
     assert error.__cause__ is None
 
 
-def test_a_type_nobody_can_ask_for() -> None:
+def test_a_type_no_one_can_ask_for() -> None:
     with pytest.raises(SignatureError):
         parse_text("x", object().__class__.__class__)
 

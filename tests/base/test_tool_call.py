@@ -358,7 +358,7 @@ class Mute(Exception):
     ],
 )
 @pytest.mark.parametrize("is_async", [False, True])
-async def test_row_32_whatever_is_raised_is_told(error, told, is_async):
+async def test_row_32_all_that_is_raised_is_told(error, told, is_async):
     def fails() -> None:
         raise error
 
@@ -789,7 +789,7 @@ async def test_an_async_tool_that_ignores_its_cancellation_is_left_to_itself(end
     with pytest.raises(asyncio.CancelledError):
         await task
     assert ended == []
-    assert "go on although they were cancelled" in caplog.text
+    assert "still run although they were cancelled" in caplog.text
     gate.set()
     await _tasks_are_gone()
     assert ended == [ends_with]
@@ -880,7 +880,7 @@ async def test_an_error_that_holds_megabytes_costs_no_more_than_what_is_told_of_
     assert len(str(caught.value)) < 1000
 
 
-async def test_long_arguments_are_read_beside_the_loop():
+async def test_long_arguments_are_read_off_the_loop():
     async def count(numbers: list[int]) -> int:
         return len(numbers)
 
@@ -890,7 +890,7 @@ async def test_long_arguments_are_read_beside_the_loop():
     assert len(refused.content) <= 500
 
 
-async def test_a_long_result_is_written_down_beside_the_loop():
+async def test_a_long_result_is_written_down_off_the_loop():
     async def table() -> dict[str, str]:
         return LONG
 

@@ -258,7 +258,7 @@ def test_the_closing_mark_survives_the_cut():
 
 
 @given(st.text(), st.integers(400, 2000))
-def test_whatever_comes_from_outside_there_are_two_marks(text, limit):
+def test_all_that_comes_from_outside_there_are_two_marks(text, limit):
     found = render_result(text, limit, untrusted="s")
     assert len(found) <= limit
     assert len(re.findall(r"<\s*/?\s*tool_data", found, re.IGNORECASE)) == 2

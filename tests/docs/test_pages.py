@@ -71,6 +71,24 @@ def test_both_readmes_hold_the_same_code() -> None:
     assert [_shape(block.code) for block in english] == [_shape(block.code) for block in chinese]
 
 
+MAIN = "chat evaluate functions limits map models providers return-types testing tools"
+
+
+@pytest.mark.parametrize("name", MAIN.split())
+def test_the_ten_main_how_tos_and_the_start_switch_between_the_languages(name: str) -> None:
+    for path in (Path("docs/how-to") / name, Path("docs/tutorial"), Path("docs/reference/errors"), Path("README")):
+        english, chinese = (ROOT / f"{path}{end}" for end in (".md", ".zh-CN.md"))
+        assert f"[中文]({chinese.name})" in english.read_text("utf-8").partition("```")[0]
+        assert f"[English]({english.name})" in chinese.read_text("utf-8").partition("```")[0]
+
+
+@pytest.mark.parametrize("page", pages(), ids=str)
+def test_a_line_that_is_there_to_be_uncommented_has_its_import(page: Path) -> None:
+    for block in blocks((ROOT / page).read_text("utf-8")):
+        for name in re.findall(r"^# \w+ = (\w+)\(", block.code, re.MULTILINE):
+            assert re.search(rf"^from .* import .*\b{name}\b", block.code, re.MULTILINE), f"line {block.line}: {name}"
+
+
 TRANSLATED = [page for page in pages() if page.name.endswith(".zh-CN.md") and page.name != "README.zh-CN.md"]
 
 

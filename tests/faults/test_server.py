@@ -70,7 +70,7 @@ async def test_a_reset_is_a_reset():
             await asked(faults.port, QUESTION)
 
 
-async def test_the_last_act_is_repeated_or_the_play_begins_anew():
+async def test_the_last_act_is_repeated_or_the_play_begins_again():
     acts = [status(500), sends(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")]
     for again, expected in ((False, [500, 200, 200]), (True, [500, 200, 500])):
         async with FaultServer({"play": acts}, again=again) as faults:

@@ -252,7 +252,7 @@ async def test_a_budget_that_ends_in_the_test_accepts_nothing_and_says_so(tmp_pa
         (40, {"budget": -1}, "whole number of requests"),
         (40, {"budget": 90.5}, "whole number of requests"),
         (40, {"seed": "a"}, "seed is a whole number"),
-        (40, {"scorer": "best"}, "no scorer"),
+        (40, {"scorer": "best"}, "not a scorer"),
         (40, {"concurrency": 0}, "concurrency"),
     ],
 )
@@ -366,7 +366,7 @@ async def test_a_choice_is_calibrated_and_an_interrupted_search_does_not_pay_for
         again = glad_of(server, returns).with_options(improvement=path)
         assert again.calibration == found.function.calibration
         assert pipeline_of(again).metadata.version == pipeline_of(found.function).metadata.version
-        value = await again("0 0.50")
+        value = await again("0 0.40")
         assert (value.value if returns is not bool else value) is False
         assert again.with_options(improvement=None).calibration is None
     assert function_requests(glad_of(server, Confident[bool])) == 1

@@ -128,18 +128,27 @@ def test_what_is_no_json_is_a_value_error(data):
         decode(data)
 
 
+LONG = "a" * 300_000
+
+
 @pytest.mark.parametrize(
-    ("content", "expected"),
+    "messages",
     [
-        ("a" * 300_000, 300_001),
-        (None, 1),
-        ([{"type": "text", "text": "a" * 300_000}], 300_005),
-        ([{"type": "image_url", "image_url": {"url": "data:" + "a" * 300_000}}], 300_015),
-        ([{"type": "text", "text": "a"}, "odd", 3], 9),
+        [{"content": LONG}],
+        [{"content": [{"type": "text", "text": LONG}]}],
+        [{"content": [{"type": "image_url", "image_url": {"url": "data:" + LONG}}]}],
+        [{"role": "user", "content": "?"}] * 10_000,
     ],
 )
-def test_how_long_messages_are_is_seen_without_writing_them(content, expected):
-    assert text_size([{"content": "a"}, {"content": content}]) == expected
+def test_long_messages_and_many_are_seen_without_writing_them(messages):
+    assert text_size(messages) > LARGE
+
+
+@pytest.mark.parametrize("content", ["a" * 1000, None, [{"type": "text", "text": "a"}, "odd", 3]])
+def test_short_messages_take_about_what_is_written(content):
+    messages = [{"content": "a"}, {"content": content}]
+    written = len(encode(messages))
+    assert written / 3 <= text_size(messages) <= written * 3
 
 
 def test_what_is_nested_too_deep_counts_as_long():

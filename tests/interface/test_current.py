@@ -263,7 +263,7 @@ def test_after_a_mistake_the_next_call_looks_again(environment):
 # --- in the place of every model ---
 
 
-def test_standing_in_for_whatever_would_be_asked():
+def test_standing_in_for_what_would_be_asked():
     own, other, double = Named("own"), Named("other"), Named("double")
     told = []
 
@@ -284,7 +284,7 @@ def test_standing_in_for_whatever_would_be_asked():
     assert resolve_llm(own) is own
 
 
-def test_standing_in_where_nobody_named_a_model(environment):
+def test_standing_in_where_no_one_named_a_model(environment):
     double = Named("double")
     with standing_in(lambda llm: double if llm is None else None):
         assert resolve_llm(None) is double

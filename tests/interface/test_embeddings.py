@@ -192,7 +192,7 @@ def test_embeddings_is_a_model():
 
 
 @pytest.mark.local_model
-def test_the_local_model_gives_embeddings_beside_its_answers():
+def test_the_local_model_gives_embeddings_next_to_its_answers():
     async def embedded():
         llm = LocalModel(threads=1)
         with budget(requests=1):

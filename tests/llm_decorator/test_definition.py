@@ -100,7 +100,9 @@ def test_a_chat_that_returns_no_iterator_is_told_of_the_other_decorator(returned
 
     talk.__annotations__["return"] = returned
     for decorate in (llm_chat, llm_chat(), llm_chat(ScriptedLLM(), stream=True)):
-        with pytest.raises(SignatureError, match=r"talk is annotated -> .*, which is no iterator.* use @llm_function"):
+        with pytest.raises(
+            SignatureError, match=r"talk is annotated -> .*, which is not an iterator.* use @llm_function"
+        ):
             decorate(talk)
 
 

@@ -10,7 +10,7 @@ import re
 import threading
 from collections.abc import AsyncIterator, Iterator
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 import openai
 import pytest
@@ -955,3 +955,15 @@ async def test_a_cancelled_call_leaves_no_task():
     with pytest.raises(asyncio.CancelledError):
         await task
     assert len(asyncio.all_tasks()) == 1
+
+
+async def test_a_hundred_labels_do_not_hold_up_the_event_loop():
+    # The guard of the suite watches: a pattern for each label took more than a second.
+    kinds = Literal[tuple(f"kind_{number} of a hundred" for number in range(100))]
+
+    async def sort(text: str) -> kinds:
+        """Sort it."""
+
+    sort.__annotations__["return"] = kinds
+    with pytest.raises(ResponseParseError):
+        await llm_function(ScriptedLLM("None that I can tell apart."), max_reasks=0, output_mode="text")(sort)("?")

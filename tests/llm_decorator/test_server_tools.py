@@ -42,7 +42,7 @@ def recorded(file: str) -> Answer:
 
 
 @pytest.mark.parametrize("name", OWN)
-async def test_they_go_out_as_they_are_beside_the_users_own(name):
+async def test_they_go_out_as_they_are_next_to_the_users_own(name):
     own = OWN[name]
     async with wired(name, {"calls": [("weather", {"city": "Rome"})]}, {"texts": ["sun"]}) as (llm, server):
         ask = asker(llm, weather, own)
@@ -67,7 +67,7 @@ async def test_they_go_out_as_they_are_beside_the_users_own(name):
 )
 async def test_one_that_the_wire_does_not_know_is_refused_before_anything_is_sent(name, unknown):
     async with wired(name) as (llm, server):
-        with pytest.raises(ConfigError, match="no server tool of this service"):
+        with pytest.raises(ConfigError, match="not a server tool of this service"):
             await asker(llm, weather, unknown)("x")
         assert server.requests == []
 

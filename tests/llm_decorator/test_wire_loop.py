@@ -290,6 +290,14 @@ async def test_a_service_may_ask_for_another_wire_where_none_was_said(two_wires,
     assert caplog.text.count("wire: responses instead of chat") == 1
 
 
+async def test_on_the_other_wire_the_last_turn_keeps_its_tools(two_wires):
+    ask = forecaster(OpenAICompatible("m", base_url=two_wires.base_url, api_key="k"), max_tool_calls=1)
+    assert await ask("Rome?") == "sun"
+    last = two_wires.requests[-1].body
+    assert last["tools"]
+    assert last["tool_choice"] == "none"
+
+
 async def test_a_wire_that_was_said_stays(two_wires):
     llm = OpenAICompatible("m", base_url=two_wires.base_url, api_key="k", wire="chat")
     with pytest.raises(BadRequest, match="Responses API"):

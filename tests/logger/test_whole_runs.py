@@ -105,7 +105,7 @@ async def test_what_a_sink_does_wrong_is_stamped_too(lines):
 
     with watching(broken), pytest.raises(ResponseParseError) as caught:
         await noisy(ScriptedLLM("no"), max_reasks=0)("?")
-    failed = [record for record in lines() if "event sink failed" in record["message"]]
+    failed = [record for record in lines() if "event sink raised" in record["message"]]
     assert "RunFailed" in failed[-1]["message"]
     assert {record["trace_id"] for record in failed} == {caught.value.trace_id}
     assert failed[-1]["input_tokens"] > 0

@@ -52,6 +52,9 @@ OFFERED = {
     "from SimpleLLMFunc.testing import ScriptedLLM\n"
     "@llm_function(ScriptedLLM('3', repeat=True))\ndef f(text: str) -> int:\n    'Rate.'\n"
     "report = f.map(pandas.DataFrame({'text': ['a', 'b']}))\nassert list(report.to_frame()['value']) == [3, 3]",
+    "improve": "import gepa\nfrom gepa.core.adapter import EvaluationBatch\n"
+    "from SimpleLLMFunc.improve import Gepa\nfrom SimpleLLMFunc.testing import ScriptedLLM\n"
+    "assert gepa.optimize and Gepa(ScriptedLLM('-'))",
     "local": "import xllamacpp\nfrom SimpleLLMFunc import LocalModel\nassert LocalModel().model_name",
     "mcp": "import mcp\nfrom SimpleLLMFunc.tools.mcp.client import tools_from_mcp",
     "otel": "import opentelemetry.sdk.trace, opentelemetry.exporter.otlp.proto.http\nimport SimpleLLMFunc.observability.otel.span_sink",

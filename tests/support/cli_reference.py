@@ -1,6 +1,6 @@
 """The reference of the command line, written from the commands themselves.
 
-python -m tests.support.cli_reference          # writes docs/reference/cli.md anew
+python -m tests.support.cli_reference          # writes docs/reference/cli.md
 """
 
 from __future__ import annotations

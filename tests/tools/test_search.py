@@ -87,7 +87,7 @@ async def test_a_function_of_the_user_s_own_searches():
     for wrong in ("bookTable", ["nothing"], 3):
         llm = ScriptedLLM(tool_calls(("find_tools", {"query": "x"})), "done")
         result = await function(llm, toolkit_search=lambda query, tools, wrong=wrong: wrong).call("?")
-        assert "toolkit_search gave" in result.messages[3]["content"]
+        assert "toolkit_search returned" in result.messages[3]["content"]
 
 
 async def test_models_without_tool_calls_read_of_found_tools_too():

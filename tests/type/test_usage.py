@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from SimpleLLMFunc.batch.checkpoint.codec import decode_usage, encode_usage
@@ -21,7 +23,7 @@ def test_tokens_written_into_the_cache_are_read_kept_and_written():
     usage = CompletionUsage.from_dict(data)
     assert usage.tokens == Usage(9, 1, 2, cache_write_tokens=3)
     assert CompletionUsage.from_dict(usage.to_dict()) == usage
-    assert usage.with_cost(0.5).tokens == Usage(9, 1, 2, cost=0.5, cache_write_tokens=3)
+    assert replace(usage, cost=0.5).tokens == Usage(9, 1, 2, cost=0.5, cache_write_tokens=3)
     assert "cache_write_tokens" not in CompletionUsage(9, 1, 10, 2).to_dict()["prompt_tokens_details"]
 
 

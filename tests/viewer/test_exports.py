@@ -269,7 +269,7 @@ def test_a_test_is_code_that_says_what_it_is(store, order_run):
     assert "def test_read_order():" in text
     assert "ScriptedLLM(*REPLIES)" in text
     assert "read_order.with_options(" in text
-    assert "**ARGUMENTS" in text
+    assert "bind(ARGUMENTS)" in text
     assert max(len(line) for line in text.splitlines()) < 140
 
 

@@ -194,7 +194,7 @@ def test_what_is_no_checkpoint_is_said_and_left_alone(store, tmp_path, content):
 def test_a_trace_store_is_no_checkpoint(store):
     store.reader.seq()
     (found,) = client_of(app_of(store, checkpoints=[store.path])).get("/api/maps").json()["maps"]
-    assert "no checkpoint" in found["problem"]
+    assert "not a checkpoint" in found["problem"]
 
 
 def test_a_format_of_another_version_is_said(client, checkpoint):

@@ -103,7 +103,7 @@ def test_one_run_as_a_page_to_send(client, store, order_run):
     assert page == as_html(detail)
     for part in (
         shop.LETTER.replace("'", "&#x27;"),
-        "expected float, got &#x27;a lot&#x27;",
+        "<pre>float</pre></td><td><pre>&#x27;a lot&#x27;</pre>",
         "7 on the shelf",
         "number taken from",
     ):

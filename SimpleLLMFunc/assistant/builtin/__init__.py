@@ -27,7 +27,7 @@ def builtin_tools(
 
     Args:
         llm: looks at images and reads documents; None takes the current one (`use_llm`, environment) at each call.
-        root: the folder whose files may be read beside those of the session; None reads only the session's.
+        root: the folder whose files may be read as well as those of the session; None reads only the session's.
         language: of the descriptions, and of what the tools say.
     """
     return [

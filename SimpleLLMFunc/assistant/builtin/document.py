@@ -43,7 +43,7 @@ def document_tools(
     """Return the tool `process_document`.
 
     Args:
-        root: the folder whose files may be read, beside those of the session; None for those only.
+        root: the folder whose files may be read, as well as those of the session; None for those only.
         llm: reads the text; None takes the current one (`use_llm`, environment) at each call.
         language: of the description, and of what the tool says.
         max_bytes: a larger file is refused; never more than 20 MiB.

@@ -27,7 +27,7 @@ def checked_root(root: str | os.PathLike[str] | None) -> Path | None:
         return None
     folder = Path(os.fsdecode(root)).resolve()
     if not folder.is_dir():
-        raise ConfigError(f"root= must be a folder that exists; {str(root)!r} is none.")
+        raise ConfigError(f"there is no folder {str(root)!r}. Give root= a folder that exists.")
     return folder
 
 

@@ -26,7 +26,7 @@ _DIGITS = 16
 
 
 def new_ai_id() -> str:
-    """Return an AI-ID that nobody else has."""
+    """Return a new, unique AI-ID."""
     bits = secrets.randbits(5 * _RANDOM_CHARACTERS)
     body = "".join(ALPHABET[bits >> 5 * number & 31] for number in range(_RANDOM_CHARACTERS))
     return _written(body + _check_character(body))
@@ -36,7 +36,7 @@ def check_ai_id(text: str) -> str:
     """Return an AI-ID as it is written properly; letters of either case, and O for 0 and I or L for 1, are read.
 
     Raises:
-        ValueError: it is none, or was copied wrongly.
+        ValueError: it is no AI-ID, or was copied wrongly.
     """
     plain = unicodedata.normalize("NFKC", text).strip().upper() if len(text) <= 200 else ""
     bare = plain.removeprefix("AI-").replace("-", "").replace(" ", "").translate(_LOOKS_LIKE)

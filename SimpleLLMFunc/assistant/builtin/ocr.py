@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
@@ -16,25 +14,10 @@ MAX_PIXELS: Final = 50_000_000
 """A larger image is refused: unpacked it would take gigabytes."""
 
 _PURPOSE: Final = "reading text in images"
-_SAME_LINE = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class TextLine:
-    """A line of text in an image.
-
-    Attributes:
-        confidence: from 0 to 1.
-        box: left, top, right and bottom, in pixels.
-    """
-
-    text: str
-    confidence: float
-    box: tuple[float, float, float, float]
-
-
-async def read_text_in_image(content: bytes) -> list[TextLine]:
-    """Return the lines of text in an image, from the top, those at one height from the left.
+async def read_text_in_image(content: bytes) -> list[str]:
+    """Return the lines of text in an image, in the order in which they are read.
 
     Args:
         content: of a PNG, JPEG, WebP, BMP or GIF file.
@@ -51,22 +34,15 @@ async def read_text_in_image(content: bytes) -> list[TextLine]:
 _one_at_a_time = ForkSafeLock()
 
 
-def _read(content: bytes) -> list[TextLine]:
+def _read(content: bytes) -> list[str]:
     pixels = _pixels(content)
     with _one_at_a_time:  # the engine takes all cores already
-        found = _engine(os.getpid())(pixels)
-    if getattr(found, "txts", None) is None or getattr(found, "boxes", None) is None:
-        return []
-    lines = [
-        TextLine(str(text), float(score), _box(box))
-        for text, score, box in zip(found.txts, found.scores, found.boxes, strict=True)
-    ]
-    return _in_reading_order(lines)
+        return [str(text) for text in _engine(os.getpid())(pixels).txts or ()]
 
 
 @lru_cache(maxsize=1)
 def _engine(_process: int) -> Any:
-    """Return the engine; a forked child makes one of its own."""
+    """Return the engine; a forked child makes another."""
     made = load_extra("rapidocr", "ocr", purpose=_PURPOSE).RapidOCR
     # It would else write coloured lines to the terminal.
     return made(params={"Global.log_level": "critical"})
@@ -88,24 +64,3 @@ def _pixels(content: bytes) -> Any:
     paper = image_module.new("RGBA", plain.size, "white")
     paper.alpha_composite(plain)
     return numpy.ascontiguousarray(numpy.asarray(paper.convert("RGB"))[:, :, ::-1])
-
-
-def _box(corners: Iterable[Iterable[float]]) -> tuple[float, float, float, float]:
-    points = [tuple(float(value) for value in corner) for corner in corners]
-    across, down = [point[0] for point in points], [point[1] for point in points]
-    return min(across), min(down), max(across), max(down)
-
-
-def _in_reading_order(lines: list[TextLine]) -> list[TextLine]:
-    """Return the lines from the top down; those whose middles are at one height, from the left."""
-    rows: list[list[TextLine]] = []
-    for line in sorted(lines, key=_middle):
-        if rows and abs(_middle(line) - _middle(rows[-1][0])) < _SAME_LINE * (line.box[3] - line.box[1]):
-            rows[-1].append(line)
-        else:
-            rows.append([line])
-    return [line for row in rows for line in sorted(row, key=lambda each: each.box[0])]
-
-
-def _middle(line: TextLine) -> float:
-    return (line.box[1] + line.box[3]) / 2

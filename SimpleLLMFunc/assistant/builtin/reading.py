@@ -162,7 +162,7 @@ def _pdf(content: bytes) -> tuple[str, _Facts]:
     if b"%PDF-" not in content[:1024]:
         raise Unreadable("its first bytes are not those of a PDF.")
     pypdf = load_extra("pypdf", "files", purpose="reading PDF files")
-    # It logs every oddity of a file; where nobody has set up logging, that would go to stderr.
+    # It logs every oddity of a file; without a logging setup, that would go to stderr.
     _silence(logging.getLogger("pypdf"))
     reader = pypdf.PdfReader(io.BytesIO(content), strict=False)
     if reader.is_encrypted and not _opens_without_password(reader):

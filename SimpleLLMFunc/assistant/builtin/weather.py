@@ -201,7 +201,7 @@ def _lies_in(place: Place, regions: list[str]) -> bool:
 
 
 def _rivals(place: Place, others: Sequence[Place]) -> list[Place]:
-    """Return the places that somebody who says this name may mean as well."""
+    """Return the other places that this name may mean."""
     size = place.population or 0
     same = [
         other

@@ -39,7 +39,7 @@ class MemoryStore(Protocol):
 
 
 def is_anonymous(user_id: str | None) -> bool:
-    """Say whether nobody is to be remembered: no user id, or one that begins with "anonymous"."""
+    """Whether the user is not to be remembered: no user id, or one that begins with "anonymous"."""
     return user_id is None or not user_id.strip() or user_id.strip().lower().startswith("anonymous")
 
 
@@ -62,7 +62,7 @@ class ChatMemoryIntegration:
             raise ConfigError(f"memory= is an object, not the class {store.__name__}: make one of it.")
         if store is not None and not isinstance(store, MemoryStore):
             raise ConfigError(
-                f"memory= needs recall, remember and delete_user, which {type(store).__name__} does not all have. "
+                f"memory= needs recall, remember and delete_user, and {type(store).__name__} lacks some of them. "
                 "Give a SqliteMemory, or write the three methods."
             )
         if not timeout > 0:
@@ -132,7 +132,7 @@ class ChatMemoryIntegration:
             if not limit.expired():
                 raise
             raise RunError(
-                f"the memory took longer than {self.timeout:g} s to forget the user, and may not be done. Ask for it "
+                f"the memory took longer than {self.timeout:g} s to delete the user, and may not have finished. Ask "
                 "again, or give the assistant a longer memory_timeout."
             ) from None
 
@@ -143,9 +143,9 @@ class ChatMemoryIntegration:
             async with limit:
                 return await run_callable(func, list(args), {})
         except Exception as error:  # noqa: BLE001 - a broken memory must not break an answer
-            text = f"failed in {what} and is passed over: {shown_error(error)}"
+            text = f"failed in {what} and is ignored: {shown_error(error)}"
             if limit.expired():
-                text = f"took longer than {seconds:.3g} s for {what} and is passed over."
+                text = f"took longer than {seconds:.3g} s for {what} and is ignored."
             push_warning(f"the memory {text}")
         return None
 

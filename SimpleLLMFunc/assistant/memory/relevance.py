@@ -30,7 +30,7 @@ def words_of(text: str) -> list[str]:
 
 
 def same(text: str, known: Iterable[str]) -> str | None:
-    """Return the first known text that says the same in nearly the same words, None where there is none."""
+    """Return the first known text that says the same in nearly the same words, None if no text does."""
     own, own_words = _normalized(text), set(words_of(text))
     for each in known:
         if _normalized(each) == own:

@@ -24,7 +24,7 @@ from SimpleLLMFunc.type import Message
 __all__ = ["Memory", "SqliteMemory"]
 
 _NEWEST_SHOWN = 2
-"""Memories that are shown for being new, whatever the question."""
+"""The newest memories, shown with every question."""
 
 
 class SqliteMemory:
@@ -149,7 +149,7 @@ class SqliteMemory:
         self._file.close()
 
     def renew_in_child(self) -> None:
-        """Forget what the parent draws: it goes on there, and nobody in the child would end it."""
+        """Forget what the parent draws: it goes on there."""
         self._jobs = {}
 
     # --- in the background ---
@@ -177,8 +177,8 @@ class SqliteMemory:
             with use_llm(llm):
                 await self._extract(user_id, session_id)
                 await self._summarize(user_id, session_id, llm)
-        except Exception as error:  # noqa: BLE001 - nobody waits for this; what was not drawn stays to be drawn
-            push_warning(f"no memories could be drawn this time: {shown_error(error)}")
+        except Exception as error:  # noqa: BLE001 - no caller waits for this; what was not drawn stays to be drawn
+            push_warning(f"no memories could be extracted this time: {shown_error(error)}")
 
     async def _extract(self, user_id: str, session_id: str) -> None:
         waiting = await in_thread(self._file.not_extracted, user_id)

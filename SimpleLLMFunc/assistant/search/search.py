@@ -1,6 +1,6 @@
 """Searching the web: asking a search client, and showing a model what it found.
 
-Whatever comes from a search is foreign: it is checked and cut, and reaches a model only inside a delimited block of a
+The reply of a search comes from outside: it is checked and cut, and reaches a model only inside a delimited block of a
 user's message.
 """
 
@@ -47,7 +47,7 @@ class SearchReply(TypedDict):
 
 
 class SearchClient(Protocol):
-    """Whatever can search: `TavilySearch`, `WikipediaSearch`, tavily's own clients, or an object of your own."""
+    """An object that can search: `TavilySearch`, `WikipediaSearch`, tavily's own clients, or an object of your own."""
 
     def search(self, query: str, /) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
         """Return ``{answer, results: [{title, url, content}]}``; sync or async."""
@@ -114,11 +114,11 @@ def on_one_line(text: str, limit: int) -> str:
 
 def no_reply(service: str, problem: str) -> ProviderError:
     """Return the error for what came and is no reply of a search."""
-    return ProviderError(f"what came is no reply of a search: {problem}.", model=service)
+    return ProviderError(f"the reply is not a search result: {problem}.", model=service)
 
 
 async def search_web(client: SearchClient, query: str, *, timeout: float = 10.0) -> SearchReply:
-    """Ask a client once and return its reply, checked; a sync client runs in a thread of its own.
+    """Ask a client once and return its reply, checked; a sync client runs in a thread.
 
     Args:
         client: see `SearchClient`.
@@ -128,7 +128,7 @@ async def search_web(client: SearchClient, query: str, *, timeout: float = 10.0)
     Raises:
         UsageError: `client` has no method `search`.
         ConnectionFailed: no reply in time.
-        ProviderError: the search failed, or its reply is none of a search.
+        ProviderError: the search failed, or its reply is no reply of a search.
     """
     search = getattr(client, "search", None)
     name = type(client).__name__

@@ -80,7 +80,7 @@ class TavilySearch:
                     )
         except SimpleLLMFuncError:
             raise
-        except Exception as error:  # noqa: BLE001 - nothing foreign may pass, whatever its class
+        except Exception as error:  # noqa: BLE001 - no foreign exception may pass
             raise self._ours(error, late=limit.expired()) from None
         return read_reply(found, service=_SERVICE)
 
@@ -116,7 +116,7 @@ class TavilySearch:
         if type(error).__module__.partition(".")[0] in {"httpx", "httpcore"}:
             return ConnectionFailed(_SERVICE, reason=said)
         if isinstance(error, (ValueError, AttributeError, RecursionError)):
-            return ProviderError(f"the reply is no JSON object ({said}).", model=_SERVICE)
+            return ProviderError(f"the reply is not a JSON object ({said}).", model=_SERVICE)
         return ProviderError(f"the search failed: {said}", model=_SERVICE)
 
     def __repr__(self) -> str:
@@ -138,7 +138,9 @@ class _Judge:
     async def __call__(self, response: Any) -> None:
         status = response.status_code
         if response.headers.get("content-encoding", "identity") != "identity":
-            raise ProviderError("the reply is packed, although that was not wanted.", model=_SERVICE, status=status)
+            raise ProviderError(
+                "the reply is compressed, and the request did not allow that.", model=_SERVICE, status=status
+            )
         response.stream = _limited(self._httpx, response.stream)
         if status == 200:
             return
@@ -147,7 +149,7 @@ class _Judge:
         if status in _PLAN_USED_UP:
             raise RateLimited(_SERVICE, kind="quota", status=status, body=said.message)
         if status < 400:
-            raise ProviderError(f"the status is {status}, where 200 was wanted.", model=_SERVICE, status=status)
+            raise ProviderError(f"the status is {status}, expected 200.", model=_SERVICE, status=status)
         raise failure_of(said, Received(_SERVICE, 1, status, response.headers, now())).error
 
 

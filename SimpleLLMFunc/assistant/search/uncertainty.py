@@ -1,6 +1,6 @@
 """Whether an answer says that the model does not know: plain regular expressions, a list for each language.
 
-They stand in ``phrases.json`` beside this file. An answer is read clause by clause, in lower case and in full words ("can't" is
+They are in ``phrases.json`` next to this file. An answer is read clause by clause, in lower case and in full words ("can't" is
 "can not"). What is quoted, code, or a draft of a letter does not count, nor what a clause introduces ("The translation is:").
 Of a very long answer only the beginning and the end are read: an answer that goes on for pages is no "I don't know".
 """
@@ -163,7 +163,7 @@ class Phrasebook:
         """Return the clauses in which an answer says that the model does not know; as the function `explain`."""
         languages = self._languages
         if language is not None and language not in languages:
-            raise ConfigError(f"there are no phrases of {language!r}. There are: {', '.join(languages)}.")
+            raise ConfigError(f"there are no phrases for the language {language!r}. There are: {', '.join(languages)}.")
         chosen = list(languages.values()) if language is None else [languages[language]]
         said = _own_words(_edges(text))
         return [clause for each in chosen for clause in _uncertain_clauses(said, each)]
@@ -175,7 +175,7 @@ class Phrasebook:
         try:
             added = [re.compile(phrase, re.IGNORECASE) for phrase in phrases]
         except re.error as error:
-            raise ConfigError(f"the phrase {error.pattern!r} is no regular expression: {error}.") from None
+            raise ConfigError(f"the phrase {error.pattern!r} is not a regular expression: {error}.") from None
         self._languages.setdefault(language, _Language()).uncertain.extend(added)
 
 
@@ -198,7 +198,7 @@ def is_uncertain(text: str, language: str | None = None) -> bool:
         language: "zh", "en", or another that phrases were added for; None looks for all.
 
     Raises:
-        ConfigError: there are no phrases of that language.
+        ConfigError: there are no phrases for the language that language.
     """
     return bool(explain(text, language))
 

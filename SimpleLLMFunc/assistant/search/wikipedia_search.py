@@ -40,7 +40,7 @@ class WikipediaSearch:
         user_agent: str | None = None,
     ) -> None:
         if not re.fullmatch(r"[a-z][a-z-]{1,19}", language):
-            raise UsageError(f"{language!r} is no language of a Wikipedia. Write 'zh', 'en' …, or 'auto'.")
+            raise UsageError(f"{language!r} is not a language of Wikipedia. Write 'zh', 'en' …, or 'auto'.")
         self.language = language
         self.max_results = max(1, min(max_results, MAX_RESULTS))
         self.timeout = timeout

@@ -36,7 +36,7 @@ from SimpleLLMFunc.base.parsing.alignment import (
     shape_of,
     violations_of,
 )
-from SimpleLLMFunc.base.parsing.json_node import Bare, Node, decode_strictly, plain_value
+from SimpleLLMFunc.base.parsing.json_node import Bare, Node, TruncatedError, decode_strictly, plain_value
 from SimpleLLMFunc.base.parsing.json_text import (
     Candidate,
     Finding,
@@ -46,7 +46,6 @@ from SimpleLLMFunc.base.parsing.json_text import (
 )
 from SimpleLLMFunc.base.parsing.parsed import Parsed, Repair, RepairLevel
 from SimpleLLMFunc.base.parsing.reasoning import without_leading_reasoning, without_reasoning
-from SimpleLLMFunc.base.parsing.tolerant_json import TruncatedError
 from SimpleLLMFunc.errors import ResponseParseError, Violation, cut
 from SimpleLLMFunc.type import without_surrogates
 

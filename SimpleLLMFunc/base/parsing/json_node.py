@@ -66,6 +66,29 @@ class Braced(list[Any]):
     """Values between braces, as Python writes a set."""
 
 
+class UnreadableError(ValueError):
+    """What stands here is not JSON, not even nearly.
+
+    Attributes:
+        position: in the text, where reading stopped.
+        is_json: enough was read to know that JSON was meant.
+    """
+
+    def __init__(self, problem: str, position: int, *, is_json: bool = False) -> None:
+        self.problem = problem
+        self.position = position
+        self.is_json = is_json
+        super().__init__(f"{problem} at character {position}")
+
+
+class AmbiguousError(UnreadableError):
+    """It can be read in more than one way, or says itself that something is left out."""
+
+
+class TruncatedError(UnreadableError):
+    """The text ends inside a list, a string or a number."""
+
+
 class DuplicateKeyError(ValueError):
     """A key stands twice in one object, with different values."""
 
@@ -185,3 +208,18 @@ def shown(node: Node, limit: int = 60) -> str:
     text = node.text if isinstance(node, Num | Bare) else str(node)
     text = cut(text, limit + 1)
     return text if isinstance(node, Num) else repr(text)
+
+
+def is_wire(wire: Any, node: Node) -> bool:
+    """Tell whether a node is exactly the wire form of a choice."""
+    if isinstance(node, Num):
+        is_number = isinstance(wire, int | float) and not isinstance(wire, bool)
+        return is_number and is_number_of(node.text, wire)
+    return type(node) is type(wire) and bool(node == wire)
+
+
+def holds_open(node: Node) -> bool:
+    """Tell whether an object in the node was not closed."""
+    if isinstance(node, dict):
+        return isinstance(node, Open) or any(map(holds_open, node.values()))
+    return isinstance(node, list) and any(map(holds_open, node))

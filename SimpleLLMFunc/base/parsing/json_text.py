@@ -11,9 +11,18 @@ from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import Final
 
-from SimpleLLMFunc.base.parsing.json_node import Bare, DuplicateKeyError, Node, decode_at, decode_strictly
+from SimpleLLMFunc.base.parsing.json_node import (
+    AmbiguousError,
+    Bare,
+    DuplicateKeyError,
+    Node,
+    TruncatedError,
+    UnreadableError,
+    decode_at,
+    decode_strictly,
+)
 from SimpleLLMFunc.base.parsing.parsed import Repair
-from SimpleLLMFunc.base.parsing.tolerant_json import AmbiguousError, TolerantReader, TruncatedError, UnreadableError
+from SimpleLLMFunc.base.parsing.tolerant_json import TolerantReader
 
 WORK_FACTOR: Final = 8
 """How often, on average, a character may be looked at before the search gives up."""

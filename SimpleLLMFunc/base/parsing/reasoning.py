@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from SimpleLLMFunc.base.parsing.json_node import decode_at
+from SimpleLLMFunc.base.parsing.json_node import UnreadableError, decode_at
 from SimpleLLMFunc.base.parsing.parsed import Repair
-from SimpleLLMFunc.base.parsing.tolerant_json import TolerantReader, UnreadableError
+from SimpleLLMFunc.base.parsing.tolerant_json import TolerantReader
 
 MAX_LOOKS: Final = 50
 """How many brackets are looked at to tell a tag from a tag inside a string."""

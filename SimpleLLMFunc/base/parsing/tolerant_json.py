@@ -19,7 +19,19 @@ from SimpleLLMFunc.base.parsing.json_ahead import (
     WORD,
     Ahead,
 )
-from SimpleLLMFunc.base.parsing.json_node import Bare, Braced, DuplicateKeyError, Node, Num, Open, object_of, path_text
+from SimpleLLMFunc.base.parsing.json_node import (
+    AmbiguousError,
+    Bare,
+    Braced,
+    DuplicateKeyError,
+    Node,
+    Num,
+    Open,
+    TruncatedError,
+    UnreadableError,
+    object_of,
+    path_text,
+)
 from SimpleLLMFunc.base.parsing.parsed import Repair
 
 MAX_DEPTH: Final = 150
@@ -35,29 +47,6 @@ _ELISION: Final = re.compile(
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _GROUPED: Final = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?=\s*(?:[}｝\n]|[,，]\s*[\"'“‘`\w]))")
 _SWALLOWED_KEY: Final = re.compile(r"""[,{\n，]\s{0,40}["'“”‘’][^"'“”‘’\n]*["'“”‘’]\s*[:：]""")
-
-
-class UnreadableError(ValueError):
-    """What stands here is not JSON, not even nearly.
-
-    Attributes:
-        position: in the text, where reading stopped.
-        is_json: enough was read to know that JSON was meant.
-    """
-
-    def __init__(self, problem: str, position: int, *, is_json: bool = False) -> None:
-        self.problem = problem
-        self.position = position
-        self.is_json = is_json
-        super().__init__(f"{problem} at character {position}")
-
-
-class AmbiguousError(UnreadableError):
-    """It can be read in more than one way, or says itself that something is left out."""
-
-
-class TruncatedError(UnreadableError):
-    """The text ends inside a list, a string or a number."""
 
 
 class TolerantReader:

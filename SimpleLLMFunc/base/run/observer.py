@@ -128,7 +128,7 @@ class Observer:
             try:
                 enter(self.run.trace_id, call)
             except Exception as error:  # noqa: BLE001 - as in `show`
-                push_warning(f"an event sink failed and was passed over: {shown_error(error)}")
+                push_warning(f"an event sink raised an error, which is ignored: {shown_error(error)}")
 
     def _show(self, event: ReActEvent) -> None:
         show(self.sinks, self.run.trace_id, event)

@@ -123,7 +123,7 @@ def show(sinks: tuple[EventSink, ...], trace_id: str, event: ReActEvent) -> None
         try:
             sink(trace_id, event)
         except Exception as error:  # noqa: BLE001 - a sink must not be able to break a run
-            push_warning(f"an event sink failed and was passed over: {shown_error(error)}")
+            push_warning(f"an event sink raised an error, which is ignored: {shown_error(error)}")
 
 
 # --- default sinks ---------------------------------------------------------------------------

@@ -139,9 +139,6 @@ class StrictSchema:
     def _choice(self, schema: Schema, choices: list[Schema], path: str, depth: int) -> Schema:
         made: Schema = {"anyOf": [self._of(choice, path, depth) for choice in choices]}
         about = self._about(schema)
-        if len(made["anyOf"]) == 1 and not about:
-            only: Schema = made["anyOf"][0]
-            return only
         return {**made, "description": about} if about else made
 
     def _enum(self, schema: Schema) -> Schema:

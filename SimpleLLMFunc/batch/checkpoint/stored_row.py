@@ -89,7 +89,7 @@ class StoredRow:
             return decode_value(self._answer, self._output)
         except (ValueError, TypeError, KeyError, IndexError) as error:
             raise CheckpointError(
-                f"what is kept of its value cannot be read as {self._output.name}: {error}", row=place
+                f"its stored value cannot be read as {self._output.name}: {error}", row=place
             ) from error
 
     def error(self, place: int) -> Exception | None:
@@ -99,7 +99,7 @@ class StoredRow:
         try:
             return decode_error(self._answer, self.usage)
         except (ValueError, TypeError) as error:
-            raise CheckpointError(f"what is kept of its error cannot be read: {error}", row=place) from error
+            raise CheckpointError(f"its stored error cannot be read: {error}", row=place) from error
 
     def given(self) -> Any:
         """Return the row as it was given, as plain data."""

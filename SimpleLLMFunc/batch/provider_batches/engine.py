@@ -197,7 +197,9 @@ class _Answered(Relayed[R], Generic[R]):
             if problem_code(line.line) in LEFT or (isinstance(error, RateLimited) and error.kind == "quota"):
                 raise
             spent = error.usage or NO_USAGE
-            push_warning(f"{self.name!r}: the batch's answer to a row is of no use, so it is asked live: {error}")
+            push_warning(
+                f"{self.name!r}: the batch's answer to a row cannot be used, and it is asked directly: {error}"
+            )
         try:
             answer = await self._function.ask(args, kwargs)
         except SimpleLLMFuncError as error:

@@ -101,8 +101,8 @@ def check_single_shot(function: Mappable[Any]) -> None:
     """
     if function.has_tools:
         raise UsageError(
-            f"{function.name!r} has tools, and a batch file holds one request a row: no process runs a tool and "
-            "ask again. Use f.map() without engine=, or take the toolkit away: f.with_options(toolkit=None)."
+            f"{function.name!r} has tools, and a batch file holds one request a row: no process can run a tool "
+            "and ask again. Use f.map() without engine=, or take the toolkit away: f.with_options(toolkit=None)."
         )
 
 
@@ -143,7 +143,7 @@ def answers_in(file: BinaryIO, name: str) -> Iterator[KeptLine | None]:
         try:
             data = from_json(line)
         except ValueError:
-            push_warning(f"{name}, line {number}: it is no JSON, so its row has no answer.")
+            push_warning(f"{name}, line {number}: it is not JSON, so its row has no answer.")
             continue
         told = data if isinstance(data, Mapping) else {}
         request, response = RequestId.read(told.get("custom_id")), told.get("response")

@@ -322,7 +322,7 @@ class BatchRun:
             self._out_since = self._out_since or now
             if now - self._out_since >= LONGEST_OUTAGE:
                 raise
-            push_warning(f"the service cannot be asked how its batches are; once more in a while: {error}")
+            push_warning(f"the state of the batches could not be read; it is asked for again later: {error}")
             return BatchState(batch.id or "", "unknown")
         self._out_since = None
         return state if again is None else again

@@ -120,7 +120,7 @@ def shipped(value: Any, reducers: Mapping[type, Any] | None = None) -> bytes:
     text = file.getvalue().decode("latin-1")
     if mask_known(text) != text:
         raise UsageError(
-            "a key would travel to the workers with it, and keys stay where they are: let the workers read it from "
+            "it holds a key, and keys are not sent to workers: let the workers read it from "
             "OPENAI_API_KEY, from the provider file or from a variable of their own environment."
         )
     return file.getvalue()

@@ -174,9 +174,7 @@ class _OnRay(Relayed[R], Generic[R]):
             worker.rows -= 1
         if outcome.process not in worker.processes:
             worker.processes.add(outcome.process)
-            push_warning(
-                f"a worker of the map of {self.name!r} died and is there again; the rows that it had are asked again."
-            )
+            push_warning(f"a worker of the map of {self.name!r} died and was restarted; its rows are asked again.")
         return outcome
 
     def _answer(self, outcome: Outcome) -> Answer[R]:

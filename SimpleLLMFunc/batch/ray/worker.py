@@ -96,7 +96,7 @@ class RowWorker:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            data, usage, tries = encode_error(RunAborted("something in it was cancelled")), NO_USAGE, 0
+            data, usage, tries = encode_error(RunAborted("a task inside it was cancelled")), NO_USAGE, 0
         except Exception as error:  # noqa: BLE001 - one row's failure is its value
             data = encode_error(error)
             usage, tries = getattr(error, "usage", None) or NO_USAGE, getattr(error, "tries", 0)

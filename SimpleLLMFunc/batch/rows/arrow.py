@@ -86,7 +86,7 @@ def _batches(source: Any) -> Iterator[Any]:
     arrow = load_extra("pyarrow", "frames", purpose="Reading Arrow")
     if _is_lazy(source):
         if not hasattr(source, "collect_batches"):
-            raise UsageError("this polars streams no LazyFrame. Update it, or give .collect() of the frame.")
+            raise UsageError("this polars cannot stream a LazyFrame. Update it, or give .collect() of the frame.")
         return (frame.to_arrow() for frame in source.collect_batches(chunk_size=_BATCH, maintain_order=True))
     if _is_data_set(source):
         return iter(source.with_format("arrow").iter(_BATCH))

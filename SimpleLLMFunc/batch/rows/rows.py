@@ -82,7 +82,7 @@ def read_rows(source: Rows) -> Generator[InputRow, None, None]:
     if isinstance(source, (bytes, bytearray, Mapping)) or not isinstance(source, Iterable):
         raise UsageError(
             f"rows is a {type(source).__name__}. Give a list or another iterable of rows, the path of a JSONL, CSV or "
-            "Parquet file, a pandas or polars frame, or what streams Arrow batches."
+            "Parquet file, a pandas or polars frame, or an object that streams Arrow batches."
         )
     return _from_iterable(source)
 

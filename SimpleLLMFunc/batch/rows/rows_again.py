@@ -132,9 +132,7 @@ class RowsAgain:
     def _lost(self, why: str) -> None:
         if not self._has_warned:
             self._has_warned = True
-            push_warning(
-                f"{self._path} is not what was mapped any more ({why}), so the rows stand without their input."
-            )
+            push_warning(f"{self._path} has changed since the map ({why}), so the rows are shown without their input.")
 
 
 def _path_of(source: Rows) -> Path | None:

@@ -37,9 +37,9 @@ def pointer_path(pointer: str) -> tuple[str, ...]:
         return ()
     shown = cut(repr(pointer), 100)
     if not pointer.startswith("/"):
-        raise CallError(f"{shown} is no JSON Pointer: it must begin with '/'", {"pointer": pointer})
+        raise CallError(f"{shown} is not a JSON Pointer: it must begin with '/'", {"pointer": pointer})
     if _WRONG_ESCAPE.search(pointer):
-        raise CallError(f"{shown} is no JSON Pointer: '~' must be written '~0', and '/' '~1'", {"pointer": pointer})
+        raise CallError(f"{shown} is not a JSON Pointer: '~' must be written '~0', and '/' '~1'", {"pointer": pointer})
     steps = pointer[1:].split("/")
     if len(steps) > MAX_STEPS:
         raise CallError(f"{shown} has more than {MAX_STEPS} steps", {"pointer": cut(pointer)})

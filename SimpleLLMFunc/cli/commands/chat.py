@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
@@ -220,7 +219,9 @@ def chat(
     offers = not isinstance(llm, LocalModel) if tools is None else tools
     # A small model does not stop by itself.
     params: dict[str, Any] = {"max_tokens": 200} if isinstance(llm, LocalModel) else {}
-    assistant = AIAssistant(llm, _search(search), memory, None if offers else (), language, **params)
+    made: dict[str, Callable[[], SearchClient]] = {"wikipedia": WikipediaSearch, "tavily": TavilySearch}
+    searching = made[search]() if search in made else None
+    assistant = AIAssistant(llm, searching, memory, None if offers else (), language, **params)
     talk = _Talk(assistant, memory, user)
     click.secho(f"{llm.model_name}. /help lists the commands.", dim=True)
     try:
@@ -239,43 +240,25 @@ def _model(name: str | None) -> LLM_Interface:
     return resolve_llm(None) if Settings.from_environment().model else LocalModel()
 
 
-def _search(name: str) -> SearchClient | None:
-    match name:
-        case "wikipedia":
-            return WikipediaSearch()
-        case "tavily":
-            return TavilySearch()
-        case _:
-            return None
-
-
 def _lines(talk: _Talk) -> Iterator[str]:
     """Yield the lines that the user types, until the end of the input or a second Ctrl-C."""
     with suppress(ImportError):
         import readline  # noqa: F401 - the arrow keys; not on Windows
-    stdin = sys.stdin
+    is_typed = sys.stdin.isatty()
     while True:
-        if stdin.isatty() and os.name != "nt":
-            try:
-                line = input("> ")
-            except EOFError:
-                click.echo()
-                return
-            except KeyboardInterrupt:
-                talk.interrupted("/quit leaves")
-                continue
-            talk.was_interrupted = False
-            yield line
-            continue
         try:
-            line = stdin.readline()
+            line = input("> " if is_typed else "")
+        except EOFError:
+            if is_typed:
+                click.echo()
+            return
         except KeyboardInterrupt:
-            talk.interrupted("the end of the input leaves")
+            talk.interrupted("/quit or the end of the input leaves")
             continue
         except UnicodeDecodeError:
             raise click.ClickException(
-                f"The input is not {stdin.encoding}, as the locale says. Set PYTHONUTF8=1 where it is UTF-8."
+                f"The input is not {sys.stdin.encoding}, as the locale says. Set PYTHONUTF8=1 where it is UTF-8."
             ) from None
-        if not line:
-            return
+        if is_typed:
+            talk.was_interrupted = False
         yield line

@@ -294,7 +294,7 @@ def _network() -> Iterator[Finding]:
             yield _ok(f"proxy {scheme}", shown)
         else:
             advice = f"unset {scheme.upper()}_PROXY, or name another"
-            yield _bad(f"proxy {scheme}", f"{shown}: only http and https proxies are known", advice)
+            yield _bad(f"proxy {scheme}", f"{shown}: only http and https proxies are supported", advice)
     named = [(name, value) for name in _CERTIFICATES if (value := os.environ.get(name, ""))]
     for name, value in named:
         yield _trust(name, Path(value))

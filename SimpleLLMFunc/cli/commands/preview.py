@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
 
 from SimpleLLMFunc.base.run import Preview
-from SimpleLLMFunc.cli.arguments import argument_options, arguments_of, function_named
+from SimpleLLMFunc.cli.arguments import argument_options
 from SimpleLLMFunc.cli.load import asking
-from SimpleLLMFunc.cli.output import as_json, echo_json, printable
+from SimpleLLMFunc.cli.output import echo_json
+from SimpleLLMFunc.display.cards import as_text
+from SimpleLLMFunc.display.results import preview_card
 
 
 @click.command(short_help="Show what a call would send.")
@@ -18,11 +19,8 @@ from SimpleLLMFunc.cli.output import as_json, echo_json, printable
 @click.option("--curl", "as_curl", is_flag=True, help="Print a curl command; it reads the key from the environment.")
 @click.option("--json", "as_data", is_flag=True, help="Print the Preview as JSON; its `body` is what goes out.")
 def preview(
-    target: str,
-    values: tuple[str, ...],
-    named: tuple[str, ...],
-    source: str | None,
-    template: tuple[str, ...],
+    function: Any,
+    arguments: dict[str, Any],
     model_name: str | None,
     *,
     as_curl: bool,
@@ -38,10 +36,6 @@ def preview(
     """  # noqa: D301 - click reads the character itself
     if as_curl and as_data:
         raise click.UsageError("--curl and --json are two forms of the same. Choose one.")
-    function: Any = function_named(target)
-    arguments, fields = arguments_of(function, values, named, source, template)
-    if fields is not None:
-        function = function.with_options(template_params=fields)
     with asking(model_name):
         made: Preview = function.preview(**arguments)
     if as_curl:
@@ -49,47 +43,4 @@ def preview(
     elif as_data:
         echo_json(made)
     else:
-        _show(made)
-
-
-def _show(made: Preview) -> None:
-    _line("model", f"{made.model}{f' at {made.url}' if made.url else ''}")
-    _line("answer", made.output_mode_reason or made.output_mode)
-    price = "unknown" if made.cost is None else f"{made.cost:.6f} USD"
-    _line("input", f"about {made.input_tokens} tokens, price {price}")
-    for name, value in made.params.items():
-        _line(name, as_json(value))
-    for message in made.messages:
-        click.secho(f"\n[{message['role']}]", bold=True)
-        click.echo(printable(_content(message)))
-    for spec in made.tools or ():
-        function = spec["function"]
-        click.secho(f"\n[tool {printable(function['name'])}]", bold=True)
-        click.echo(printable(str(function.get("description", ""))))
-        click.echo(as_json(function.get("parameters", {}), indent=2))
-    if made.response_format is not None:
-        click.secho("\n[response format]", bold=True)
-        click.echo(as_json(made.response_format, indent=2))
-
-
-def _line(name: str, text: str) -> None:
-    click.echo(f"{click.style(f'{name:<8}', bold=True)}{printable(text)}")
-
-
-def _content(message: Any) -> str:
-    content = message.get("content")
-    if isinstance(content, str):
-        return content
-    parts = [_part(part) for part in content or ()]
-    calls = [
-        f"calls {call['function']['name']}({call['function']['arguments']})" for call in message.get("tool_calls") or ()
-    ]
-    return "\n".join([*parts, *calls])
-
-
-def _part(part: dict[str, Any]) -> str:
-    text = part.get("text")
-    if isinstance(text, str):
-        return text
-    shown = json.dumps(part, ensure_ascii=False)
-    return shown if len(shown) <= 200 else f"{shown[:200]}… ({len(shown)} characters)"
+        click.echo(as_text(preview_card(made)))

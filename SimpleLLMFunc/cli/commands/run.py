@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from SimpleLLMFunc.base.run import Result, watching
-from SimpleLLMFunc.cli.arguments import argument_options, arguments_of, function_named
+from SimpleLLMFunc.cli.arguments import argument_options
 from SimpleLLMFunc.cli.load import asking
 from SimpleLLMFunc.cli.output import as_json, echo_json, echo_text, echo_value, printable
 from SimpleLLMFunc.errors import counted
@@ -32,11 +32,8 @@ from SimpleLLMFunc.runtime import iterate_sync
 @click.option("--trace", type=click.Path(path_type=Path, dir_okay=False), help="Keep the run in this trace store.")
 @click.option("-v", "--verbose", is_flag=True, help="Say on stderr what the call took.")
 def run(
-    target: str,
-    values: tuple[str, ...],
-    named: tuple[str, ...],
-    source: str | None,
-    template: tuple[str, ...],
+    function: Any,
+    arguments: dict[str, Any],
     model_name: str | None,
     *,
     streams: bool,
@@ -60,15 +57,10 @@ def run(
     """  # noqa: D301 - click reads the character itself
     if streams and as_result:
         raise click.UsageError("--stream prints pieces, --json the whole Result at the end. Choose one.")
-    function = function_named(target)
     if as_result and isinstance(function, CHATS):
-        raise click.UsageError(f"{target} is a chat, which has no Result. Leave --json out.")
-    arguments, fields = arguments_of(function, values, named, source, template)
-    options: dict[str, Any] = {} if deadline is None else {"deadline": deadline}
-    if fields is not None:
-        options["template_params"] = fields
-    if options:
-        function = function.with_options(**options)
+        raise click.UsageError(f"{function.__name__} is a chat, which has no Result. Leave --json out.")
+    if deadline is not None:
+        function = function.with_options(deadline=deadline)
     with ExitStack() as stack:
         stack.enter_context(asking(model_name))
         if trace is not None:

@@ -15,19 +15,20 @@ import click
 
 from SimpleLLMFunc.batch import replaced_whole
 from SimpleLLMFunc.cli.load import store_path
-from SimpleLLMFunc.cli.output import as_json, echo_json, printable
+from SimpleLLMFunc.cli.output import echo_json, printable
 from SimpleLLMFunc.cli.show import show_table
+from SimpleLLMFunc.display.cards import as_text
+from SimpleLLMFunc.display.runs import marked as describe_mark
+from SimpleLLMFunc.display.runs import page_card, run_card, when
 from SimpleLLMFunc.errors import counted, cut
 from SimpleLLMFunc.logger import escape_control
 from SimpleLLMFunc.observability.store import (
     Dimension,
     MetricRow,
-    RunDetail,
     RunFormat,
     RunOrder,
     RunQuery,
     RunStatus,
-    RunSummary,
     Thumb,
     TraceReader,
     delete_runs,
@@ -47,7 +48,7 @@ def duration(text: str) -> float:
     """Read `90s`, `15m`, `2h`, `3d` or `1w` as seconds."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text.strip().lower())
     if match is None:
-        raise click.BadParameter(f"{text!r} is no span of time. Write 30s, 15m, 2h, 7d or 4w.")
+        raise click.BadParameter(f"{text!r} is not a span of time. Write 30s, 15m, 2h, 7d or 4w.")
     return float(match[1]) * _SECONDS[match[2]]
 
 
@@ -57,13 +58,13 @@ def _moment(text: str) -> float:
     try:
         return datetime.fromisoformat(text.strip()).timestamp()
     except (ValueError, OverflowError, OSError):
-        raise click.BadParameter(f"{text!r} is no time. Write 2h (ago), 2026-11-22 or 2026-11-22T08:30.") from None
+        raise click.BadParameter(f"{text!r} is not a time. Write 2h (ago), 2026-11-22 or 2026-11-22T08:30.") from None
 
 
 def _size(text: str) -> int:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmg]?)b?", text.strip().lower())
     if match is None:
-        raise click.BadParameter(f"{text!r} is no size. Write 500MB or 2GB.")
+        raise click.BadParameter(f"{text!r} is not a size. Write 500MB or 2GB.")
     return int(float(match[1]) * _BYTES[match[2]])
 
 
@@ -183,8 +184,9 @@ def list_runs(
 ) -> None:
     """List runs, the latest first."""
     page = reader.runs(RunQuery(**filters), limit=limit, after=after, sort=sort, ascending=ascending)
-    headers = ("run", "began", "function", "model", "status", "seconds", "tokens", "USD", "arguments", "answer")
-    _print({"runs": page.runs, "next": page.next}, headers, map(_line, page.runs), as_data=as_data)
+    (part,) = page_card(page).parts
+    rows = ([_short(cell, 40) for cell in row] for row in part.rows)
+    _print({"runs": page.runs, "next": page.next}, part.headers, rows, as_data=as_data)
     if page.next is not None and not as_data:
         click.echo(f"There are more: --after {page.next}", err=True)
 
@@ -203,7 +205,7 @@ def show(ctx: click.Context, run: str, reader: TraceReader, *, as_data: bool) ->
     elif as_data:
         echo_json(detail)
     else:
-        _show(detail)
+        click.echo(as_text(run_card(detail)))
 
 
 @traces.command(short_help="Mark a run: thumb, score, comment, tags.")
@@ -213,7 +215,7 @@ def show(ctx: click.Context, run: str, reader: TraceReader, *, as_data: bool) ->
 @click.option("--score", type=float, help="A number; what it means is yours.")
 @click.option("--comment", help="A text.")
 @click.option("--tag", "tags", multiple=True, help="A tag; may be given several times, in place of those it had.")
-@click.option("--forget", is_flag=True, help="Take away what was marked before, first.")
+@click.option("--forget", is_flag=True, help="Remove the earlier mark first.")
 @_json
 def mark(reader: TraceReader, run: str, *, tags: tuple[str, ...], as_data: bool, **given: Any) -> None:
     """Mark one RUN; parts that are not given keep their earlier value."""
@@ -221,7 +223,7 @@ def mark(reader: TraceReader, run: str, *, tags: tuple[str, ...], as_data: bool,
     if as_data:
         echo_json(marked)
     else:
-        click.echo(printable(f"run {marked.id} {marked.function}: {_marked(marked) or 'no mark'}"))
+        click.echo(printable(f"run {marked.id} {marked.function}: {describe_mark(marked) or 'no mark'}"))
 
 
 @traces.command(short_help="Write runs to a file: .csv, .jsonl, .parquet.")
@@ -248,7 +250,7 @@ def functions(reader: TraceReader, *, as_data: bool) -> None:
     found = [version for function in reader.functions() for version in reader.versions(function.name)]
     rows = (
         (
-            *(_short(each.function, 40), each.version, _when(each.first_seen), _when(each.last_seen)),
+            *(_short(each.function, 40), each.version, when(each.first_seen), when(each.last_seen)),
             *(str(each.runs), str(each.errors), _short(each.docstring, 60)),
         )
         for each in found
@@ -326,26 +328,11 @@ def _print(data: Any, headers: Sequence[str], rows: Iterable[Sequence[str]], *, 
         click.echo("No such runs.")
 
 
-def _line(run: RunSummary) -> tuple[str, ...]:
-    return (
-        str(run.id),
-        _when(run.started),
-        _short(run.function, 30),
-        _short(run.model, 30),
-        run.status,
-        _told(run.seconds, ".2f"),
-        str(run.input_tokens + run.output_tokens),
-        _told(run.cost, ".4f"),
-        _short(run.question, 40),
-        _short(run.error if run.status == "error" else run.answer, 40),
-    )
-
-
 def _metric(row: MetricRow, by: tuple[Dimension, ...], *, timed: bool) -> tuple[str, ...]:
-    when = (_when(row.bucket or 0.0),) if timed else ()
+    began = (when(row.bucket or 0.0),) if timed else ()
     rates = (_told(row.error_rate, ".1%"), _told(row.reask_rate, ".1%"))
     return (
-        *when,
+        *began,
         *(_short(getattr(row, name), 40) for name in by),
         str(row.runs),
         *rates,
@@ -356,61 +343,8 @@ def _metric(row: MetricRow, by: tuple[Dimension, ...], *, timed: bool) -> tuple[
     )
 
 
-def _show(detail: RunDetail) -> None:
-    run = detail.summary
-    click.secho(printable(f"{run.function} {run.status}"), bold=True)
-    for name, value in (
-        ("run", f"{run.id}  {run.trace_id}"),
-        ("began", _when(run.started)),
-        ("seconds", _told(run.seconds, ".2f")),
-        ("model", f"{run.model} ({run.provider})"),
-        ("version", run.version),
-        ("tokens", f"{run.input_tokens} read, {run.output_tokens} written"),
-        ("cost", f"{run.cost:.4f} USD" if run.cost is not None else "unknown"),
-        ("part of", run.parent),
-        ("mark", _marked(run)),
-        ("error", f"{run.error}: {detail.error_text}" if run.error else ""),
-    ):
-        if value:
-            click.echo(f"{name:<8} {printable(value)}")
-    _section("arguments", detail.arguments)
-    for message in detail.messages:
-        _section(str(message.get("role", "")), message.get("content"))
-        for call in message.get("tool_calls") or ():
-            function = call.get("function", {}) if isinstance(call, dict) else {}
-            click.echo(printable(f"calls {function.get('name')}({function.get('arguments')})"))
-    for each in detail.tries:
-        click.secho(printable(f"\ntry failed at {each.at:.2f} s: {each.error} {each.text}"), fg="yellow")
-    for review in detail.reviews:
-        for path, expected, got in review.violations:
-            click.secho(printable(f"\nsent back: {path or 'the answer'}: expected {expected}, got {got}"), fg="yellow")
-        for path, what in review.repairs:
-            click.secho(printable(f"\nrepaired: {path or 'the answer'}: {what}"), fg="yellow")
-    _section("value", detail.value)
-    for child in detail.children:
-        click.echo(
-            printable(f"\ncontains run {child.id}: {child.function} {child.status} {_told(child.seconds, '.2f')} s")
-        )
-
-
-def _marked(run: RunSummary) -> str:
-    score = "" if run.score is None else f"score {run.score:g}"
-    return ", ".join(filter(None, (run.thumb and f"thumb {run.thumb}", score, *run.tags, run.comment)))
-
-
-def _section(name: str, value: Any) -> None:
-    if value is None:
-        return
-    click.secho(f"\n[{printable(name)}]", bold=True)
-    click.echo(printable(value) if isinstance(value, str) else as_json(value, indent=2))
-
-
 def _short(text: str, limit: int) -> str:
     return cut(escape_control(text), limit)
-
-
-def _when(moment: float) -> str:
-    return datetime.fromtimestamp(moment).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _told(value: float | None, form: str) -> str:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from SimpleLLMFunc.interface.attempts.asked_key import KeySource
+from SimpleLLMFunc.interface.attempts.circuit import Circuit
 from SimpleLLMFunc.interface.attempts.credentials import Credentials, entry_from_file
 from SimpleLLMFunc.interface.attempts.guard import (
     RealCallsForbidden,
@@ -35,6 +36,7 @@ __all__ = [
     "APIKeyPool",
     "AttemptListener",
     "Call",
+    "Circuit",
     "Credentials",
     "Downgrades",
     "HttpModel",

@@ -98,57 +98,32 @@ class Call:
 class HttpModel(LLM_Interface):
     """A model whose calls go over HTTP, and share its keys, its limits and its circuit.
 
-    A subclass brings a wire, and the defaults of its services.
-
-    Args:
-        address: where the service is.
-        keys, limits: as the user gave them.
-        client: the user's own, which sends the requests instead; None where we do.
-        whose, extra_headers: headers that go out with every request, the latter being the user's.
-        api_params: go out with every request; what a call gives comes before it.
-        timeout, deadline, max_retries, retry_delay: as of `OpenAICompatible`.
-        guarded: whether real calls can be forbidden.
+    A subclass brings a wire, and sets what stands here.
 
     Attributes:
         wire: the protocol.
+        api_params: go out with every request; what a call gives comes before it.
+        timeout, deadline, max_retries, retry_delay: as of `OpenAICompatible`.
     """
 
     pays_requests = True
     takes_extra_body = True
     wire: Wire
+    api_params: dict[str, Any]
+    timeout: float
+    deadline: float | None
+    max_retries: int
+    retry_delay: float
+    _address: Address
+    _keys: Credentials
+    _limits: Limits
+    _circuit: Circuit
+    _client: ClientPerLoop | None  # the user's own, which sends the requests instead
+    _whose: Headers  # go out with every request, as do those of the user:
+    _extra_headers: Headers
+    _guarded: bool  # whether real calls can be forbidden
 
-    def __init__(
-        self,
-        model_name: str,
-        address: Address,
-        *,
-        keys: Credentials,
-        limits: Limits,
-        client: ClientPerLoop | None,
-        whose: Headers,
-        extra_headers: Headers,
-        api_params: Mapping[str, Any],
-        timeout: float,
-        deadline: float | None,
-        max_retries: int,
-        retry_delay: float,
-        guarded: bool,
-    ) -> None:
-        self.model_name = model_name
-        self.base_url = address.shown
-        self.api_params = dict(api_params)
-        self.timeout = timeout
-        self.deadline = deadline
-        self.max_retries = max_retries
-        self.retry_delay = retry_delay
-        self._address = address
-        self._keys = keys
-        self._limits = limits
-        self._circuit = Circuit(retry_delay)
-        self._client = client
-        self._whose = whose
-        self._extra_headers = extra_headers
-        self._guarded = guarded
+    def __init__(self) -> None:
         self._warned: set[tuple[str, str]] = set()
         self._refused: dict[str, str] = {}  # state that the service does not take, and its words
         self._standing: tuple[tuple[str, str], ...] = ()  # downgrades of every request from now on

@@ -87,7 +87,7 @@ async def _read_once(request: HttpRequest, patience: Patience, max_bytes: int) -
     async with Exchange(request, patience) as reply:
         body = await _body(reply, request, max_bytes)
     if reply.status < 400 and reply.status != 200:
-        raise _refused(request, reply, f"the status is {reply.status}, where 200 was wanted.")
+        raise _refused(request, reply, f"the status is {reply.status}, expected 200.")
     if reply.status != 200:
         said = await off_loop_if_large(len(body), lambda: read_error(body))
         raise failure_of(said, Received(request.model, request.tries, reply.status, reply.headers, now()))
@@ -123,6 +123,6 @@ def _address(url: str, params: Mapping[str, Any] | None, service: str) -> str:
     except ValueError:
         usable = has_query = False
     if not usable:
-        raise ConfigError(f"the address of {service} cannot be asked. Give an http or https address without a login.")
+        raise ConfigError(f"the address of {service} cannot be used. Give an http or https address without a login.")
     added = urlencode({name: value for name, value in (params or {}).items() if value is not None}, errors="replace")
     return url + ("&" if has_query else "?") * bool(added) + added

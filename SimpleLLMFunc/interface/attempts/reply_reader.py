@@ -74,7 +74,7 @@ async def read_reply(
     cost = header_number(reply.headers.get(_COST))
     if cost is None or completion.usage is None:
         return completion
-    return replace(completion, usage=completion.usage.with_cost(cost))
+    return replace(completion, usage=replace(completion.usage, cost=cost))
 
 
 async def read_vectors(reply: HttpReply, model: str, tries: int, count: int) -> tuple[list[list[float]], int | None]:

@@ -7,6 +7,8 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 from SimpleLLMFunc.errors import ConfigError
@@ -17,35 +19,28 @@ from SimpleLLMFunc.utils import Uncopied
 _ROUNDING = 1e-9
 
 
+@dataclass(slots=True, eq=False)
 class _Waiter:
-    """A place in the queue; it can be woken from any thread.
+    """A place in the queue.
 
     Attributes:
         count: tokens wanted.
-        ready_at: when the bucket will have enough for it and all before it, if nothing changes.
-        granted: the tokens are its own.
+        granted: it has them.
+        woken: that it shall look again; set from any thread by `wake`.
     """
 
-    __slots__ = ("count", "granted", "loop", "ready_at", "woken")
-
-    def __init__(self, count: float, ready_at: float) -> None:
-        self.count = count
-        self.ready_at = ready_at
-        self.granted = False
-        self.loop = asyncio.get_running_loop()
-        self.woken = self.loop.create_future()
+    count: float
+    granted: bool = False
+    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    woken: asyncio.Event = field(default_factory=asyncio.Event)
 
     def wake(self) -> bool:
         """Have the waiter look again; False if its loop is closed, so that no task waits any more."""
         try:
-            self.loop.call_soon_threadsafe(self._wake)
+            self.loop.call_soon_threadsafe(self.woken.set)
         except RuntimeError:
             return False
         return True
-
-    def _wake(self) -> None:
-        if not self.woken.done():
-            self.woken.set_result(None)
 
 
 class TokenBucket(Uncopied):
@@ -92,30 +87,39 @@ class TokenBucket(Uncopied):
             ConfigError: `count` is not above zero, or more than the bucket can ever hold (a ValueError).
         """
         self._check(count)
-        end = None if timeout is None else self._clock() + max(0.0, timeout)
+        end = math.inf if timeout is None else self._clock() + max(0.0, timeout)
+        waiter = _Waiter(count)
         with self._lock:
-            self._refill()
-            if not self._queue and self._level >= count - _ROUNDING:
-                self._level -= count
-                return True
-            if timeout is not None and timeout <= 0:
-                return False
-            self._owed += count
-            waiter = _Waiter(count, self._since + (self._owed - self._level) / self.refill_rate)
             self._queue.append(waiter)
+            self._owed += count
         try:
-            await self._wait(waiter, end)
+            while True:
+                with self._lock:
+                    self._serve()
+                    left = end - self._clock()
+                    if waiter.granted or left <= 0:
+                        return waiter.granted
+                    # The first waiter's time is exact, and it serves all that are due. The others look again when the
+                    # whole queue should have been served: the loop of the first one may be blocked.
+                    wanted = count if waiter is self._queue[0] else self._owed
+                    pause = min(left, (wanted - self._level) / self.refill_rate)
+                    waiter.woken.clear()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(pause):
+                        await waiter.woken.wait()
         except BaseException:
-            self._leave(waiter, refund=True)
+            if waiter.granted:
+                self.adjust(count)
             raise
-        return self._leave(waiter, refund=False)
+        finally:
+            self._leave(waiter)
 
     def adjust(self, count: float) -> None:
         """Correct an estimate afterwards: above zero gives tokens back, below zero takes more, also more than there are."""
         with self._lock:
             self._refill()
             self._level = min(self.capacity, self._level + count)
-            self._grant()
+            self._serve()
 
     def limit_to(self, level: float) -> None:
         """Hold at most `level` tokens now: the service said that no more are left."""
@@ -134,69 +138,30 @@ class TokenBucket(Uncopied):
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.capacity, self.refill_rate)
 
-    async def _wait(self, waiter: _Waiter, end: float | None) -> None:
-        """Return when `waiter` has its tokens, or `end` has come."""
-        while True:
-            with self._lock:
-                self._grant()
-                if waiter.granted:
-                    return
-                pause = self._pause(waiter)
-            if end is not None:
-                left = end - self._clock()
-                if left <= 0:
-                    return
-                pause = min(pause, left)
-            # The first waiter's timer is exact. The timers of the others are a safety net, should the first one's loop be
-            # blocked or gone: the first waiter that wakes serves all that are due.
-            await asyncio.wait((waiter.woken,), timeout=pause)
-            if waiter.woken.done():
-                waiter.woken = waiter.loop.create_future()
-
-    def _leave(self, waiter: _Waiter, *, refund: bool) -> bool:
-        """Take `waiter` out of the queue; return whether it goes with its tokens."""
+    def _leave(self, waiter: _Waiter) -> None:
+        """Take a waiter that has given up out of the queue."""
         with self._lock:
-            if not waiter.granted:
-                if waiter in self._queue:
-                    self._queue.remove(waiter)
-                    self._owed -= waiter.count
-                    self._grant(moved=True)
-                return False
-            if refund:
-                self._level = min(self.capacity, self._level + waiter.count)
-                self._grant()
-            return not refund
+            if not waiter.granted and waiter in self._queue:
+                self._queue.remove(waiter)
+                self._owed -= waiter.count
+                self._serve()
+                if self._queue:
+                    self._queue[0].wake()  # to set its timer: it is the first one now
 
-    def _grant(self, *, moved: bool = False) -> None:
-        """Give tokens to the waiters, first come first served; `moved`: the first waiter is a new one."""
+    def _serve(self) -> None:
+        """Give tokens to the waiters that are due, first come first served."""
         self._refill()
         while self._queue:
-            head = self._queue[0]
-            fits = self._level >= head.count - _ROUNDING
-            gone = head.loop.is_closed()
-            if not (fits or gone or moved):
+            first = self._queue[0]
+            if self._level < first.count - _ROUNDING and not first.loop.is_closed():
                 return
-            if not (gone or head.wake()):
-                gone = True
-            if not (fits or gone):
-                return  # woken to set its timer: it is the one in front now
-            moved = True
             self._queue.popleft()
-            self._owed -= head.count
-            if not gone:
-                self._level -= head.count
-                head.granted = True
-
-    def _pause(self, waiter: _Waiter) -> float:
-        """Return the seconds until it can be `waiter`'s turn; above zero, for `_grant` has just found it is not."""
-        if waiter is not self._queue[0] and waiter.ready_at > self._since:
-            return waiter.ready_at - self._since
-        wanted = 0.0
-        for before in self._queue:
-            wanted += before.count
-            if before is waiter:
-                break
-        return (wanted - self._level) / self.refill_rate
+            self._owed -= first.count
+            if first.wake():
+                self._level -= first.count
+                first.granted = True
+            if self._queue:
+                self._queue[0].wake()  # to set its timer
 
     def _refill(self) -> None:
         now = self._clock()

@@ -106,7 +106,7 @@ def _failure_of_aiohttp(error: Exception, text: str, model: str, tries: int) -> 
     if isinstance(error, aiohttp.ClientConnectorError):
         return _failed(text, model, tries)
     if isinstance(error, aiohttp.InvalidURL):
-        return ConfigError("base_url cannot be asked. Give an http or https address.")
+        return ConfigError("base_url cannot be used. Give an http or https address.")
     if isinstance(error, aiohttp.ClientHttpProxyError):
         final = error.status < 500 and error.status not in {408, 429}
         return _failed(f"the proxy answered {error.status}", model, tries, again="never" if final else "always")

@@ -274,7 +274,7 @@ def whole_address(text: str) -> URL:
             return url.with_user(None).with_fragment(None)
     except ValueError:
         pass
-    raise ConfigError("base_url cannot be asked: it is not whole. Give an http or https address.")
+    raise ConfigError("base_url is incomplete. Give an http or https address.")
 
 
 def user_agent() -> str:

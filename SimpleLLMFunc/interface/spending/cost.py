@@ -6,10 +6,9 @@ means unknown: the extra is missing, or the model is in no list.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from decimal import Decimal
-from functools import lru_cache, partial
+from dataclasses import replace
 from typing import Any, Protocol, Self, TypeVar
 
 from SimpleLLMFunc.config import is_local_address
@@ -85,8 +84,7 @@ def price_of(usage: Usage, model: str, provider: str = "", base_url: str | None 
     """
     if provider in _FREE and not model.endswith("cloud"):  # Ollama passes its models named -cloud on
         return 0.0
-    tariff = _tariff(model, provider, base_url)
-    if tariff is None:
+    if not _may_be_listed(model, provider, base_url) or _genai_prices() is None:
         return None
     read, kept, cached = usage.input_tokens, usage.cache_write_tokens, usage.cached_tokens
     if not (cached >= 0 and kept >= 0 and cached + kept <= read and 0 <= usage.reasoning_tokens <= usage.output_tokens):
@@ -100,12 +98,11 @@ def price_of(usage: Usage, model: str, provider: str = "", base_url: str | None 
             cache_write_tokens=min(max(kept, 0), read - cached),
         )
     try:
-        return tariff(usage)
+        return _calculated(usage, model, provider, base_url)
     except (LookupError, ValueError, ArithmeticError):
         return None
 
 
-@lru_cache(maxsize=1024)
 def _may_be_listed(model: str, provider: str, base_url: str | None) -> bool:
     """Whether a look into the list is worth its import, which takes 0.3 s and 3 MB."""
     # "scripted" is the name that doubles have by default.
@@ -117,90 +114,27 @@ def _may_be_listed(model: str, provider: str, base_url: str | None) -> bool:
     return name.startswith(_CLOSED_WEIGHTS) and not name.startswith(_OPEN_WEIGHTS)
 
 
-@lru_cache(maxsize=1024)
-def _tariff(model: str, provider: str, base_url: str | None) -> Callable[[Usage], float] | None:
-    """Return what prices a usage, None where there is no price; remembered, because every look into the list is slow."""
-    if not _may_be_listed(model, provider, base_url) or _genai_prices() is None:
-        return None
-    asked = (model, provider, base_url)
-    try:
-        return _flat_tariff(*asked) or partial(_price, *asked)
-    except (LookupError, ValueError, ArithmeticError):
-        return None
-
-
-def _flat_tariff(model: str, provider: str, base_url: str | None) -> Callable[[Usage], float] | None:
-    """Return a tariff of fixed rates; None where a price depends on the hour or on the length of the request.
-
-    The package takes a quarter of the time of a whole call for one price, and rates do not change between two calls.
-
-    Raises:
-        LookupError: there is no price.
-    """
-    calculation = _calculated(Usage(), model, provider, base_url)
-    listed, current = calculation.model.prices, calculation.model_price
-    if listed is not current or not all(
-        isinstance(rate, Decimal) for rate in vars(current).values() if rate is not None
-    ):
-        return None
-    # Asked for and not read from the fields: which rate counts where one is missing is the package's to say.
-    million = 10**6
-    rates: list[Decimal] = [
-        _calculated(probe, model, provider, base_url).total_price / million
-        for probe in (
-            Usage(million),
-            Usage(million, 0, million),
-            Usage(million, cache_write_tokens=million),
-            Usage(0, million),
-            Usage(0, million, 0, million),
-        )
-    ]
-    # Whole numbers of the smallest part of a USD that any rate has: as exact as Decimal, in a tenth of the time.
-    whole: int = 10 ** max(0, *(-int(rate.as_tuple().exponent) for rate in rates))
-    read, cached, kept, written, reasoned = (int(rate * whole) for rate in rates)
-
-    def tariff(usage: Usage) -> float:
-        if not usage.cached_tokens and not usage.reasoning_tokens and not usage.cache_write_tokens:
-            return (read * usage.input_tokens + written * usage.output_tokens) / whole
-        return (
-            read * (usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens)
-            + cached * usage.cached_tokens
-            + kept * usage.cache_write_tokens
-            + written * (usage.output_tokens - usage.reasoning_tokens)
-            + reasoned * usage.reasoning_tokens
-        ) / whole
-
-    probe = Usage(7_919, 6_007, 1_013, 211, cache_write_tokens=307)
-    return tariff if tariff(probe) == _price(model, provider, base_url, probe) else None
-
-
-def _price(model: str, provider: str, base_url: str | None, usage: Usage) -> float:
-    return float(_calculated(usage, model, provider, base_url).total_price)
-
-
-def _calculated(usage: Usage, model: str, provider: str, base_url: str | None) -> Any:
-    """Return what the package calculates."""
+def _calculated(usage: Usage, model: str, provider: str, base_url: str | None) -> float:
+    """Return the price that the package calculates; a LookupError where its list has none."""
     prices = _genai_prices()
-    counts = {
-        "input_tokens": usage.input_tokens,
-        "cache_read_tokens": usage.cached_tokens,
-        "cache_write_tokens": usage.cache_write_tokens,
-        "output_tokens": usage.output_tokens,
-        "output_reasoning_tokens": usage.reasoning_tokens,
-    }
-    spent = prices.Usage(**counts)
-    theirs = _THEIR_NAMES.get(provider)
-    if theirs is not None:
-        return prices.calc_price(spent, model, provider_id=theirs)
+    spent = prices.Usage(
+        input_tokens=usage.input_tokens,
+        cache_read_tokens=usage.cached_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        output_tokens=usage.output_tokens,
+        output_reasoning_tokens=usage.reasoning_tokens,
+    )
+
+    def price(name: str, **where: str | None) -> float:
+        return float(prices.calc_price(spent, name, **where).total_price)
+
+    if provider in _THEIR_NAMES:
+        return price(model, provider_id=_THEIR_NAMES[provider])
     if base_url is not None and not is_local_address(base_url):
-        try:
-            return prices.calc_price(spent, model, provider_api_url=base_url)
-        except LookupError:
-            pass  # an address that the list does not know
+        with suppress(LookupError):  # an address that the list does not know
+            return price(model, provider_api_url=base_url)
     maker, slash, name = model.partition("/")
-    if slash:  # openai/gpt-4o, as gateways call it
-        return prices.calc_price(spent, name, provider_id=maker)
-    return prices.calc_price(spent, model)
+    return price(name, provider_id=maker) if slash else price(model)  # openai/gpt-4o, as gateways call it
 
 
 def _genai_prices() -> Any:
@@ -241,7 +175,7 @@ async def priced(reply: R, llm: PricedModel) -> R:
     if _module is None:
         await load_prices(llm, reply.model)
     cost = llm.price(usage.tokens, reply.model)
-    return reply if cost is None else reply.with_usage(usage.with_cost(cost))
+    return reply if cost is None else replace(reply, usage=replace(usage, cost=cost))
 
 
 async def require_prices(llm: PricedModel) -> None:

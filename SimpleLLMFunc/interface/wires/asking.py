@@ -41,7 +41,7 @@ def own_tool(spec: Mapping[str, Any], example: str, *, fits: bool) -> dict[str, 
     """
     if not fits:
         raise ConfigError(
-            f"the tool {dict(spec)!r} is no server tool of this service. Write its own form, such as {example}."
+            f"the tool {dict(spec)!r} is not a server tool of this service. Write its own form, such as {example}."
         )
     return dict(spec)
 

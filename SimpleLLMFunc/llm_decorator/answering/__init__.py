@@ -66,9 +66,7 @@ def answered_by(pipeline: FunctionPipeline, agreement: Agreement | None = None) 
     from SimpleLLMFunc.llm_decorator.answering.plain_code import PlainCode
 
     signature, is_method = definition.as_called()
-    inner = definition.confident_of
-    hints = {**definition.hints, "return": inner[0] if inner else definition.return_type}
-    make = partial(PlainCode, func_name=definition.name, signature=signature, hints=hints, is_method=is_method)
+    make = partial(PlainCode, func_name=definition.name, signature=signature, is_method=is_method)
     first = None if options.first is None else make("first", options.first)
     fallback = None if options.fallback is None else make("fallback", options.fallback)
     return Answering(pipeline, first, fallback, agreement or Agreement())

@@ -11,9 +11,12 @@ from SimpleLLMFunc.statistics import bootstrap_interval, calibration_error, wils
 Fit = tuple[list[float], float]
 """The biases and the temperature."""
 
-_ROUNDS = 300
-_WEIGHT = 1.0
-"""How much is kept of the batch calibration: as much as this many rows say."""
+_ROUNDS, _CLOSE = 300, 1e-6
+_SLOPE_WEIGHT, _BIAS_WEIGHT = 1.0, 10.0
+"""How much is kept of the temperature 1 and of the batch calibration: as much as this many rows say.
+
+Chosen by the likelihood of held-out train and dev rows of four public choices and a model of 135 million parameters.
+"""
 
 _FOLDS = 5
 _SHARPEST, _FLATTEST = 10.0, 0.01
@@ -42,8 +45,8 @@ def fitted(shares: Sequence[Sequence[float]], right: Sequence[int] | None = None
     scores = [[math.log(max(row[label], LEAST_SHARE)) - means[label] for label in range(count)] for row in shares]
     slope, biases = 1.0, [0.0] * count
     for _ in range(_ROUNDS):
-        down, bend = 2 * _WEIGHT * (slope - 1), 2 * _WEIGHT
-        pulls = [_WEIGHT * bias for bias in biases]
+        down, bend = 2 * _SLOPE_WEIGHT * (slope - 1), 2 * _SLOPE_WEIGHT
+        pulls = [_BIAS_WEIGHT * bias for bias in biases]
         for row, own in zip(scores, right, strict=True):
             weights = _softmax([slope * score + bias for score, bias in zip(row, biases, strict=True)])
             mean = math.fsum(weight * score for weight, score in zip(weights, row, strict=True))
@@ -51,14 +54,17 @@ def fitted(shares: Sequence[Sequence[float]], right: Sequence[int] | None = None
             bend += math.fsum(weight * (score - mean) ** 2 for weight, score in zip(weights, row, strict=True))
             for label, weight in enumerate(weights):
                 pulls[label] += weight - (label == own)
+        before = slope
         slope = min(_SHARPEST, max(_FLATTEST, slope - 0.5 * down / bend))
-        step = 1 / (len(scores) / 2 + _WEIGHT)
+        step = 1 / (len(scores) / 2 + _BIAS_WEIGHT)
         biases = [bias - step * pull for bias, pull in zip(biases, pulls, strict=True)]
+        if max(abs(slope - before), step * max(map(abs, pulls))) < _CLOSE:
+            break
     return [bias - slope * mean for bias, mean in zip(biases, means, strict=True)], 1 / slope
 
 
 def cross_fitted(shares: Sequence[Sequence[float]], right: Sequence[int]) -> list[list[float]]:
-    """Return the shares of each row, corrected by a calibration from rows of which it is none."""
+    """Return the shares of each row, corrected by a calibration from other rows."""
     corrected: list[list[float]] = [[] for _ in shares]
     for fold in range(_FOLDS):
         others = [number for number in range(len(shares)) if number % _FOLDS != fold]

@@ -102,7 +102,7 @@ def _share(entry: Mapping[str, Any]) -> float:
 
 
 class _Names:
-    """The labels as they may stand in a reply."""
+    """The labels as a reply may write them."""
 
     def __init__(self, labels: Sequence[str], *, is_json: bool) -> None:
         told = [json.dumps(label, ensure_ascii=False)[1:-1] if is_json else label for label in labels]

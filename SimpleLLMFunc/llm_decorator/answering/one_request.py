@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
@@ -97,7 +97,7 @@ class OneRequest:
                 self._told.add(llm)
                 push_warning(
                     f"the calibration of {calibration.function!r} was made with {calibration.model}, and {llm.model_name} "
-                    "is asked: its shares are corrected as those of the other one. Calibrate it anew."
+                    "is asked: its shares are corrected as those of the other one. Calibrate again."
                 )
             found = calibration.corrected(found)
         return result, dict(zip(labels, found, strict=True))
@@ -105,10 +105,6 @@ class OneRequest:
     def label_of(self, value: Any) -> str:
         """Return the label of a value of the return type."""
         return next(label for label in self.output.labels if _is_same(self.output.labelled(label), value))
-
-    def by_value(self, shares: Mapping[str, float]) -> dict[Any, float]:
-        """Return the shares by the values of the labels."""
-        return {self.output.labelled(label): share for label, share in shares.items()}
 
     def require(self, llm: LLM_Interface, what: str) -> None:
         """Return if a model gives log-probabilities.

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import typing
 from collections.abc import Callable, Mapping
-from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal
 
 from SimpleLLMFunc.errors import DeadlineExceeded, SignatureError
 from SimpleLLMFunc.interface.spending import Deadline
 from SimpleLLMFunc.runtime import in_thread
-from SimpleLLMFunc.type import ABSTAIN, Abstain, Abstention
+from SimpleLLMFunc.type import ABSTAIN, Abstain
 
 
 class PlainCode:
@@ -23,11 +21,10 @@ class PlainCode:
         code: the function, sync (then it runs in a thread) or async.
         func_name: of the decorated function.
         signature: of the same, as it is called.
-        hints: of the same, "return" included.
         is_method: the decorated function is a method.
 
     Raises:
-        SignatureError: it does not take these arguments, or its annotations contradict those of the function.
+        SignatureError: it does not take these arguments.
     """
 
     def __init__(
@@ -36,7 +33,6 @@ class PlainCode:
         code: Callable[..., Any],
         func_name: str,
         signature: inspect.Signature,
-        hints: Mapping[str, Any],
         *,
         is_method: bool,
     ) -> None:
@@ -57,7 +53,6 @@ class PlainCode:
                 f"of {func_name}{signature}."
             )
         self._check_names(own, signature, func_name)
-        self._check_types(own, signature, hints, func_name)
 
     def _check_names(self, own: inspect.Signature, signature: inspect.Signature, func_name: str) -> None:
         names = [name for name, each in signature.parameters.items() if each.kind is not each.KEYWORD_ONLY]
@@ -67,23 +62,6 @@ class PlainCode:
                 raise SignatureError(
                     f"{func_name}: {self.name}= takes {taken!r} where {func_name} has {given!r}. Give both the same order."
                 )
-
-    def _check_types(
-        self, own: inspect.Signature, signature: inspect.Signature, hints: Mapping[str, Any], func_name: str
-    ) -> None:
-        try:
-            mine = typing.get_type_hints(self._code)
-        except (NameError, TypeError, AttributeError):
-            return
-        for name in signature.parameters:
-            if name in own.parameters and not _may_be(hints.get(name), mine.get(name)):
-                raise SignatureError(
-                    f"{func_name}: {self.name}= takes {name!r} as {_named(mine[name])}, {func_name} as "
-                    f"{_named(hints[name])}."
-                )
-        returned, wanted = _without_abstention(mine.get("return")), hints.get("return", str)
-        if not _may_be(returned, wanted):
-            raise SignatureError(f"{func_name}: {self.name}= returns {_named(returned)}, {func_name} {_named(wanted)}.")
 
     async def __call__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], instance: Any, clock: Deadline) -> Any:
         """Return what the code says, `ABSTAIN` where it leaves the call to the model.
@@ -122,23 +100,3 @@ def _takes(signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str
     except TypeError:
         return False
     return True
-
-
-def _without_abstention(hint: Any) -> Any:
-    if get_origin(hint) not in {Union, UnionType}:
-        return None if hint is Abstention else hint
-    kept = [part for part in get_args(hint) if part is not Abstention and ABSTAIN not in get_args(part)]
-    return kept[0] if len(kept) == 1 else None
-
-
-def _may_be(given: Any, wanted: Any) -> bool:
-    """Say whether a value of the one type may be one of the other; only plain classes are judged."""
-    if Any in (given, wanted):  # on Python 3.11 it is a class
-        return True
-    if isinstance(given, type) and isinstance(wanted, type) and not get_origin(given) and not get_origin(wanted):
-        return issubclass(given, wanted) or (given is int and wanted is float) or typing.is_typeddict(wanted)
-    return True
-
-
-def _named(hint: Any) -> str:
-    return getattr(hint, "__name__", None) or str(hint)

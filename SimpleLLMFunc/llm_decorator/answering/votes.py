@@ -62,7 +62,7 @@ def agreement_of(answer: Any, answers: Sequence[Any], asked: int, paths: Sequenc
 
 
 def comparable(plain: Any, value: Any) -> Any:
-    """Return JSON data with the items of sets in one order, whatever order they were written in."""
+    """Return JSON data with the items of sets in one order."""
     if isinstance(plain, list):
         if isinstance(value, AbstractSet):
             return sorted(plain, key=_key)

@@ -203,7 +203,7 @@ class Voting:
     ) -> tuple[Result[Any], str]:
         """Return what the votes come to, and text from which `ConfidentOutput.parse` makes the value again.
 
-        To those who watch it is a run, without turns of its own, of which the votes are parts.
+        To those who watch it is a run, without turns, of which the votes are parts.
 
         Args:
             args: of the call.

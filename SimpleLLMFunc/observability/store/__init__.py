@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from SimpleLLMFunc.observability.store.export import RunFormat, exported_runs
 from SimpleLLMFunc.observability.store.marks import mark_run
-from SimpleLLMFunc.observability.store.metrics import Dimension, MetricRow, metrics, metrics_over_time
+from SimpleLLMFunc.observability.store.metrics import Dimension, MetricRow, metrics
 from SimpleLLMFunc.observability.store.reader import TraceReader
 from SimpleLLMFunc.observability.store.rows import (
     Changes,
@@ -42,6 +42,5 @@ __all__ = [
     "exported_runs",
     "mark_run",
     "metrics",
-    "metrics_over_time",
     "shrink",
 ]

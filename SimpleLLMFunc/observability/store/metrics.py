@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 from statistics import fmean
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -98,35 +97,6 @@ def metrics(
         raise ConfigError(f"runs cannot be told apart by {unknown[0]!r}. Known: {', '.join(get_args(Dimension))}.")
     if bucket is not None and bucket <= 0:
         raise ConfigError(f"bucket is {bucket!r}; it is a number of seconds above 0.")
-    return [_row(group, sums) for group, sums in _summed(reader, by, bucket, query, limit)]
-
-
-def metrics_over_time(
-    reader: TraceReader, *, by: Sequence[Dimension], bucket: float, query: RunQuery
-) -> tuple[list[MetricRow], list[MetricRow]]:
-    """Return the rows of `metrics` without a bucket and with one; the file is read once."""
-    spans = _summed(reader, by, bucket, query, 10_000)
-    totals: dict[tuple[Any, ...], list[list[Any]]] = {}
-    for (*names, _span), sums in spans:
-        totals.setdefault((*names, None), []).append(sums)
-    together = [_row(group, [_added(each) for each in zip(*parts, strict=True)]) for group, parts in totals.items()]
-    return together, [_row(group, sums) for group, sums in spans]
-
-
-def _added(values: Sequence[Any]) -> Any:
-    if isinstance(values[0], list):
-        return list(chain.from_iterable(values))
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
-
-
-_Summed: TypeAlias = list[tuple[tuple[Any, ...], list[Any]]]
-"""Groups, by names and span, with the sums of their runs."""
-
-
-def _summed(
-    reader: TraceReader, by: Sequence[Dimension], bucket: float | None, query: RunQuery | None, limit: int
-) -> _Summed:
     names = ", ".join(f"{name if name in by else repr('')} AS {name}" for name in get_args(Dimension))
     span = "NULL" if bucket is None else "CAST(started / :bucket AS INTEGER) * :bucket"
     with reader.connection() as connection:
@@ -136,7 +106,7 @@ def _summed(
             "GROUP BY 1, 2, 3, 4, 5, span ORDER BY span DESC, 1 DESC, 3 DESC, 2 DESC, 4 DESC, 5 DESC LIMIT :limit",
             {**values, "bucket": bucket, "limit": limit},
         ).fetchall()
-    return [(row[:6], [*row[6:-2], *map(json.loads, row[-2:])]) for row in reversed(rows)]
+    return [_row(row) for row in reversed(rows)]
 
 
 # The times come as lists and are sorted here: an order among the rows of each group takes SQLite ten times as long.
@@ -150,12 +120,12 @@ _SUMS = """
 """
 
 
-def _row(group: tuple[Any, ...], sums: list[Any]) -> MetricRow:
-    *names, span = group
-    runs, finished, errors, cancelled, reasks, asked_again, *others, seconds, first_chunk = sums
+def _row(row: tuple[Any, ...]) -> MetricRow:
+    *names, span = row[:6]
+    runs, finished, errors, cancelled, reasks, asked_again, *others, seconds, first_chunk = row[6:]
     values = [*names, None if span is None else float(span), runs, finished, errors, cancelled]
     values += [errors / finished if finished else None, reasks, asked_again / finished if finished else None, *others]
-    seconds, first_chunk = sorted(seconds), sorted(first_chunk)
+    seconds, first_chunk = sorted(json.loads(seconds)), sorted(json.loads(first_chunk))
     values += [fmean(seconds) if seconds else None, *(_percentile(seconds, each) for each in _PERCENTS)]
     return MetricRow(*values, *(_percentile(first_chunk, each) for each in _PERCENTS[:2]))
 

@@ -66,7 +66,7 @@ def place_of(after: str) -> dict[str, Any]:
         assert found is not None
         return {"key": float(found[1]), "id": int(found[2])}
     except (AssertionError, ValueError):
-        raise ConfigError(f"{after[:100]!r} is no place in the list of runs. Give `RunPage.next`.") from None
+        raise ConfigError(f"{after[:100]!r} is not a place in the list of runs. Give `RunPage.next`.") from None
 
 
 def conditions(query: RunQuery | None, connection: sqlite3.Connection) -> tuple[str, dict[str, Any]]:

@@ -134,8 +134,7 @@ class TraceStore:
         self._queue.put((trace_id, time.monotonic(), item, size))
         if self._queue.qsize() >= _LARGEST_BATCH:
             self._hurry.set()
-        if self._thread is None:
-            self._start()
+        self._start()
         if is_end and _is_ending:
             self.flush(1.0)
 
@@ -147,7 +146,7 @@ class TraceStore:
         done = threading.Event()
         self._queue.put(done)
         self._hurry.set()
-        if self._thread is None and not self._start():
+        if not self._start():
             self._round()
         return done.wait(timeout) and not self._problem
 
@@ -262,20 +261,12 @@ class TraceStore:
     # --- in the thread that writes -----------------------------------------------------------------------
 
     def _serve(self) -> None:
-        mine = threading.current_thread()
         while True:
             self._gather()
-            if self._queue.empty() and not self._fold.runs:
-                # Unset first, then looked again: an event queued meanwhile either started a thread, or is seen here.
-                self._thread = None
-                if self._queue.empty() or not self._take_over(mine):
+            with self._starting:  # an event queued meanwhile is seen here, or starts the next thread
+                if self._queue.empty() and not self._fold.runs:
+                    self._thread = None
                     return
-
-    def _take_over(self, mine: threading.Thread) -> bool:
-        with self._starting:
-            if self._thread is None:
-                self._thread = mine
-            return self._thread is mine
 
     def _gather(self) -> None:
         """Wait for a batch, and process it."""

@@ -176,7 +176,7 @@ def read_cassette(path: Path) -> list[Exchange]:
         if isinstance(error, ConfigError):
             raise
         raise ConfigError(
-            f"{str(path)!r} is no cassette, or was damaged ({type(error).__name__}: {error}). Take it from version "
+            f"{str(path)!r} is not a cassette, or was damaged ({type(error).__name__}: {error}). Take it from version "
             "control again, or delete it and record again."
         ) from error
 

@@ -65,7 +65,7 @@ class CallAsked:
             params: of the request, as on the wire.
 
         Raises:
-            RefusedError: nobody can be asked, or what was asked cannot be done.
+            RefusedError: neither a model nor a person can be asked, or what was asked cannot be done.
         """
         asked = self._sampled(params) if method == "sampling" else self._elicited(params)
         # A copy of the context: two questions at once cannot both be in it.

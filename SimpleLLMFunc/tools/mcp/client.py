@@ -56,13 +56,13 @@ def tools_from_mcp(
     `requestedSchema` (or `url`), to be answered by True, False, or a dict of the fields. Where there is no function, or
     no `toolkit_confirm`, the server is told so.
 
-    The list is read once: tools that the server adds, takes away or describes anew later change nothing. What it
+    The list is read once: tools that the server adds, removes or describes differently later change nothing. What it
     says about its tools the model reads, so connect to servers you trust, and name the tools you want with `only`.
 
     Args:
         command: the program to start and its arguments; it is ended with the block.
         url: the address of a running server, instead: streamable HTTP, or SSE where it only speaks that.
-        env: variables for the process, beside the few that it inherits (PATH, HOME and the like; no keys).
+        env: variables for the process, in addition to the few that it inherits (PATH, HOME and the like; no keys).
         cwd: the folder the process starts in.
         headers: sent with every request to `url`, such as ``{"Authorization": "Bearer …"}``.
         only: the tools wanted, by the server's names; None for all.

@@ -1,6 +1,6 @@
 """One session with one MCP server, kept by a task on the library's own event loop.
 
-On that loop, because nobody blocks it: a sync function that is called inside a running loop blocks that one, and its
+On that loop, because no caller blocks it: a sync function that is called inside a running loop blocks that one, and its
 tools could then never be answered by a session that lives there. In one task from beginning to end, because the
 transports of the `mcp` package must be closed by the task that opened them.
 """
@@ -36,7 +36,7 @@ _UNKNOWN_SESSION: Final = "Session terminated"
 
 
 class _NotSent(Exception):
-    """Nobody was there to take the call: another server process may be asked."""
+    """The server did not take the call: another server process may be asked."""
 
 
 class McpConnection:
@@ -122,7 +122,7 @@ class McpConnection:
         """Return the latest call; the protocol does not say which of several has made the server ask.
 
         Raises:
-            RefusedError: there is none, or it matters which.
+            RefusedError: no call is under way, or it matters which.
         """
         if not self._under_way:
             raise RefusedError("a server may only ask while one of its tools runs")
@@ -164,7 +164,7 @@ class McpConnection:
         if self._session is None or self._gone is None or self._is_cut():
             raise _NotSent
         request = asyncio.ensure_future(_call_tool(self._session, name, arguments))
-        # Where nobody waits for it any more, what it raises is of no interest.
+        # If the caller has gone, its exception is of no interest.
         request.add_done_callback(lambda done: done.cancelled() or done.exception())
         either: set[asyncio.Future[Any]] = {request, self._gone}
         failure: SimpleLLMFuncError | None = None
@@ -173,7 +173,7 @@ class McpConnection:
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if request.done():
                 return request.result()
-        except Exception as error:  # noqa: BLE001 - whatever a server makes the package raise
+        except Exception as error:  # noqa: BLE001 - a server can make the package raise anything
             was_not_sent = type(error).__name__ in _NOT_SENT or _told(error) == _UNKNOWN_SESSION
             if not was_not_sent and not _says_closed(error) and not await self._has_gone():
                 failure = ToolFailed(name, cut(_told(error)))
@@ -221,8 +221,8 @@ class McpConnection:
                 elif found is not None:
                     reason += f"; the older way, SSE: {self._reason}"
                 over = asyncio.get_running_loop().time() >= deadline
-                nobody = isinstance(problem, ConfigError) or type(problem).__name__ == "ConnectError"
-                if self._listed.done() or self._is_closed or over or nobody:
+                is_final = isinstance(problem, ConfigError) or type(problem).__name__ == "ConnectError"
+                if self._listed.done() or self._is_closed or over or is_final:
                     break
         finally:
             self._session = self._scope = None
@@ -230,7 +230,7 @@ class McpConnection:
             self._gone.set_result(None)
             if not self._listed.done():
                 self._listed.set_exception(self._failure(problem))
-                self._listed.exception()  # it may be that nobody waits any more
+                self._listed.exception()  # the caller may have gone
             elif problem is not None:
                 push_debug(lambda: f"MCP server {self.server.name}: {self._reason}")
 
@@ -252,7 +252,7 @@ class McpConnection:
                         problem = await self._converse(streams, deadline)
                     finally:
                         entering.deadline = anyio.current_time() + _CLOSE_SECONDS
-        except Exception as error:  # noqa: BLE001 - whatever a server makes the package raise
+        except Exception as error:  # noqa: BLE001 - a server can make the package raise anything
             problem = _first(error)
         else:
             if entering.cancelled_caught and not self._is_closed:
@@ -403,7 +403,7 @@ def _first(error: BaseException) -> Exception:
 
 
 def _says_closed(error: BaseException) -> bool:
-    """Whether the error only says that nobody is at the other end any more."""
+    """Whether the error only says that the other end is closed."""
     code = getattr(getattr(error, "error", None), "code", None)
     closed = {"BrokenResourceError", "ClosedResourceError", "EndOfStream"}
     return code == _CONNECTION_CLOSED or type(error).__name__ in closed

@@ -48,7 +48,7 @@ def _combined(texts: Sequence[str], structured: Any) -> Any:
         return text
     if not text:
         return structured
-    # A value that is no object is wrapped: {"result": 3} beside the text "3". There the plain form says it all.
+    # A value that is no object is wrapped: {"result": 3} and the text "3". There the plain form says it all.
     if isinstance(structured, Mapping) and list(structured) == ["result"]:
         inner = structured["result"]
         if inner == text or _is_same(text, inner) or (isinstance(inner, list) and _are_same(texts, inner)):
@@ -66,7 +66,7 @@ def _combined(texts: Sequence[str], structured: Any) -> Any:
 
 
 def _are_same(texts: Sequence[str], items: Sequence[Any]) -> bool:
-    """Whether each item of a list stands in a text of its own, as some servers write them."""
+    """Whether each item of a list has a separate text, as some servers write them."""
     return len(texts) == len(items) and all(
         text == item or _is_same(text, item) for text, item in zip(texts, items, strict=True)
     )
@@ -100,7 +100,7 @@ def _image(mime: Any, data: Any) -> str | ImgUrl:
     if str(mime).lower() not in _IMAGE_TYPES:
         return _note("image", mime, _size(data), "not shown: no PNG, JPEG, GIF, WebP or BMP")
     if not isinstance(data, str) or not _BASE64.fullmatch(data):
-        return _note("image", mime, "not shown: its data is no base64")
+        return _note("image", mime, "not shown: its data is not base64")
     if len(data) * 3 // 4 > MAX_FILE_BYTES:
         return _note("image", mime, _size(data), "not shown: too large")
     return ImgUrl(f"data:{str(mime).lower()};base64,{data}")

@@ -43,7 +43,7 @@ def require_mcp() -> None:
     # All of them now: importing takes a second, and must not hold up a loop later.
     for module in ("mcp", "mcp.client.stdio", "mcp.client.streamable_http", "mcp.client.sse"):
         load_extra(module, "mcp", purpose="MCP")
-    # The package logs every line it cannot read with a traceback. Where nobody has set up logging, that would go to stderr.
+    # The package logs every line it cannot read with a traceback. Without a logging setup, that would go to stderr.
     for name in ("mcp", "client"):
         logger = logging.getLogger(name)
         if not any(isinstance(handler, logging.NullHandler) for handler in logger.handlers):
@@ -86,7 +86,7 @@ class StdioServer:
         """Return the end of what it wrote to stderr, redacted."""
         words = self._tail.decode("utf-8", "replace").split()
         if len(self._tail) == _STDERR_BYTES:
-            del words[:1]  # cut in two: half a secret is recognised by nobody
+            del words[:1]  # cut in two: half a secret is not recognised
         return escape_control(redact(" ".join(words)))[-_STDERR_CHARS:]
 
     @asynccontextmanager
@@ -251,7 +251,7 @@ def http_server(url: str, headers: Mapping[str, str] | None) -> HttpServer:
     given: dict[str, Any] = dict(headers or {})
     for name, value in given.items():
         if not isinstance(value, str) or not value.isascii() or "\n" in value or "\r" in value:
-            raise ConfigError(f"headers= maps names to texts of one line; that of {name!r} is none.")
+            raise ConfigError(f"headers= maps names to texts of one line; that of {name!r} is not.")
         remember_secret(value)
         remember_secret(value.rpartition(" ")[2])
     for name, value in (("password", parts.password or ""), ("user", parts.username or ""), *parse_qsl(parts.query)):

@@ -64,7 +64,7 @@ def resolved_hints(func: Callable[..., Any], name: str) -> dict[str, Any]:
     try:
         return get_type_hints(target, include_extras=True)
     except NameError:
-        pass  # perhaps a type that was defined beside the function, inside another one
+        pass  # perhaps a type that was defined next to the function, inside another one
     except Exception as error:
         raise _unreadable(name, error) from error
     try:

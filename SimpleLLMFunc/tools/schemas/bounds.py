@@ -36,8 +36,8 @@ def check_bounds(schema: Any) -> dict[str, Any]:
     """Walk through a schema without recursion, and count; look at its references and patterns.
 
     Returns:
-        What references lead to under keywords that JSON Schema does not know, by reference: whether these are schemas,
-        nobody has looked yet.
+        What references lead to under keywords that JSON Schema does not know, by reference; not checked
+        to be schemas yet.
 
     Raises:
         SchemaError: too large, remote, or with a pattern that needs backtracking.
@@ -78,7 +78,7 @@ def _role_of(key: str, parent: _Role) -> _Role:
 
 
 def escaped(name: object) -> str:
-    """Return a key as it stands in a JSON Pointer."""
+    """Return a key as a JSON Pointer writes it."""
     return str(name).replace("~", "~0").replace("/", "~1")
 
 

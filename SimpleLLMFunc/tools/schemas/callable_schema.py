@@ -169,7 +169,7 @@ def _has_default(parameter: inspect.Parameter) -> bool:
 
 
 def _preset_by_partial(func: Any) -> set[str]:
-    """Return the names that a partial fills by keyword: whoever wrote it has decided; often they are secrets."""
+    """Return the names that a partial fills by keyword: its author has decided; often they are secrets."""
     names: set[str] = set()
     while isinstance(func, functools.partial):
         names |= func.keywords.keys()
@@ -196,7 +196,7 @@ def _fields(name: str, parameter: inspect.Parameter, annotation: Any, documentat
     if isinstance(parameter.default, FieldInfo):
         annotation = annotated(annotation, parameter.default)
         said = own_description(annotation) or said
-        has_default = False  # a `Field` without a default is none
+        has_default = False  # a `Field` without a default does not count
     else:
         has_default = _has_default(parameter)
         if parameter.default is None and not accepts_none(annotation):
@@ -299,7 +299,9 @@ def _violations(error: ValidationError, known: Mapping[str, Any]) -> list[Violat
         if item["type"] == "missing":
             violations.append((path, "a value", "nothing"))
         elif item["type"] == "extra_forbidden" and len(item["loc"]) == 1:
-            violations.append((path, f"one of the parameters {', '.join(known) or '(there are none)'}", "another"))
+            violations.append(
+                (path, f"one of the parameters {', '.join(known) or '(it has no parameters)'}", "another")
+            )
         else:
             wanted = item["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
             violations.append((path, wanted, shown_value(item["input"], 80)))

@@ -1,4 +1,4 @@
-"""A JSON Schema that somebody wrote: checked once, then values against it, in bounded work.
+"""A given JSON Schema: checked once, then values against it, in bounded work.
 
 The schema may come from outside (an MCP server, a scheduler) and the values come from a model, so both are held in
 bounds: nothing is fetched, patterns run in an engine without backtracking, and one validation does a limited amount of
@@ -79,7 +79,7 @@ class SchemaValidation:
         if look is not None:
             look(schema)
         self.validator_class: Any = _validator_class(is_draft_7, extra_types)
-        # Without a registry of its own the validator would fetch what a `$ref` names.
+        # Without this registry the validator would fetch what a `$ref` names.
         self.validator: Any = self.validator_class(schema, registry=referencing.Registry())
         self.violations({})  # an endless schema shows itself with any value
 

@@ -42,7 +42,7 @@ def _strict(schema: Any) -> dict[str, Any]:
     if not isinstance(schema, Mapping) or not schema:
         raise _NotStrictError
     if "$ref" in schema:
-        return {"$ref": schema["$ref"]}  # nothing may stand beside a reference
+        return {"$ref": schema["$ref"]}  # a reference may have no other keyword
     if schema.get("type") == "object" or "properties" in schema:
         return _object(schema)
     strict: dict[str, Any] = {}

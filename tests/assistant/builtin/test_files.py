@@ -107,5 +107,5 @@ def test_without_a_session_there_is_only_the_folder_given(context):
 def test_a_root_must_be_a_folder(folder):
     assert checked_root(None) is None
     for wrong in (folder / "a.txt", folder / "missing"):
-        with pytest.raises(ConfigError, match="must be a folder"):
+        with pytest.raises(ConfigError, match="Give root= a folder"):
             checked_root(wrong)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -21,34 +18,6 @@ def test_the_form():
 
 def test_ten_thousand_are_all_different():
     assert len({new_ai_id() for _ in range(10_000)}) == 10_000
-
-
-def test_those_of_threads_are_different():
-    with ThreadPoolExecutor(16) as pool:
-        found = [each for some in pool.map(lambda _: [new_ai_id() for _ in range(200)], range(16)) for each in some]
-    assert len(set(found)) == 3200
-
-
-def test_those_of_processes_and_forks_are_different():
-    code = (
-        "import os\n"
-        "from SimpleLLMFunc.assistant.builtin.ids import new_ai_id\n"
-        "new_ai_id()\n"
-        "for _ in range(3):\n"
-        "    child = os.fork()\n"
-        "    if not child:\n"
-        "        os.write(1, ''.join(new_ai_id() + '\\n' for _ in range(50)).encode()); os._exit(0)\n"
-        "    os.waitpid(child, 0)\n"
-        "os.write(1, ''.join(new_ai_id() + '\\n' for _ in range(50)).encode())\n"
-    )
-    told = [
-        line
-        for _ in range(2)
-        for line in subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True
-        ).stdout.split()
-    ]
-    assert len(set(told)) == len(told) == 400
 
 
 def test_what_people_make_of_an_id_is_read():

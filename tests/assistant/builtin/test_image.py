@@ -12,7 +12,6 @@ import pytest
 from SimpleLLMFunc import llm_function
 from SimpleLLMFunc.assistant.builtin import image as image_module
 from SimpleLLMFunc.assistant.builtin.image import image_tools
-from SimpleLLMFunc.assistant.builtin.ocr import TextLine
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.current import use_llm
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
@@ -106,7 +105,7 @@ def engine(monkeypatch):
 
     async def read(content):
         seen.append(content)
-        return [TextLine("合计", 0.9, (0, 0, 1, 1)), TextLine("42", 0.9, (0, 2, 1, 3))] if len(seen) == 1 else []
+        return ["合计", "42"] if len(seen) == 1 else []
 
     monkeypatch.setattr(image_module, "read_text_in_image", read)
     return seen

@@ -208,7 +208,7 @@ def test_each_result_gets_its_share_of_the_room():
     [None, "<html>", [], 3, {}, {"result": []}, {"results": "x"}, {"results": {"a": 1}}, {"results": 5}, {"answer": 5}],
 )
 def test_what_is_no_reply_is_refused(data):
-    with pytest.raises(ProviderError, match="no reply of a search"):
+    with pytest.raises(ProviderError, match="not a search result"):
         read_reply(data, service="s")
 
 

@@ -183,7 +183,7 @@ def test_the_language_can_be_given():
     assert not is_uncertain("I don't know.", "zh")
     assert is_uncertain("我不知道。", "zh")
     assert not is_uncertain("我不知道。", "en")
-    with pytest.raises(ConfigError, match=r"no phrases of 'fr'\. There are: en, zh"):
+    with pytest.raises(ConfigError, match=r"no phrases for the language 'fr'\. There are: en, zh"):
         is_uncertain("Je ne sais pas.", "fr")
 
 

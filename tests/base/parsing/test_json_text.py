@@ -83,3 +83,8 @@ def test_boxes_are_opened() -> None:
 def test_hostile_brackets_end_soon(text: str) -> None:
     # the time limit of the test is the assertion: anything worse than linear takes minutes
     assert find_json(text).candidates == []
+
+
+@pytest.mark.parametrize(("text", "bare"), [("```yes```", "yes"), ("```yes``` or ```no```", "```yes``` or ```no```")])
+def test_a_fence_in_one_line_is_taken_off_where_it_is_the_only_one(text: str, bare: str) -> None:
+    assert bare_text(text) == bare

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from SimpleLLMFunc.base.parsing.json_node import Bare, Braced, Num, Open, plain_value
-from SimpleLLMFunc.base.parsing.tolerant_json import AmbiguousError, TolerantReader, TruncatedError, UnreadableError
+from SimpleLLMFunc.base.parsing.json_node import (
+    AmbiguousError,
+    Bare,
+    Braced,
+    Num,
+    Open,
+    TruncatedError,
+    UnreadableError,
+    plain_value,
+)
+from SimpleLLMFunc.base.parsing.tolerant_json import TolerantReader
 
 
 def read(text: str) -> tuple[object, list[tuple[str, str]]]:

@@ -27,7 +27,7 @@ class Interrupted(set):  # type: ignore[type-arg]
 
 
 @pytest.mark.parametrize("before", [True, False])
-def test_a_signal_handler_may_abort_while_somebody_begins_to_listen(before: bool) -> None:
+def test_a_signal_handler_may_abort_while_someone_begins_to_listen(before: bool) -> None:
     signal = AbortSignal()
     signal._listeners = Interrupted(signal, before=before)
     told: list[str] = []

@@ -116,7 +116,7 @@ async def test_the_value_is_what_the_caller_gets():
     assert second.value is None
 
 
-async def test_the_reader_of_a_stream_is_told_the_facts_where_somebody_observers():
+async def test_the_reader_of_a_stream_is_told_the_facts_where_someone_observers():
     ask = function(ScriptedLLM("yes", "yes"))
     assert [event.run for event in [e async for e in ask.events("?")] if isinstance(event, RunStarted)] == [None]
     with watching(Seen()):
@@ -181,7 +181,7 @@ async def test_what_stands_between_two_runs_does_not_hide_the_one_around():
     assert (second.run.parent_trace_id, second.run.parent_call_id) == (first.trace_id, finished.call.id)
 
 
-async def test_a_run_that_nobody_observers_is_no_part_of_the_one_around_it():
+async def test_a_run_that_no_one_observers_is_no_part_of_the_one_around_it():
     inner = function(ScriptedLLM("in"))
     observers = []
 

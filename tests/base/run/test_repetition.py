@@ -82,7 +82,7 @@ async def test_a_model_that_is_told_may_go_on_with_another_call():
     assert events[-1].reply.text == "Nothing there either."
 
 
-async def test_another_call_in_between_begins_the_count_anew():
+async def test_another_call_in_between_begins_the_count_again():
     tools = Tools()
     other = tool_calls(("wait", {"seconds": 1}))
     llm = ScriptedLLM(*[tool_calls(LOOK), tool_calls(LOOK), other] * 2, tool_calls(LOOK), "Done.")
@@ -107,7 +107,7 @@ async def test_a_tool_that_is_polled_runs_as_long_as_its_results_differ():
 @pytest.mark.parametrize(
     "arguments", [['{"a": 1, "b": 2}', '{"b":2,"a":1}', '{ "a": 1,\n"b": 2 }'], ["{", "{", " { "]], ids=["json", "none"]
 )
-async def test_arguments_are_the_same_in_whatever_order_and_with_whatever_spaces(arguments):
+async def test_arguments_are_the_same_in_any_order_and_with_any_spaces(arguments):
     runs = []
 
     @tool

@@ -153,13 +153,13 @@ async def test_a_sink_that_fails_is_logged_and_passed_over(caplog):
     with caplog.at_level(logging.WARNING, "SimpleLLMFunc"), watching(broken, seen):
         assert await ask("?") == "yes"
     assert len(seen) == len(caplog.records) > 4
-    assert "an event sink failed and was passed over: ValueError: no room" in caplog.text
+    assert "an event sink raised an error, which is ignored: ValueError: no room" in caplog.text
 
 
 # --- sinks that nobody names ---
 
 
-async def test_with_nothing_set_up_nobody_watches(monkeypatch):
+async def test_with_nothing_set_up_no_one_watches(monkeypatch):
     monkeypatch.setattr(observe, "_has_opentelemetry", lambda: False)
     defaults.forget()
     monkeypatch.delenv("SIMPLELLMFUNC_TRACE", raising=False)
@@ -253,7 +253,7 @@ def test_the_store_named_by_the_environment_sees_every_run(tmp_path):
         reader.close()
 
 
-def test_a_call_that_nobody_watches_loads_no_sdk_and_runs_no_sink():
+def test_a_call_that_no_one_watches_loads_no_sdk_and_runs_no_sink():
     code = """
         import sys
         from SimpleLLMFunc import llm_function, tool

@@ -248,7 +248,7 @@ async def test_the_usage_that_came_before_the_break_counts(view):
 
 
 @pytest.mark.parametrize("view", STREAMED)
-async def test_a_stream_that_began_anew_was_read_twice(view):
+async def test_a_stream_that_began_again_was_read_twice(view):
     async with asked(breaks_after(0, "close", pause=0.02), good, max_retries=1) as (llm, spent, server):
         await views(llm)[view]()
         assert len(server.requests("play")) == 2
@@ -285,7 +285,7 @@ async def test_so_was_one_whose_reply_is_none(view):
 
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("how", ["cancel", "abort"])
-async def test_so_was_one_that_nobody_waited_for(how, view):
+async def test_so_was_one_that_no_one_waited_for(how, view):
     signal = AbortSignal()
     async with asked(sends(end="hold")) as (llm, spent, server):
         task = asyncio.create_task(views(llm, abort_signal=signal)[view]())
@@ -314,7 +314,7 @@ async def test_a_service_that_refuses_takes_nothing_but_the_requests(act, error,
     assert (spent.tokens, spent.requests) == (0, requests)
 
 
-async def test_a_request_that_found_nobody_is_counted_and_takes_no_tokens():
+async def test_a_request_that_found_no_one_is_counted_and_takes_no_tokens():
     llm = OpenAICompatible("m", base_url="http://127.0.0.1:1/v1", max_retries=2, retry_delay=0.001)
     with budget(tokens=10**9) as spent:
         for view in VIEWS:

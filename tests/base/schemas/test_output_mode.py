@@ -199,7 +199,7 @@ class Opaque:
 
 
 @pytest.mark.parametrize("wanted", [Opaque, list[Opaque], "Nowhere", typing.Callable[[int], int]])
-def test_a_type_nobody_can_ask_for(wanted: Any) -> None:
+def test_a_type_no_one_can_ask_for(wanted: Any) -> None:
     with pytest.raises(SignatureError, match=r"Opaque|Nowhere|Callable"):
         compile_output(wanted)
 

@@ -174,7 +174,7 @@ def test_a_template_that_does_not_parse_names_the_line(template, line):
         ("{{ 'a'|replace }}", "TypeError"),
     ],
 )
-def test_whatever_python_raises_is_a_template_error(template, said):
+def test_what_python_raises_is_a_template_error(template, said):
     with pytest.raises(TemplateError, match=said) as caught:
         render_template(template, {"d": 400})
     assert "line 1" in str(caught.value)

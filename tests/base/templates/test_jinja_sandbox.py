@@ -232,7 +232,7 @@ FRAGMENTS = [
     st.lists(st.sampled_from(FRAGMENTS), max_size=25).map("".join),
     st.recursive(st.text(max_size=5) | st.integers() | st.none(), lambda inner: st.lists(inner, max_size=3)),
 )
-def test_whatever_is_put_together_renders_or_is_a_template_error(template, value):
+def test_all_that_is_put_together_renders_or_is_a_template_error(template, value):
     try:
         assert isinstance(render_template(template, {"a": value, "b": {"c": value}}), str)
     except TemplateError as error:

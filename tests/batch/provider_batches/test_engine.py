@@ -691,7 +691,7 @@ def test_lines_are_told_apart(caplog):
     data = {"custom_id": request, "response": {"status_code": 204}}
     file = io.BytesIO(b"\n".join([b"{", b"", b"3", json.dumps(data).encode()]))
     foreign, found = openai_lines.answers_in(file, "a.jsonl")
-    assert "a.jsonl, line 1: it is no JSON" in caplog.text
+    assert "a.jsonl, line 1: it is not JSON" in caplog.text
     assert foreign is None
     assert (found.key, found.mode, found.place, found.is_good) == (b"\xab" * 16, "native", 7, True)
     for other in ("", "x", f"{'ab' * 16}-native-", f"{'AB' * 16}-native-7", f"{'ab' * 16}-other-7", request + "\n", 7):

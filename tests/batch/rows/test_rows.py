@@ -227,7 +227,7 @@ def test_a_file_that_grew_is_the_same_and_another_one_is_not(table, caplog):
     assert (cut_off[0], cut_off[1]) == (None, None)
     table.unlink()
     assert gone[0] is None
-    assert caplog.text.count("rows.csv is not what was mapped any more") == 2
+    assert caplog.text.count("rows.csv has changed since the map") == 2
 
 
 def test_rows_that_ask_the_same_keep_their_own_columns(tmp_path):

@@ -64,8 +64,8 @@ def test_one_run(store):
     shown = run("show", "1").stdout
     assert "grade ok" in shown
     assert "first text" in shown
-    assert "sent back: the answer: expected object, as JSON, got 'no'" in shown
-    assert "repaired: stars: number taken from '5'" in shown
+    assert "1 violation: where, expected, got\nthe answer  object, as JSON  'no'" in shown
+    assert "1 repair: where, what\nstars  number taken from '5'" in shown
     assert "\x1b" not in run("show", "2").stdout
     detail = json.loads(run("show", "1", "--json").stdout)
     assert detail["value"] == {"stars": 5}
@@ -80,7 +80,7 @@ def test_a_run_is_marked_and_found_by_it(store):
     ).stdout
     assert said.startswith("run 1 grade: thumb up, score 0.5, good, short, ")
     assert "\x1b" not in said
-    assert "mark     thumb up" in run("show", "1").stdout
+    assert "mark      thumb up" in run("show", "1").stdout
     assert run("list", "--tag", "good").stdout.count("\n") == run("list", "--not-marked").stdout.count("\n") == 2
     marked = json.loads(run("mark", "1", "--forget", "--json").stdout)
     assert (marked["thumb"], marked["tags"]) == ("", [])
@@ -106,6 +106,7 @@ def test_metrics(store):
     rows = json.loads(run("metrics", "--json", "--by", "model", "--by", "version", "--bucket", "1d").stdout)
     assert rows[0]["model"] == "scripted"
     assert rows[0]["bucket"] % 86_400 == 0
+    assert run("metrics", "--bucket", "1d").stdout.startswith("from ")
     assert run("metrics", "--function", "none").stdout == "No such runs.\n"
 
 
@@ -146,7 +147,7 @@ def test_wrong_usage(store, arguments):
 
 
 def test_a_place_that_is_none(store):
-    assert "no place" in run("list", "--after", "x", code=1).stderr
+    assert "not a place" in run("list", "--after", "x", code=1).stderr
 
 
 def test_a_table_on_a_terminal_is_text(monkeypatch, capsys):

@@ -32,7 +32,7 @@ def test_it_takes_effect_at_once_and_until_it_is_undone():
     assert is_allowed()
 
 
-def test_it_holds_also_when_nobody_keeps_the_returned_object():
+def test_it_holds_also_when_no_one_keeps_the_returned_object():
     with forbid_real_calls():
         pass
     seen = []
@@ -93,7 +93,7 @@ def test_many_threads_leave_nothing_behind():
     assert is_allowed()
 
 
-def test_what_somebody_asks_for_may_leave():
+def test_what_someone_asks_for_may_leave():
     outer, undone = forbid_real_calls(), forbid_real_calls()
     with outer:
         with real_calls_asked_for():

@@ -109,7 +109,7 @@ async def test_a_broken_connection_is_tried_once_more():
         assert await get_json(server.base_url, service="s") == []
 
 
-async def test_nobody_listens():
+async def test_no_one_listens():
     async with LoopbackServer() as server:
         address = server.base_url
     with pytest.raises(ConnectionFailed):

@@ -48,7 +48,7 @@ async def test_tokens_wait_for_their_turn_and_are_corrected():
         await limits.wait("m", 90, SOON(0.02))
 
 
-async def test_whoever_does_not_get_all_that_it_waits_for_has_taken_nothing():
+async def test_who_does_not_get_all_that_it_waits_for_has_taken_nothing():
     limits = Limits(LimitSettings(requests_per_minute=3, tokens_per_minute=100))
     limits.learn({"x-ratelimit-limit-requests": "3", "x-ratelimit-remaining-requests": "3"}, 0)
     await limits.wait("m", 90, SOON(5))
@@ -216,7 +216,7 @@ async def test_all_functions_of_one_model_share_its_limits():
         assert len(server.requests) == 2
 
 
-async def test_of_several_keys_nobody_knows_whose_limits_they_are():
+async def test_of_several_keys_no_one_knows_whose_limits_they_are():
     async with LoopbackServer(lambda request: _with_headers(request, said(left=0, limit=60, reset="3000s"))) as server:
         pool = APIKeyPool(["sk-aaaaaaaa", "sk-bbbbbbbb"])
         llm = OpenAICompatible("m", base_url=server.base_url, api_key_pool=pool)

@@ -106,7 +106,7 @@ NOISE = st.one_of(
 
 
 @given(pieces=st.lists(NOISE, max_size=8), breaks=st.booleans(), status=st.sampled_from([200, 400, 429, 500]))
-def test_whatever_comes_ends_in_a_reply_or_in_one_of_our_errors(pieces, breaks, status):
+def test_all_that_comes_ends_in_a_reply_or_in_one_of_our_errors(pieces, breaks, status):
     async def read(whole):
         reply = MemoryReply(*pieces, breaks=breaks, status=status)
         await check_status(reply, CHAT, "m", 1)
@@ -197,7 +197,7 @@ def test_what_is_read_of_whole_replies():
     assert len(reply_of(*(data[left:right] for left, right in itertools.pairwise(cuts))).text) == 400_000
 
 
-async def test_a_long_error_is_read_beside_the_loop():
+async def test_a_long_error_is_read_off_the_loop():
     body = json.dumps({"detail": [{"field": number} for number in range(150_000)]}).encode()
     with pytest.raises(AttemptFailed) as caught:
         await check_status(MemoryReply(body, status=422), CHAT, "m", 1)
@@ -207,7 +207,7 @@ async def test_a_long_error_is_read_beside_the_loop():
     assert len(error.body) <= 500
 
 
-async def test_a_long_stream_that_nobody_asked_for_is_read_beside_the_loop():
+async def test_a_long_stream_that_no_one_asked_for_is_read_off_the_loop():
     body = sse(*(chunk({"content": "x" * 100}) for _ in range(10_000)))
     assert (await read_reply(MemoryReply(body), CHAT, "m", 1)).text == "x" * 1_000_000
 

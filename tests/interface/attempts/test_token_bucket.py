@@ -92,7 +92,7 @@ async def test_it_fills_to_its_capacity_and_no_further(bucket, now):
 
 
 @quickly
-async def test_first_come_first_served_and_nobody_overtakes(bucket, now):
+async def test_first_come_first_served_and_no_one_overtakes(bucket, now):
     slow = bucket(10, 1)
     await slow.acquire(10)
     order = []
@@ -121,7 +121,7 @@ async def test_a_timeout_that_is_too_short_gives_false_and_takes_nothing(bucket,
 
 
 @quickly
-async def test_whoever_gives_up_lets_the_next_one_go(bucket, now):
+async def test_who_gives_up_lets_the_next_one_go(bucket, now):
     slow = bucket(10, 1)
     await slow.acquire(10)
 
@@ -182,7 +182,7 @@ async def test_tokens_granted_to_a_waiter_that_is_cancelled_in_that_very_moment_
         max_size=12,
     )
 )
-def test_no_token_is_lost_or_made_whatever_happens(steps):
+def test_no_token_is_lost_or_made_in_any_case(steps):
     """Each step: how many, how long at most, and after how many tenths of a second it is cancelled."""
     loop = QuickLoop()
 
@@ -259,7 +259,7 @@ def test_a_waiter_in_another_loop_is_woken_when_the_one_before_it_leaves():
     assert got == [True]
 
 
-def test_a_waiter_whose_loop_was_thrown_away_holds_nobody_up():
+def test_a_waiter_whose_loop_was_thrown_away_holds_no_other_up():
     bucket = TokenBucket(1, 100)
     loop = asyncio.new_event_loop()
     loop.run_until_complete(bucket.acquire())
@@ -276,7 +276,7 @@ def test_a_waiter_whose_loop_was_thrown_away_holds_nobody_up():
     assert len(bucket._queue) == 0
 
 
-def test_a_waiter_whose_loop_is_blocked_holds_nobody_up():
+def test_a_waiter_whose_loop_is_blocked_holds_no_other_up():
     bucket = TokenBucket(1, 100)
     waits, served = threading.Event(), threading.Event()
 

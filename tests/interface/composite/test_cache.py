@@ -337,7 +337,7 @@ async def test_when_the_first_is_cancelled_another_one_asks(server, cached):
     assert len(server.requests) == 2
 
 
-async def test_an_answer_that_is_not_kept_is_nobody_elses(server, cached):
+async def test_an_answer_that_is_not_kept_is_not_shared(server, cached):
     held = asyncio.Event()
 
     def cut(request):
@@ -365,7 +365,7 @@ async def test_who_waits_keeps_to_its_own_deadline(server, cached):
     await asyncio.wait({first})
 
 
-async def test_a_stream_that_nobody_reads_on_does_not_hold_others_up(server, cached):
+async def test_a_stream_that_no_one_reads_on_does_not_hold_others_up(server, cached):
     async with aclosing(cached.chat_stream(HELLO)) as stream:
         await anext(stream)
         assert (await cached.chat(HELLO, deadline=5)).text == "hello"
@@ -399,7 +399,7 @@ def test_event_loops_and_threads_share_a_flight(path):
     llm.close()
 
 
-def test_a_loop_that_was_thrown_away_holds_nobody_up(path):
+def test_a_loop_that_was_thrown_away_holds_no_other_up(path):
     llm = CachedLLM(ScriptedLLM(_never, "two"), path)
     loop = asyncio.new_event_loop()
     task = loop.create_task(llm.chat(HELLO))
@@ -666,7 +666,7 @@ def test_an_empty_file_is_a_new_cache(store, path):
 
 
 @pytest.mark.parametrize("content", [b"my notes", b"SQLite format 3\x00 not really", b"\x00" * 5000])
-def test_a_file_of_somebody_else_is_left_alone(store, path, content):
+def test_a_file_of_someone_else_is_left_alone(store, path, content):
     path.write_bytes(content)
     one = store()
     for use in (lambda: one.get(key(1)), lambda: one.put(key(1), b"x")):
@@ -676,7 +676,7 @@ def test_a_file_of_somebody_else_is_left_alone(store, path, content):
     assert damaged_files(path) == []
 
 
-def test_a_database_of_somebody_else_is_left_alone(store, path):
+def test_a_database_of_someone_else_is_left_alone(store, path):
     other = sqlite3.connect(path)
     other.execute("CREATE TABLE answers (mine)")
     other.commit()
@@ -705,7 +705,7 @@ async def test_the_model_tells_of_it_before_it_asks(server, path):
     assert server.requests == []
 
 
-def test_a_file_that_was_taken_away_is_begun_anew(store, path):
+def test_a_file_that_was_taken_away_is_begun_again(store, path):
     one = store()
     one.put(key(1), b"x")
     for file in path.parent.iterdir():

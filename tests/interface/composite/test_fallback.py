@@ -213,7 +213,7 @@ class BreaksOff(ScriptedLLM):
         raise ConnectionFailed("m", reason="gone")
 
 
-async def test_after_the_first_text_there_is_no_other_whatever_the_error_says(other):
+async def test_after_the_first_text_there_is_no_other_with_any_error(other):
     with pytest.raises(ConnectionFailed):
         await streamed(FallbackLLM(BreaksOff(), model(other, "second")))
     assert other.requests == []
@@ -297,7 +297,7 @@ async def test_a_members_own_deadline_is_a_reason_to_ask_the_next(server, other)
     assert (reply.text, reply.tries) == ("from the other", 2)
 
 
-async def test_with_no_time_left_nobody_is_asked(server, other):
+async def test_with_no_time_left_no_one_is_asked(server, other):
     with deadline_scope(0), pytest.raises(DeadlineExceeded):
         await pair(server, other).chat(HELLO)
     assert server.requests == []
@@ -438,7 +438,7 @@ async def test_a_cancelled_race_leaves_nothing(server, other):
     await other.all_closed()
 
 
-async def test_what_nobody_waited_for_counts_in_budgets(server, other):
+async def test_what_no_one_waited_for_counts_in_budgets(server, other):
     server.answer(Answer(body=b"", hold=asyncio.Event()))
     llm = pair(server, other, hedge_after=0.02)
 
@@ -454,7 +454,7 @@ async def test_what_nobody_waited_for_counts_in_budgets(server, other):
 
 
 @pytest.mark.parametrize("length", [10, 400_000], ids=["short", "long"])
-async def test_a_long_request_that_nobody_waited_for_is_counted_off_the_loop(server, other, length, monkeypatch):
+async def test_a_long_request_that_no_one_waited_for_is_counted_off_the_loop(server, other, length, monkeypatch):
     counted = []
 
     def count(*parts):

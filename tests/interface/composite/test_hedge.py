@@ -27,7 +27,7 @@ def test_what_is_no_time_is_refused(after):
         HedgeTimer(after)
 
 
-async def test_a_racer_that_somebody_else_cancels_ends_the_race():
+async def test_a_racer_that_someone_else_cancels_ends_the_race():
     racers = []
 
     def start(beside):
@@ -41,7 +41,7 @@ async def test_a_racer_that_somebody_else_cancels_ends_the_race():
         await running
 
 
-async def test_whoever_answers_first_wins_and_the_rest_is_gone():
+async def test_who_answers_first_wins_and_the_rest_is_gone():
     told = []
     works = [lambda: asyncio.sleep(30, "slow"), lambda: asyncio.sleep(0, "fast")]
     racers = []
@@ -57,7 +57,7 @@ async def test_whoever_answers_first_wins_and_the_rest_is_gone():
     assert (winner.is_second, winner.tries) == (True, 0)
 
 
-async def test_whoever_is_cancelled_again_while_it_tidies_up_leaves_no_racer_running():
+async def test_who_is_cancelled_again_while_it_tidies_up_leaves_no_racer_running():
     racers = []
 
     async def lingers():
@@ -83,7 +83,7 @@ async def test_whoever_is_cancelled_again_while_it_tidies_up_leaves_no_racer_run
     await asyncio.gather(*(racer.task for racer in racers), return_exceptions=True)
 
 
-async def test_whoever_is_cancelled_when_it_has_an_answer_closes_that_too():
+async def test_who_is_cancelled_when_it_has_an_answer_closes_that_too():
     slow, closing, closed = asyncio.Event(), asyncio.Event(), []
 
     async def lingers():
@@ -111,7 +111,7 @@ async def test_whoever_is_cancelled_when_it_has_an_answer_closes_that_too():
     assert closed == ["the winner"]
 
 
-async def test_a_stream_that_cancels_itself_ends_for_whoever_reads_it():
+async def test_a_stream_that_cancels_itself_ends_for_who_reads_it():
     async def chunks():
         raise asyncio.CancelledError
         yield

@@ -66,7 +66,7 @@ UNASKED = {
 
 @pytest.mark.parametrize("later", [0.0, 0.05, 0.15])
 @pytest.mark.parametrize("unasked", UNASKED.values(), ids=UNASKED)
-async def test_what_nobody_asked_for_is_nobodys_answer(unasked, later):
+async def test_what_no_one_asked_for_is_no_answer_of_another(unasked, later):
     said = threading.Event()
     with ThreadServer(echoes_and(unasked, later, said)) as server:
         llm = model(server, max_retries=2, retry_delay=0.001)
@@ -373,7 +373,7 @@ def tls_server(tls):
         thread.join(10)
 
 
-async def test_cancelling_while_tls_is_set_up_harms_nobody_else(tls, monkeypatch):
+async def test_cancelling_while_tls_is_set_up_harms_no_other(tls, monkeypatch):
     monkeypatch.setenv("SSL_CERT_FILE", str(tls[1]))
     said = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: said.append(context["message"]))

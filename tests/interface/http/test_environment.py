@@ -29,7 +29,7 @@ def test_the_environment_names_the_proxy(monkeypatch, name):
     assert proxy_for("https://far.example/v1") == "http://proxy.example:3128"
 
 
-def test_the_environment_is_read_anew_for_each_request(monkeypatch):
+def test_the_environment_is_read_again_for_each_request(monkeypatch):
     for _ in range(2):
         monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
         assert proxy_for("https://far.example/v1") is not None

@@ -623,7 +623,7 @@ async def test_a_break_closes_the_clients_connection(server, through):
     await server.all_closed()
 
 
-async def test_nobody_answers_the_client():
+async def test_no_one_answers_the_client():
     async with LoopbackServer() as server:
         address = server.base_url
     async with openai.AsyncOpenAI(api_key=CANARY, base_url=address) as client:

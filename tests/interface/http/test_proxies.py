@@ -176,7 +176,7 @@ async def test_an_https_proxy_is_asked_for_plain_http_too(every_host_is_here, ce
         assert len(proxy.heads) == 1
 
 
-async def test_a_tunnel_to_somebody_else_is_refused(every_host_is_here, certificate, monkeypatch):
+async def test_a_tunnel_to_someone_else_is_refused(every_host_is_here, certificate, monkeypatch):
     """The proxy may be anybody; whoever is behind it has to show that it is the host."""
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate[1]))
     async with LoopbackServer(tls=server_context(certificate)) as server, Proxy(server.port) as proxy:

@@ -105,7 +105,7 @@ def program(text):
 
 
 @pytest.mark.heavy
-def test_a_loop_that_nobody_closes():
+def test_a_loop_that_no_one_closes():
     done = run_program(
         program(
             """

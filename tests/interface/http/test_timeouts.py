@@ -40,7 +40,7 @@ async def test_waits_without_progress_add_up():
             await clock.wait(asyncio.sleep(0.01))
 
 
-async def test_progress_begins_anew():
+async def test_progress_begins_again():
     clock = patience(first_byte=0.3, idle=0.3)
     for _ in range(8):
         await clock.wait(asyncio.sleep(0.05))
@@ -67,7 +67,7 @@ async def test_a_shortened_patience_stays_short():
         await clock.wait(never())
 
 
-async def test_a_timeout_of_somebody_else_is_passed_on():
+async def test_a_timeout_of_someone_else_is_passed_on():
     async def failing():
         raise TimeoutError("theirs")
 

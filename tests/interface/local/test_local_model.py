@@ -116,7 +116,7 @@ def test_render_holds_the_bounds() -> None:
     assert "maxLength" not in TEXT_SCHEMA["properties"]["name"]
 
 
-def test_beside_tools_or_a_grammar_of_ones_own_the_schema_goes_out_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_next_to_tools_or_a_grammar_of_ones_own_the_schema_goes_out_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     llm, tool = LocalModel(), {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
     asked = {"response_format": wanted({"type": "integer"})}
     assert {"grammar", "response_format"} & llm.render(COLOUR, tools=[tool], **asked).keys() == {"response_format"}
@@ -322,7 +322,7 @@ async def test_a_start_that_failed_is_tried_again_by_the_next(started: list[str]
     assert started == ["a"]
 
 
-async def test_the_download_stops_when_nobody_waits_any_more(started: list[str]) -> None:
+async def test_the_download_stops_when_no_one_waits_any_more(started: list[str]) -> None:
     entered, stopped = threading.Event(), threading.Event()
 
     def prepare(stop: threading.Event) -> None:

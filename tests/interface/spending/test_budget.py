@@ -255,7 +255,7 @@ def test_what_is_limited():
             assert is_limited("usd")
 
 
-def test_what_nobody_waited_for_counts():
+def test_what_no_one_waited_for_counts():
     with budget() as spent:
         charge_lost(Usage(10, cost=0.5))
     assert (spent.tokens, spent.usd, spent.requests) == (10, 0.5, 0)

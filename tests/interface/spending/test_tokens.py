@@ -39,7 +39,7 @@ def test_a_conversation_is_its_texts_and_a_little_for_each_message():
     assert estimate_tokens([]) == 0
 
 
-def test_images_sounds_and_files_are_a_flat_number_whatever_their_size():
+def test_images_sounds_and_files_are_a_flat_number_of_any_size():
     parts = [
         {"type": "text", "text": "abcd"},
         {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 1_000_000}},

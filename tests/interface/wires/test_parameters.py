@@ -49,7 +49,7 @@ def test_known_is_what_some_wire_knows():
         ({"extra_body": {"base_url": "x"}}, "base_url in extra_body"),
     ],
 )
-def test_an_option_that_nobody_knows_is_told(given, said):
+def test_an_option_that_no_one_knows_is_told(given, said):
     with pytest.raises(ConfigError, match=said):
         check_options(given, ["shoe"], {"sock": "Wear it"})
 

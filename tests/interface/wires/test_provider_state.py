@@ -26,7 +26,7 @@ def test_a_state_goes_back_to_its_own_service():
     assert state_in(message, "w", "other") is None
 
 
-def test_the_prefix_stands_beside_it():
+def test_the_prefix_stands_next_to_it():
     assert state_in({"provider_state": state_of("w", "h", ITEMS, "abc")}, "w", "h") == (ITEMS, "abc")
 
 

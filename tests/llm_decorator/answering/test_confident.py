@@ -76,7 +76,7 @@ def test_fields_are_voted_on_by_themselves():
     assert decision.nearest == 1
 
 
-def test_a_missing_vote_agrees_with_nobody_and_the_first_of_equals_wins():
+def test_a_missing_vote_agrees_with_no_one_and_the_first_of_equals_wins():
     assert decide([3, 3], 4).agreement == {"": 0.5}
     assert decide(["b", "a"], 2).data == "b"
     assert decide([True, 1, 1], 3).data == 1  # true is not one
@@ -466,7 +466,7 @@ async def test_quotes_are_voted_on_with_an_abort_signal_too():
     assert found.value == "rain"
 
 
-async def test_long_answers_are_compared_beside_the_loop():
+async def test_long_answers_are_compared_off_the_loop():
     numbers = json.dumps({"value": list(range(100_000))})
 
     @llm_function(scripted(numbers, repeat=True), votes=2)

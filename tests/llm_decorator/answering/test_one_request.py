@@ -272,7 +272,7 @@ async def test_rows_and_labels_that_cannot_be(service, tmp_path):
         (texts[:19], None, "at least 20 rows, not 19"),
         (iter(texts[:3]), None, "at least 20 rows, not 3"),
         (texts, right[:-1], "20 rows and 19 labels"),
-        (texts, ["maybe"] * 20, "'maybe' is none of its labels: true, false"),
+        (texts, ["maybe"] * 20, "'maybe' is not one of its labels: true, false"),
     ]:
         with pytest.raises(UsageError, match=said):
             await glad.calibrate(rows, labels=labels)
@@ -287,9 +287,9 @@ async def test_rows_and_labels_that_cannot_be(service, tmp_path):
     for change, said in [
         ({"function": "other"}, "made for other"),
         ({"labels": ["yes", "no"]}, "made for the labels yes, no"),
-        ({"kind": "else"}, "no calibration that this version can read"),
-        ({"temperature": 0}, "no calibration"),
-        ({"biases": "x"}, "no calibration"),
+        ({"kind": "else"}, "not a calibration that this version can read"),
+        ({"temperature": 0}, "is not a calibration"),
+        ({"biases": "x"}, "is not a calibration"),
     ]:
         (tmp_path / "d.json").write_text(json.dumps({**data, **change}))
         with pytest.raises(ConfigError, match=said):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import random
 import time
@@ -10,7 +9,7 @@ import time
 import pytest
 
 from SimpleLLMFunc import ConfigError
-from SimpleLLMFunc.observability.store.metrics import metrics, metrics_over_time
+from SimpleLLMFunc.observability.store.metrics import metrics
 from SimpleLLMFunc.observability.store.rows import RunQuery
 from SimpleLLMFunc.observability.store.tables import TraceFile
 from SimpleLLMFunc.observability.store.trace_store import TraceStore
@@ -127,22 +126,3 @@ def test_spans_of_time(store):
 def test_what_makes_no_sense_is_refused(store, wrong):
     with pytest.raises(ConfigError):
         metrics(store.reader, **wrong)
-
-
-def test_over_time_and_together_are_the_same_as_one_by_one(store):
-    chance = random.Random(5)
-    for _ in range(200):
-        started = BASE - chance.random() * 5 * DAY
-        cost = chance.choice([None, 0.5])
-        put(store, function="f", version=chance.choice("ab"), started=started, seconds=chance.random(), cost=cost)
-    query = RunQuery(function="f")
-    together, spans = metrics_over_time(store.reader, by=("version",), bucket=DAY, query=query)
-    for found, wanted in (
-        (together, metrics(store.reader, by=("version",), query=query)),
-        (spans, metrics(store.reader, by=("version",), bucket=DAY, query=query)),
-    ):
-        ordered = sorted(found, key=lambda row: (row.bucket or 0, row.version))
-        assert [dataclasses.replace(row, seconds_mean=0) for row in ordered] == [
-            dataclasses.replace(row, seconds_mean=0) for row in wanted
-        ]
-        assert [row.seconds_mean for row in ordered] == pytest.approx([row.seconds_mean for row in wanted])

@@ -159,7 +159,7 @@ def test_runs_of_one_moment_are_on_one_page_each(tmp_path):
 
 @pytest.mark.parametrize("after", ["x", "1", "1:", ":1", "1:2:3", "'; DROP TABLE runs; --"])
 def test_a_place_that_is_none_is_refused(reader, after):
-    with pytest.raises(ConfigError, match="no place in the list"):
+    with pytest.raises(ConfigError, match="not a place in the list"):
         reader.runs(after=after)
 
 

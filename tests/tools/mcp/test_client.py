@@ -150,7 +150,7 @@ async def test_whatever_a_server_may_send_becomes_parts_or_notes() -> None:
     assert parts[0] == "first"
     assert parts[1] == "[audio, audio/wav, 3 B, not shown]"
     assert "image/tiff" in parts[2]
-    assert "no base64" in parts[3]
+    assert "not base64" in parts[3]
     assert parts[4] == "[link, a page, https://example.org/a]"
     assert parts[5] == "[resource, file:///notes.txt, text/plain]\nthe notes"
     assert parts[6] == "[resource, file:///a.bin, application/zip, 3 B, not shown]"

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from SimpleLLMFunc.base.parsing.alignment.alignment import Alignment, Fit, Misfit, violations_of
+from SimpleLLMFunc.base.parsing.alignment.alignment import Alignment, Fit, Misfit, gathered, violations_of
 from SimpleLLMFunc.base.parsing.alignment.keys import assigned, field_of, folded_key
 from SimpleLLMFunc.base.parsing.alignment.scalar_coercion import fit_leaf
 from SimpleLLMFunc.base.parsing.alignment.shape import (
@@ -39,8 +39,9 @@ from SimpleLLMFunc.base.parsing.json_node import (
     Open,
     Path,
     decode_strictly,
-    is_number_of,
+    holds_open,
     is_same,
+    is_wire,
     path_text,
     plain_value,
     shown,
@@ -156,7 +157,7 @@ class Aligner:
 
     def _choice(self, shape: ChoiceShape, node: Node, path: Path) -> Alignment:
         for value, wire, name in shape.members:
-            if _is_wire(wire, node):
+            if is_wire(wire, node):
                 return Fit(value, 0.1 if name else 0)
         text = node.text if isinstance(node, Bare) else node
         if not isinstance(text, str) or not self._may_coerce:
@@ -173,7 +174,7 @@ class Aligner:
         return Fit(value, cost, [(path_text(path), note)] if note else [])
 
     def _as_written(self, shape: Shape, node: Node, path: Path) -> Alignment:
-        if _holds_open(node):
+        if holds_open(node):
             return Misfit.at(path, f"{shape.name}, complete", node)
         if isinstance(shape, OpaqueShape) and isinstance(node, Num) and isinstance(shape.inner, LeafShape):
             exact = fit_leaf(shape.inner, node, may_coerce=False)
@@ -223,7 +224,7 @@ class Aligner:
 
     def _hooked(self, shape: ObjectShape, node: Node) -> Fit | None:
         """Leave the value as it is written to the user's own validator."""
-        if not shape.is_hooked or self._reads_hooked or _holds_open(node):
+        if not shape.is_hooked or self._reads_hooked or holds_open(node):
             return None
         try:
             return Fit(plain_value(node), 1)
@@ -270,7 +271,7 @@ class Aligner:
             parts = [
                 self.align(shape.item, item, (*path, number), is_inner=is_inner) for number, item in enumerate(node)
             ]
-            return _gathered(parts)
+            return gathered(parts)
         is_unclear = is_nested or _may_be_list(shape.item)
         if not self._may_coerce or is_unclear or isinstance(node, list) or node is None or _is_several(node):
             return Misfit.at(path, f"list of {shape.item.name}", node)
@@ -292,7 +293,7 @@ class Aligner:
             return Misfit.at(path, shape.name, node)
         if not shape.required <= len(node) <= len(shape.items):
             return Misfit.at(path, shape.name, node)
-        return _gathered(
+        return gathered(
             [
                 self.align(item_shape, item, (*path, number), is_inner=is_inner)
                 for number, (item_shape, item) in enumerate(zip(shape.items, node, strict=False))
@@ -307,14 +308,14 @@ class Aligner:
         keys = [self._key(shape.key, key, path) for key in node]
         # {"result": {"a": 1}} is the mapping in a wrapper, not a mapping of wrapped values
         values = [self.align(shape.value, value, (*path, key), is_inner=True) for key, value in node.items()]
-        gathered = _gathered([*keys, *values])
-        if isinstance(gathered, Misfit):
-            return gathered
+        whole = gathered([*keys, *values])
+        if isinstance(whole, Misfit):
+            return whole
         count = len(keys)
-        made = dict(zip(gathered.value[:count], gathered.value[count:], strict=True))
+        made = dict(zip(whole.value[:count], whole.value[count:], strict=True))
         if len(made) != count:
             return Misfit.at(path, "different keys", node)
-        return Fit(made, gathered.cost, gathered.repairs, gathered.unread)
+        return Fit(made, whole.cost, whole.repairs, whole.unread)
 
     def _key(self, shape: Shape, key: str, path: Path) -> Alignment:
         """Align a key: JSON writes every one as a string."""
@@ -376,14 +377,6 @@ class Aligner:
 # --- small questions -------------------------------------------------------------------------------------
 
 
-def _is_wire(wire: Any, node: Node) -> bool:
-    """Tell whether a node is exactly the wire form of a choice."""
-    if isinstance(node, Num):
-        is_number = isinstance(wire, int | float) and not isinstance(wire, bool)
-        return is_number and is_number_of(node.text, wire)
-    return type(node) is type(wire) and bool(node == wire)
-
-
 def _may_be_list(item: Shape) -> bool:
     """Tell whether an item may be a list too: one value could then stand for a list of any depth."""
     return any(isinstance(choice, ListShape) for choice in choices_of(item))
@@ -394,25 +387,6 @@ def _is_several(node: Node) -> bool:
     if isinstance(node, Bare):
         return True
     return isinstance(node, str) and (not node.strip() or re.search(r"[,;|\n、，；]", node) is not None)
-
-
-def _holds_open(node: Node) -> bool:
-    if isinstance(node, dict):
-        return isinstance(node, Open) or any(map(_holds_open, node.values()))
-    return isinstance(node, list) and any(map(_holds_open, node))
-
-
-def _gathered(parts: list[Alignment]) -> Alignment:
-    violations = [violation for part in parts if isinstance(part, Misfit) for violation in part.violations]
-    if violations:
-        return Misfit(violations)
-    fits = [part for part in parts if isinstance(part, Fit)]
-    return Fit(
-        [part.value for part in fits],
-        sum(part.cost for part in fits),
-        [repair for part in fits for repair in part.repairs],
-        sum(part.unread for part in fits),
-    )
 
 
 def _best_misfit(shape: UnionShape, node: Node, path: Path, misfits: list[tuple[Misfit, Shape]]) -> Misfit:

@@ -53,6 +53,20 @@ class Misfit:
 Alignment: TypeAlias = Fit | Misfit
 
 
+def gathered(parts: list[Alignment]) -> Alignment:
+    """Return what the parts are together: the list of their values, or all that is wrong with them."""
+    violations = [violation for part in parts if isinstance(part, Misfit) for violation in part.violations]
+    if violations:
+        return Misfit(violations)
+    fits = [part for part in parts if isinstance(part, Fit)]
+    return Fit(
+        [part.value for part in fits],
+        sum(part.cost for part in fits),
+        [repair for part in fits for repair in part.repairs],
+        sum(part.unread for part in fits),
+    )
+
+
 def violations_of(error: ValidationError, root: Path = ()) -> list[Violation]:
     """Return pydantic's errors as violations, without the values of Python objects in them."""
     violations: list[Violation] = []

@@ -173,9 +173,9 @@ def _named_in(shape: ChoiceShape, text: str) -> list[tuple[tuple[Any, Any, str],
             continue
         for form in dict.fromkeys((wanted, _words_only(label))):
             hits += [
-                (found.start(), found.end(), member, label)
-                for found in re.finditer(_bounded(form), folded)
-                if len(form) > 1 or _is_cjk(form) or text[found.start() : found.end()] == label
+                (start, end, member, label)
+                for start, end in _places(form, folded)
+                if len(form) > 1 or _is_cjk(form) or text[start:end] == label
             ]
     visible = [
         hit for hit in hits
@@ -188,12 +188,26 @@ def _named_in(shape: ChoiceShape, text: str) -> list[tuple[tuple[Any, Any, str],
     return kept
 
 
-def _bounded(label: str) -> str:
-    """Return a pattern for the label as whole words; Chinese has no spaces to tell words by."""
-    body = r"[\s_-]+".join(re.escape(part) for part in re.split(r"[\s_-]+", label.strip()) if part) or re.escape(label)
-    left = "" if _is_cjk(label[0]) else rf"(?<![^\W{_CJK}])(?<![-+#])"
-    right = "" if _is_cjk(label[-1]) else rf"(?![^\W{_CJK}])(?![+#])(?!-[^\W{_CJK}])(?!['’][^\W{_CJK}])"
-    return left + body + right
+def _places(label: str, text: str) -> list[tuple[int, int]]:
+    """Return where the label stands as whole words; Chinese has no spaces to tell words by."""
+    parts = [part for part in re.split(r"[\s_-]+", label.strip()) if part] or [label]
+    # Most of a hundred labels end here: a pattern of each would take longer than all the rest.
+    if not all(part in text for part in parts):
+        return []
+    words = r"[\s_-]+".join(map(re.escape, parts))
+    return [place.span(1) for place in re.finditer(f"(?=({words}))", text) if _is_whole(text, *place.span(1))]
+
+
+def _is_whole(text: str, start: int, end: int) -> bool:
+    before, after, following = text[start - 1 : start], text[end : end + 1], text[end + 1 : end + 2]
+    if not _is_cjk(text[start]) and (_is_letter(before) or before in {"-", "+", "#"}):
+        return False
+    goes_on = _is_letter(after) or after in {"+", "#"} or (after in {"-", "'", "’"} and _is_letter(following))
+    return _is_cjk(text[end - 1]) or not goes_on
+
+
+def _is_letter(char: str) -> bool:
+    return (char.isalnum() or char == "_") and not _is_cjk(char)
 
 
 def _is_cjk(text: str) -> bool:
@@ -202,7 +216,11 @@ def _is_cjk(text: str) -> bool:
 
 def _is_plain_sentence(text: str, label: str) -> bool:
     """Tell whether the text is one short sentence without a denial, in which the label can only be the answer."""
-    rest = re.sub(_bounded(_without_accents(label)), " ", _without_accents(text))
+    rest, at = "", 0
+    folded = _without_accents(text)
+    for start, end in _places(_without_accents(label), folded):
+        rest, at = f"{rest}{folded[at:start]} ", max(at, end)
+    rest += folded[at:]
     if len(_WORD.findall(text)) > _MAX_WORDS or _DENIAL.search(rest):
         return False
     # one letter, or a word that every sentence has, must stand where an answer stands

@@ -42,7 +42,7 @@ class ClientPerLoop:
         copy = self.client.copy(http_client=connections)
         if is_wrapped(self.client) and not is_wrapped(copy):
             push_warning(
-                "client= is wrapped, and asked from a second event loop, which has a copy that is not: what wraps it does "
+                "client= is wrapped, and used from a second event loop, whose copy is not wrapped: the wrapper does "
                 "not see these calls. Wrap the classes of the package instead, or make all calls on one loop."
             )
         return copy

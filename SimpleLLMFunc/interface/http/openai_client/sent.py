@@ -50,7 +50,7 @@ class Sent:
         if not self._head.done():
             await self._following
             raise ConfigError(
-                "client= answered without a request. A client that is a mock, or has a cache, does not go with "
+                "client= answered without sending a request. A mock, or a client with a cache, does not work with "
                 "OpenAICompatible: use SimpleLLMFunc.testing.ScriptedLLM, or CachedLLM."
             )
         if not is_wrapped(self._client, self._path):

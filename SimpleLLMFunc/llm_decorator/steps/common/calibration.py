@@ -151,7 +151,7 @@ class Calibration:
         except OSError as error:
             raise ConfigError(f"the calibration {os.fspath(path)!r} cannot be read: {error.strerror}.") from error
         except ValueError as error:
-            raise ConfigError(f"{os.fspath(path)!r} is no calibration: {error}.") from error
+            raise ConfigError(f"{os.fspath(path)!r} is not a calibration: {error}.") from error
         return cls.of_data(data, repr(os.fspath(path)))
 
     @classmethod
@@ -173,9 +173,9 @@ class Calibration:
                 is_ours and len(labels) == len(biases) and all(map(math.isfinite, numbers)) and made.temperature > 0
             )
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise ConfigError(f"{where} is no calibration: {shown_error(error)}.") from error
+            raise ConfigError(f"{where} is not a calibration: {shown_error(error)}.") from error
         if not is_sound:
-            raise ConfigError(f"{where} is no calibration that this version can read.")
+            raise ConfigError(f"{where} is not a calibration that this version can read.")
         return made
 
 

@@ -212,14 +212,6 @@ def build_user_message(
     return {"role": "user", "content": user_prompt}
 
 
-def quotes_line(quotes: Sequence[str]) -> str:
-    """Return what the model is told of the texts that it has to copy, or ""."""
-    if not quotes:
-        return ""
-    what = "The return value" if list(quotes) == [""] else ", ".join(path or "the return value" for path in quotes)
-    return f"{what}: copied from the arguments word for word, nothing left out, changed or added."
-
-
 class FixedPrompt:
     """The parts of the prompt that are the same for every call of a function.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 PLAIN_SYSTEM_PROMPT_TEMPLATE = """\
 You carry out the function described below. You get its arguments and give back what it returns.
 
@@ -30,7 +32,7 @@ Fields:
 {return_type_description}
 
 Give only the return value."""
-"""Used for a record where the provider's profile says so. The fields stand in the last field: a small model sees the schema
+"""Used for a record where the provider's profile says so. The fields are in the last field: a small model sees the schema
 of its answer only as it writes."""
 
 CHOICE_SYSTEM_PROMPT_TEMPLATE = """\
@@ -73,3 +75,11 @@ Arguments:
 
 SHORT_USER_PROMPT_TEMPLATE = "{parameters}"
 """Used instead where the provider's profile says so; a heading and marks of a list cost small models right answers."""
+
+
+def quotes_line(quotes: Sequence[str]) -> str:
+    """Return what the model is told of the texts that it has to copy, or ""."""
+    if not quotes:
+        return ""
+    what = "The return value" if list(quotes) == [""] else ", ".join(path or "the return value" for path in quotes)
+    return f"{what}: copied from the arguments word for word, nothing left out, changed or added."

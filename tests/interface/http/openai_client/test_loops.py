@@ -156,7 +156,7 @@ async def here_even_closed(clients):
     return clients.here()
 
 
-def test_the_client_that_we_build_is_one_per_loop_and_anew_after_it_was_closed(served):
+def test_the_client_that_we_build_is_one_per_loop_and_again_after_it_was_closed(served):
     llm = OpenAICompatible("m", api_key=CANARY, base_url=served.base_url)
 
     async def ask():

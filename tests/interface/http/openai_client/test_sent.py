@@ -101,14 +101,14 @@ async def test_ours_are_the_tries_and_the_wrapper_sees_each():
         assert len(server.requests) == 4
 
 
-async def test_a_client_that_asks_nobody_is_named():
+async def test_a_client_that_asks_no_one_is_named():
     async with openai.AsyncOpenAI(base_url="http://127.0.0.1:9/v1", api_key="k") as client:
 
         async def create(**_):
             return openai.types.chat.ChatCompletion.construct()
 
         client.chat.completions.create = create
-        with pytest.raises(ConfigError, match="without a request"):
+        with pytest.raises(ConfigError, match="without sending a request"):
             await OpenAICompatible("m", client=client).chat([{"role": "user", "content": "hi"}])
 
 

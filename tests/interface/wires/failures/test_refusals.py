@@ -80,7 +80,7 @@ def test_all_else_is_not_taken_for_a_refusal_of_a_way_to_ask(said):
         ("model", "model", "model_not_found"),
     ],
 )
-def test_param_and_code_decide_whatever_the_words(part, param, code):
+def test_param_and_code_decide_with_any_words(part, param, code):
     assert refused_in(BadRequest("m", status=400, body="no", param=param, code=code)) == part
 
 

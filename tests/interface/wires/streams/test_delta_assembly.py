@@ -273,7 +273,7 @@ def test_the_usage_after_content_ends_an_answer_without_finish_reason():
     assert assembler.is_complete
 
 
-def test_a_higher_number_of_tries_begins_anew():
+def test_a_higher_number_of_tries_begins_again():
     assembler = ReplyAssembler()
     assembler.add(chunk(tool_calls=[{"index": 0, "id": "a", "function": {"name": "f", "arguments": '{"x'}}]))
     assembler.add(chunk(reasoning_content="first"))

@@ -82,7 +82,7 @@ def test_doing_it_again_changes_nothing(text, reasoning, answer):
     assert answer_in(text) == answer == answer_in(answer)
 
 
-def test_a_stream_that_begins_anew_thinks_anew():
+def test_a_stream_that_begins_again_thinks_again():
     thoughts = StreamedThoughts()
     assert thoughts.apart(replace(chunk({"content": "<think>a"}), tries=1)).text == ""
     assert thoughts.apart(replace(chunk({"content": "b"}), tries=2)).text == "b"
@@ -113,7 +113,7 @@ def test_nothing_is_held_back_longer_than_needed():
     assert thoughts.apart(chunk({"content": "think> three"})).text == "three"
 
 
-def test_each_choice_for_itself_and_beside_other_fields():
+def test_each_choice_for_itself_and_next_to_other_fields():
     thoughts = StreamedThoughts()
     assert thoughts.apart(chunk({"content": "<think>a"}, index=1)).choices[0].delta.content is None
     assert thoughts.apart(chunk({"content": "a"}, index=0)).text == "a"
