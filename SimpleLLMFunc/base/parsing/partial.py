@@ -303,7 +303,7 @@ class ItemReader(_Reader):
         if self._has_grown and growing.shape is self._root and isinstance(growing.values, list) and growing.values:
             self._ready.append(growing.values.pop())
             if isinstance(frame.node, list):
-                frame.node.clear()  # nobody looks at it again, and freed at the end with all others it would take long
+                frame.node.clear()  # the node is not read again; all nodes freed at the end would take long
             self._has_grown = False
 
     def finish(self) -> Parsed[Any]:
