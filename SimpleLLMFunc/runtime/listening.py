@@ -122,6 +122,8 @@ def _patient_protocol() -> type[asyncio.Protocol]:
         """Closes a connection whose request is half sent for too long."""
 
         limit: asyncio.TimerHandle | None = None
+        was_paused = False
+        """The application let the client wait since the time began: that time is not the client's."""
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
@@ -129,6 +131,7 @@ def _patient_protocol() -> type[asyncio.Protocol]:
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
+            self.was_paused = self.was_paused or self.flow.read_paused
             self.watch()
 
         def connection_lost(self, exc: Exception | None) -> None:
@@ -149,8 +152,9 @@ def _patient_protocol() -> type[asyncio.Protocol]:
 
         def give_up(self) -> None:
             self.limit = None
-            if self.flow.read_paused:
-                self.watch()  # the application has not asked for the rest yet
+            if self.was_paused:
+                self.was_paused = self.flow.read_paused
+                self.watch()
             else:
                 self.transport.close()
 

@@ -74,12 +74,12 @@ HEAD = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10\r\n"
 
 
 @contextlib.asynccontextmanager
-async def half_open(monkeypatch, sent, *, seconds=0.3):
-    """A connection to a server that gives requests `seconds`, with `sent` on its way already."""
+async def half_open(monkeypatch, sent, *, seconds=0.3, waits=0.6):
+    """A connection to a server that gives requests `seconds`, and whose application waits; `sent` is on its way."""
     monkeypatch.setattr(sys.modules[serve_until_cancelled.__module__], "_REQUEST_SECONDS", seconds)
 
     async def slow_echo(scope, receive, send):
-        await asyncio.sleep(2 * seconds)
+        await asyncio.sleep(waits)
         body = b""
         while (message := await receive())["type"] == "http.request":
             body += message["body"]
@@ -87,7 +87,7 @@ async def half_open(monkeypatch, sent, *, seconds=0.3):
                 break
         else:
             return
-        await asyncio.sleep(2 * seconds)
+        await asyncio.sleep(waits)
         headers = [(b"content-length", str(len(body)).encode())]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body})
@@ -135,3 +135,14 @@ async def test_a_body_that_the_application_does_not_read_yet_is_waited_for(monke
     async with half_open(monkeypatch, head + body) as (reader, _), asyncio.timeout(20):
         assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
         assert len(await reader.readexactly(len(body))) == len(body)
+
+
+async def test_the_time_of_the_application_is_not_taken_from_the_client(monkeypatch):
+    head = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100010\r\n\r\n"
+    # A time ends at 0.6, 1.2 and 1.8 s; the application begins to read at 1 s.
+    async with half_open(monkeypatch, head + b"x" * 100_000, seconds=0.6, waits=1.0) as (reader, writer):
+        async with asyncio.timeout(20):
+            await asyncio.sleep(1.5)
+            writer.write(b"0123456789")
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+            assert len(await reader.readexactly(100_010)) == 100_010
