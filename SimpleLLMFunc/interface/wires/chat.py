@@ -8,11 +8,11 @@ from typing import Any
 from SimpleLLMFunc.errors import ServerUnavailable
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.profile import Profile
-from SimpleLLMFunc.interface.wires.items import effort_of, leave_out_sampling
+from SimpleLLMFunc.interface.wires.families import effort_of, leave_out_sampling
 from SimpleLLMFunc.interface.wires.replies import Wire
 from SimpleLLMFunc.interface.wires.request_body import build_body
 from SimpleLLMFunc.interface.wires.streams.chunk_reader import INTERRUPTED, ChunkReader
-from SimpleLLMFunc.interface.wires.wire import Asked, Received, WireRequest
+from SimpleLLMFunc.interface.wires.wire import Asked, Downgrades, Received, WireRequest
 from SimpleLLMFunc.type import ChatCompletion
 
 
@@ -26,6 +26,7 @@ class ChatCompletionsWire(Wire):
 
     name = "chat"
     request_path = "/chat/completions"
+    reader = ChunkReader
     asks_again = "never"
     # The last line is not OpenAI's, but of most other services and servers that speak it.
     parameters = frozenset({
@@ -54,11 +55,7 @@ class ChatCompletionsWire(Wire):
             stream=stream,
             params=params,
         )
-        return WireRequest(self.request_path, body, downgrades=tuple(downgrades))
-
-    def decoder(self, received: Received) -> ChunkReader:
-        """Return what reads a stream."""
-        return ChunkReader(received)
+        return WireRequest(self.request_path, body, downgrades=downgrades)
 
     def is_error(self, data: Mapping[str, Any]) -> bool:
         """Whether a reply is an error dressed as a success."""
@@ -88,7 +85,7 @@ class ChatCompletionsWire(Wire):
         return completion
 
 
-def _taken(params: Mapping[str, Any], model_name: str) -> tuple[Mapping[str, Any], list[tuple[str, str]]]:
+def _taken(params: Mapping[str, Any], model_name: str) -> tuple[Mapping[str, Any], Downgrades]:
     """Return the parameters in the words of the model, and what is told of those that are left out."""
     spoken, thinking = dict(params), params.get("thinking")
     # Else it is a service's own parameter of this name.

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.wires.provider_state import state_in
+from SimpleLLMFunc.interface.wires.wire import Downgrades
 
 Part = dict[str, Any]
 """A block, an item or a part: the least thing that a message of the wire holds."""
@@ -81,9 +82,9 @@ class History(ABC):
     def result(self, sent: Mapping[str, Any], content: Any) -> Part:
         """Return the result of a call."""
 
-    @abstractmethod
     def missing(self, sent: Mapping[str, Any]) -> Part:
-        """Return what stands for a result that is not there."""
+        """Return what goes out for a call without a result."""
+        return self.result(sent, NO_RESULT)
 
     # --- what is the same ---
 
@@ -172,6 +173,10 @@ class History(ABC):
     def drop(self, why: str) -> None:
         """Note that something stays out that the service wanted back."""
         self.dropped = self.dropped or why
+
+    def downgrades(self, what: str) -> Downgrades:
+        """Return what is told of the parts that stay out; `what` they are, with its verb."""
+        return [(f"provider state: {what} left out", self.dropped)] if self.dropped else []
 
     def _add_result(self, call_id: str, content: Any) -> None:
         found = next((each for each in self._open if each[0] == call_id), None)

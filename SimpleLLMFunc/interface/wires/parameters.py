@@ -8,7 +8,7 @@ from typing import Any
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.wires.chat import CHAT
-from SimpleLLMFunc.interface.wires.items import effort_of, openai_family
+from SimpleLLMFunc.interface.wires.families import effort_of, openai_family
 from SimpleLLMFunc.interface.wires.replies import Wire
 
 _WRITTEN = frozenset({"model", "messages", "input", "contents", "stream", "tools", "response_format"})

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.profile import Profile
-from SimpleLLMFunc.interface.wires.asking import own_tool
 from SimpleLLMFunc.interface.wires.quirks import wire_messages
+from SimpleLLMFunc.interface.wires.wire import Asked
 from SimpleLLMFunc.type import Message, ToolSpec
 
 _TOKEN_LIMITS = ("max_tokens", "max_completion_tokens")
@@ -35,6 +35,42 @@ def taken_apart(
     if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0):
         raise UsageError(f"timeout is a number of seconds above 0, not {timeout!r}")
     return rest, {**(always.get("extra_body") or {}), **(params.get("extra_body") or {})}, timeout
+
+
+def given_params(asked: Asked, called: str, no_word: Iterable[str], instead: str) -> dict[str, Any]:
+    """Return the parameters of a request that are set; `n=1` is what every wire does.
+
+    Args:
+        asked: in chat completions' form.
+        called: the wire's name in errors.
+        no_word: parameters that the wire has no word for.
+        instead: what to do where one is given.
+
+    Raises:
+        ConfigError: one of `no_word` is set.
+        UsageError: there is no message.
+    """
+    if not asked.messages:
+        raise UsageError("there is no message to send. Give at least one, such as a user message.")
+    params = {name: value for name, value in asked.params.items() if value is not None}
+    if params.get("n") == 1:
+        del params["n"]
+    if unknown := sorted(name for name in no_word if name in params):
+        raise ConfigError(f"{called} has no word for {', '.join(unknown)}. {instead}")
+    return params
+
+
+def own_tool(spec: Mapping[str, Any], example: str, *, fits: bool) -> dict[str, Any]:
+    """Return a tool of the service's own, as it is.
+
+    Raises:
+        ConfigError: it is not one of this service.
+    """
+    if not fits:
+        raise ConfigError(
+            f"the tool {dict(spec)!r} is not a server tool of this service. Write its own form, such as {example}."
+        )
+    return dict(spec)
 
 
 def build_body(

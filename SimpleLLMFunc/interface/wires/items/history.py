@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.interface.wires.history import NO_RESULT, History, Part, name_of, text_of
+from SimpleLLMFunc.interface.wires.history import History, Part, name_of, text_of
 from SimpleLLMFunc.interface.wires.items.reply import WIRE, calls_in, text_in
 
 
@@ -63,7 +63,3 @@ class ItemHistory(History):
         """Return the result of a call."""
         output = content if isinstance(content, str) else self.parts(content)
         return {"type": "function_call_output", "call_id": sent["call_id"], "output": output}
-
-    def missing(self, sent: Mapping[str, Any]) -> Part:
-        """Return what stands for a result that is not there."""
-        return self.result(sent, NO_RESULT)

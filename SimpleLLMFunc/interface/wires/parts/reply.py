@@ -1,18 +1,26 @@
-"""A reply of ``generateContent``, read into the form of chat completions."""
+"""A reply of ``generateContent``, whole or streamed, read into the form of chat completions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from SimpleLLMFunc.interface.body_json import decode
+from SimpleLLMFunc.interface.wires.parts.partial_call import PartialCall
 from SimpleLLMFunc.interface.wires.provider_state import STATE, state_of
-from SimpleLLMFunc.interface.wires.replies import call_dict, completion_from, message_of, usage_of
+from SimpleLLMFunc.interface.wires.replies import completion_from, facts_of, message_of, usage_dict
 from SimpleLLMFunc.interface.wires.sources import about_of
-from SimpleLLMFunc.interface.wires.streams.delta_assembly import new_call_id
+from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader
+from SimpleLLMFunc.interface.wires.streams.delta_assembly import call_dict, merge, new_call_id
+from SimpleLLMFunc.interface.wires.streams.sse import ServerSentEvent
 from SimpleLLMFunc.interface.wires.wire import Received
-from SimpleLLMFunc.type import ChatCompletion, count, mapping, mappings
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, count, mapping, mappings
 
 WIRE = "gemini"
+_BARE = re.compile(rb"[\r\n][ \t]*\{")
+_LONGEST_BARE = 64 * 1024
+_TEXT = frozenset({"text", "thought"})
 _CUT = frozenset({"MAX_TOKENS", "CONTINUATION"})
 _BLOCKED = frozenset(
     {"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE", "MODEL_ARMOR", "ESCALATION"}
@@ -25,7 +33,7 @@ def text_in(parts: Iterable[Mapping[str, Any]]) -> str:
     return "".join(str(part.get("text") or "") for part in parts if not part.get("thought"))
 
 
-def thinking_in(parts: Iterable[Mapping[str, Any]]) -> str:
+def _thinking_in(parts: Iterable[Mapping[str, Any]]) -> str:
     """Return the thinking that the service shows."""
     return "".join(str(part.get("text") or "") for part in parts if part.get("thought"))
 
@@ -35,12 +43,12 @@ def calls_in(parts: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return [part["functionCall"] for part in parts if isinstance(part.get("functionCall"), Mapping)]
 
 
-def told_calls(parts: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _told_calls(parts: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the calls in chat completions' form; one without an id gets one."""
     return [call_dict(call.get("id") or new_call_id(), call.get("name"), call.get("args")) for call in calls_in(parts)]
 
 
-def extra_of(parts: Sequence[Mapping[str, Any]], service: str, about: Mapping[str, Any]) -> dict[str, Any]:
+def _extra_of(parts: Sequence[Mapping[str, Any]], service: str, about: Mapping[str, Any]) -> dict[str, Any]:
     """Return further fields of the message: the parts, where the service wants them back."""
     is_plain = all(part.keys() <= {"text", "functionCall"} for part in parts)
     if is_plain and not any(call.get("id") for call in calls_in(parts)):
@@ -48,7 +56,7 @@ def extra_of(parts: Sequence[Mapping[str, Any]], service: str, about: Mapping[st
     return {STATE: state_of(WIRE, service, [*map(dict, parts)], about=about)} if parts or about else {}
 
 
-def finish_of(reason: str, parts: Iterable[Mapping[str, Any]]) -> str | None:
+def _finish_of(reason: str, parts: Iterable[Mapping[str, Any]]) -> str | None:
     """Return our finish reason; None for one that is no answer."""
     if reason in _CUT:
         return "length"
@@ -59,7 +67,7 @@ def finish_of(reason: str, parts: Iterable[Mapping[str, Any]]) -> str | None:
     return "tool_calls" if calls_in(parts) else "stop"
 
 
-def blocked_in(body: Mapping[str, Any]) -> str:
+def _blocked_in(body: Mapping[str, Any]) -> str:
     """Return why the service refused the prompt; empty where it did not."""
     feedback = body.get("promptFeedback")
     if not isinstance(feedback, Mapping):
@@ -69,12 +77,12 @@ def blocked_in(body: Mapping[str, Any]) -> str:
     return f"the prompt was blocked: {told}" if told else ""
 
 
-def usage_dict(usage: Any) -> dict[str, Any] | None:
+def _usage(usage: Any) -> dict[str, Any] | None:
     """Return the usage in chat completions' form; the service does not count thinking as output."""
     if not isinstance(usage, Mapping) or not usage.get("totalTokenCount"):
         return None
     thoughts = count(usage, "thoughtsTokenCount")
-    return usage_of(
+    return usage_dict(
         count(usage, "promptTokenCount") + count(usage, "toolUsePromptTokenCount"),
         count(usage, "candidatesTokenCount") + thoughts,
         cached=count(usage, "cachedContentTokenCount"),
@@ -82,7 +90,7 @@ def usage_dict(usage: Any) -> dict[str, Any] | None:
     )
 
 
-def logprobs_in(candidate: Mapping[str, Any]) -> dict[str, Any] | None:
+def _logprobs_in(candidate: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the log-probabilities in chat completions' form."""
     result = mapping(candidate.get("logprobsResult"))
     chosen, tops = mappings(result.get("chosenCandidates")), mappings(result.get("topCandidates"))
@@ -105,10 +113,10 @@ def problem_of(data: Mapping[str, Any]) -> str:
     """Return why `data` is no reply of the protocol, empty if it is one."""
     candidates = mappings(data.get("candidates"))
     if not candidates:
-        return "" if blocked_in(data) else "it has no candidates"
+        return "" if _blocked_in(data) else "it has no candidates"
     for candidate in candidates:
         reason = str(candidate.get("finishReason"))
-        if finish_of(reason, ()) is None:
+        if _finish_of(reason, ()) is None:
             return f"it stopped for a reason that is no answer: {reason}: {candidate.get('finishMessage') or ''}"
     return ""
 
@@ -117,14 +125,9 @@ def completion_of(body: Mapping[str, Any], service: str, received: Received) -> 
     """Return a whole reply whose form is known to be good."""
     choices = [_choice(candidate, place, service) for place, candidate in enumerate(mappings(body.get("candidates")))]
     if not choices:
-        message = {"role": "assistant", "content": None, "refusal": blocked_in(body)}
+        message = {"role": "assistant", "content": None, "refusal": _blocked_in(body)}
         choices = [{"index": 0, "message": message, "finish_reason": "content_filter"}]
-    return completion_from(body, received, facts_of(body), choices, usage_dict(body.get("usageMetadata")))
-
-
-def facts_of(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a reply says of itself."""
-    return {"id": str(body.get("responseId") or ""), "model": str(body.get("modelVersion") or "")}
+    return completion_from(body, received, choices, _usage(body.get("usageMetadata")))
 
 
 def _choice(candidate: Mapping[str, Any], place: int, service: str) -> dict[str, Any]:
@@ -133,9 +136,133 @@ def _choice(candidate: Mapping[str, Any], place: int, service: str) -> dict[str,
     choice = {
         "index": index if isinstance(index, int) else place,
         "message": message_of(
-            text_in(parts), told_calls(parts), thinking_in(parts), extra_of(parts, service, about_of(candidate))
+            text_in(parts), _told_calls(parts), _thinking_in(parts), _extra_of(parts, service, about_of(candidate))
         ),
-        "finish_reason": finish_of(str(candidate.get("finishReason")), parts),
+        "finish_reason": _finish_of(str(candidate.get("finishReason")), parts),
     }
-    logprobs = logprobs_in(candidate)
+    logprobs = _logprobs_in(candidate)
     return {**choice, "logprobs": logprobs} if logprobs else choice
+
+
+class PartReader(EventReader):
+    """Reads one stream. It is complete when the service has named a finish reason; the end of the body is its end.
+
+    Source: https://ai.google.dev/api/generate-content
+    """
+
+    def __init__(self, received: Received, service: str) -> None:
+        super().__init__(received, service)
+        self._parts: list[dict[str, Any]] = []
+        self._texts_of_part: list[str] = []  # of the last part; joined at its end, so that the work stays linear
+        self._usage: Any = None
+        self._about: dict[str, Any] = {}
+        self._logprobs: dict[str, Any] | None = None
+        self._finish: str | None = None
+        self._blocked = ""
+        self._number = 0  # of calls
+        self._call = PartialCall()
+        self._bare = b""
+        self._ends_line = True
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the answer has ended."""
+        return (self._finish is not None or bool(self._blocked)) and not self._bare and not self._call.is_open
+
+    def feed(self, piece: bytes) -> Iterator[ChatCompletionChunk]:
+        """Yield the chunks in the next bytes; an error may come as bare JSON, without being an event."""
+        if not self._bare:
+            begun = b"\n" if self._ends_line else b""
+            if piece.strip(b" \t"):
+                self._ends_line = piece.rstrip(b" \t").endswith((b"\n", b"\r"))
+            found = _BARE.search(begun + piece)
+            if found is None:
+                yield from super().feed(piece)
+                return
+            start = found.start() + 1 - len(begun)
+            yield from super().feed(piece[:start])
+            piece = piece[start:]
+        self._bare = (self._bare + piece)[:_LONGEST_BARE]
+
+    def close(self) -> Iterator[ChatCompletionChunk]:
+        """Yield what the end of the stream shows to be an answer, and how it ended."""
+        if self._bare:
+            try:
+                said = decode(self._bare)
+            except ValueError:
+                said = None
+            raise self.error_in(said) if isinstance(said, dict) else self.broken("the service sent what is no event")
+        yield from super().close()
+        yield self._ending()
+
+    def chunk_of(self, value: dict[str, Any], event: ServerSentEvent) -> ChatCompletionChunk | None:
+        """Return the chunk in an event; raises what `read` does."""
+        if value.get("error") or event.event == "error":
+            raise self.error_in(value)
+        if not self._facts.get("id"):
+            self._facts = {**facts_of(value), **{name: fact for name, fact in self._facts.items() if fact}}
+        self._usage = value.get("usageMetadata") or self._usage
+        if blocked := _blocked_in(value):
+            self._blocked = blocked
+        # Several candidates are not asked for on a stream.
+        candidate = next(iter(mappings(value.get("candidates"))), None)
+        if candidate is None:
+            return None
+        parts = self._whole(mappings(mapping(candidate.get("content")).get("parts")))
+        for part in parts:
+            self._keep(part)
+        merge(self._about, about_of(candidate))
+        if "logprobsResult" in candidate:
+            self._logprobs = _logprobs_in(candidate) or self._logprobs
+        if (reason := candidate.get("finishReason")) is not None:
+            self._finish = _finish_of(str(reason), self._parts)
+            if self._finish is None:
+                raise self.no_answer(f"it is no answer: {reason}: {candidate.get('finishMessage') or ''}"[:200])
+        return self._shown(parts)
+
+    def _whole(self, parts: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """Return the parts that are complete; a call in pieces is one once its last piece has come."""
+        whole: list[Mapping[str, Any]] = []
+        for part in parts:
+            try:
+                done = self._call.add(part) if isinstance(part.get("functionCall"), Mapping) else part
+            except ValueError as error:
+                raise self.no_answer(f"it is no answer: {error}"[:200]) from None
+            if done is not None:
+                whole.append(done)
+        return whole
+
+    def _shown(self, parts: list[Mapping[str, Any]]) -> ChatCompletionChunk | None:
+        delta: dict[str, Any] = {}
+        if text := text_in(parts):
+            delta["content"] = text
+        if thinking := _thinking_in(parts):
+            delta["reasoning_content"] = thinking
+        if calls := _told_calls(parts):
+            delta["tool_calls"] = [{**call, "index": number} for number, call in enumerate(calls, start=self._number)]
+            self._number += len(calls)
+        return self.chunk(delta) if delta else None
+
+    def _keep(self, part: Mapping[str, Any]) -> None:
+        """Keep a part; pieces of one text are one part, and what carries a signature stays as it came."""
+        is_text = part.keys() <= _TEXT
+        if is_text and self._texts_of_part and self._parts[-1].keys() == part.keys():
+            self._texts_of_part.append(str(part.get("text") or ""))
+            return
+        self._join()
+        self._parts.append(dict(part))
+        self._texts_of_part = [str(part.get("text") or "")] if is_text else []
+
+    def _join(self) -> None:
+        """Put the pieces of the last text together."""
+        if len(self._texts_of_part) > 1:
+            self._parts[-1]["text"] = "".join(self._texts_of_part)
+
+    def _ending(self) -> ChatCompletionChunk:
+        usage = _usage(self._usage)
+        if self._finish is None:
+            return self.chunk({"refusal": self._blocked}, "content_filter", usage)
+        # A call may come after the finish reason was first named.
+        self._join()
+        finish = "tool_calls" if self._finish == "stop" and self._number else self._finish
+        return self.chunk(_extra_of(self._parts, self._service, self._about), finish, usage, self._logprobs)

@@ -9,17 +9,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from SimpleLLMFunc.errors import (
-    BODY_LIMIT,
-    BadReply,
-    ConnectionFailed,
-    DeadlineExceeded,
-    StreamInterrupted,
-)
+from SimpleLLMFunc.errors import BODY_LIMIT, BadReply, ConnectionFailed, DeadlineExceeded, StreamInterrupted
 from SimpleLLMFunc.interface.body_json import decode, mend
 from SimpleLLMFunc.interface.failed_attempt import Again, AttemptFailed
 from SimpleLLMFunc.interface.wires.failures.service_error import failure_of, read_error, status_of_error
 from SimpleLLMFunc.interface.wires.quirks import chunk_of_reply
+from SimpleLLMFunc.interface.wires.streams.delta_assembly import ReplyAssembler, call_dict
 from SimpleLLMFunc.interface.wires.streams.reasoning_text import StreamedThoughts
 from SimpleLLMFunc.interface.wires.streams.sse import EventDecoder, ServerSentEvent
 from SimpleLLMFunc.interface.wires.wire import Received
@@ -71,7 +66,8 @@ class EventReader(ABC):
         self._service = service
         self._facts: Mapping[str, Any] = {}  # what the reply says of itself: `id`, `model` and `created`
         self._events = EventDecoder()
-        self._texts: list[str] = []
+        self._reply = ReplyAssembler()
+        self._call_numbers: dict[Any, int] = {}  # of the calls so far, by what the wire knows them by
         self._thoughts = StreamedThoughts()
         self._has_shown = False
         self.count = 0
@@ -98,7 +94,7 @@ class EventReader(ABC):
     @property
     def partial(self) -> str:
         """The text so far."""
-        return "".join(self._texts)
+        return self._reply.text
 
     def feed(self, piece: bytes) -> Iterator[ChatCompletionChunk]:
         """Yield the chunks in the next bytes, as far as the end of the stream; raises what `read` does."""
@@ -142,11 +138,8 @@ class EventReader(ABC):
 
     def _note(self, chunk: ChatCompletionChunk) -> None:
         self.count += 1
-        for choice in chunk.choices:
-            if choice.delta.content:
-                self._has_shown = True
-                if choice.index == 0:
-                    self._texts.append(choice.delta.content)
+        self._reply.add(chunk)
+        self._has_shown = self._has_shown or any(choice.delta.content for choice in chunk.choices)
 
     def broken(self, reason: str, again: Again = "always") -> Exception:
         """Return what a break at this point is."""
@@ -177,10 +170,8 @@ class EventReader(ABC):
         """Return the chunk of an event that the end cut off before its blank line; a cut in its middle leaves none."""
         try:
             return self.read(event)
-        except BadReply:
-            return None
-        except AttemptFailed as failed:
-            if isinstance(failed.error, BadReply):
+        except (BadReply, AttemptFailed) as failed:
+            if isinstance(getattr(failed, "error", failed), BadReply):
                 return None
             raise
 
@@ -208,6 +199,15 @@ class EventReader(ABC):
         data = {**self._facts, "choices": [choice], "usage": usage}
         return ChatCompletionChunk.from_dict(data, tries=self._received.tries)
 
+    def new_call(self, key: Any, call_id: Any, name: Any, arguments: Any = "") -> dict[str, Any]:
+        """Return the first piece of a call, for `chunk`; `key` is what the wire knows it by."""
+        number = self._call_numbers[key] = len(self._call_numbers)
+        return {**call_dict(call_id, name, arguments), "index": number}
+
+    def more_of_call(self, key: Any, piece: str) -> ChatCompletionChunk:
+        """Return a further piece of the arguments of a call."""
+        return self.chunk({"tool_calls": [{"index": self._call_numbers[key], "function": {"arguments": piece}}]})
+
     def no_answer(self, problem: str) -> Exception:
         """Return what an event is that ends the stream without an answer."""
         return self.broken(problem) if self._has_shown else bad_reply(problem, "", self._received)
@@ -231,18 +231,14 @@ class ChunkReader(EventReader):
     joins_halves = True
     ends_with_done = True
 
-    def __init__(self, received: Received) -> None:
-        super().__init__(received)
-        self._open: set[int] = set()  # the choices that go on
-        self._finished: set[int] = set()
-        self._halves: dict[int, str] | None = None
-        self._has_answer = False
-        self._has_usage = False
+    def __init__(self, received: Received, service: str = "") -> None:
+        super().__init__(received, service)
+        self._halves: dict[int, str] = {}
 
     @property
     def is_complete(self) -> bool:
         """Whether the answer has ended."""
-        return self.is_done or self._has_usage or bool(self._finished and not self._open)
+        return self.is_done or self._reply.is_complete
 
     def chunk_of(self, value: dict[str, Any], event: ServerSentEvent) -> ChatCompletionChunk | None:
         """Return the chunk in an event; raises what `read` does."""
@@ -259,15 +255,14 @@ class ChunkReader(EventReader):
 
     def _join_halves(self, value: dict[str, Any]) -> None:
         """Join surrogate pairs of which one chunk brought the first half and the next one the second."""
-        halves = self._halves = self._halves or {}
         for position, choice in enumerate(mappings(value.get("choices"))):
             delta = choice.get("delta")
             if not isinstance(delta, dict) or not isinstance(delta.get("content") or "", str):
                 continue
             index = index_of(choice, position)
-            text = halves.pop(index, "") + (delta.get("content") or "")
+            text = self._halves.pop(index, "") + (delta.get("content") or "")
             if text and "\ud800" <= text[-1] <= "\udbff" and not choice.get("finish_reason"):
-                halves[index] = text[-1]
+                self._halves[index] = text[-1]
                 text = text[:-1]
             if text or delta.get("content"):
                 delta["content"] = text
@@ -277,17 +272,6 @@ class ChunkReader(EventReader):
 
     def _note(self, chunk: ChatCompletionChunk) -> None:
         super()._note(chunk)
-        adds = False
         for choice in chunk.choices:
-            adds = adds or bool(choice.delta.content) or bool(choice.delta.tool_calls)
-            if not choice.finish_reason:
-                if choice.index not in self._finished:
-                    self._open.add(choice.index)
-            elif choice.finish_reason in INTERRUPTED:
+            if choice.finish_reason in INTERRUPTED:
                 raise self.broken(f"the service said: {choice.finish_reason}")
-            else:
-                self._open.discard(choice.index)
-                self._finished.add(choice.index)
-        self._has_answer = self._has_answer or adds
-        if chunk.usage is not None and not adds and self._has_answer:
-            self._has_usage = True

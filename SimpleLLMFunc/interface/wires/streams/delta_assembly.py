@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from SimpleLLMFunc.interface.wires.streams.nesting import Nesting
 from SimpleLLMFunc.type import (
     ChatCompletion,
     ChatCompletionChunk,
@@ -34,6 +33,12 @@ def new_call_id() -> str:
     return f"call_{uuid.uuid4().hex[:24]}"
 
 
+def call_dict(call_id: Any, name: Any, arguments: Any) -> dict[str, Any]:
+    """Return a call in chat completions' form; `arguments` are JSON text, or an object."""
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False)
+    return {"id": str(call_id or ""), "type": "function", "function": {"name": str(name or ""), "arguments": text}}
+
+
 # --- tool calls ------------------------------------------------------------------------------------------
 
 
@@ -47,30 +52,22 @@ class _OpenCall:
     arguments: list[str] = field(default_factory=list)
     extra: dict[str, Any] = field(default_factory=dict)
     turn: int = 0
-    nesting: Nesting | None = None
-    seen: int = 0
-    """How many pieces of the arguments `nesting` has seen."""
-    is_spoilt: bool = False
-    """The brackets were closed over what is no JSON, which nothing that follows can put right."""
 
-    def is_whole(self) -> bool:
-        """Whether the arguments are a complete JSON object, so that more text cannot belong to them.
+    def ends_before(self, piece: str | None) -> bool:
+        """Whether the arguments are a complete JSON object, and `piece` begins another one: that of another call.
 
-        Some services repeat the id with every piece, and this is asked at each: the text is read when its brackets are
-        closed, not before.
+        Some services repeat the id with every piece, and this is asked at each: only between ``}`` and ``{`` is the text
+        read.
         """
-        nesting = self.nesting = self.nesting or Nesting()
-        while self.seen < len(self.arguments):
-            nesting.feed(self.arguments[self.seen])
-            self.seen += 1
-        if self.is_spoilt or not nesting.is_closed:
+        if not (piece or "").lstrip().startswith("{"):
+            return False
+        last = next((part for part in reversed(self.arguments) if part.strip()), "")
+        if not last.rstrip().endswith("}"):
             return False
         try:
-            value = json.loads("".join(self.arguments))
+            return isinstance(json.loads("".join(self.arguments)), dict)
         except (ValueError, RecursionError):
-            self.is_spoilt = True
             return False
-        return isinstance(value, dict)
 
     def take(self, delta: ToolCallDelta, turn: int) -> None:
         """Add a piece."""
@@ -83,10 +80,6 @@ class _OpenCall:
             self.arguments.append(delta.arguments)
         if delta.extra:
             merge(self.extra, delta.extra)
-
-
-def _says(text: str | None) -> bool:
-    return bool(text and text.strip())
 
 
 def _joined_name(name: str, piece: str) -> str:
@@ -128,7 +121,7 @@ class _CallAssembler:
             return known or latest
         if delta.id:
             if known is not None:
-                return None if _says(delta.arguments) and known.is_whole() else known
+                return None if known.ends_before(delta.arguments) else known
             if latest.id:
                 return None
         elif latest.turn == self._turn:
@@ -138,7 +131,7 @@ class _CallAssembler:
         # A name after arguments: the same name again belongs to the same call until that one is finished.
         if delta.name != latest.name:
             return None
-        return None if _says(delta.arguments) and latest.is_whole() else latest
+        return None if latest.ends_before(delta.arguments) else latest
 
     def calls(self, new_id: Callable[[], str]) -> tuple[ToolCall, ...]:
         """Return the calls in order, each with a unique id."""
