@@ -9,7 +9,6 @@ from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.wires.chat import CHAT
 from SimpleLLMFunc.interface.wires.families import effort_of, openai_family
-from SimpleLLMFunc.interface.wires.replies import Wire
 
 _WRITTEN = frozenset({"model", "messages", "input", "contents", "stream", "tools", "response_format"})
 """What we write into a body ourselves."""
@@ -51,8 +50,8 @@ def known_parameters() -> frozenset[str]:
     from SimpleLLMFunc.interface.wires.messages import MessagesWire
     from SimpleLLMFunc.interface.wires.responses import ResponsesWire
 
-    wires: tuple[Wire, ...] = (CHAT, ResponsesWire(), MessagesWire(), GeminiWire())
-    return frozenset({"extra_body"}).union(*(wire.parameters for wire in wires))
+    more = (ResponsesWire.parameters, MessagesWire.parameters, GeminiWire.parameters)
+    return CHAT.parameters.union(["extra_body"], *more)
 
 
 def is_known(name: str) -> bool:

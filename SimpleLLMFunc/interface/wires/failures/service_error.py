@@ -34,29 +34,18 @@ _QUOTA_CODES = frozenset({
 _KEY_CODES = frozenset({"api_key_invalid"})
 """Gemini says so with status 400."""
 
-_STATUS_OF_CODE: dict[str, int] = {
-    "authentication_error": 401,
-    "billing_hard_limit_reached": 429,
-    "context_length_exceeded": 400,
-    "insufficient_quota": 429,
-    "internal_error": 500,
-    "internal_server_error": 500,
-    "invalid_api_key": 401,
-    "invalid_request_error": 400,
-    "model_not_found": 404,
-    "not_found_error": 404,
-    "overloaded_error": 529,
-    "permission_error": 403,
-    "rate_limit_error": 429,
-    "rate_limit_exceeded": 429,
-    "server_error": 500,
-    "service_unavailable": 503,
-    "unavailable": 503,
-    "resource_exhausted": 429,
-    "unauthenticated": 401,
-    "permission_denied": 403,
-    "invalid_argument": 400,
-}
+_CODES_OF_STATUS = {
+    400: ("context_length_exceeded", "invalid_argument", "invalid_request_error"),
+    401: ("authentication_error", "invalid_api_key", "unauthenticated"),
+    403: ("permission_denied", "permission_error"),
+    404: ("model_not_found", "not_found_error"),
+    429: ("billing_hard_limit_reached", "insufficient_quota", "rate_limit_error", "rate_limit_exceeded",
+          "resource_exhausted"),
+    500: ("internal_error", "internal_server_error", "server_error"),
+    503: ("service_unavailable", "unavailable"),
+    529: ("overloaded_error",),
+}  # fmt: skip
+_STATUS_OF_CODE = {code: status for status, codes in _CODES_OF_STATUS.items() for code in codes}
 
 _ADVICE: dict[Refused, str] = {
     "wire": "the service answers this for {model} by the Responses API alone (/v1/responses). "
@@ -190,36 +179,27 @@ def failure_of(
     """
     status, model, headers = status or received.status, received.model, received.headers
     request_id = headers.get("x-request-id") or headers.get("request-id")
+    said, codes = error.message, error.codes
     facts: dict[str, Any] = {"status": status, "request_id": request_id and redact(request_id), "tries": received.tries}
-    said = error.message
+    told = {**facts, "body": said}
     wait = retry_after_seconds(headers, received.began)
     wait = error.wait if wait is None else wait
-    if status in {401, 403} or (status == 400 and error.codes & _KEY_CODES):
-        return AttemptFailed(AuthenticationError(model, body=said, **facts), again="never")
-    if status in {402, 429}:
-        if status == 402 or error.codes & _QUOTA_CODES:
-            return AttemptFailed(RateLimited(model, kind="quota", body=said, retry_after=wait, **facts), again="never")
-        return AttemptFailed(RateLimited(model, retry_after=wait, body=said, **facts), retry_after=wait)
-    codes = [*error.codes]
+    if status in {401, 403} or (status == 400 and codes & _KEY_CODES):
+        return AttemptFailed(AuthenticationError(model, **told), again="never")
+    if status == 402 or (status == 429 and codes & _QUOTA_CODES):
+        return AttemptFailed(RateLimited(model, kind="quota", retry_after=wait, **told), again="never")
+    if status == 429:
+        return AttemptFailed(RateLimited(model, retry_after=wait, **told), retry_after=wait)
     refused = refused_part(status, said, param=error.param, codes=codes)
     if status >= 500 and not refused:
-        return AttemptFailed(ServerUnavailable(model, body=said, **facts), retry_after=wait)
-    if status in {400, 413, 422} and is_too_long(error):
-        return AttemptFailed(ContextTooLong(model, limit=limit_of(error), body=said, **facts), again="never")
+        return AttemptFailed(ServerUnavailable(model, **told), retry_after=wait)
+    if status in {400, 413, 422} and (codes & _TOO_LONG_CODES or _TOO_LONG.search(said)):
+        return AttemptFailed(ContextTooLong(model, limit=_limit_of(error), **told), again="never")
     if status >= 400:
-        return AttemptFailed(
-            BadRequest(
-                model,
-                body=said,
-                problem=_problem(refused, said, status, received, path),
-                param=error.param,
-                code=error.code,
-                tool="" if refused else tool_name(error.param, said, tools),
-                **facts,
-            ),
-            again="always" if status in {408, 409} else "never",
-            retry_after=wait,
-        )
+        told["problem"] = _problem(refused, said, status, received, path)
+        told["tool"] = "" if refused else tool_name(error.param, said, tools)
+        bad = BadRequest(model, param=error.param, code=error.code, **told)
+        return AttemptFailed(bad, again="always" if status in {408, 409} else "never", retry_after=wait)
     return AttemptFailed(BadReply(model, problem=f"the status is {status}", head=said, **facts), again="never")
 
 
@@ -246,12 +226,7 @@ def _better_base(url: str, status: int, path: str) -> str:
     return urlunsplit(parts._replace(path=base or "/v1"))
 
 
-def is_too_long(error: ErrorReply) -> bool:
-    """Whether the service says that the request does not fit the model's context."""
-    return bool(error.codes & _TOO_LONG_CODES) or _TOO_LONG.search(error.message) is not None
-
-
-def limit_of(error: ErrorReply) -> int | None:
+def _limit_of(error: ErrorReply) -> int | None:
     """Return the tokens that would fit, None where the service does not say."""
     if error.limit is not None:
         return error.limit

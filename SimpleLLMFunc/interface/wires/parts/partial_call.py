@@ -10,7 +10,6 @@ from SimpleLLMFunc.type import mappings
 
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\['([^']*)'\]")
 _VALUES = ("numberValue", "boolValue", "stringValue")
-_MOST_ITEMS = 100_000
 
 
 class PartialCall:
@@ -58,20 +57,14 @@ def _put(arguments: dict[str, Any], piece: Mapping[str, Any]) -> None:
     value = next((piece[name] for name in _VALUES if name in piece), None)
     place: Any = arguments
     for step, following in zip(steps, [*steps[1:], None], strict=True):
-        if not _has(place, step):
-            raise ValueError(f"a piece has no place: {path[:100]}")
-        if isinstance(step, int) and step == len(place):
+        if isinstance(step, int) and isinstance(place, list) and step == len(place):
             place.append(None)
-        old = place[step] if isinstance(step, int) else place.get(step)
+        try:
+            old = place[step] if isinstance(step, int) else place.get(step)
+        except (LookupError, TypeError, AttributeError):
+            raise ValueError(f"a piece has no place: {path[:100]}") from None
         if following is None:
             place[step] = old + value if isinstance(old, str) and isinstance(value, str) else value
         elif old is None:
             place[step] = [] if isinstance(following, int) else {}
         place = place[step]
-
-
-def _has(place: Any, step: int | str) -> bool:
-    """Whether a step leads somewhere: to an item, or the one behind the last, or to a field."""
-    if isinstance(step, int):
-        return isinstance(place, list) and step <= min(len(place), _MOST_ITEMS)
-    return isinstance(place, dict)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
-from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.wires.parts.partial_call import PartialCall
 from SimpleLLMFunc.interface.wires.provider_state import STATE, state_of
 from SimpleLLMFunc.interface.wires.replies import completion_from, facts_of, message_of, usage_dict
@@ -15,11 +14,9 @@ from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import call_dict, merge, new_call_id
 from SimpleLLMFunc.interface.wires.streams.sse import ServerSentEvent
 from SimpleLLMFunc.interface.wires.wire import Received
-from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, count, mapping, mappings
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, count, index_of, mapping, mappings
 
 WIRE = "gemini"
-_BARE = re.compile(rb"[\r\n][ \t]*\{")
-_LONGEST_BARE = 64 * 1024
 _TEXT = frozenset({"text", "thought"})
 _CUT = frozenset({"MAX_TOKENS", "CONTINUATION"})
 _BLOCKED = frozenset(
@@ -41,11 +38,6 @@ def _thinking_in(parts: Iterable[Mapping[str, Any]]) -> str:
 def calls_in(parts: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return the calls of the user's tools."""
     return [part["functionCall"] for part in parts if isinstance(part.get("functionCall"), Mapping)]
-
-
-def _told_calls(parts: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the calls in chat completions' form; one without an id gets one."""
-    return [call_dict(call.get("id") or new_call_id(), call.get("name"), call.get("args")) for call in calls_in(parts)]
 
 
 def _extra_of(parts: Sequence[Mapping[str, Any]], service: str, about: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,12 +124,11 @@ def completion_of(body: Mapping[str, Any], service: str, received: Received) -> 
 
 def _choice(candidate: Mapping[str, Any], place: int, service: str) -> dict[str, Any]:
     parts = mappings(mapping(candidate.get("content")).get("parts"))
-    index = candidate.get("index")
+    calls = [call_dict(call.get("id") or new_call_id(), call.get("name"), call.get("args")) for call in calls_in(parts)]
+    more = _extra_of(parts, service, about_of(candidate))
     choice = {
-        "index": index if isinstance(index, int) else place,
-        "message": message_of(
-            text_in(parts), _told_calls(parts), _thinking_in(parts), _extra_of(parts, service, about_of(candidate))
-        ),
+        "index": index_of(candidate, place),
+        "message": message_of(text_in(parts), calls, _thinking_in(parts), more),
         "finish_reason": _finish_of(str(candidate.get("finishReason")), parts),
     }
     logprobs = _logprobs_in(candidate)
@@ -152,46 +143,22 @@ class PartReader(EventReader):
 
     def __init__(self, received: Received, service: str) -> None:
         super().__init__(received, service)
-        self._parts: list[dict[str, Any]] = []
-        self._texts_of_part: list[str] = []  # of the last part; joined at its end, so that the work stays linear
+        self._parts: list[Mapping[str, Any]] = []
         self._usage: Any = None
         self._about: dict[str, Any] = {}
         self._logprobs: dict[str, Any] | None = None
         self._finish: str | None = None
         self._blocked = ""
-        self._number = 0  # of calls
         self._call = PartialCall()
-        self._bare = b""
-        self._ends_line = True
 
     @property
     def is_complete(self) -> bool:
         """Whether the answer has ended."""
-        return (self._finish is not None or bool(self._blocked)) and not self._bare and not self._call.is_open
-
-    def feed(self, piece: bytes) -> Iterator[ChatCompletionChunk]:
-        """Yield the chunks in the next bytes; an error may come as bare JSON, without being an event."""
-        if not self._bare:
-            begun = b"\n" if self._ends_line else b""
-            if piece.strip(b" \t"):
-                self._ends_line = piece.rstrip(b" \t").endswith((b"\n", b"\r"))
-            found = _BARE.search(begun + piece)
-            if found is None:
-                yield from super().feed(piece)
-                return
-            start = found.start() + 1 - len(begun)
-            yield from super().feed(piece[:start])
-            piece = piece[start:]
-        self._bare = (self._bare + piece)[:_LONGEST_BARE]
+        has_ended = self._finish is not None or bool(self._blocked)
+        return has_ended and not self._events.bare and not self._call.is_open
 
     def close(self) -> Iterator[ChatCompletionChunk]:
         """Yield what the end of the stream shows to be an answer, and how it ended."""
-        if self._bare:
-            try:
-                said = decode(self._bare)
-            except ValueError:
-                said = None
-            raise self.error_in(said) if isinstance(said, dict) else self.broken("the service sent what is no event")
         yield from super().close()
         yield self._ending()
 
@@ -209,8 +176,7 @@ class PartReader(EventReader):
         if candidate is None:
             return None
         parts = self._whole(mappings(mapping(candidate.get("content")).get("parts")))
-        for part in parts:
-            self._keep(part)
+        self._parts += parts
         merge(self._about, about_of(candidate))
         if "logprobsResult" in candidate:
             self._logprobs = _logprobs_in(candidate) or self._logprobs
@@ -238,31 +204,30 @@ class PartReader(EventReader):
             delta["content"] = text
         if thinking := _thinking_in(parts):
             delta["reasoning_content"] = thinking
-        if calls := _told_calls(parts):
-            delta["tool_calls"] = [{**call, "index": number} for number, call in enumerate(calls, start=self._number)]
-            self._number += len(calls)
+        if calls := calls_in(parts):
+            delta["tool_calls"] = [
+                self.new_call(
+                    len(self._call_numbers), call.get("id") or new_call_id(), call.get("name"), call.get("args")
+                )
+                for call in calls
+            ]
         return self.chunk(delta) if delta else None
-
-    def _keep(self, part: Mapping[str, Any]) -> None:
-        """Keep a part; pieces of one text are one part, and what carries a signature stays as it came."""
-        is_text = part.keys() <= _TEXT
-        if is_text and self._texts_of_part and self._parts[-1].keys() == part.keys():
-            self._texts_of_part.append(str(part.get("text") or ""))
-            return
-        self._join()
-        self._parts.append(dict(part))
-        self._texts_of_part = [str(part.get("text") or "")] if is_text else []
-
-    def _join(self) -> None:
-        """Put the pieces of the last text together."""
-        if len(self._texts_of_part) > 1:
-            self._parts[-1]["text"] = "".join(self._texts_of_part)
 
     def _ending(self) -> ChatCompletionChunk:
         usage = _usage(self._usage)
         if self._finish is None:
             return self.chunk({"refusal": self._blocked}, "content_filter", usage)
         # A call may come after the finish reason was first named.
-        self._join()
-        finish = "tool_calls" if self._finish == "stop" and self._number else self._finish
-        return self.chunk(_extra_of(self._parts, self._service, self._about), finish, usage, self._logprobs)
+        finish = "tool_calls" if self._finish == "stop" and self._call_numbers else self._finish
+        return self.chunk(_extra_of(_joined(self._parts), self._service, self._about), finish, usage, self._logprobs)
+
+
+def _joined(parts: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the parts with the pieces of one text as one part; what carries a signature stays as it came."""
+    whole: list[Mapping[str, Any]] = []
+    for names, group in groupby(parts, frozenset):
+        same = list(group)
+        if names <= _TEXT and len(same) > 1:
+            same = [{**same[0], "text": "".join(str(part.get("text") or "") for part in same)}]
+        whole += same
+    return whole

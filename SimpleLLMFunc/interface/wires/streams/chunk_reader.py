@@ -162,7 +162,7 @@ class EventReader(ABC):
         if last is not None and (ended := self._last(last)) is not None:
             yield ended
         if not self.is_complete:
-            raise self.broken("the connection was closed")
+            raise self._bare_error() if self._events.bare else self.broken("the connection was closed")
         if rest := self.rest():
             yield rest
 
@@ -174,6 +174,13 @@ class EventReader(ABC):
             if isinstance(getattr(failed, "error", failed), BadReply):
                 return None
             raise
+
+    def _bare_error(self) -> Exception:
+        try:
+            said = decode(b"\n".join(self._events.bare))
+        except ValueError:
+            said = None
+        return self.error_in(said) if isinstance(said, dict) else self.broken("the service sent what is no event")
 
     def end(self, error: AttemptFailed | DeadlineExceeded, *, is_checked: bool) -> None:
         """Judge how the stream broke, which does not matter once it is complete, and checked; else it is raised."""

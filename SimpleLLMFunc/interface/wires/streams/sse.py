@@ -34,6 +34,9 @@ class EventDecoder:
 
     Only CR, LF and CRLF end a line: other characters that Python calls line ends (U+2028, U+0085 …) are data.
     Comments are dropped. The work is linear in the number of bytes, however they are cut.
+
+    Attributes:
+        bare: lines of JSON that came without being an event: Gemini may end a stream with an error in this way.
     """
 
     def __init__(self) -> None:
@@ -42,6 +45,7 @@ class EventDecoder:
         self._event = ""
         self._is_after_cr = False
         self._is_first = True
+        self.bare: list[bytes] = []
 
     def feed(self, piece: bytes) -> list[ServerSentEvent]:
         """Take the next bytes and return the events that are complete now, in order."""
@@ -87,4 +91,6 @@ class EventDecoder:
         elif _GARBLED in line:
             # Its name is damaged, but this was a piece of an answer: the reader shall see that something is wrong.
             self._data.append(line)
+        elif self.bare or line.lstrip(b" \t").startswith(b"{"):
+            self.bare.append(line)
         # Comments (": …"), "id" and "retry" say nothing to a reader that never reconnects.
