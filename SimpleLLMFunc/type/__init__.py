@@ -17,7 +17,6 @@ from SimpleLLMFunc.type.message import (
     ChatPair,
     ContentPart,
     Message,
-    MessageList,
     SystemMessage,
     ToolCallDict,
     ToolMessage,
@@ -42,7 +41,7 @@ from SimpleLLMFunc.type.wire import content_text, count, index_of, mapping, mapp
 __all__ = [
     "ABSTAIN", "Abstain", "Abstention", "AssistantMessage", "Audio", "ChatCompletion", "ChatCompletionChunk",
     "ChatMessage", "ChatPair", "Choice", "ChoiceDelta", "ChunkChoice", "CompletionUsage", "Confident", "ContentPart",
-    "File", "FunctionCall", "ImgPath", "ImgUrl", "Message", "MessageList", "Quoted", "SystemMessage", "Text",
+    "File", "FunctionCall", "ImgPath", "ImgUrl", "Message", "Quoted", "SystemMessage", "Text",
     "ToolCall", "ToolCallDelta", "ToolCallDict", "ToolMessage", "ToolSpec", "Usage", "UserMessage",
 ]  # fmt: skip
 __all__ += [

@@ -118,12 +118,15 @@ class CompletionUsage:
         Some services (Gemini, xAI) leave the reasoning out of `completion_tokens` and show it in the total alone; it is
         written and paid like the rest.
         """
-        prompt, output = self.prompt_tokens, self.completion_tokens
-        unnamed = self.total_tokens - prompt - output
-        cached, reasoning, kept = self.cached_tokens, self.reasoning_tokens, self.cache_write_tokens
-        if unnamed <= 0:
-            return Usage(prompt, output, cached, reasoning, self.cost, kept)
-        return Usage(prompt, output + unnamed, cached, reasoning or unnamed, self.cost, kept)
+        unnamed = max(0, self.total_tokens - self.prompt_tokens - self.completion_tokens)
+        return Usage(
+            self.prompt_tokens,
+            self.completion_tokens + unnamed,
+            self.cached_tokens,
+            self.reasoning_tokens or unnamed,
+            self.cost,
+            self.cache_write_tokens,
+        )
 
 
 def usage_of(data: Mapping[str, Any]) -> CompletionUsage | None:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from SimpleLLMFunc.interface.wires.chat import CHAT, ChatCompletionsWire
 from SimpleLLMFunc.interface.wires.embeddings import MOST_TEXTS, embedding_request, read_embeddings
-from SimpleLLMFunc.interface.wires.failures.headers import header_number
-from SimpleLLMFunc.interface.wires.failures.refusals import Refused, refused_in, tool_name
-from SimpleLLMFunc.interface.wires.failures.service_error import failure_of, read_error
+from SimpleLLMFunc.interface.wires.failures.refusals import refused_in, tool_name
+from SimpleLLMFunc.interface.wires.failures.service_error import failure_of, header_number, read_error
 from SimpleLLMFunc.interface.wires.families import claude_family, gemini_family
 from SimpleLLMFunc.interface.wires.parameters import check_call_params, check_options, extra_headers_of, gives_logprobs
 from SimpleLLMFunc.interface.wires.provider_state import STATE, refuses_state, state_key, without_state
@@ -36,7 +35,7 @@ from SimpleLLMFunc.interface.wires.wire import Asked, Kept, Received, WireReques
 
 __all__ = [
     "CHAT", "MOST_TEXTS", "STATE", "Asked", "ChatCompletionsWire", "Citation", "EventReader", "Kept", "Received",
-    "Refused", "ReplyAssembler", "ServerTool", "StreamedThoughts", "Wire", "WireRequest", "answer_in",
+    "ReplyAssembler", "ServerTool", "StreamedThoughts", "Wire", "WireRequest", "answer_in",
     "assemble_tool_calls", "build_body", "check_base_url", "check_call_params", "check_options", "chunk_of_reply",
     "citations_in", "claude_family", "embedding_request", "endpoint", "extra_headers_of", "failure_of",
     "gemini_family", "gives_logprobs", "header_number", "new_call_id", "number", "put_right", "read_embeddings",

@@ -57,10 +57,6 @@ class ChatCompletionsWire(Wire):
         )
         return WireRequest(self.request_path, body, downgrades=downgrades)
 
-    def is_error(self, data: Mapping[str, Any]) -> bool:
-        """Whether a reply is an error dressed as a success."""
-        return bool(data.get("error")) or data.get("object") == "error"
-
     @staticmethod
     def problem_of(data: Mapping[str, Any]) -> str:
         """Return why a reply does not fit the protocol, empty if it does."""

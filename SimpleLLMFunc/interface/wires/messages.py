@@ -101,10 +101,6 @@ class MessagesWire(Wire):
         """Return the header that carries the key."""
         return {"x-api-key": key}
 
-    def is_error(self, data: Mapping[str, Any]) -> bool:
-        """Whether a reply is an error dressed as a success."""
-        return bool(data.get("error")) or data.get("type") == "error"
-
     def completion(self, data: dict[str, Any], received: Received) -> ChatCompletion:
         """Return a reply whose form is known to be good."""
         return completion_of(data, self.service, received)

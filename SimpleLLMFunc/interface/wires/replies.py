@@ -85,10 +85,6 @@ class Wire(ABC):
     def completion(self, data: dict[str, Any], received: Received) -> ChatCompletion:
         """Return a reply whose form is known to be good."""
 
-    def is_error(self, data: Mapping[str, Any]) -> bool:
-        """Whether a reply is an error dressed as a success."""
-        return bool(data.get("error"))
-
     def tools_in(self, sent: Mapping[str, Any]) -> list[str]:
         """Return the names of the tools in the body of a request."""
         return [str(tool.get("function", tool).get("name", "")) for tool in sent.get("tools") or ()]
@@ -107,7 +103,7 @@ class Wire(ABC):
             raise _bad_body(body, received) from None
         if isinstance(data, list) and len(data) == 1:
             data = data[0]
-        if isinstance(data, dict) and self.is_error(data):
+        if isinstance(data, dict) and _is_error(data):
             raise _error_in(data, received)
         is_object = isinstance(data, dict)
         problem = self.problem_of(data) if is_object else f"a JSON object was expected, not {type(data).__name__}"
@@ -134,6 +130,11 @@ class Wire(ABC):
 
 def _is_events(body: bytes) -> bool:
     return body[:1] != b"{" and body[:64].lstrip(_SPACE).startswith((b"data:", b"event:", b":"))
+
+
+def _is_error(data: Mapping[str, Any]) -> bool:
+    """Whether a reply is an error dressed as a success."""
+    return bool(data.get("error")) or "error" in (data.get("object"), data.get("type"))
 
 
 def _error_in(data: dict[str, Any], received: Received) -> AttemptFailed:

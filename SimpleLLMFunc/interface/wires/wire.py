@@ -30,18 +30,10 @@ class Asked:
     deadline: float | None = None
 
     @classmethod
-    def of(
-        cls,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[ToolSpec] | None = None,
-        response_format: Mapping[str, Any] | None = None,
-        trace_id: str = "",
-        deadline: float | None = None,
-        **params: Any,
-    ) -> Asked:
+    def of(cls, messages: Sequence[Message], **given: Any) -> Asked:
         """Return what the arguments of `LLM_Interface.chat` ask."""
-        return cls(messages, tools, response_format, params, trace_id, deadline)
+        own = {name: given.pop(name) for name in ("tools", "response_format", "trace_id", "deadline") if name in given}
+        return cls(messages, params=given, **own)
 
 
 @dataclass(frozen=True, slots=True)
