@@ -27,7 +27,7 @@ STREAMS = [file for file in FILES if file.endswith(".sse")]
 
 
 def read_stream(wire: Wire, body: bytes, size: int) -> ChatCompletion:
-    decoder, assembler = wire.decoder(Received("m")), ReplyAssembler(new_id=iter_ids())
+    decoder, assembler = wire.decoder(Received("m")), ReplyAssembler()
     for start in range(0, len(body), size):
         for chunk in decoder.feed(body[start : start + size]):
             assembler.add(chunk)
@@ -36,10 +36,6 @@ def read_stream(wire: Wire, body: bytes, size: int) -> ChatCompletion:
     for chunk in decoder.close():
         assembler.add(chunk)
     return assembler.completion()
-
-
-def iter_ids() -> Any:
-    return iter(f"call_{number}" for number in range(1000)).__next__
 
 
 def read(file: str, size: int = 1 << 30) -> ChatCompletion:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,7 +14,6 @@ from SimpleLLMFunc.type import (
     ChatMessage,
     Choice,
     ChunkChoice,
-    CompletionUsage,
     FunctionCall,
     ToolCall,
     ToolCallDelta,
@@ -133,110 +132,89 @@ class _CallAssembler:
             return None
         return None if latest.ends_before(delta.arguments) else latest
 
-    def calls(self, new_id: Callable[[], str]) -> tuple[ToolCall, ...]:
+    def calls(self) -> tuple[ToolCall, ...]:
         """Return the calls in order, each with a unique id."""
         found = self._calls
         if all(call.index is not None for call in found):
             found = sorted(found, key=lambda call: call.index or 0)
         return rekeyed(
-            [
-                ToolCall(
-                    id=call.id,
-                    function=FunctionCall(call.name, "".join(call.arguments)),
-                    extra=_settled(call.extra),
-                )
-                for call in found
-            ],
-            new_id,
+            ToolCall(call.id, FunctionCall(call.name, "".join(call.arguments)), extra=_settled(call.extra))
+            for call in found
         )
 
 
-def rekeyed(calls: Iterable[ToolCall], new_id: Callable[[], str] = new_call_id) -> tuple[ToolCall, ...]:
+def rekeyed(calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
     """Return the calls with an id each that no other has, and ``{}`` for empty arguments."""
     taken: set[str] = set()
     result: list[ToolCall] = []
     for call in calls:
-        if not call.id or call.id in taken:
-            call = replace(call, id=new_id())  # noqa: PLW2901 - the call, put right
-        if not call.function.arguments.strip():
-            call = replace(call, function=FunctionCall(call.function.name, "{}"))  # noqa: PLW2901 - as above
-        taken.add(call.id)
-        result.append(call)
+        call_id = call.id if call.id and call.id not in taken else new_call_id()
+        arguments = call.function.arguments if call.function.arguments.strip() else "{}"
+        taken.add(call_id)
+        result.append(replace(call, id=call_id, function=FunctionCall(call.function.name, arguments)))
     return tuple(result)
 
 
-def assemble_tool_calls(deltas: Iterable[ToolCallDelta], *, new_id: Callable[[], str] = new_call_id) -> list[ToolCall]:
+def assemble_tool_calls(deltas: Iterable[ToolCallDelta]) -> list[ToolCall]:
     """Return the tool calls that `deltas` add up to, in order."""
     assembler = _CallAssembler()
     for delta in deltas:
         assembler.add((delta,))
-    return list(assembler.calls(new_id))
+    return list(assembler.calls())
 
 
 # --- whole replies ---------------------------------------------------------------------------------------
 
+_TEXTS = ("content", "reasoning_content", "refusal")
+
 
 @dataclass(slots=True)
 class _OpenChoice:
-    """One choice as far as it has arrived."""
+    """One choice as far as it has arrived; `texts` are the pieces of each text of the message, by its field."""
 
-    index: int
     role: str = "assistant"
-    content: list[str] = field(default_factory=list)
-    reasoning: list[str] = field(default_factory=list)
-    refusal: list[str] = field(default_factory=list)
+    texts: dict[str, list[str]] = field(default_factory=dict)
     calls: _CallAssembler = field(default_factory=_CallAssembler)
     finish_reason: str | None = None
     logprobs: dict[str, Any] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
-    has_content: bool = False
 
     def take(self, choice: ChunkChoice) -> None:
         """Add what a chunk brought for this choice."""
         delta = choice.delta
-        if choice.finish_reason:
-            self.finish_reason = choice.finish_reason
+        self.finish_reason = choice.finish_reason or self.finish_reason
+        self.role = delta.role or self.role
         if choice.logprobs is not None:
             merge(self.logprobs, {"logprobs": choice.logprobs})
-        if delta.content is not None:
-            self.has_content = True
-            if delta.content:
-                self.content.append(delta.content)
+        for name in _TEXTS:
+            piece = getattr(delta, name)
+            if piece is not None:
+                self.texts.setdefault(name, []).append(piece)
         if delta.tool_calls:
             self.calls.add(delta.tool_calls)
-        if delta.reasoning_content:
-            self.reasoning.append(delta.reasoning_content)
-        if delta.refusal:
-            self.refusal.append(delta.refusal)
-        if delta.role:
-            self.role = delta.role
         if delta.extra:
             merge(self.extra, delta.extra)
 
-    def text(self) -> str:
-        """The text so far."""
-        if len(self.content) > 1:
-            self.content = ["".join(self.content)]
-        return self.content[0] if self.content else ""
+    def text(self, name: str = "content") -> str:
+        """Return a text as far as it has arrived."""
+        text = "".join(self.texts.get(name, ()))
+        if text:
+            self.texts[name] = [text]  # joined once, however often it is asked for
+        return text
 
-    def whole(self, new_id: Callable[[], str]) -> Choice:
+    def whole(self, index: int) -> Choice:
         """Return the choice put together."""
-        text = self.text()
-        calls = self.calls.calls(new_id) or None
-        return Choice(
-            message=ChatMessage(
-                role=self.role,
-                # A message that only calls tools has no content, though its first chunk often says "".
-                content=text if text or (self.has_content and not calls) else None,
-                tool_calls=calls,
-                refusal="".join(self.refusal) or None,
-                reasoning_content="".join(self.reasoning) or None,
-                extra=_settled(self.extra),
-            ),
-            index=self.index,
-            finish_reason=self.finish_reason,
-            logprobs=_settled(self.logprobs.get("logprobs")),
+        text, calls = self.text(), self.calls.calls() or None
+        message = ChatMessage(
+            self.role,
+            # A message that only calls tools has no content, though its first chunk often says "".
+            content=text if text or ("content" in self.texts and not calls) else None,
+            tool_calls=calls,
+            refusal=self.text("refusal") or None,
+            reasoning_content=self.text("reasoning_content") or None,
+            extra=_settled(self.extra),
         )
+        return Choice(message, index, self.finish_reason, _settled(self.logprobs.get("logprobs")))
 
 
 class ReplyAssembler:
@@ -249,18 +227,15 @@ class ReplyAssembler:
         has_answer: any text or any piece of a tool call has arrived.
     """
 
-    def __init__(self, *, new_id: Callable[[], str] = new_call_id) -> None:
-        self._new_id = new_id
+    def __init__(self) -> None:
         self._tries = 0
         self._is_cached = False
         self._begin()
 
     def _begin(self) -> None:
         self._choices: dict[int, _OpenChoice] = {}
+        self._facts: dict[str, Any] = {}
         self.has_answer = False
-        self._id = self._model = ""
-        self._created = 0
-        self._usage: CompletionUsage | None = None
         self._is_done = False
 
     def add(self, chunk: ChatCompletionChunk) -> None:
@@ -270,19 +245,17 @@ class ReplyAssembler:
                 self._begin()
             self._tries = chunk.tries
         self._is_cached = chunk.cached
-        self._id = self._id or chunk.id
-        self._model = self._model or chunk.model
-        self._created = self._created or chunk.created
+        for name in ("id", "model", "created"):
+            self._facts[name] = self._facts.get(name) or getattr(chunk, name)
         adds = False
         for choice in chunk.choices:
-            self._choices.setdefault(choice.index, _OpenChoice(choice.index)).take(choice)
+            self._choices.setdefault(choice.index, _OpenChoice()).take(choice)
             adds = adds or bool(choice.delta.content or choice.delta.tool_calls)
         self.has_answer = self.has_answer or adds
         if chunk.usage is not None:
             # The last one counts: some servers repeat the growing usage in every chunk.
-            self._usage = chunk.usage
-            if not adds and self.has_answer:
-                self._is_done = True
+            self._facts["usage"] = chunk.usage
+            self._is_done = self._is_done or (self.has_answer and not adds)
 
     @property
     def text(self) -> str:
@@ -292,21 +265,15 @@ class ReplyAssembler:
     @property
     def is_complete(self) -> bool:
         """Whether the answer has ended: a finish reason for every choice, or the usage after content."""
-        if self._is_done:
-            return True
-        return bool(self._choices) and all(choice.finish_reason for choice in self._choices.values())
+        finished = [bool(choice.finish_reason) for choice in self._choices.values()]
+        return self._is_done or (bool(finished) and all(finished))
 
     def completion(self, tries: int | None = None) -> ChatCompletion:
         """Return the reply as far as it has arrived; `tries` is taken from the chunks where it is not given."""
-        reply = ChatCompletion(
-            choices=tuple(self._choices[index].whole(self._new_id) for index in sorted(self._choices)),
-            id=self._id,
-            model=self._model,
-            created=self._created,
-            usage=self._usage,
-            tries=(self._tries or (0 if self._is_cached else 1)) if tries is None else tries,
-            cached=self._is_cached,
-        )
+        if tries is None:
+            tries = self._tries or (0 if self._is_cached else 1)
+        choices = tuple(self._choices[index].whole(index) for index in sorted(self._choices))
+        reply = ChatCompletion(choices, tries=tries, cached=self._is_cached, **self._facts)
         return replace(reply, raw=reply.to_dict())
 
 

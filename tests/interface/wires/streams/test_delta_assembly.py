@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -19,16 +20,14 @@ def delta(index=None, call_id=None, name=None, arguments=None, **extra):
 
 
 def shown(calls):
-    return [(call.id, call.function.name, call.function.arguments) for call in calls]
-
-
-def numbered():
-    counter = iter(range(1000))
-    return lambda: f"new_{next(counter)}"
+    """Return what the calls say, their generated ids by number."""
+    made = [call.id for call in calls if re.fullmatch(r"call_[0-9a-f]{24}", call.id)]
+    names = {call_id: f"new_{number}" for number, call_id in enumerate(made)}
+    return [(names.get(call.id, call.id), call.function.name, call.function.arguments) for call in calls]
 
 
 def assembled(*deltas):
-    return shown(assemble_tool_calls(deltas, new_id=numbered()))
+    return shown(assemble_tool_calls(deltas))
 
 
 def chunk(*, tries=1, usage=None, index=0, finish=None, **fields):
@@ -162,7 +161,7 @@ def test_no_arguments_are_an_empty_object(arguments):
 
 
 def test_named_entries_of_one_chunk_are_calls_of_their_own():
-    assembler = ReplyAssembler(new_id=numbered())
+    assembler = ReplyAssembler()
     call = {"index": 0, "function": {"name": "now", "arguments": ""}}
     assembler.add(chunk(tool_calls=[call, call]))
     assert shown(assembler.completion().tool_calls) == [("new_0", "now", "{}"), ("new_1", "now", "{}")]
