@@ -51,14 +51,16 @@ class _OpenCall:
     arguments: list[str] = field(default_factory=list)
     extra: dict[str, Any] = field(default_factory=dict)
     turn: int = 0
+    failed_at: int = 0
+    """How many pieces of the arguments there were when they were last found to be no JSON."""
 
     def ends_before(self, piece: str | None) -> bool:
         """Whether the arguments are a complete JSON object, and `piece` begins another one: that of another call.
 
-        Some services repeat the id with every piece, and this is asked at each: only between ``}`` and ``{`` is the text
-        read.
+        Some services repeat the id with every piece, and this is asked at each. The text is read only between ``}`` and
+        ``{``, and after a failure only when it has twice as many pieces, so that the work stays linear.
         """
-        if not (piece or "").lstrip().startswith("{"):
+        if not (piece or "").lstrip().startswith("{") or len(self.arguments) < 2 * self.failed_at:
             return False
         last = next((part for part in reversed(self.arguments) if part.strip()), "")
         if not last.rstrip().endswith("}"):
@@ -66,6 +68,7 @@ class _OpenCall:
         try:
             return isinstance(json.loads("".join(self.arguments)), dict)
         except (ValueError, RecursionError):
+            self.failed_at = len(self.arguments)
             return False
 
     def take(self, delta: ToolCallDelta, turn: int) -> None:
