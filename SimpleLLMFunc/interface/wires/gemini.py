@@ -17,7 +17,7 @@ from SimpleLLMFunc.interface.wires.parts.reply import PartReader, completion_of,
 from SimpleLLMFunc.interface.wires.replies import Wire
 from SimpleLLMFunc.interface.wires.request_body import given_params, own_tool
 from SimpleLLMFunc.interface.wires.wire import Asked, Downgrades, Received, WireRequest
-from SimpleLLMFunc.type import ChatCompletion, mappings
+from SimpleLLMFunc.type import ChatCompletion
 
 _NO_WORD = ("logit_bias", "user", "reasoning_effort", "verbosity", "prompt_cache_key")
 _SAMPLING = ("temperature", "top_p", "top_k")
@@ -47,6 +47,7 @@ class GeminiWire(Wire):
     version_spoken: ClassVar[str] = "v1beta"
     reader = PartReader
     problem_of = staticmethod(problem_of)
+    completion_of = staticmethod(completion_of)
     parameters = frozenset({
         "cachedContent", "frequency_penalty", "generationConfig", "labels", "logprobs", "max_completion_tokens",
         "max_tokens", "n", "parallel_tool_calls", "presence_penalty", "safetySettings", "seed", "stop",
@@ -99,18 +100,6 @@ class GeminiWire(Wire):
     def reply(self, body: bytes, received: Received) -> ChatCompletion:
         """Return the whole reply; raises as those of the other wires do."""
         return Wire.reply(self, _as_events(body), received)
-
-    def completion(self, data: dict[str, Any], received: Received) -> ChatCompletion:
-        """Return a reply whose form is known to be good."""
-        return completion_of(data, self.service, received)
-
-    def tools_in(self, sent: Mapping[str, Any]) -> list[str]:
-        """Return the names of the tools in the body of a request."""
-        return [
-            str(each.get("name") or "")
-            for tool in mappings(sent.get("tools"))
-            for each in mappings(tool.get("functionDeclarations"))
-        ]
 
 
 def _as_events(body: bytes) -> bytes:

@@ -15,6 +15,7 @@ from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.wires.provider_state import state_in
 from SimpleLLMFunc.interface.wires.wire import Downgrades
+from SimpleLLMFunc.type import content_text
 
 Part = dict[str, Any]
 """A block, an item or a part: the least thing that a message of the wire holds."""
@@ -164,7 +165,9 @@ class History(ABC):
         state = state_in(message, self.wire, self.service)
         if state is not None:
             came: list[Part] = [dict(part) for part in state[0] if isinstance(part, Mapping)]
-            if self.text_in(came) != text_of(message.get("content")) or not _are_same(self.calls_in(came), calls):
+            if self.text_in(came) != (content_text(message.get("content")) or "") or not _are_same(
+                self.calls_in(came), calls
+            ):
                 self.drop("the message was changed after it had come")
             elif kept := self.kept(came, state[1]):
                 return kept
@@ -200,11 +203,6 @@ def _are_same(came: Sequence[Mapping[str, Any]], calls: Sequence[Part]) -> bool:
         for sent, call in zip(came, calls, strict=True)
         for name, value in call.items()
     )
-
-
-def text_of(content: Any) -> str:
-    """Return the text of a content."""
-    return content if isinstance(content, str) else "".join(str(part.get("text", "")) for part in content or ())
 
 
 def name_of(call: Mapping[str, Any]) -> str:

@@ -14,8 +14,7 @@ from SimpleLLMFunc.interface.wires.blocks.schema import schema_for_messages
 from SimpleLLMFunc.interface.wires.families import BUDGETS, EFFORTS, ClaudeFamily, claude_family, no_such_thinking
 from SimpleLLMFunc.interface.wires.replies import Wire
 from SimpleLLMFunc.interface.wires.request_body import given_params, own_tool
-from SimpleLLMFunc.interface.wires.wire import Asked, Downgrades, Kept, Received, WireRequest
-from SimpleLLMFunc.type import ChatCompletion
+from SimpleLLMFunc.interface.wires.wire import Asked, Downgrades, Kept, WireRequest
 
 _LEAST_BUDGET = 1024
 _ANSWER_TOKENS = 4096
@@ -46,6 +45,7 @@ class MessagesWire(Wire):
     version_spoken: ClassVar[str] = "2023-06-01"
     reader = BlockReader
     problem_of = staticmethod(problem_of)
+    completion_of = staticmethod(completion_of)
     parameters = frozenset({
         "betas", "cache_control", "container", "context_management", "inference_geo", "max_completion_tokens",
         "max_tokens", "mcp_servers", "metadata", "n", "output_config", "parallel_tool_calls",
@@ -100,10 +100,6 @@ class MessagesWire(Wire):
     def auth(self, key: str) -> Mapping[str, str]:
         """Return the header that carries the key."""
         return {"x-api-key": key}
-
-    def completion(self, data: dict[str, Any], received: Received) -> ChatCompletion:
-        """Return a reply whose form is known to be good."""
-        return completion_of(data, self.service, received)
 
 
 def _tool(spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from SimpleLLMFunc.interface.wires.quirks import put_right
 from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader, bad_reply
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import ReplyAssembler
 from SimpleLLMFunc.interface.wires.wire import Asked, Received, WireRequest
-from SimpleLLMFunc.type import ChatCompletion, CompletionUsage
+from SimpleLLMFunc.type import ChatCompletion, CompletionUsage, mapping, mappings
 
 _HEAD = 8000
 """Bytes of a body that an error looks at; more than it keeps, so that no secret is cut in two."""
@@ -78,16 +78,13 @@ class Wire(ABC):
 
     @staticmethod
     @abstractmethod
-    def problem_of(data: Mapping[str, Any]) -> str:
+    def problem_of(data: Mapping[str, Any], /) -> str:
         """Return why a reply does not fit the protocol, empty if it does."""
 
+    @staticmethod
     @abstractmethod
-    def completion(self, data: dict[str, Any], received: Received) -> ChatCompletion:
+    def completion_of(data: dict[str, Any], service: str, received: Received, /) -> ChatCompletion:
         """Return a reply whose form is known to be good."""
-
-    def tools_in(self, sent: Mapping[str, Any]) -> list[str]:
-        """Return the names of the tools in the body of a request."""
-        return [str(tool.get("function", tool).get("name", "")) for tool in sent.get("tools") or ()]
 
     def reply(self, body: bytes, received: Received) -> ChatCompletion:
         """Return the whole reply.
@@ -109,7 +106,7 @@ class Wire(ABC):
         problem = self.problem_of(data) if is_object else f"a JSON object was expected, not {type(data).__name__}"
         if problem:
             raise bad_reply(problem, body[:_HEAD].decode("utf-8", "replace"), received, again=self.asks_again)
-        return put_right(self.completion(data, received))
+        return put_right(self.completion_of(data, self.service, received))
 
     def _reply_of_events(self, body: bytes, received: Received) -> ChatCompletion:
         """Read a stream that a service sent although a whole reply was asked for."""
@@ -121,11 +118,17 @@ class Wire(ABC):
 
     def error(self, body: bytes, received: Received) -> AttemptFailed:
         """Return what a reply with another status than 2xx means."""
-        tools = partial(self._tools_sent, received.sent)
+        tools = partial(_tools_in, received.sent)
         return failure_of(read_error(body), received, path=self.request_path, tools=tools)
 
-    def _tools_sent(self, sent: bytes) -> list[str]:
-        return self.tools_in(decode(sent)) if sent else []
+
+def _tools_in(sent: bytes) -> list[str]:
+    """Return the names of the tools in the body of a request, on any wire."""
+    names: list[str] = []
+    for tool in mappings(decode(sent).get("tools")) if sent else ():
+        functions = mappings(tool.get("functionDeclarations")) or [mapping(tool.get("function")) or tool]
+        names += [str(function.get("name") or "") for function in functions]
+    return names
 
 
 def _is_events(body: bytes) -> bool:

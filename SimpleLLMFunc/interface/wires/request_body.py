@@ -122,13 +122,11 @@ def check_base_url(base_url: str) -> str:
     Raises:
         ConfigError: it is no http or https address, or holds a user name or password.
     """
-    given: object = base_url
-    address = given.strip() if isinstance(given, str) else ""
     try:
-        parts = urlsplit(address)
+        parts = urlsplit(base_url.strip())
         fits = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        parts, fits = urlsplit(""), False
+    except (ValueError, AttributeError):  # AttributeError: it is no text
+        fits = False
     if not fits:
         raise ConfigError("base_url must be an http or https address, such as https://api.openai.com/v1.")
     if parts.username is not None or parts.password is not None:

@@ -13,8 +13,7 @@ from SimpleLLMFunc.interface.wires.items.reply import ItemReader, completion_of,
 from SimpleLLMFunc.interface.wires.provider_state import Prefix
 from SimpleLLMFunc.interface.wires.replies import Wire
 from SimpleLLMFunc.interface.wires.request_body import given_params, own_tool
-from SimpleLLMFunc.interface.wires.wire import Asked, Kept, Received, WireRequest
-from SimpleLLMFunc.type import ChatCompletion
+from SimpleLLMFunc.interface.wires.wire import Asked, Kept, WireRequest
 
 _NO_WORD = ("stop", "seed", "n", "logit_bias", "frequency_penalty", "presence_penalty")
 
@@ -37,6 +36,7 @@ class ResponsesWire(Wire):
     request_path = "/responses"
     reader = ItemReader
     problem_of = staticmethod(problem_of)
+    completion_of = staticmethod(completion_of)
     parameters = frozenset({
         "context_management", "include", "logprobs", "max_completion_tokens", "max_output_tokens", "max_tokens",
         "metadata", "moderation", "n", "parallel_tool_calls", "prompt_cache_key", "prompt_cache_options",
@@ -85,10 +85,6 @@ class ResponsesWire(Wire):
         return WireRequest(
             self.request_path, body, kept=Kept(limit=body.get("max_output_tokens")), downgrades=downgrades
         )
-
-    def completion(self, data: dict[str, Any], received: Received) -> ChatCompletion:
-        """Return a reply whose form is known to be good."""
-        return completion_of(data, self.service, received)
 
 
 def _tool(spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.interface.wires.history import History, Part, name_of, text_of
+from SimpleLLMFunc.interface.wires.history import History, Part, name_of
 from SimpleLLMFunc.interface.wires.items.reply import WIRE, calls_in, text_in
+from SimpleLLMFunc.type import content_text
 
 
 class ItemHistory(History):
@@ -45,7 +46,7 @@ class ItemHistory(History):
 
     def said(self, content: Any, calls: list[Part]) -> list[Part]:
         """Return what the model said."""
-        text = text_of(content)
+        text = content_text(content) or ""
         parts = [{"type": "output_text", "text": text, "annotations": []}] if text else []
         return [*([{"type": "message", "role": "assistant", "content": parts}] if parts else []), *calls]
 

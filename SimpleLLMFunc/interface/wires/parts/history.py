@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.interface.wires.history import NO_RESULT, History, Part, arguments_of, data_in, name_of, text_of
+from SimpleLLMFunc.interface.wires.history import NO_RESULT, History, Part, arguments_of, data_in, name_of
 from SimpleLLMFunc.interface.wires.parts.reply import WIRE, calls_in, text_in
+from SimpleLLMFunc.type import content_text
 
 _PLACEHOLDER = "skip_thought_signature_validator"
 """Source: https://ai.google.dev/gemini-api/docs/thought-signatures"""
@@ -77,7 +78,7 @@ class PartHistory(History):
 
     def said(self, content: Any, calls: list[Part]) -> list[Part]:
         """Return what the model said."""
-        return [*self.text(text_of(content)), *({"functionCall": call} for call in calls)]
+        return [*self.text(content_text(content) or ""), *({"functionCall": call} for call in calls)]
 
     def call(self, call: Mapping[str, Any]) -> Part:
         """Return a call."""

@@ -129,13 +129,6 @@ class EventReader(ABC):
             self._note(chunk)
         return chunk
 
-    def rest(self) -> ChatCompletionChunk | None:
-        """Return what the end of the stream shows to be text, None where there is nothing."""
-        rest = self._thoughts.rest()
-        if rest:
-            self._note(rest)
-        return rest
-
     def _note(self, chunk: ChatCompletionChunk) -> None:
         self.count += 1
         self._reply.add(chunk)
@@ -163,7 +156,8 @@ class EventReader(ABC):
             yield ended
         if not self.is_complete:
             raise self._bare_error() if self._events.bare else self.broken("the connection was closed")
-        if rest := self.rest():
+        if rest := self._thoughts.rest():
+            self._note(rest)
             yield rest
 
     def _last(self, event: ServerSentEvent) -> ChatCompletionChunk | None:
