@@ -15,13 +15,7 @@ from SimpleLLMFunc.interface.wires.parameters import check_call_params, check_op
 from SimpleLLMFunc.interface.wires.provider_state import STATE, refuses_state, state_key, without_state
 from SimpleLLMFunc.interface.wires.quirks import chunk_of_reply, put_right
 from SimpleLLMFunc.interface.wires.replies import Wire
-from SimpleLLMFunc.interface.wires.request_body import (
-    build_body,
-    check_base_url,
-    endpoint,
-    number,
-    taken_apart,
-)
+from SimpleLLMFunc.interface.wires.request_body import build_body, check_base_url, endpoint, number, taken_apart
 from SimpleLLMFunc.interface.wires.sources import Citation, ServerTool, citations_in, server_tools_in
 from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import (

@@ -21,15 +21,7 @@ from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.wires.provider_state import STATE
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import rekeyed
 from SimpleLLMFunc.interface.wires.streams.reasoning_text import without_thoughts
-from SimpleLLMFunc.type import (
-    ChatCompletion,
-    ChatCompletionChunk,
-    Choice,
-    ChoiceDelta,
-    ChunkChoice,
-    Message,
-    ToolCall,
-)
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Choice, ChoiceDelta, ChunkChoice, Message, ToolCall
 
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
 

@@ -152,14 +152,13 @@ def _error_in(data: dict[str, Any], received: Received) -> AttemptFailed:
 def _bad_body(body: bytes, received: Received) -> AttemptFailed:
     """Return what a body is that is not JSON."""
     text = body[:_HEAD].decode("utf-8", "replace").strip()
+    problem = "it is not JSON"
     if not text:
         problem = "it is empty"
     elif text.startswith("<"):
         problem = "it is a web page"
     elif text.startswith(("{", "[")):
         problem = "its JSON is cut or broken"
-    else:
-        problem = "it is not JSON"
     return bad_reply(problem, text, received)
 
 

@@ -254,10 +254,8 @@ def retry_after_seconds(headers: Mapping[str, str], now: float) -> float | None:
     if milliseconds is not None:
         return milliseconds / 1000
     value = headers.get("retry-after")
-    if value is None:
-        return None
     seconds = header_number(value)
-    if seconds is not None:
+    if value is None or seconds is not None:
         return seconds
     from email.utils import parsedate_to_datetime
 

@@ -11,7 +11,7 @@ from SimpleLLMFunc.interface.wires.provider_state import STATE, state_of
 from SimpleLLMFunc.interface.wires.replies import completion_from, facts_of, message_of, usage_dict
 from SimpleLLMFunc.interface.wires.sources import about_of
 from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader
-from SimpleLLMFunc.interface.wires.streams.delta_assembly import call_dict, merge, new_call_id
+from SimpleLLMFunc.interface.wires.streams.delta_assembly import call_dict, joined_fields, new_call_id
 from SimpleLLMFunc.interface.wires.streams.sse import ServerSentEvent
 from SimpleLLMFunc.interface.wires.wire import Received
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, count, index_of, mapping, mappings
@@ -145,7 +145,7 @@ class PartReader(EventReader):
         super().__init__(received, service)
         self._parts: list[Mapping[str, Any]] = []
         self._usage: Any = None
-        self._about: dict[str, Any] = {}
+        self._about: list[dict[str, Any]] = []
         self._logprobs: dict[str, Any] | None = None
         self._finish: str | None = None
         self._blocked = ""
@@ -177,7 +177,7 @@ class PartReader(EventReader):
             return None
         parts = self._whole(mappings(mapping(candidate.get("content")).get("parts")))
         self._parts += parts
-        merge(self._about, about_of(candidate))
+        self._about.append(about_of(candidate))
         if "logprobsResult" in candidate:
             self._logprobs = _logprobs_in(candidate) or self._logprobs
         if (reason := candidate.get("finishReason")) is not None:
@@ -219,7 +219,9 @@ class PartReader(EventReader):
             return self.chunk({"refusal": self._blocked}, "content_filter", usage)
         # A call may come after the finish reason was first named.
         finish = "tool_calls" if self._finish == "stop" and self._call_numbers else self._finish
-        return self.chunk(_extra_of(_joined(self._parts), self._service, self._about), finish, usage, self._logprobs)
+        return self.chunk(
+            _extra_of(_joined(self._parts), self._service, joined_fields(self._about)), finish, usage, self._logprobs
+        )
 
 
 def _joined(parts: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -152,22 +152,19 @@ class EventReader(ABC):
             AttemptFailed: the same before.
         """
         last = None if self.is_done else self._events.close()
-        if last is not None and (ended := self._last(last)) is not None:
+        try:
+            ended = self.read(last) if last is not None else None
+        except (BadReply, AttemptFailed) as failed:
+            if not isinstance(getattr(failed, "error", failed), BadReply):
+                raise
+            ended = None  # it was cut in its middle
+        if ended is not None:
             yield ended
         if not self.is_complete:
             raise self._bare_error() if self._events.bare else self.broken("the connection was closed")
         if rest := self._thoughts.rest():
             self._note(rest)
             yield rest
-
-    def _last(self, event: ServerSentEvent) -> ChatCompletionChunk | None:
-        """Return the chunk of an event that the end cut off before its blank line; a cut in its middle leaves none."""
-        try:
-            return self.read(event)
-        except (BadReply, AttemptFailed) as failed:
-            if isinstance(getattr(failed, "error", failed), BadReply):
-                return None
-            raise
 
     def _bare_error(self) -> Exception:
         try:
@@ -249,12 +246,12 @@ class ChunkReader(EventReader):
         if "choices" not in value and "usage" not in value:
             return None  # a ping, or an event of a kind we do not know
         if self._halves or b"\\ud" in event.data.lower():
-            self._join_halves(value)
+            value = self._with_whole_characters(value)
         if kind == "chat.completion":  # a whole reply may be the only event of a stream
             return chunk_of_reply(ChatCompletion.from_dict(value, tries=self._received.tries))
         return ChatCompletionChunk.from_dict(value, tries=self._received.tries)
 
-    def _join_halves(self, value: dict[str, Any]) -> None:
+    def _with_whole_characters(self, value: dict[str, Any]) -> dict[str, Any]:
         """Join surrogate pairs of which one chunk brought the first half and the next one the second."""
         for position, choice in enumerate(mappings(value.get("choices"))):
             delta = choice.get("delta")
@@ -267,9 +264,8 @@ class ChunkReader(EventReader):
                 text = text[:-1]
             if text or delta.get("content"):
                 delta["content"] = text
-        mended = mend(value)
-        value.clear()
-        value.update(mended)
+        mended: dict[str, Any] = mend(value)
+        return mended
 
     def _note(self, chunk: ChatCompletionChunk) -> None:
         super()._note(chunk)

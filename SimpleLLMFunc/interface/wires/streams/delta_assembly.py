@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,10 +21,6 @@ from SimpleLLMFunc.type import (
 
 _GROWING_FIELDS = frozenset({"data", "transcript", "thinking", "text", "summary"})
 """Texts of extra fields that come piece by piece; every other text is whole each time."""
-
-
-class _Pieces(list[str]):
-    """A text of an extra field as far as it has arrived; joined at the end, so that the work stays linear."""
 
 
 def new_call_id() -> str:
@@ -49,7 +45,7 @@ class _OpenCall:
     id: str = ""
     name: str = ""
     arguments: list[str] = field(default_factory=list)
-    extra: dict[str, Any] = field(default_factory=dict)
+    extra: list[Mapping[str, Any]] = field(default_factory=list)
     turn: int = 0
     failed_at: int = 0
     """How many pieces of the arguments there were when they were last found to be no JSON."""
@@ -81,7 +77,7 @@ class _OpenCall:
         if delta.arguments:
             self.arguments.append(delta.arguments)
         if delta.extra:
-            merge(self.extra, delta.extra)
+            self.extra.append(delta.extra)
 
 
 def _joined_name(name: str, piece: str) -> str:
@@ -141,7 +137,7 @@ class _CallAssembler:
         if all(call.index is not None for call in found):
             found = sorted(found, key=lambda call: call.index or 0)
         return rekeyed(
-            ToolCall(call.id, FunctionCall(call.name, "".join(call.arguments)), extra=_settled(call.extra))
+            ToolCall(call.id, FunctionCall(call.name, "".join(call.arguments)), extra=joined_fields(call.extra))
             for call in found
         )
 
@@ -179,8 +175,8 @@ class _OpenChoice:
     texts: dict[str, list[str]] = field(default_factory=dict)
     calls: _CallAssembler = field(default_factory=_CallAssembler)
     finish_reason: str | None = None
-    logprobs: dict[str, Any] = field(default_factory=dict)
-    extra: dict[str, Any] = field(default_factory=dict)
+    logprobs: list[Any] = field(default_factory=list)
+    extra: list[Mapping[str, Any]] = field(default_factory=list)
 
     def take(self, choice: ChunkChoice) -> None:
         """Add what a chunk brought for this choice."""
@@ -188,7 +184,7 @@ class _OpenChoice:
         self.finish_reason = choice.finish_reason or self.finish_reason
         self.role = delta.role or self.role
         if choice.logprobs is not None:
-            merge(self.logprobs, {"logprobs": choice.logprobs})
+            self.logprobs.append(choice.logprobs)
         for name in _TEXTS:
             piece = getattr(delta, name)
             if piece is not None:
@@ -196,7 +192,7 @@ class _OpenChoice:
         if delta.tool_calls:
             self.calls.add(delta.tool_calls)
         if delta.extra:
-            merge(self.extra, delta.extra)
+            self.extra.append(delta.extra)
 
     def text(self, name: str = "content") -> str:
         """Return a text as far as it has arrived."""
@@ -215,9 +211,9 @@ class _OpenChoice:
             tool_calls=calls,
             refusal=self.text("refusal") or None,
             reasoning_content=self.text("reasoning_content") or None,
-            extra=_settled(self.extra),
+            extra=joined_fields(self.extra),
         )
-        return Choice(message, index, self.finish_reason, _settled(self.logprobs.get("logprobs")))
+        return Choice(message, index, self.finish_reason, _joined("logprobs", self.logprobs))
 
 
 class ReplyAssembler:
@@ -283,31 +279,28 @@ class ReplyAssembler:
 # --- fields that only some providers send ---
 
 
-def merge(into: dict[str, Any], more: Mapping[str, Any]) -> None:
-    """Add one piece of the extra fields: known texts and lists grow, objects merge, everything else is replaced."""
-    for name, new in more.items():
-        old = into.get(name)
-        if isinstance(new, Mapping):
-            into[name] = old if isinstance(old, dict) else {}
-            merge(into[name], new)
-        elif isinstance(new, list):
-            if not isinstance(old, list):
-                into[name] = list(new)
-            elif old != new:  # some servers repeat the whole list in every chunk
-                old.extend(new)
-        elif isinstance(new, str) and name in _GROWING_FIELDS:
-            if isinstance(old, _Pieces):
-                old.append(new)
-            else:
-                into[name] = _Pieces([new])
-        elif new is not None or name not in into:
-            into[name] = new
+def joined_fields(pieces: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the fields that the pieces add up to."""
+    found: dict[str, list[Any]] = {}
+    for piece in pieces:
+        for name, value in piece.items():
+            found.setdefault(name, []).append(value)
+    return {name: _joined(name, values) for name, values in found.items()}
 
 
-def _settled(value: Any) -> Any:
-    """Return extra fields as JSON data, growing texts joined."""
-    if isinstance(value, _Pieces):
-        return "".join(value)
-    if isinstance(value, dict):
-        return {name: _settled(item) for name, item in value.items()}
-    return value
+def _joined(name: str, values: Sequence[Any]) -> Any:
+    """Return one field: known texts and lists grow, objects merge, of everything else the last one counts."""
+    values = [value for value in values if value is not None]
+    if not values:
+        return None
+    if all(isinstance(value, Mapping) for value in values):
+        return joined_fields(values)
+    if name in _GROWING_FIELDS and all(isinstance(value, str) for value in values):
+        return "".join(values)
+    if not all(isinstance(value, list) for value in values):
+        return values[-1]
+    whole: list[Any] = []
+    for value in values:
+        if whole != value:  # some servers repeat the whole list in every chunk
+            whole.extend(value)
+    return whole
