@@ -27,17 +27,6 @@ class PartHistory(History):
     role, field = "model", "parts"
     text_in, calls_in = staticmethod(text_in), staticmethod(calls_in)
 
-    def __init__(self, service: str) -> None:
-        super().__init__(service)
-        self._unsigned: list[int] = []  # places of the model's turns whose calls came without a signature
-
-    def add_answer(self, message: Mapping[str, Any]) -> None:
-        """Add what the model said."""
-        super().add_answer(message)
-        parts = self.turns[-1]["parts"] if self.turns and self.turns[-1]["role"] == "model" else []
-        if any("functionCall" in part for part in parts) and not any("thoughtSignature" in part for part in parts):
-            self._unsigned.append(len(self.turns) - 1)
-
     def sign(self) -> bool:
         """Put the placeholder on unsigned calls of the current turn; return whether there were any.
 
@@ -48,15 +37,15 @@ class PartHistory(History):
             for index, content in enumerate(self.turns)
             if content["role"] == "user" and any("functionResponse" not in part for part in content["parts"])
         ]
-        current = [index for index in self._unsigned if index > (starts[-1] if starts else -1)]
-        for index in current:
-            parts = self.turns[index]["parts"]
-            first = next(place for place, part in enumerate(parts) if "functionCall" in part)
-            self.turns[index]["parts"] = [
-                {**part, "thoughtSignature": _PLACEHOLDER} if place == first else part
-                for place, part in enumerate(parts)
-            ]
-        return bool(current)
+        is_unsigned = False
+        for turn in self.turns[starts[-1] if starts else 0 :]:
+            parts = turn["parts"]
+            calls = [place for place, part in enumerate(parts) if "functionCall" in part]
+            if calls and not any("thoughtSignature" in part for part in parts):
+                signed = {**parts[calls[0]], "thoughtSignature": _PLACEHOLDER}
+                turn["parts"] = [*parts[: calls[0]], signed, *parts[calls[0] + 1 :]]
+                is_unsigned = True
+        return is_unsigned
 
     def text(self, text: str) -> list[Part]:
         """Return a text; an empty one is left out."""
