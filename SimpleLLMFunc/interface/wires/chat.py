@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from SimpleLLMFunc.errors import ServerUnavailable
@@ -76,15 +77,7 @@ class ChatCompletionsWire(Wire):
             if word := effort_of(thinking, model_name):
                 params["reasoning_effort"] = word
         downgrades = leave_out_sampling(params, model_name, params.get("reasoning_effort"))
-        body = build_body(
-            model_name,
-            asked.messages,
-            profile,
-            tools=asked.tools,
-            response_format=asked.response_format,
-            stream=stream,
-            params=params,
-        )
+        body = build_body(model_name, replace(asked, params=params), profile, stream=stream)
         return WireRequest(self.request_path, body, downgrades=downgrades)
 
 

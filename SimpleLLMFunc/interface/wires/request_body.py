@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -12,7 +12,6 @@ from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.wires.quirks import wire_messages
 from SimpleLLMFunc.interface.wires.wire import Asked
-from SimpleLLMFunc.type import Message, ToolSpec
 
 _TOKEN_LIMITS = ("max_tokens", "max_completion_tokens")
 
@@ -73,41 +72,29 @@ def own_tool(spec: Mapping[str, Any], example: str, *, fits: bool) -> dict[str, 
     return dict(spec)
 
 
-def build_body(
-    model_name: str,
-    messages: Sequence[Message],
-    profile: Profile,
-    *,
-    tools: Sequence[ToolSpec] | None,
-    response_format: Mapping[str, Any] | None,
-    stream: bool,
-    params: Mapping[str, Any],
-) -> dict[str, Any]:
-    """Return the body; `params` come last, and what is None is left out.
+def build_body(model_name: str, asked: Asked, profile: Profile, *, stream: bool) -> dict[str, Any]:
+    """Return the body of chat completions; parameters come last, and what is None is left out.
 
     Raises:
         ConfigError: a tool that is no function, and in a form that no service has on this wire.
     """
-    body: dict[str, Any] = {"model": model_name, "messages": wire_messages(messages, profile)}
-    if tools:
+    body: dict[str, Any] = {"model": model_name, "messages": wire_messages(asked.messages, profile)}
+    if asked.tools:
         # Some services have tools of their own on this wire, each with a type.
         body["tools"] = [
-            own_tool(spec, '{"type": "web_search"}', fits=isinstance(spec.get("type"), str))
-            if "function" not in spec
-            else spec
-            for spec in tools
+            own_tool(spec, '{"type": "web_search"}', fits="function" in spec or isinstance(spec.get("type"), str))
+            for spec in asked.tools
         ]
-    if response_format is not None:
-        body["response_format"] = response_format
+    if asked.response_format is not None:
+        body["response_format"] = asked.response_format
     if stream:
         body["stream"] = True
         if profile.stream_usage:
             body["stream_options"] = {"include_usage": True}
-    for name, value in params.items():
-        if value is None:
-            continue
-        body[profile.max_tokens_field if name in _TOKEN_LIMITS and name not in body else name] = value
-    if not tools:
+    for name, value in asked.params.items():
+        if value is not None:
+            body[profile.max_tokens_field if name in _TOKEN_LIMITS and name not in body else name] = value
+    if not asked.tools:
         # Services refuse these where no tool is offered.
         body.pop("tool_choice", None)
         body.pop("parallel_tool_calls", None)
