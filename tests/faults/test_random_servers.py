@@ -10,7 +10,7 @@ import asyncio
 import gzip
 import time
 import traceback
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from SimpleLLMFunc import APIKeyPool, ChatPair, Message, SimpleLLMFuncError, llm_chat, llm_function
+from SimpleLLMFunc import APIKeyPool, SimpleLLMFuncError
 from SimpleLLMFunc.interface.attempts import http_model
 from SimpleLLMFunc.interface.attempts import reply_reader as replies
 from tests.faults.replies import (
@@ -35,7 +35,17 @@ from tests.faults.replies import (
     events_of,
     good,
 )
-from tests.faults.runner import GRACE, KEY, captured_log, connections_taken, leftovers, model_of, sockets, warm_up
+from tests.faults.runner import (
+    GRACE,
+    KEY,
+    captured_log,
+    connections_taken,
+    leftovers,
+    model_of,
+    sockets,
+    views_of,
+    warm_up,
+)
 from tests.faults.scenario import WEATHER, Weather
 from tests.faults.server import Exchange, FaultServer, Request, head, in_chunk, with_length
 
@@ -158,14 +168,14 @@ SCRIPTS = st.one_of(
 )
 
 
-async def ask(llm: Any, view: str, pool: APIKeyPool, log: Any, server: FaultServer) -> float:
+async def ask(views: Mapping[str, Any], view: str, pool: APIKeyPool, log: Any, server: FaultServer) -> float:
     """Ask once; return the seconds it took."""
     tasks = asyncio.all_tasks()
     expected = TEXT if view in {"chat", "pieces"} else WEATHER
     started = time.monotonic()
     try:
         async with asyncio.timeout(SECONDS + 5):
-            value = await _views(llm)[view]()
+            value = await views[view]()
     except SimpleLLMFuncError as error:
         output = "".join([str(error), repr(error), repr(vars(error)), *traceback.format_exception(error)])
     else:
@@ -198,50 +208,17 @@ async def live_through(wire: str, questions: list[tuple[str, list[Script]]]) -> 
         async with FaultServer({"random": [act]}) as server:
             address = server.address("random")
             llm = model_of(wire, address, api_key_pool=pool, max_retries=1, retry_delay=0.002, timeout=SILENCE)
+            views = views_of(llm, Weather, max_reasks=0, deadline=SECONDS, retry_times=0)
             for view, drawn in questions:
                 # A machine that is busy with other things makes any call late: late is what is late three times.
                 for _ in range(3):
                     scripts[:] = drawn
-                    if await ask(llm, view, pool, log, server) < SECONDS + GRACE:
+                    if await ask(views, view, pool, log, server) < SECONDS + GRACE:
                         break
                 else:
                     raise AssertionError("later than the deadline allows, three times")
         assert await leftovers(tasks, before) == []
         assert server.failures == []
-
-
-def _views(llm: Any) -> dict[str, Callable[[], Any]]:
-    @llm_function(llm, deadline=SECONDS, max_reasks=0, retry_times=0)
-    async def report(place: str) -> Weather:
-        """Report the weather."""
-        raise NotImplementedError
-
-    @llm_function(llm, deadline=SECONDS, max_reasks=0, retry_times=0)
-    def plain(place: str) -> Weather:
-        """Report the weather."""
-        raise NotImplementedError
-
-    @llm_chat(llm, deadline=SECONDS, retry_times=0)
-    async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
-        """Report the weather."""
-        raise NotImplementedError
-
-    async def values() -> Any:
-        return [value async for value in report.stream("x")][-1]
-
-    async def said() -> str:
-        return "".join([text async for text, _ in chat([], "x")])
-
-    async def pieces() -> str:
-        return "".join([text async for text, _ in chat.with_options(stream=True)([], "x")])
-
-    return {
-        "function": lambda: report("x"),
-        "def": lambda: asyncio.to_thread(plain, "x"),
-        "values": values,
-        "chat": said,
-        "pieces": pieces,
-    }
 
 
 QUESTIONS = st.lists(
