@@ -137,101 +137,74 @@ def test_generated_ids_are_unique():
 # --- whole replies ---------------------------------------------------------------------------------------
 
 
+COUNT = ChatCompletionChunk.from_dict({"choices": [], "usage": {"prompt_tokens": 2, "completion_tokens": 3}})
+CALL = {"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}}
+
+
+def put_together(*chunks):
+    """Return the assembler, and after each chunk whether the answer was complete."""
+    assembler, complete = ReplyAssembler(), []
+    for one in chunks:
+        assembler.add(one)
+        complete.append(assembler.is_complete)
+    return assembler, complete
+
+
 def test_a_text_is_put_together_with_all_its_facts():
-    assembler = ReplyAssembler()
-    assert assembler.text == ""
-    assert not assembler.is_complete
-    assembler.add(chunk(role="assistant", content=""))
-    assembler.add(chunk(content="Hel"))
-    assert assembler.text == "Hel"
-    assembler.add(chunk(content="lo"))
-    assert not assembler.is_complete
-    assembler.add(chunk(finish="stop"))
-    assert assembler.is_complete
-    assembler.add(ChatCompletionChunk.from_dict({"choices": [], "usage": {"prompt_tokens": 2, "completion_tokens": 3}}))
+    assembler, complete = put_together(
+        chunk(role="assistant", content=""), chunk(content="Hel"), chunk(content="lo"), chunk(finish="stop"), COUNT
+    )
     reply = assembler.completion()
-    assert (reply.text, reply.finish_reason, reply.id, reply.model, reply.created) == ("Hello", "stop", "c", "m", 7)
+    assert complete == [False, False, False, True, True]
+    assert assembler.text == reply.text == "Hello"
+    assert (reply.finish_reason, reply.id, reply.model, reply.created, reply.tries) == ("stop", "c", "m", 7, 1)
     assert (reply.usage.prompt_tokens, reply.usage.total_tokens) == (2, 5)
     assert reply.raw["choices"][0]["message"] == {"role": "assistant", "content": "Hello"}
-    assert reply.tries == 1
-
-
-def test_nothing_added_is_an_empty_reply():
-    reply = ReplyAssembler().completion()
-    assert reply.choices == ()
-    assert reply.text == ""
+    empty = ReplyAssembler()
+    assert (empty.text, empty.is_complete, empty.completion().choices) == ("", False, ())
 
 
 def test_content_is_null_where_only_tools_are_called_and_empty_where_nothing_was_said():
-    assembler = ReplyAssembler()
-    assembler.add(chunk(role="assistant", content=""))
+    assembler, _ = put_together(chunk(role="assistant", content=""))
     assert assembler.completion().message.content == ""
-    assembler.add(chunk(tool_calls=[{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}}]))
+    assembler.add(chunk(tool_calls=[CALL]))
     assert assembler.completion().message.content is None
 
 
-def test_reasoning_stays_apart_from_the_answer():
-    assembler = ReplyAssembler()
-    assembler.add(chunk(content=None, reasoning_content="let me "))
-    assembler.add(chunk(content=None, reasoning="think"))
-    assembler.add(chunk(content="42"))
-    reply = assembler.completion()
-    assert reply.text == "42"
-    assert reply.message.reasoning_content == "let me think"
-    assert reply.raw["choices"][0]["message"]["reasoning_content"] == "let me think"
-
-
-def test_refusal_and_logprobs_add_up():
-    assembler = ReplyAssembler()
+def test_reasoning_refusal_and_logprobs_add_up_next_to_the_answer():
+    pieces = [chunk(content=None, reasoning_content="let me "), chunk(content=None, reasoning="think")]
     for part in ("I ", "won't"):
-        assembler.add(
-            ChatCompletionChunk.from_dict(
-                {"choices": [{"index": 0, "delta": {"refusal": part}, "logprobs": {"content": [{"token": part}]}}]}
-            )
-        )
-    reply = assembler.completion()
-    assert reply.message.refusal == "I won't"
+        choice = {"index": 0, "delta": {"refusal": part}, "logprobs": {"content": [{"token": part}]}}
+        pieces.append(ChatCompletionChunk.from_dict({"choices": [choice]}))
+    reply = put_together(*pieces, chunk(content="42"))[0].completion()
+    assert (reply.text, reply.message.reasoning_content, reply.message.refusal) == ("42", "let me think", "I won't")
+    assert reply.raw["choices"][0]["message"]["reasoning_content"] == "let me think"
     assert reply.choices[0].logprobs == {"content": [{"token": "I "}, {"token": "won't"}]}
 
 
 def test_several_choices_are_kept_apart_and_the_lowest_index_is_the_text():
-    assembler = ReplyAssembler()
-    assembler.add(chunk(index=1, content="b"))
-    assembler.add(chunk(index=0, content="a"))
-    assembler.add(chunk(index=0, finish="stop"))
-    assert not assembler.is_complete
-    assembler.add(chunk(index=1, finish="stop"))
-    assert assembler.is_complete
+    assembler, complete = put_together(
+        *(chunk(index=1, content="b"), chunk(index=0, content="a")),
+        *(chunk(index=0, finish="stop"), chunk(index=1, finish="stop")),
+    )
+    assert complete == [False, False, False, True]
     assert [choice.message.content for choice in assembler.completion().choices] == ["a", "b"]
     assert assembler.text == "a"
 
 
-def test_usage_in_every_chunk_is_counted_once():
-    assembler = ReplyAssembler()
-    for count in (1, 2, 3):
-        assembler.add(chunk(content="x", usage={"prompt_tokens": 5, "completion_tokens": count}))
-        assert not assembler.is_complete
+def test_the_last_usage_counts_and_after_content_it_ends_an_answer_without_finish_reason():
+    growing = [chunk(content="x", usage={"prompt_tokens": 5, "completion_tokens": count}) for count in (1, 2, 3)]
+    assembler, complete = put_together(chunk(role="assistant", usage={"prompt_tokens": 5}), *growing)
+    assert not any(complete)
     assert assembler.completion().usage.completion_tokens == 3
-
-
-def test_the_usage_after_content_ends_an_answer_without_finish_reason():
-    assembler = ReplyAssembler()
-    assembler.add(chunk(role="assistant", usage={"prompt_tokens": 5}))
-    assert not assembler.is_complete
-    assembler.add(chunk(content="x"))
-    assert not assembler.is_complete
-    assembler.add(ChatCompletionChunk.from_dict({"choices": [], "usage": {"prompt_tokens": 5}}))
+    assembler.add(COUNT)
     assert assembler.is_complete
 
 
 def test_a_higher_number_of_tries_begins_again():
-    assembler = ReplyAssembler()
-    assembler.add(chunk(tool_calls=[{"index": 0, "id": "a", "function": {"name": "f", "arguments": '{"x'}}]))
-    assembler.add(chunk(reasoning_content="first"))
-    assembler.add(chunk(tries=2, content="second"))
-    reply = assembler.completion()
-    assert reply.tool_calls == []
-    assert reply.message.reasoning_content is None
+    first = [chunk(tool_calls=[CALL]), chunk(reasoning_content="first")]
+    reply = put_together(*first, chunk(tries=2, content="second"))[0].completion()
+    assert (reply.tool_calls, reply.message.reasoning_content) == ([], None)
     assert (reply.text, reply.tries) == ("second", 2)
 
 
@@ -250,14 +223,10 @@ def test_a_higher_number_of_tries_begins_again():
     ],
 )
 def test_fields_beyond_the_protocol_add_up(name, first, second, expected):
-    assembler = ReplyAssembler()
-    assembler.add(chunk(**{name: first}))
-    assembler.add(chunk(**{name: second}))
-    assert assembler.completion().message.extra == {name: expected}
+    pieces = [chunk(**{name: first}), chunk(**{name: second})]
+    assert put_together(*pieces)[0].completion().message.extra == {name: expected}
     # Nothing of the chunks themselves was changed.
-    again = ReplyAssembler()
-    again.add(chunk(**{name: first}))
-    assert again.completion().message.extra == {name: first}
+    assert put_together(pieces[0])[0].completion().message.extra == {name: first}
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -304,22 +273,18 @@ def test_a_long_stream_is_linear_work():
     assert len(reply.message.extra["audio"]["data"]) == 30_000
 
 
-def test_what_comes_from_a_cache_says_so():
-    cached = {"choices": [{"index": 0, "delta": {"content": "x"}, "finish_reason": "stop"}]}
-    assembler = ReplyAssembler()
-    assembler.add(ChatCompletionChunk.from_dict(cached, tries=0, cached=True))
-    reply = assembler.completion()
-    assert (reply.cached, reply.tries) == (True, 0)
-    assembler = ReplyAssembler()
-    assembler.add(ChatCompletionChunk.from_dict(cached))
-    assert (assembler.completion().cached, assembler.completion().tries) == (False, 1)
+@pytest.mark.parametrize(("cached", "tries"), [(True, 0), (False, 1)])
+def test_what_comes_from_a_cache_says_so(cached, tries):
+    data = {"choices": [{"index": 0, "delta": {"content": "x"}, "finish_reason": "stop"}]}
+    reply = put_together(ChatCompletionChunk.from_dict(data, tries=tries, cached=cached))[0].completion()
+    assert (reply.cached, reply.tries) == (cached, tries)
 
 
-@pytest.mark.parametrize("text", ["a" * 50_000, "{" * 50_000, "}{" * 25_000])
-def test_an_id_with_every_piece_is_linear_work(monkeypatch, text):
+@pytest.mark.parametrize("character", ["a", "{", "}{"])
+def test_an_id_with_every_piece_is_linear_work(monkeypatch, character):
     read = []
     real = json.loads
     monkeypatch.setattr(json, "loads", lambda text: read.append(text) or real(text))
-    pieces = ['{"x": "', *text, '"}']
+    pieces = ['{"x": "', *(character * 25_000), '"}']
     assert assembled(*(delta(0, "a", "f", piece) for piece in pieces)) == [("a", "f", "".join(pieces))]
     assert len(read) < 20
