@@ -54,12 +54,10 @@ class Usage:
         return self if other == 0 else NotImplemented
 
 
-def _sum_of_costs(left: Usage, right: Usage) -> float | None:
-    if left.cost is None:
-        return None if left.total_tokens else right.cost
-    if right.cost is None:
-        return None if right.total_tokens else left.cost
-    return left.cost + right.cost
+def _sum_of_costs(*parts: Usage) -> float | None:
+    costs = [part.cost for part in parts if part.total_tokens or part.cost is not None]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if known and len(known) == len(costs) else None
 
 
 NO_USAGE = Usage()

@@ -15,7 +15,7 @@ from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.wires.provider_state import state_in
 from SimpleLLMFunc.interface.wires.wire import Downgrades
-from SimpleLLMFunc.type import content_text
+from SimpleLLMFunc.type import ToolCall, content_text
 
 Part = dict[str, Any]
 """A block, an item or a part: the least thing that a message of the wire holds."""
@@ -72,7 +72,7 @@ class History(ABC):
         """
 
     @abstractmethod
-    def call(self, call: Mapping[str, Any]) -> Part:
+    def call(self, call: ToolCall) -> Part:
         """Return a call, as `calls_in` finds it."""
 
     @abstractmethod
@@ -161,7 +161,7 @@ class History(ABC):
 
     def _answer(self, message: Mapping[str, Any]) -> list[Part]:
         """Return the parts of an assistant's message: those that came, where the message still says the same."""
-        calls = [self.call(call) for call in message.get("tool_calls") or ()]
+        calls = [self.call(ToolCall.from_dict(call)) for call in message.get("tool_calls") or ()]
         state = state_in(message, self.wire, self.service)
         if state is not None:
             came: list[Part] = [dict(part) for part in state[0] if isinstance(part, Mapping)]
@@ -205,16 +205,11 @@ def _are_same(came: Sequence[Mapping[str, Any]], calls: Sequence[Part]) -> bool:
     )
 
 
-def name_of(call: Mapping[str, Any]) -> str:
-    """Return the name of the tool that a call means."""
-    return str((call.get("function") or {}).get("name") or "")
-
-
-def arguments_of(call: Mapping[str, Any]) -> dict[str, Any]:
+def arguments_of(call: ToolCall) -> dict[str, Any]:
     """Return the arguments as an object; any other value becomes ``{"arguments": value}``."""
-    text = (call.get("function") or {}).get("arguments") or "{}"
+    text = call.function.arguments
     try:
-        value = decode(text.encode("utf-8", "surrogatepass")) if isinstance(text, str) else text
+        value = decode(text.encode("utf-8", "surrogatepass"))
     except ValueError:
         value = text
     return value if isinstance(value, dict) else {"arguments": value}

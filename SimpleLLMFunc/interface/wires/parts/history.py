@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.interface.wires.history import NO_RESULT, History, Part, arguments_of, data_in, name_of
+from SimpleLLMFunc.interface.wires.history import NO_RESULT, History, Part, arguments_of, data_in
 from SimpleLLMFunc.interface.wires.parts.reply import WIRE, calls_in, text_in
-from SimpleLLMFunc.type import content_text
+from SimpleLLMFunc.type import ToolCall, content_text
 
 _PLACEHOLDER = "skip_thought_signature_validator"
 """Source: https://ai.google.dev/gemini-api/docs/thought-signatures"""
@@ -69,9 +69,9 @@ class PartHistory(History):
         """Return what the model said."""
         return [*self.text(content_text(content) or ""), *({"functionCall": call} for call in calls)]
 
-    def call(self, call: Mapping[str, Any]) -> Part:
+    def call(self, call: ToolCall) -> Part:
         """Return a call."""
-        return {"name": name_of(call), "args": arguments_of(call)}
+        return {"name": call.function.name, "args": arguments_of(call)}
 
     def result(self, sent: Mapping[str, Any], content: Any) -> Part:
         """Return the result of a call; images and files are added to the response."""
