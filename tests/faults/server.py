@@ -5,10 +5,14 @@ After the last act the last one is played again. The address names the play, so 
 
     async with FaultServer({"burst": [status(503), status(503), good]}) as server:
         llm = OpenAICompatible("m", base_url=server.address("burst"))
+
+``python -m tests.faults.server`` serves every scenario of `tests.faults.scenarios` until it is interrupted, so that any
+client can be tried against them, on any of the four wires; there a play begins anew after its last act.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
 import json
@@ -257,6 +261,7 @@ class FaultServer:
 
     Args:
         plays: the acts of each play.
+        again: a play begins anew after its last act, instead of repeating that one.
 
     Attributes:
         port: where it listens, on 127.0.0.1.
@@ -270,8 +275,12 @@ class FaultServer:
         self,
         plays: Mapping[str, Sequence[Act]],
         *,
+        port: int = 0,
         tls: ssl.SSLContext | None = None,
+        again: bool = False,
     ) -> None:
+        self.port = port
+        self._again = again
         self.busy = 0
         self.connections = 0
         self.failures: list[BaseException] = []
@@ -283,7 +292,9 @@ class FaultServer:
 
     async def __aenter__(self) -> FaultServer:
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: _Connection(self), "127.0.0.1", 0, ssl=self._tls, backlog=4096)
+        self._server = await loop.create_server(
+            lambda: _Connection(self), "127.0.0.1", self.port, ssl=self._tls, backlog=4096
+        )
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
@@ -338,7 +349,7 @@ class FaultServer:
             return True
         play.requests.append(request)
         count = len(play.requests)
-        act = play.acts[min(count, len(play.acts)) - 1]
+        act = play.acts[(count - 1) % len(play.acts) if self._again else min(count, len(play.acts)) - 1]
         exchange = Exchange(request, count, connection, self)
         self.busy += 1
         self._changed.set()
@@ -354,3 +365,32 @@ class FaultServer:
             self.busy -= 1
             self._changed.set()
         return exchange.keep
+
+
+async def _serve_for_ever(port: int) -> None:
+    from tests.faults.scenarios import SCENARIOS
+
+    plays = {scenario.name: scenario.acts for scenario in SCENARIOS if not scenario.tls}
+    async with FaultServer(plays, port=port, again=True) as server:
+        print(f"{len(plays)} scenarios, each at {server.address('NAME')}", flush=True)
+        await asyncio.Event().wait()
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Serve every scenario, or list them."""
+    from tests.faults.scenarios import SCENARIOS
+
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.server", description=main.__doc__)
+    parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
+    parser.add_argument("--list", action="store_true", help="the scenarios by name, and end")
+    options = parser.parse_args(arguments)
+    if options.list:
+        for scenario in SCENARIOS:
+            print(f"{scenario.name:32} {scenario.row:>5}  {scenario.fault}")
+        return
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_serve_for_ever(options.port))
+
+
+if __name__ == "__main__":
+    main()

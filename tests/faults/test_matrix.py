@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
+import sys
 from dataclasses import replace
 
 import pytest
 
-from tests.faults import matrix
+from SimpleLLMFunc import OpenAICompatible, RateLimited
+from tests.faults import matrix, server
 from tests.faults.replies import good, says, sends, status
 from tests.faults.runner import play, warm_up
 from tests.faults.scenario import Scenario
@@ -113,3 +115,19 @@ def test_the_reference_holds_every_scenario(wire):
     names = set(re.findall(r"^\| \S+ \| `(\w+)`", section, re.MULTILINE))
     assert {scenario.name for scenario in ON_WIRE[wire]} <= names
     assert {scenario.name for scenario in SCENARIOS if wire in scenario.not_on} <= set(re.findall(r"`(\w+)`", section))
+
+
+async def test_the_server_as_a_program(capsys):
+    server.main(["--list"])
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [each.name for each in SCENARIOS]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.faults.server", cwd=matrix.PAGE.parents[2], stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        line = (await asyncio.wait_for(process.stdout.readline(), 20)).decode()
+        llm = OpenAICompatible("m", base_url=line.split()[-1].replace("NAME", "quota"), api_key="k")
+        with pytest.raises(RateLimited, match="quota"):
+            await llm.chat([{"role": "user", "content": "x"}])
+    finally:
+        process.terminate()
+        await process.communicate()
