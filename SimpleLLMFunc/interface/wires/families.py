@@ -176,8 +176,8 @@ _GEMINI = re.compile(r"gemini-(\d+)(?:\.(\d+))?(?:-([a-z]+(?:-lite)?))?")
 def gemini_family(model_name: str) -> GeminiFamily:
     """Return what the model of this name takes."""
     found = _GEMINI.search(model_name.lower())
-    version = (int(found[1]), int(found[2] or 0)) if found else (4, 0)
-    kind = (found[3] or "") if found else ""
+    major, minor, kind = (found[1], found[2] or "0", found[3] or "") if found else ("4", "0", "")
+    version = (int(major), int(minor))
     if version >= (3, 0):
         has_minimal = kind.startswith("flash") and (version <= (3, 6) or kind == "flash-lite")
         words = ("low", "high") if version == (3, 0) and kind == "pro" else EFFORTS

@@ -113,7 +113,7 @@ def check_base_url(base_url: str) -> str:
         parts = urlsplit(base_url.strip())
         fits = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except (ValueError, AttributeError):  # AttributeError: it is no text
-        fits = False
+        parts, fits = urlsplit(""), False
     if not fits:
         raise ConfigError("base_url must be an http or https address, such as https://api.openai.com/v1.")
     if parts.username is not None or parts.password is not None:

@@ -57,14 +57,18 @@ def _put(arguments: dict[str, Any], piece: Mapping[str, Any]) -> None:
     value = next((piece[name] for name in _VALUES if name in piece), None)
     place: Any = arguments
     for step, following in zip(steps, [*steps[1:], None], strict=True):
-        if isinstance(step, int) and isinstance(place, list) and step == len(place):
+        if not _has(place, step):
+            raise ValueError(f"a piece has no place: {path[:100]}")
+        if isinstance(step, int) and step == len(place):
             place.append(None)
-        try:
-            old = place[step] if isinstance(step, int) else place.get(step)
-        except (LookupError, TypeError, AttributeError):
-            raise ValueError(f"a piece has no place: {path[:100]}") from None
+        old = place[step] if isinstance(step, int) else place.get(step)
         if following is None:
             place[step] = old + value if isinstance(old, str) and isinstance(value, str) else value
         elif old is None:
             place[step] = [] if isinstance(following, int) else {}
         place = place[step]
+
+
+def _has(place: Any, step: int | str) -> bool:
+    """Whether a step leads somewhere: to an item, or the one behind the last, or to a field."""
+    return isinstance(place, list) and step <= len(place) if isinstance(step, int) else isinstance(place, dict)
