@@ -95,7 +95,8 @@ class StreamedThoughts:
             self._splitters.clear()  # the stream began, or broke and began again
             self._tries = chunk.tries
         self._last = chunk
-        return replace(chunk, choices=tuple(map(self._apart, chunk.choices)))
+        choices = tuple(map(self._apart, chunk.choices))
+        return chunk if choices == chunk.choices else replace(chunk, choices=choices)
 
     def rest(self) -> ChatCompletionChunk | None:
         """Return what was held back at the end of a stream that named no finish reason; None for nothing."""
