@@ -80,8 +80,8 @@ faults-clients: $(DEV) ## the same through clients of the openai package 2 and 3
 	$(VENV)-openai-2/bin/python -m tests.faults.matrix --client --write
 	$(PY) -m tests.faults.matrix --client --write
 
-faults-long: $(DEV) ## 5,000 random servers and replies, 10,000 random conversations per wire
-	$(PY) -m pytest tests/faults/test_random_servers.py tests/faults/test_random_replies.py tests/interface/wires/test_round_trips.py --hypothesis-profile=faults-long
+faults-long: $(DEV) ## 5,000 random servers, 10,000 random conversations per wire
+	$(PY) -m pytest tests/faults/test_random_servers.py tests/interface/wires/test_round_trips.py --hypothesis-profile=faults-long
 
 map-long: $(DEV) ## 100,000 rows, and 500 kills in the middle of them
 	$(PY) -m tests.batch.checkpoint.kill --rows 100000 --kills 500 --concurrency 100

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from SimpleLLMFunc.interface.profile import Profile, find_profile
 from SimpleLLMFunc.interface.service_model import ServiceModel
-from SimpleLLMFunc.interface.wires import Wire
-from SimpleLLMFunc.interface.wires.blocks import family_of
+from SimpleLLMFunc.interface.wires import Wire, claude_family
 from SimpleLLMFunc.interface.wires.messages import MessagesWire
 
 
@@ -29,5 +28,5 @@ class Anthropic(ServiceModel):
     def _profile(self, profile: Profile | str | None, address: str) -> Profile:
         if profile is not None:
             return find_profile(profile, address)
-        family = family_of(self.model_name)
+        family = claude_family(self.model_name)
         return Profile("messages", native=family.native, strict=True, tool_choice=family.forced)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from SimpleLLMFunc.interface.profile import Profile, find_profile
 from SimpleLLMFunc.interface.service_model import ServiceModel
-from SimpleLLMFunc.interface.wires import Wire
+from SimpleLLMFunc.interface.wires import Wire, gemini_family
 from SimpleLLMFunc.interface.wires.gemini import GeminiWire
-from SimpleLLMFunc.interface.wires.parts import gemini_family
 
 
 class Gemini(ServiceModel):

@@ -78,7 +78,5 @@ class ToolMessage(TypedDict):
 Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolMessage
 """One message of a conversation."""
 
-MessageList: TypeAlias = list[Message]
-
 ChatPair: TypeAlias = tuple[str, list[Message]]
 """What a chat yields: a piece of text, and the history as it stands."""

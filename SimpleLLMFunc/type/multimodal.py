@@ -27,8 +27,11 @@ MAX_FILE_BYTES: Final = 20 * 1024 * 1024
 """The largest file that is read, in bytes."""
 
 _DETAILS = ("auto", "low", "high")
-_HEAD_BYTES = 64
 _BLANK = re.compile(r"[\x00-\x20\x7f]")
+_IMAGE_STARTS = {
+    b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF87a": "image/gif", b"GIF89a": "image/gif",
+}  # fmt: skip
+_AUDIO_STARTS = {b"ID3": "mp3", b"fLaC": "flac", b"OggS": "ogg"}
 _BMP_HEADER_SIZES = frozenset({12, 16, 40, 52, 56, 64, 108, 124})
 _OFFICE_TYPES = {
     ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
@@ -36,13 +39,9 @@ _OFFICE_TYPES = {
     ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 }
 _TEXT_TYPES = {
-    ".csv": "text/csv",
-    ".html": "text/html",
-    ".json": "application/json",
-    ".md": "text/markdown",
-    ".txt": "text/plain",
-    ".xml": "text/xml",
-}
+    ".csv": "text/csv", ".html": "text/html", ".json": "application/json", ".md": "text/markdown",
+    ".txt": "text/plain", ".xml": "text/xml",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +120,7 @@ class ImgPath:
     @property
     def mime_type(self) -> str:
         """What the first bytes say now, such as "image/png"."""
-        return _read(self._file, self.root, _image_type, whole=False)[0]
+        return _read(self._file, self.root, _image_type)[0]
 
     def to_part(self) -> ContentPart:
         """Read the file and return the part of a message's content."""
@@ -230,7 +229,7 @@ def _settle(owner: ImgPath | Audio | File, kind: _Kind) -> None:
     object.__setattr__(owner, "root", root)
     # Kept resolved: a later change of the working directory or of a link must not lead to another file.
     object.__setattr__(owner, "_file", file)
-    _read(file, root, kind, whole=False)
+    _read(file, root, kind)
 
 
 def _resolved(path: Path) -> Path:
@@ -242,8 +241,8 @@ def _resolved(path: Path) -> Path:
         raise ValueError(f"{str(path)!r} cannot be a file: {error}") from error
 
 
-def _read(file: Path, root: Path | None, kind: _Kind, *, whole: bool = True) -> tuple[str, bytes]:
-    """Return the kind and the content of a resolved file; with `whole` False only its first bytes."""
+def _read(file: Path, root: Path | None, kind: _Kind) -> tuple[str, bytes]:
+    """Return the kind and the content of a resolved file."""
     if _resolved(file) != file:
         raise ValueError(f"{file} has become a link. Make the object again.")
     if root is not None and not file.is_relative_to(_resolved(root)):
@@ -257,7 +256,7 @@ def _read(file: Path, root: Path | None, kind: _Kind, *, whole: bool = True) -> 
         with os.fdopen(os.open(file, flags), "rb") as stream:
             # Again on what is open now: the name may have been given to something else meanwhile.
             _check_status(file, os.fstat(stream.fileno()))
-            content = stream.read(MAX_FILE_BYTES + 1 if whole else _HEAD_BYTES) or b""
+            content = stream.read(MAX_FILE_BYTES + 1) or b""
     except FileNotFoundError:
         raise FileNotFoundError(f"no such file: {file}") from None
     except OSError as error:
@@ -280,34 +279,23 @@ def _check_status(file: Path, status: os.stat_result) -> None:
 
 
 def _image_type(content: bytes, _: Path) -> str | None:
-    if content.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "image/png"
-    if content.startswith(b"\xff\xd8\xff"):
-        return "image/jpeg"
-    if content.startswith((b"GIF87a", b"GIF89a")):
-        return "image/gif"
     if content.startswith(b"RIFF") and content[8:12] == b"WEBP":
         return "image/webp"
     # "BM" alone begins many a text; the size of the header that follows does not.
     if content.startswith(b"BM") and int.from_bytes(content[14:18], "little") in _BMP_HEADER_SIZES:
         return "image/bmp"
-    return None
+    return next((mime for start, mime in _IMAGE_STARTS.items() if content.startswith(start)), None)
 
 
 def _audio_format(content: bytes, _: Path) -> str | None:
     if content.startswith(b"RIFF") and content[8:12] == b"WAVE":
         return "wav"
-    # MPEG layer III: eleven bits of synchronisation, then two of version and two of layer.
-    is_frame = len(content) > 2 and content[0] == 0xFF and content[1] & 0xE6 == 0xE2
-    if content.startswith(b"ID3") or is_frame:
-        return "mp3"
-    if content.startswith(b"fLaC"):
-        return "flac"
-    if content.startswith(b"OggS"):
-        return "ogg"
     if content[4:8] == b"ftyp" and content[8:11] in {b"M4A", b"M4B"}:
         return "m4a"
-    return None
+    # MPEG layer III: eleven bits of synchronisation, then two of version and two of layer.
+    if len(content) > 2 and content[0] == 0xFF and content[1] & 0xE6 == 0xE2:
+        return "mp3"
+    return next((name for start, name in _AUDIO_STARTS.items() if content.startswith(start)), None)
 
 
 def _document_type(content: bytes, file: Path) -> str | None:
@@ -323,12 +311,9 @@ def _document_type(content: bytes, file: Path) -> str | None:
 
 def _is_text(content: bytes) -> bool:
     try:
-        text = content.decode()
-    except UnicodeDecodeError as error:
-        # The head of a file may end inside a character.
-        is_head = len(content) == _HEAD_BYTES and error.start >= _HEAD_BYTES - 3
-        return is_head and b"\0" not in content
-    return "\0" not in text
+        return "\0" not in content.decode()
+    except UnicodeDecodeError:
+        return False
 
 
 _WANTED: dict[_Kind, str] = {

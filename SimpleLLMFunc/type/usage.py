@@ -54,12 +54,10 @@ class Usage:
         return self if other == 0 else NotImplemented
 
 
-def _sum_of_costs(left: Usage, right: Usage) -> float | None:
-    if left.cost is None:
-        return None if left.total_tokens else right.cost
-    if right.cost is None:
-        return None if right.total_tokens else left.cost
-    return left.cost + right.cost
+def _sum_of_costs(*parts: Usage) -> float | None:
+    costs = [part.cost for part in parts if part.total_tokens or part.cost is not None]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if known and len(known) == len(costs) else None
 
 
 NO_USAGE = Usage()
@@ -118,12 +116,15 @@ class CompletionUsage:
         Some services (Gemini, xAI) leave the reasoning out of `completion_tokens` and show it in the total alone; it is
         written and paid like the rest.
         """
-        prompt, output = self.prompt_tokens, self.completion_tokens
-        unnamed = self.total_tokens - prompt - output
-        cached, reasoning, kept = self.cached_tokens, self.reasoning_tokens, self.cache_write_tokens
-        if unnamed <= 0:
-            return Usage(prompt, output, cached, reasoning, self.cost, kept)
-        return Usage(prompt, output + unnamed, cached, reasoning or unnamed, self.cost, kept)
+        unnamed = max(0, self.total_tokens - self.prompt_tokens - self.completion_tokens)
+        return Usage(
+            self.prompt_tokens,
+            self.completion_tokens + unnamed,
+            self.cached_tokens,
+            self.reasoning_tokens or unnamed,
+            self.cost,
+            self.cache_write_tokens,
+        )
 
 
 def usage_of(data: Mapping[str, Any]) -> CompletionUsage | None:

@@ -8,9 +8,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-MESSAGE_FIELDS = frozenset(
-    {"role", "content", "tool_calls", "refusal", "reasoning_content", "reasoning", "function_call"}
-)
+MESSAGE_FIELDS = frozenset({
+    "role", "content", "tool_calls", "refusal", "reasoning_content", "reasoning", "function_call",
+})  # fmt: skip
 """Fields of a message, or of a piece of one, that are known; any other field goes back as it came."""
 
 MOST = 2**53
@@ -86,11 +86,6 @@ def present(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def text_of(data: Mapping[str, Any], name: str) -> str:
-    """Return a field as text, empty where there is nothing."""
-    return str(data.get(name) or "")
-
-
 def index_of(data: Mapping[str, Any], position: int) -> int:
     """Return the index that `data` names, else its `position` in the list."""
     index = data.get("index")
@@ -103,12 +98,3 @@ def count(data: Any, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= MOST:
         return 0
     return int(value)
-
-
-def reply_dict(reply: Any) -> dict[str, Any]:
-    """Return what a whole reply and a chunk of one have in common on the wire."""
-    return {
-        **{name: getattr(reply, name) for name in ("id", "object", "created", "model")},
-        "choices": [choice.to_dict() for choice in reply.choices],
-        **present(usage=reply.usage and reply.usage.to_dict()),
-    }

@@ -222,27 +222,13 @@ async def _outcome(cell: Cell, work: Callable[[], Any]) -> tuple[BaseException |
     values: list[Any] = []
     spent = 0
 
-    def run_here() -> None:
-        nonlocal spent
-        with budget(requests=1000) as counted:
-            try:
-                for number in range(scenario.calls):
-                    time.sleep(scenario.rest if number else 0)
-                    values.append(work())
-            finally:
-                spent = counted.requests
-                tokens.append(counted.tokens)
-
     async def run() -> None:
         nonlocal spent
-        if not cell.is_async:
-            await asyncio.to_thread(run_here)
-            return
         with budget(requests=1000) as counted:
             try:
                 for number in range(scenario.calls):
                     await asyncio.sleep(scenario.rest if number else 0)
-                    values.append(await work())
+                    values.append(await (work() if cell.is_async else asyncio.to_thread(work)))
             finally:
                 spent = counted.requests
                 tokens.append(counted.tokens)
@@ -283,34 +269,28 @@ def _work(cell: Cell, llm: Any, notes: list[Any]) -> Callable[[], Any]:
 
 
 def _function(cell: Cell, llm: Any, options: dict[str, Any]) -> Any:
-    if cell.is_async:
+    async def report(place: str):
+        """Report the weather."""
 
-        async def report(place: str):
-            """Report the weather."""
+    def plain(place: str):
+        """Report the weather."""
 
-    else:
-
-        def report(place: str):  # type: ignore[misc]
-            """Report the weather."""
-
-    report.__annotations__["return"] = cell.scenario.returns
-    return llm_function(llm, **options)(report)
+    asked: Any = report if cell.is_async else plain
+    asked.__annotations__["return"] = cell.scenario.returns
+    return llm_function(llm, **options)(asked)
 
 
 def _chat(cell: Cell, llm: Any, options: dict[str, Any]) -> Any:
-    if cell.is_async:
-
-        async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
-            """Report the weather."""
-            raise NotImplementedError
-
-        return llm_chat(llm, stream=cell.form == "stream", **options)(chat)
-
-    def plain_chat(history: list[Message], message: str) -> Iterator[ChatPair]:
+    async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
         """Report the weather."""
         raise NotImplementedError
 
-    return llm_chat(llm, stream=cell.form == "stream", **options)(plain_chat)
+    def plain(history: list[Message], message: str) -> Iterator[ChatPair]:
+        """Report the weather."""
+        raise NotImplementedError
+
+    asked: Any = chat if cell.is_async else plain
+    return llm_chat(llm, stream=cell.form == "stream", **options)(asked)
 
 
 def _last(items: Iterable[Any]) -> Any:
@@ -331,6 +311,36 @@ def _said(pairs: Iterable[Any]) -> str:
 
 async def _said_async(pairs: AsyncIterator[Any]) -> str:
     return _said([pair async for pair in pairs])
+
+
+def views_of(llm: Any, returns: Any = str, *, max_reasks: int = 2, **options: Any) -> dict[str, Callable[[], Any]]:
+    """The ways to ask a model, by name; each gives something to await."""
+
+    async def report(place: str):
+        """Report."""
+
+    def plain(place: str):
+        """Report."""
+
+    async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
+        """Talk."""
+        raise NotImplementedError
+
+    report.__annotations__["return"] = plain.__annotations__["return"] = returns
+    function = llm_function(llm, max_reasks=max_reasks, **options)(report)
+    sync_function = llm_function(llm, max_reasks=max_reasks, **options)(plain)
+    talk = llm_chat(llm, **options)(chat)
+
+    async def said(chat: Any) -> str:
+        return "".join([text async for text, _ in chat([], "x")])
+
+    return {
+        "function": lambda: function("x"),
+        "def": lambda: asyncio.to_thread(sync_function, "x"),
+        "values": lambda: _joined(function.stream("x"), _last),
+        "chat": lambda: said(talk),
+        "pieces": lambda: said(talk.with_options(stream=True)),
+    }
 
 
 # --- the model -------------------------------------------------------------------------------------------

@@ -19,7 +19,6 @@ import json
 import socket
 import ssl
 import struct
-import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -281,12 +280,12 @@ class FaultServer:
         again: bool = False,
     ) -> None:
         self.port = port
+        self._again = again
         self.busy = 0
         self.connections = 0
         self.failures: list[BaseException] = []
         self._plays = {name: _Play(acts) for name, acts in plays.items()}
         self._tls = tls
-        self._again = again
         self.tasks: set[asyncio.Task[None]] = set()
         self._open: set[_Connection] = set()
         self._changed = asyncio.Event()
@@ -387,7 +386,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if options.list:
         for scenario in SCENARIOS:
-            sys.stdout.write(f"{scenario.name:32} {scenario.row:>5}  {scenario.fault}\n")
+            print(f"{scenario.name:32} {scenario.row:>5}  {scenario.fault}")
         return
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_serve_for_ever(options.port))

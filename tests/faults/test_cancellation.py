@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import itertools
 import threading
-from collections.abc import AsyncIterator
 from typing import Annotated
 
 import pytest
 from pydantic import AfterValidator
 
-from SimpleLLMFunc import APIKeyPool, ChatPair, Message, OpenAICompatible, llm_chat, llm_function
+from SimpleLLMFunc import APIKeyPool, OpenAICompatible
 from tests.faults.acts import breaks_after
 from tests.faults.replies import call, good, says, sends, status
-from tests.faults.runner import KEY, connections_taken, leftovers, sockets, warm_up
+from tests.faults.runner import KEY, connections_taken, leftovers, sockets, views_of, warm_up
 from tests.faults.server import FaultServer
 from tests.support.starved import starved
 
@@ -57,29 +56,6 @@ class Stage:
 
     async def requested(self):
         await self.server.until(lambda: self.server.busy > 0 or bool(self.server.requests("play")))
-
-    def function(self, returns=str, **options):
-        async def report(place: str):
-            """Report."""
-
-        report.__annotations__["return"] = returns
-        return llm_function(self.llm, **options)(report)("x")
-
-    async def chat(self, **options):
-        @llm_chat(self.llm, stream=True, **options)
-        async def talk(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
-            """Talk."""
-            raise NotImplementedError
-
-        return [pair async for pair in talk([], "x")]
-
-    async def values(self, **options):
-        @llm_function(self.llm, **options)
-        async def report(place: str) -> str:
-            """Report."""
-            raise NotImplementedError
-
-        return [value async for value in report.stream("x")]
 
 
 async def in_queue(stage, ask):
@@ -127,9 +103,7 @@ PHASES = {
 
 def asked_in(stage, view, tool):
     options = {} if tool is None else {"toolkit": [_named(getattr(stage, tool))]}
-    if view == "function":
-        return lambda: stage.function(**options)
-    return lambda: (stage.values if view == "values" else stage.chat)(**options)
+    return views_of(stage.llm, **options)[view]
 
 
 def _named(method):
@@ -171,7 +145,7 @@ async def in_time(once):
     return seconds
 
 
-@pytest.mark.parametrize("view", ["function", "values", "chat"])
+@pytest.mark.parametrize("view", ["function", "values", "pieces"])
 @pytest.mark.parametrize("phase", PHASES)
 async def test_a_cancelled_call_leaves_nothing(phase, view):
     acts, begin, options, tool = PHASES[phase]
@@ -196,7 +170,8 @@ async def test_a_call_cancelled_while_its_answer_is_read_leaves_nothing():
     async def once():
         async with FaultServer({"play": [says('{"value": 7}' + " " * 300_000)]}) as server:
             stage = Stage(server)
-            task = asyncio.create_task(stage.function(Annotated[int, AfterValidator(stage.slow_check)]))
+            checked = Annotated[int, AfterValidator(stage.slow_check)]
+            task = asyncio.create_task(views_of(stage.llm, checked)["function"]())
             await stage.entered.wait()
             seconds = await cancelled(task)
             stage.release.set()
@@ -291,8 +266,8 @@ async def _200_instants():
 
         async def one(number):
             async with room:
-                view = (stage.function, stage.values, stage.chat)[number % 3]
-                task = asyncio.create_task(view(toolkit=[sleep, wait]))
+                view = views_of(stage.llm, toolkit=[sleep, wait])[("function", "values", "pieces")[number % 3]]
+                task = asyncio.ensure_future(view())
                 await asyncio.wait({task}, timeout=number * 0.0008)
                 if task.done():
                     task.result()

@@ -1,4 +1,4 @@
-"""Every recorded body cut at every byte: in two packets the same reply, and ended there the same reply or an interruption."""
+"""A reply that is cut at every byte on its way through a socket: in two packets the same, and ended there the same or an error."""
 
 from __future__ import annotations
 
@@ -7,93 +7,11 @@ import asyncio
 import pytest
 
 from SimpleLLMFunc.errors import SimpleLLMFuncError, StreamInterrupted
-from SimpleLLMFunc.interface.attempts.reply_reader import read_chunks
-from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
-from SimpleLLMFunc.interface.http.timeouts import Patience
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
-from SimpleLLMFunc.interface.spending.deadline import Deadline
-from SimpleLLMFunc.interface.wires import CHAT
-from SimpleLLMFunc.interface.wires.streams.delta_assembly import ReplyAssembler
-from tests.faults.recordings import RECORDINGS
 from tests.faults.replies import LAST, STREAM_HEAD, event, in_chunk
 from tests.faults.server import FaultServer
 
 HELLO = [{"role": "user", "content": "hello"}]
-parametrized = pytest.mark.parametrize("recording", RECORDINGS, ids=lambda recording: recording.name)
-
-
-class Packets:
-    """A reply whose body comes in these packets."""
-
-    status = 200
-    headers = {"content-type": "text/event-stream"}
-    url, sent = "", b""
-    is_checked = True  # nothing is packed
-
-    def __init__(self, *pieces):
-        self.patience = Patience(Deadline.after(None), first_byte=5, idle=5)
-        self._pieces = [piece for piece in pieces if piece]
-
-    async def piece(self):
-        return self._pieces.pop(0) if self._pieces else b""
-
-
-async def read(*pieces):
-    """What a stream says: (text, calls, finish reason), or the text that had come when it broke."""
-    assembler = ReplyAssembler()
-    try:
-        async for piece in read_chunks(Packets(*pieces), CHAT, "m", 1):
-            for each in piece:
-                assembler.add(each)
-    except AttemptFailed as failed:
-        # It broke before it had shown anything, so that it may be tried again.
-        assert isinstance(failed.error, StreamInterrupted), failed.error
-        assert failed.error.partial == ""
-        return ""
-    except StreamInterrupted as error:
-        assert error.partial == assembler.text
-        return error.partial
-    reply = assembler.completion()
-    calls = tuple((call.function.name, call.function.arguments) for call in reply.tool_calls)
-    return (reply.text, calls, reply.finish_reason)
-
-
-def what(recording):
-    return (recording.text, recording.calls, recording.finish_reason)
-
-
-@parametrized
-async def test_split_in_two_packets_at_every_byte(recording):
-    body = recording.body
-    for at in range(len(body) + 1):
-        assert await read(body[:at], body[at:]) == what(recording), at
-
-
-@parametrized
-async def test_every_byte_in_a_packet_of_its_own(recording):
-    assert await read(*(recording.body[at : at + 1] for at in range(len(recording.body)))) == what(recording)
-
-
-@parametrized
-async def test_ended_at_every_byte(recording):
-    body, found = recording.body, []
-    for at in range(len(body) + 1):
-        said = await read(body[:at])
-        if isinstance(said, str):
-            assert recording.text.startswith(said), at
-        else:
-            # A stream may lose what follows its finish reason; never a part of what it says.
-            assert said[:2] == what(recording)[:2], at
-        found.append(said)
-    assert found[0] == ""
-    assert found[-1] == what(recording)
-    # Once it is complete it stays so, however much more comes.
-    first = next(at for at, said in enumerate(found) if not isinstance(said, str))
-    assert not any(isinstance(said, str) for said in found[first:])
-
-
-# --- the same through a socket, with the head of the reply -----------------------------------------------
-
 SAID = "caf\u00e9 \U0001f327"
 WIRE = b"".join(
     [

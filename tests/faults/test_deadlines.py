@@ -21,7 +21,7 @@ import pytest
 from SimpleLLMFunc import CachedLLM, FallbackLLM, OpenAICompatible, llm_function
 from SimpleLLMFunc.errors import DeadlineExceeded, SimpleLLMFuncError
 from tests.faults.replies import call, completion, good, replies, says, sends, status
-from tests.faults.runner import GRACE, leftovers, sockets, warm_up, without_proxies
+from tests.faults.runner import GRACE, leftovers, sockets, views_of, warm_up, without_proxies
 from tests.faults.server import FaultServer
 
 HELLO = [{"role": "user", "content": "x"}]
@@ -211,23 +211,6 @@ PLACES = [
 ]  # fmt: skip
 
 
-def views(llm, options):
-    @llm_function(llm, deadline=SECONDS, **options)
-    async def report(place: str) -> str:
-        """Report."""
-        raise NotImplementedError
-
-    @llm_function(llm, deadline=SECONDS, **options)
-    def plain(place: str) -> str:
-        """Report."""
-        raise NotImplementedError
-
-    async def values():
-        return [value async for value in report.stream("x")]
-
-    return {"async def": lambda: report("x"), "def": lambda: asyncio.to_thread(plain, "x"), "stream": values}
-
-
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.__name__)
 async def test_a_call_ends_by_its_deadline_wherever_it_waits(place, tmp_path):
     await warm_up()
@@ -235,8 +218,9 @@ async def test_a_call_ends_by_its_deadline_wherever_it_waits(place, tmp_path):
     with without_proxies():
         async with place(tmp_path) as (llm, options):
             # A machine that is busy with other things makes any call late: late is what is late three times.
+            views = views_of(llm, deadline=SECONDS, **options)
             for _ in range(3):
-                seconds = await asyncio.gather(*(timed(view) for view in views(llm, options).values()))
+                seconds = await asyncio.gather(*(timed(views[name]) for name in ("function", "def", "values")))
                 if max(seconds) < SECONDS + GRACE:
                     break
             assert max(seconds) < SECONDS + GRACE

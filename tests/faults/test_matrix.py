@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
+import sys
 from dataclasses import replace
 
 import pytest
 
-from tests.faults import matrix
-from tests.faults.replies import completion, good, replies, says, sends, status
+from SimpleLLMFunc import OpenAICompatible, RateLimited
+from tests.faults import matrix, server
+from tests.faults.replies import good, says, sends, status
 from tests.faults.runner import play, warm_up
 from tests.faults.scenario import Scenario
 from tests.faults.scenarios import ON_WIRE, SCENARIOS
@@ -106,31 +108,6 @@ async def test_the_matrix_sees_a_task_a_socket_and_a_fault_of_its_own():
     assert any("the act itself" in problem for problem in found)
 
 
-# --- the table -------------------------------------------------------------------------------------------
-
-
-def test_the_matrix_prints_a_table(capsys):
-    assert matrix.main(["error_in_200_key"]) == 0
-    printed = capsys.readouterr().out
-    assert printed.count("AuthenticationError, 1") == 10
-    assert "1 scenarios, 8 calls: 0 silently wrong, 0 foreign exceptions, 0 hangs, 0 leaked" in printed
-
-
-async def test_a_table_shows_what_is_wrong():
-    await warm_up()
-    seen = await play(Scenario("x", "0", "a <fault>", [replies(completion("no JSON"))]).only("whole"))
-    assert "**WRONG" in matrix.table(seen)
-    assert "&lt;fault>" in matrix.table(seen)
-    assert matrix.summary(seen).startswith("1 scenarios, 4 calls: 2 silently wrong")
-
-
-def test_a_table_is_put_between_its_marks():
-    page = "a\n<!-- own -->\nold\n<!-- end of own -->\nb\n"
-    assert matrix.put(page, "own", "new") == "a\n<!-- own -->\n\nnew\n\n<!-- end of own -->\nb\n"
-    with pytest.raises(ValueError, match="no section"):
-        matrix.put(page, "other", "new")
-
-
 @pytest.mark.parametrize("wire", WIRES)
 def test_the_reference_holds_every_scenario(wire):
     page = matrix.PAGE.read_text("utf-8")
@@ -140,7 +117,17 @@ def test_the_reference_holds_every_scenario(wire):
     assert {scenario.name for scenario in SCENARIOS if wire in scenario.not_on} <= set(re.findall(r"`(\w+)`", section))
 
 
-def test_an_unknown_name_is_refused(capsys):
-    with pytest.raises(SystemExit):
-        matrix.main(["no_such_scenario"])
-    assert "no such scenario" in capsys.readouterr().err
+async def test_the_server_as_a_program(capsys):
+    server.main(["--list"])
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [each.name for each in SCENARIOS]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.faults.server", cwd=matrix.PAGE.parents[2], stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        line = (await asyncio.wait_for(process.stdout.readline(), 20)).decode()
+        llm = OpenAICompatible("m", base_url=line.split()[-1].replace("NAME", "quota"), api_key="k")
+        with pytest.raises(RateLimited, match="quota"):
+            await llm.chat([{"role": "user", "content": "x"}])
+    finally:
+        process.terminate()
+        await process.communicate()

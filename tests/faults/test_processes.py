@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.faults.acts import breaks_after
-from tests.faults.replies import LAST, STREAM_HEAD, TEXT, events_of, good, sends
-from tests.faults.server import FaultServer, in_chunk
+from tests.faults.replies import good, sends
+from tests.faults.server import FaultServer
 
 ROOT = Path(__file__).parents[2]
 
@@ -141,40 +141,15 @@ LEFT = {
         for _ in plain("half", str).stream("x"):
             break
         """,
-    "sync close": """
-        for stream in plain_chat("half")([], "x"), plain("half", str).stream("x"):
-            next(stream)
-            stream.close()
-            stream.close()
-        """,
     "sync dropped": """
         stream = plain_chat("half")([], "x")
         next(stream)
         del stream
         gc.collect()
         """,
-    "sync never dropped": """
-        stream = plain_chat("half")([], "x")
-        next(stream)
-        other = plain_chat("half")([], "never begun")
-        """,
-    "two ends": """
-        async def main():
-            stream = chat("half")([], "x")
-            await anext(stream)
-            task = asyncio.ensure_future(anext(stream))
-            await asyncio.sleep(0.05)
-            task.cancel()
-            try:
-                await task
-            except asyncio.CancelledError:
-                pass
-            await stream.aclose()
-        asyncio.run(main())
-        """,
 }
 
-ALONE = ("never dropped", "sync never dropped")
+ALONE = ("never dropped",)
 """What the end of the interpreter has to tidy up; the others share a process."""
 
 
@@ -249,12 +224,6 @@ LOOPS = {
         for _ in range(30):
             assert asyncio.run(report("x")) == WEATHER
         """,
-    "two loops in turn": """
-        report = awaited("good")
-        with asyncio.Runner() as one, asyncio.Runner() as two:
-            for _ in range(3):
-                assert one.run(report("x")) == two.run(report("x")) == WEATHER
-        """,
     "many loops at once": """
         report, failed = awaited("good"), []
 
@@ -288,14 +257,6 @@ LOOPS = {
             assert "".join(text for text, _ in plain_chat("good")([], "x"))
 
         asyncio.run(main())
-        """,
-    "a loop closed by hand": """
-        report = awaited("good")
-        for _ in range(3):
-            loop = asyncio.new_event_loop()
-            assert loop.run_until_complete(report("x")) == WEATHER
-            loop.run_until_complete(loop.shutdown_asyncgens())
-            loop.close()
         """,
     "fork": """
         report, talk = plain("good"), plain_chat("good")
@@ -332,32 +293,6 @@ LOOPS = {
             for thread in threads: thread.join()
         assert got == [WEATHER] * 20
         """,
-    "fork inside a running loop": """
-        async def main():
-            waiting = asyncio.create_task(awaited("slow")("x"))
-            await asyncio.sleep(0.1)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                pid = os.fork()
-            if not pid:
-                os._exit(0 if plain("good")("x") == WEATHER else 1)
-            assert (await asyncio.to_thread(os.waitpid, pid, 0))[1] == 0
-            assert await waiting == WEATHER
-        asyncio.run(main())
-        """,
-    "a pool of forked processes": """
-        import multiprocessing
-
-        @llm_function(model("good"))
-        def pooled(place: str) -> Weather:
-            "Report."
-
-        pooled("x")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with multiprocessing.get_context("fork").Pool(3) as pool:
-                assert pool.map(pooled, ["x"] * 12) == [WEATHER] * 12
-        """,
     "a client of the openai package on many loops": """
         import gc, openai
         client = openai.AsyncOpenAI(api_key="sk-test-12345678", base_url=sys.argv[1].replace("PLAY", "good"))
@@ -392,12 +327,6 @@ async def test_loops_threads_and_forks(hows):
 
 
 AT_THE_END = {
-    "in a function of atexit": """
-        import atexit
-        report = plain("good")
-        report("x")
-        atexit.register(lambda: say_fine(report("x") == WEATHER))
-        """,
     "in one that was registered before the first call": """
         import atexit
         report, talk, awaits = plain("good"), plain_chat("good"), awaited("good")
@@ -410,32 +339,6 @@ AT_THE_END = {
 
         atexit.register(late)
         report("x")
-        """,
-    "the first of all calls": """
-        import atexit
-        report = plain("good")
-        atexit.register(lambda: say_fine(report("x") == WEATHER))
-        """,
-    "the first of all calls, a stream": """
-        import atexit
-        talk, half, kept = plain_chat("good"), plain_chat("half"), []
-
-        def late():
-            kept.append(half([], "x"))
-            next(kept[0])  # and left like that
-            say_fine("".join(text for text, _ in talk([], "x")) == TEXT)
-
-        atexit.register(late)
-        """,
-    "in a thread that goes on after the main one": """
-        report, talk = plain("good", host="localhost"), plain_chat("good")
-
-        def late():
-            threading.main_thread().join()
-            told = "".join(text for text, _ in talk([], "x"))
-            say_fine(report("x") == asyncio.run(awaited("good", host="localhost")("x")) == WEATHER and told == TEXT)
-
-        threading.Thread(target=late).start()
         """,
     "in daemon threads that still wait": """
         import time
@@ -454,25 +357,6 @@ AT_THE_END = {
         time.sleep(0.5)
         say_fine(True)
         """,
-    "in what is taken apart last": """
-        from SimpleLLMFunc import UsageError
-
-        class Last:
-            def __init__(self, ask):
-                self.ask = ask
-
-            def __del__(self):
-                # No thread runs any more, so nothing can be asked: it is said, and at once.
-                try:
-                    self.ask("x")
-                except UsageError:
-                    say_fine(True)
-
-        report = plain("good")
-        report("x")
-        kept = Last(report)
-        kept.itself = kept
-        """,
 }
 
 SAY_FINE = """
@@ -487,41 +371,3 @@ async def test_calls_at_the_end_of_the_interpreter(how):
     async with FaultServer(PLAYS) as server:
         await run_well(server, SAY_FINE + textwrap.dedent(AT_THE_END[how]))
         assert await server.until(lambda: server.open_connections == 0)
-
-
-FORK_IN_STREAM = """
-stream = plain_chat("slow")([], "x")
-said = [next(stream)[0]]
-pid = os.fork()
-if not pid:
-    %s
-    assert plain("good")("x") == WEATHER
-    sys.exit(0)
-assert os.waitpid(pid, 0)[1] == 0
-assert plain("go_on")("x") == WEATHER
-said += [text for text, _ in stream]
-assert "".join(said) == TEXT, said
-print("fine")
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-@pytest.mark.parametrize("does", ["pass", "stream.close()", "del stream; gc.collect()"])
-async def test_a_child_leaves_the_stream_of_its_parent_alone(does):
-    forked = asyncio.Event()
-
-    async def slow(exchange):
-        first, *rest = map(in_chunk, events_of(TEXT))
-        await exchange.send(STREAM_HEAD, first, rest.pop(0))
-        await forked.wait()
-        await exchange.send(*rest, LAST)
-
-    async def told(exchange):
-        forked.set()
-        await good(exchange)
-
-    async with FaultServer({"slow": [slow], "good": [good], "go_on": [told]}) as server:
-        # Without -X dev: what a child inherits in the middle of its work is finalized unclosed, which that tells.
-        async with Program(server, FORK_IN_STREAM % does, "-W", "default") as program:
-            out, err, code = await program.end()
-        assert (out, code) == ("fine\n", 0), err

@@ -10,18 +10,16 @@ import asyncio
 import gzip
 import time
 import traceback
-from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from SimpleLLMFunc import APIKeyPool, ChatPair, Message, SimpleLLMFuncError, llm_chat, llm_function
+from SimpleLLMFunc import APIKeyPool, SimpleLLMFuncError
 from SimpleLLMFunc.interface.attempts import http_model
 from SimpleLLMFunc.interface.attempts import reply_reader as replies
 from tests.faults.replies import (
@@ -37,7 +35,17 @@ from tests.faults.replies import (
     events_of,
     good,
 )
-from tests.faults.runner import GRACE, KEY, captured_log, connections_taken, leftovers, model_of, sockets, warm_up
+from tests.faults.runner import (
+    GRACE,
+    KEY,
+    captured_log,
+    connections_taken,
+    leftovers,
+    model_of,
+    sockets,
+    views_of,
+    warm_up,
+)
 from tests.faults.scenario import WEATHER, Weather
 from tests.faults.server import Exchange, FaultServer, Request, head, in_chunk, with_length
 
@@ -160,182 +168,80 @@ SCRIPTS = st.one_of(
 )
 
 
-class RandomServer(RuleBasedStateMachine):
-    """Writes scripts, and has the library read them; on the wire `wire`."""
-
-    wire = "chat"
-
-    @initialize()
-    def begin(self) -> None:
-        self.stack = ExitStack()
-        self.stack.enter_context(mock.patch.object(http_model, "IDLE_SECONDS", SILENCE))
-        self.stack.enter_context(mock.patch.object(replies, "_AFTER_END_SECONDS", SILENCE))
-        self.log = self.stack.enter_context(captured_log())
-        self.runner = self.stack.enter_context(asyncio.Runner())
-        self.runner.run(warm_up())
-        self.sockets = sockets()
-        self.scripts: list[Script] = []
-        self.script = Script()
-        self.server = self.runner.run(FaultServer({"random": [self.act]}).__aenter__())
-        self.pool = APIKeyPool([KEY])
-        self.llm = model_of(
-            self.wire, self.server.address("random"), api_key_pool=self.pool, max_retries=1, retry_delay=0.002,
-            timeout=SILENCE,
-        )  # fmt: skip
-        self.views = _views(self.llm)
-
-    async def act(self, exchange: Exchange) -> None:
-        await (self.scripts.pop(0).act(exchange) if self.scripts else good(exchange))
-
-    # --- what the server does ---
-
-    @rule(script=SCRIPTS)
-    def misbehaves(self, script: Script) -> None:
-        self.scripts.append(script)
-
-    @rule(word=st.sampled_from(sorted(WORDS)), to=st.floats(0, 1))
-    @precondition(lambda self: not self.script.steps)
-    def begins(self, word: str, to: float) -> None:
-        self.script.word = word
-        self.script.steps.append((to,))
-
-    @rule(to=st.one_of(st.just(1.0), st.floats(0, 1)))
-    def says_more(self, to: float) -> None:
-        self.script.steps.append((to,))
-
-    @rule(data=JUNK)
-    @precondition(lambda self: self.script.word in FRAMED)
-    def says_junk(self, data: bytes) -> None:
-        self.script.steps.append(data)
-
-    @rule(seconds=PAUSES)
-    def pauses(self, seconds: float) -> None:
-        self.script.steps.append(seconds)
-
-    @rule(end=ENDS)
-    @precondition(lambda self: self.script.steps)
-    def ends(self, end: str) -> None:
-        self.script.end = end
-        self.scripts.append(self.script)
-        self.script = Script()
-
-    # --- what the library makes of it ---
-
-    @rule(view=st.sampled_from(["function", "values", "chat", "pieces", "def"]))
-    @precondition(lambda self: self.scripts)
-    def asks(self, view: str) -> None:
-        scripts = list(self.scripts)
-        # A machine that is busy with other things makes any call late: late is what is late three times.
-        for _ in range(3):
-            self.scripts[:] = scripts
-            if self.runner.run(self.ask(view)) < SECONDS + GRACE:
-                break
-        else:
-            raise AssertionError("later than the deadline allows, three times")
-        self.scripts.clear()
-
-    async def ask(self, view: str) -> float:
-        """Ask once; return the seconds it took."""
-        tasks = asyncio.all_tasks()
-        expected = TEXT if view in {"chat", "pieces"} else WEATHER
-        started = time.monotonic()
-        try:
-            async with asyncio.timeout(SECONDS + 5):
-                value = await self.views[view]()
-        except SimpleLLMFuncError as error:
-            output = "".join([str(error), repr(error), repr(vars(error)), *traceback.format_exception(error)])
-        else:
-            output = repr(value)
-            assert value == expected, "silently wrong"
-        seconds = time.monotonic() - started
-        assert KEY not in output + self.log.getvalue(), "a secret"
-        assert self.pool.tasks == 0
-        assert connections_taken() == 0, "a connection is still in use"
-        until = time.monotonic() + 1.0
-        # A connection that the server is about to accept has a task too, which is not the library's.
-        while left := asyncio.all_tasks() - tasks - self.server.tasks:
-            assert time.monotonic() < until, left
-            await asyncio.sleep(0.001)
-        return seconds
-
-    def teardown(self) -> None:
-        if not hasattr(self, "runner"):
-            return
-        with self.stack:
-            try:
-                if self.script.steps:
-                    self.ends("close")
-                if self.scripts:
-                    self.asks("pieces")
-            finally:
-                self.runner.run(self.server.__aexit__())
-            assert self.runner.run(self.left()) == []
-            assert self.server.failures == []
-
-    async def left(self) -> list[str]:
-        return await leftovers(asyncio.all_tasks(), self.sockets)
+async def ask(views: Mapping[str, Any], view: str, pool: APIKeyPool, log: Any, server: FaultServer) -> float:
+    """Ask once; return the seconds it took."""
+    tasks = asyncio.all_tasks()
+    expected = TEXT if view in {"chat", "pieces"} else WEATHER
+    started = time.monotonic()
+    try:
+        async with asyncio.timeout(SECONDS + 5):
+            value = await views[view]()
+    except SimpleLLMFuncError as error:
+        output = "".join([str(error), repr(error), repr(vars(error)), *traceback.format_exception(error)])
+    else:
+        output = repr(value)
+        assert value == expected, "silently wrong"
+    seconds = time.monotonic() - started
+    assert KEY not in output + log.getvalue(), "a secret"
+    assert pool.tasks == 0
+    assert connections_taken() == 0, "a connection is still in use"
+    until = time.monotonic() + 1.0
+    # A connection that the server is about to accept has a task too, which is not the library's.
+    while left := asyncio.all_tasks() - tasks - server.tasks:
+        assert time.monotonic() < until, left
+        await asyncio.sleep(0.001)
+    return seconds
 
 
-def _views(llm: Any) -> dict[str, Callable[[], Any]]:
-    @llm_function(llm, deadline=SECONDS, max_reasks=0, retry_times=0)
-    async def report(place: str) -> Weather:
-        """Report the weather."""
-        raise NotImplementedError
+async def live_through(wire: str, questions: list[tuple[str, list[Script]]]) -> None:
+    """Ask one model the questions, each by a view; the server plays the scripts of each, and then answers well."""
+    scripts: list[Script] = []
 
-    @llm_function(llm, deadline=SECONDS, max_reasks=0, retry_times=0)
-    def plain(place: str) -> Weather:
-        """Report the weather."""
-        raise NotImplementedError
+    async def act(exchange: Exchange) -> None:
+        await (scripts.pop(0).act(exchange) if scripts else good(exchange))
 
-    @llm_chat(llm, deadline=SECONDS, retry_times=0)
-    async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
-        """Report the weather."""
-        raise NotImplementedError
-
-    async def values() -> Any:
-        return [value async for value in report.stream("x")][-1]
-
-    async def said() -> str:
-        return "".join([text async for text, _ in chat([], "x")])
-
-    async def pieces() -> str:
-        return "".join([text async for text, _ in chat.with_options(stream=True)([], "x")])
-
-    return {
-        "function": lambda: report("x"),
-        "def": lambda: asyncio.to_thread(plain, "x"),
-        "values": values,
-        "chat": said,
-        "pieces": pieces,
-    }
+    await warm_up()
+    tasks, before, pool = asyncio.all_tasks(), sockets(), APIKeyPool([KEY])
+    idle = mock.patch.object(http_model, "IDLE_SECONDS", SILENCE)
+    end = mock.patch.object(replies, "_AFTER_END_SECONDS", SILENCE)
+    with idle, end, captured_log() as log:
+        async with FaultServer({"random": [act]}) as server:
+            address = server.address("random")
+            llm = model_of(wire, address, api_key_pool=pool, max_retries=1, retry_delay=0.002, timeout=SILENCE)
+            views = views_of(llm, Weather, max_reasks=0, deadline=SECONDS, retry_times=0)
+            for view, drawn in questions:
+                # A machine that is busy with other things makes any call late: late is what is late three times.
+                for _ in range(3):
+                    scripts[:] = drawn
+                    if await ask(views, view, pool, log, server) < SECONDS + GRACE:
+                        break
+                else:
+                    raise AssertionError("later than the deadline allows, three times")
+        assert await leftovers(tasks, before) == []
+        assert server.failures == []
 
 
-class MessagesServer(RandomServer):
-    wire = "messages"
+QUESTIONS = st.lists(
+    st.tuples(
+        st.sampled_from(["function", "values", "chat", "pieces", "def"]), st.lists(SCRIPTS, min_size=1, max_size=3)
+    ),
+    min_size=1,
+    max_size=4 if IS_LONG else 2,
+)
 
 
-class ResponsesServer(RandomServer):
-    wire = "responses"
-
-
-class GeminiServer(RandomServer):
-    wire = "gemini"
-
-
-def _as_test(machine: type[RandomServer], examples: int) -> Any:
-    test = machine.TestCase  # type: ignore[attr-defined]
-    test.settings = settings(
+# What belongs to a wire is how its replies are read; the rest is tried on chat completions.
+@pytest.mark.parametrize(("wire", "examples"), [("chat", 300), ("messages", 100), ("responses", 100), ("gemini", 100)])
+@pytest.mark.timeout(3 * 3600 if IS_LONG else 120)
+def test_a_model_lives_through_any_server(wire: str, examples: int) -> None:
+    @settings(
         settings.get_profile("faults-long"),
         max_examples=5_000 if IS_LONG else examples,
-        stateful_step_count=12 if IS_LONG else 6,
         derandomize=not IS_LONG,
-        database=None if not IS_LONG else settings.default.database,
+        database=settings.default.database if IS_LONG else None,
     )
-    return pytest.mark.timeout(3 * 3600 if IS_LONG else 60)(test)
+    @given(QUESTIONS)
+    def play(questions: list[tuple[str, list[Script]]]) -> None:
+        asyncio.run(live_through(wire, questions))
 
-
-TestRandomServers = _as_test(RandomServer, 300)
-# What belongs to a wire is how its replies are read; the rest was tried above.
-TestRandomMessages = _as_test(MessagesServer, 100)
-TestRandomResponses = _as_test(ResponsesServer, 100)
-TestRandomGemini = _as_test(GeminiServer, 100)
+    play()

@@ -4,59 +4,26 @@ import pytest
 
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, ToolCall, ToolCallDelta, Usage
 
+USAGE = {
+    "prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15, "prompt_tokens_details": {"cached_tokens": 4},
+    "completion_tokens_details": {"reasoning_tokens": 2},
+}  # fmt: skip
+CALL = {"id": "a", "type": "function", "function": {"name": "f", "arguments": '{"x":1}'}, "sig": {"s": 1}}
+MESSAGE = {
+    "role": "assistant", "content": "hi", "refusal": "no", "reasoning_content": "hm", "tool_calls": [CALL],
+    "annotations": [],
+}  # fmt: skip
 REPLY = {
-    "id": "chatcmpl-1",
-    "object": "chat.completion",
-    "created": 1700000000,
-    "model": "m",
-    "system_fingerprint": "fp",
-    "choices": [
-        {
-            "index": 0,
-            "finish_reason": "tool_calls",
-            "logprobs": {"content": []},
-            "message": {
-                "role": "assistant",
-                "content": "hi",
-                "refusal": "no",
-                "reasoning_content": "hm",
-                "tool_calls": [
-                    {"id": "a", "type": "function", "function": {"name": "f", "arguments": '{"x":1}'}, "sig": {"s": 1}}
-                ],
-                "annotations": [],
-            },
-        }
-    ],
-    "usage": {
-        "prompt_tokens": 10,
-        "completion_tokens": 5,
-        "total_tokens": 15,
-        "prompt_tokens_details": {"cached_tokens": 4},
-        "completion_tokens_details": {"reasoning_tokens": 2},
-    },
-}
-
+    "id": "chatcmpl-1", "object": "chat.completion", "created": 1700000000, "model": "m", "system_fingerprint": "fp",
+    "choices": [{"index": 0, "finish_reason": "tool_calls", "logprobs": {"content": []}, "message": MESSAGE}],
+    "usage": USAGE,
+}  # fmt: skip
+PIECE = {"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": "{"}}
+DELTA = {"role": "assistant", "content": "x", "tool_calls": [PIECE], "extra": 1}
 CHUNK = {
-    "id": "c",
-    "object": "chat.completion.chunk",
-    "created": 1,
-    "model": "m",
-    "choices": [
-        {
-            "index": 0,
-            "finish_reason": None,
-            "delta": {
-                "role": "assistant",
-                "content": "x",
-                "tool_calls": [
-                    {"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": "{"}}
-                ],
-                "extra": 1,
-            },
-        }
-    ],
-    "usage": REPLY["usage"],
-}
+    "id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m",
+    "choices": [{"index": 0, "finish_reason": None, "delta": DELTA}], "usage": USAGE,
+}  # fmt: skip
 
 
 def test_a_reply_is_read_with_the_names_of_the_openai_package():
@@ -105,17 +72,10 @@ def test_no_choices_are_no_choices(choices):
 @pytest.mark.parametrize(
     "message",
     [
-        {"tool_calls": "x"},
-        {"tool_calls": [None, "y"]},
-        {"tool_calls": [{"function": "f"}]},
-        {"refusal": 3},
-        {"content": 3},
-        {"content": {"a": 1}},
-        {"role": None},
-        None,
-        "text",
+        {"tool_calls": "x"}, {"tool_calls": [None, "y"]}, {"tool_calls": [{"function": "f"}]}, {"refusal": 3},
+        {"content": 3}, {"content": {"a": 1}}, {"role": None}, None, "text",
     ],
-)
+)  # fmt: skip
 def test_strange_messages_are_survived(message):
     ChatCompletion.from_dict({"choices": [{"message": message, "finish_reason": 3, "index": "0"}]})
     chunk = ChatCompletionChunk.from_dict({"choices": [{"delta": message, "finish_reason": 3}], "created": "now"})

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from SimpleLLMFunc.type import Audio, File, ImgPath, ImgUrl, Text
-from SimpleLLMFunc.type.multimodal import MAX_FILE_BYTES
+from SimpleLLMFunc.type import MAX_FILE_BYTES, Audio, File, ImgPath, ImgUrl, Text
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 40
 IMAGES = {
@@ -23,20 +22,32 @@ IMAGES = {
     "image/webp": b"RIFF\x20\0\0\0WEBPVP8 " + b"\0" * 40,
     "image/bmp": b"BM" + struct.pack("<IHHI", 100, 0, 0, 54) + struct.pack("<I", 40) + b"\0" * 40,
 }
-SOUNDS = {
-    "wav": b"RIFF\x20\0\0\0WAVEfmt ",
-    "mp3": b"ID3\x04\0\0\0\0\0\0",
-    "flac": b"fLaC\0\0\0\x22",
-    "ogg": b"OggS\0\x02\0\0",
-    "m4a": b"\0\0\0\x20ftypM4A \0\0",
-}
+SOUNDS = [
+    ("wav", b"RIFF\x20\0\0\0WAVEfmt "),
+    ("mp3", b"ID3\x04\0\0\0\0\0\0"),
+    ("mp3", b"\xff\xfb\x90\x64" + b"\0" * 20),  # without a tag, by its frame
+    ("flac", b"fLaC\0\0\0\x22"),
+    ("ogg", b"OggS\0\x02\0\0"),
+    ("m4a", b"\0\0\0\x20ftypM4A \0\0"),
+]
 
 
 @pytest.fixture
-def png(tmp_path: Path) -> Path:
-    path = tmp_path / "cat.png"
-    path.write_bytes(PNG)
-    return path
+def write(tmp_path: Path):
+    """Writes a file, and returns its path."""
+
+    def written(content: bytes, name: str = "a") -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+        return path
+
+    return written
+
+
+@pytest.fixture
+def png(write) -> Path:
+    return write(PNG, "cat.png")
 
 
 # --- text and addresses ------------------------------------------------------------------------------------
@@ -53,14 +64,13 @@ def test_text_is_a_part_without_a_name():
 @pytest.mark.parametrize(
     "url",
     [
-        "https://example.org/cat.png",
-        "http://example.org",
-        "HTTPS://example.org/a?b=c#d",
-        "https://[2001:db8::1]:8443/x.png",
-        "data:image/png;base64,iVBORw0KGgo=",
-        "https://例子.org/猫.png",
+        "https://example.org/cat.png", "http://example.org", "HTTPS://example.org/a?b=c#d",
+        "https://[2001:db8::1]:8443/x.png", "https://例子.org/猫.png", "data:image/png;base64," + "A" * 5_000_000,
+        # Attack 13: nothing of ours opens a connection, so there is nothing to forge.
+        "http://169.254.169.254/x", "http://[::ffff:169.254.169.254]/x", "http://2130706433/x", "http://localhost./x",
     ],
-)
+    ids=lambda url: url[:40],
+)  # fmt: skip
 def test_a_url_travels_as_it_is(url):
     assert ImgUrl(url).to_part() == {"type": "image_url", "image_url": {"url": url}}
 
@@ -68,34 +78,24 @@ def test_a_url_travels_as_it_is(url):
 @pytest.mark.parametrize(
     "url",
     [
-        "",
-        "cat.png",
-        "/etc/passwd",
-        "file:///etc/passwd",
-        "ftp://example.org/cat.png",
-        "javascript:alert(1)",
-        "https://",
-        "https:///path",
-        "https:example.org",
-        "https://exa mple.org/x",
-        "https://example.org/x\n",
-        "https://[::1/x",
-        "data:text/html,<script>",
-        "data:image/png",
-        None,
-        3,
-        b"https://example.org/x.png",
+        "", "cat.png", "/etc/passwd", "file:///etc/passwd", "ftp://example.org/cat.png", "javascript:alert(1)",
+        "https://", "https:///path", "https:example.org", "https://exa mple.org/x", "https://example.org/x\n",
+        "https://[::1/x", "data:text/html,<script>", "data:image/png", None, 3, b"https://example.org/x.png",
+        "data:image/png;base64," + "A" * 5_000_000 + "\x7f",
     ],
-)
+    ids=lambda url: repr(url)[-40:],
+)  # fmt: skip
 def test_what_is_no_address_of_an_image_is_refused(url):
-    with pytest.raises(ValueError, match=r"URL|takes a str|IPv6"):
+    with pytest.raises(ValueError, match=r"URL|takes a str"):
         ImgUrl(url)
 
 
-@pytest.mark.parametrize("host", ["169.254.169.254", "[::ffff:169.254.169.254]", "2130706433", "localhost."])
-def test_an_address_is_never_fetched(host):
-    # Attack 13: nothing of ours opens a connection, so there is nothing to forge.
-    assert ImgUrl(f"http://{host}/latest/meta-data").to_part()["image_url"]["url"].startswith("http://")
+@pytest.mark.parametrize("url", ["http://me:pa\u2100ssword@host/x.png", "http://me:password@[::1/x.png"])
+def test_a_malformed_address_is_refused_without_its_password(url):
+    with pytest.raises(ValueError, match="needs a host") as caught:
+        ImgUrl(url)
+    assert "ssword" not in str(caught.value)
+    assert caught.value.__cause__ is None
 
 
 def test_a_listener_gets_no_hit():
@@ -128,24 +128,53 @@ def test_a_repr_shows_neither_content_nor_what_may_be_a_key():
 
 
 @pytest.mark.parametrize(("mime", "content"), IMAGES.items())
-def test_the_first_bytes_say_what_an_image_is(tmp_path: Path, mime, content):
-    path = tmp_path / "picture.txt"  # the name says nothing
-    path.write_bytes(content)
-    image = ImgPath(path)
+def test_the_first_bytes_say_what_an_image_is(write, mime, content):
+    image = ImgPath(write(content, "picture.txt"))  # the name says nothing
     assert image.mime_type == mime
-    prefix, _, data = image.to_part()["image_url"]["url"].partition(",")
-    assert prefix == f"data:{mime};base64"
-    assert base64.b64decode(data) == content
+    data = base64.b64encode(content).decode()
+    assert image.to_part()["image_url"]["url"] == f"data:{mime};base64,{data}"
+
+
+@pytest.mark.parametrize(("name", "content"), SOUNDS)
+def test_sounds(write, name, content):
+    data = base64.b64encode(content).decode()
+    assert Audio(write(content)).to_part() == {"type": "input_audio", "input_audio": {"data": data, "format": name}}
 
 
 @pytest.mark.parametrize(
-    "content", [b"root:x:0:0", b"BM is how this text begins, and it goes on", b"\xff\xd8", b"GIF88a"]
+    ("name", "content", "mime"),
+    [
+        ("report", b"%PDF-1.7\n", "application/pdf"),
+        ("t.docx", b"PK\x03\x04", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
+        ("t.csv", "città;1\n".encode(), "text/csv"),
+        ("t.md", b"# T", "text/markdown"),
+        ("T.TXT", "猫".encode(), "text/plain"),
+    ],
 )
-def test_a_text_called_png_is_none(tmp_path: Path, content):
-    path = tmp_path / "secret.png"
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match="no PNG, JPEG, GIF, WebP or BMP"):
-        ImgPath(path)
+def test_documents(write, name, content, mime):
+    part = File(write(content, name)).to_part()
+    data = f"data:{mime};base64,{base64.b64encode(content).decode()}"
+    assert part == {"type": "file", "file": {"filename": name, "file_data": data}}
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "content", "said"),
+    [
+        *((ImgPath, "secret.png", content, "no PNG, JPEG, GIF, WebP or BMP")
+          for content in (b"root:x:0:0", b"BM is how this text begins, and it goes on", b"\xff\xd8", b"GIF88a")),
+        *((Audio, "sound.mp3", content, "no WAV, MP3")
+          for content in (b"\xff\xfeh\0i\0", PNG, b"plain text", b"RIFF\0\0\0\0WEBP", b"\xff\xfb")),
+        (File, "id_rsa", b"-----BEGIN", "it is no PDF"),
+        (File, "a.zip", b"PK\x03\x04", "it is no PDF"),
+        (File, "a.txt", b"a" * 100 + b"\xff", "it is no PDF"),
+        (File, "b.txt", b"a\0b", "it is no PDF"),
+        (File, "x.docx", b"no", "it is no PDF"),
+        (ImgPath, "empty.png", b"", "is empty"),
+    ],
+)  # fmt: skip
+def test_what_is_none_is_refused(write, make, name, content, said):
+    with pytest.raises(ValueError, match=said):
+        make(write(content, name))
 
 
 def test_a_missing_file_is_a_file_not_found_error(tmp_path: Path, png: Path):
@@ -154,16 +183,11 @@ def test_a_missing_file_is_a_file_not_found_error(tmp_path: Path, png: Path):
             ImgPath(missing)
 
 
-def test_the_system_s_files_are_no_images():
-    with pytest.raises(ValueError, match="first bytes"):
-        ImgPath("/etc/passwd")
-
-
-@pytest.mark.parametrize("path", ["/dev/zero", "/dev/null", "/proc/self/environ", ".", ""])
-def test_devices_and_folders_are_refused_unread(path):
+@pytest.mark.parametrize("path", ["/etc/passwd", "/dev/zero", "/dev/null", "/proc/self/environ", ".", ""])
+def test_what_the_system_holds_is_no_image_and_devices_are_not_read(path):
     if not Path(path).exists():
         pytest.skip("not on this system")
-    with pytest.raises(ValueError, match=r"not a regular file|is empty"):
+    with pytest.raises(ValueError, match=r"not a regular file|is empty|first bytes"):
         ImgPath(path)
 
 
@@ -185,32 +209,15 @@ def test_a_fifo_is_refused_without_waiting_for_its_writer(tmp_path: Path):
     assert "not a regular file" in str(failures[0])
 
 
-def test_a_file_of_3_gigabytes_is_refused_unread(tmp_path: Path):
-    path = tmp_path / "huge.png"
-    with path.open("wb") as stream:
-        stream.write(PNG)
-        stream.truncate(3 * 1024**3)
-    with pytest.raises(ValueError, match=r"has 3221\.2 MB; at most 21\.0 MB"):
-        ImgPath(path)
-    path.unlink()
-
-
-def test_20_mebibytes_are_allowed_and_one_byte_more_is_not(tmp_path: Path):
-    path = tmp_path / "big.png"
-    with path.open("wb") as stream:
-        stream.write(PNG)
-        stream.truncate(MAX_FILE_BYTES)
-    image = ImgPath(path)
-    with path.open("ab") as stream:
-        stream.write(b"x")
+def test_20_mebibytes_are_allowed_and_one_byte_more_is_not(png: Path):
+    os.truncate(png, MAX_FILE_BYTES)
+    image = ImgPath(png)
+    os.truncate(png, MAX_FILE_BYTES + 1)
     with pytest.raises(ValueError, match="at most"):
         image.to_part()
-
-
-def test_an_empty_file_is_refused(tmp_path: Path):
-    (tmp_path / "empty.png").touch()
-    with pytest.raises(ValueError, match="is empty"):
-        ImgPath(tmp_path / "empty.png")
+    os.truncate(png, 3 * 1024**3)  # refused unread
+    with pytest.raises(ValueError, match=r"has 3221\.2 MB; at most 21\.0 MB"):
+        ImgPath(png)
 
 
 @pytest.mark.parametrize("path", ["a\0b.png", "x" * 5000, b"\xff\xfe"])
@@ -225,61 +232,40 @@ def test_what_is_no_path_is_refused(path):
         ImgPath(path)
 
 
-def test_a_link_is_followed_before_anything_is_checked(tmp_path: Path, png: Path):
-    secret = tmp_path / "id_rsa"
-    secret.write_text("-----BEGIN OPENSSH PRIVATE KEY-----")
-    (tmp_path / "x.png").symlink_to(secret)
+def test_a_link_is_followed_before_anything_is_checked(tmp_path: Path, png: Path, write):
+    (tmp_path / "x.png").symlink_to(write(b"-----BEGIN OPENSSH PRIVATE KEY-----", "id_rsa"))
     with pytest.raises(ValueError, match="id_rsa: its first bytes"):
         ImgPath(tmp_path / "x.png")
     (tmp_path / "good").symlink_to(png)
     assert ImgPath(tmp_path / "good").mime_type == "image/png"
-
-
-def test_a_circle_of_links_is_refused(tmp_path: Path):
-    (tmp_path / "a").symlink_to(tmp_path / "b")
-    (tmp_path / "b").symlink_to(tmp_path / "a")
+    (tmp_path / "b").symlink_to(tmp_path / "c")
+    (tmp_path / "c").symlink_to(tmp_path / "b")
     with pytest.raises((ValueError, FileNotFoundError)):
-        ImgPath(tmp_path / "a")
+        ImgPath(tmp_path / "b")
 
 
-def test_root_is_checked_after_links(tmp_path: Path, png: Path):
-    inside = tmp_path / "inside"
-    inside.mkdir()
-    (inside / "own.png").write_bytes(PNG)
+def test_root_is_checked_after_links(tmp_path: Path, png: Path, write):
+    inside = write(PNG, "inside/own.png").parent
     assert ImgPath(inside / "own.png", root=inside).root == inside
     (inside / "out.png").symlink_to(png)
-    for path in (png, inside / "out.png", inside / ".." / "cat.png"):
+    # A folder whose name only begins alike is another folder.
+    for path in (png, inside / "out.png", inside / ".." / "cat.png", write(PNG, "inside2/a.png")):
         with pytest.raises(ValueError, match="lies outside"):
             ImgPath(path, root=inside)
-    # A folder whose name only begins alike is another folder.
-    (tmp_path / "inside2").mkdir()
-    (tmp_path / "inside2" / "a.png").write_bytes(PNG)
-    with pytest.raises(ValueError, match="lies outside"):
-        ImgPath(tmp_path / "inside2" / "a.png", root=inside)
-
-
-def test_a_root_that_is_a_link_is_followed_too(tmp_path: Path, png: Path):
     (tmp_path / "link").symlink_to(tmp_path)
     assert ImgPath(png, root=tmp_path / "link").to_part()
 
 
-def test_a_file_swapped_for_a_link_is_not_followed(tmp_path: Path, png: Path):
-    image = ImgPath(png)
-    secret = tmp_path / "other.png"
-    secret.write_bytes(PNG)
-    png.unlink()
-    png.symlink_to(secret)
-    with pytest.raises(ValueError, match="has become a link"):
-        image.to_part()
-
-
-def test_what_has_changed_since_is_checked_again(tmp_path: Path, png: Path):
+def test_what_has_changed_since_is_checked_again(png: Path, write):
     image = ImgPath(png)
     png.write_bytes(b"no image any more")
     with pytest.raises(ValueError, match="first bytes"):
         image.to_part()
     png.unlink()
     with pytest.raises(FileNotFoundError):
+        image.to_part()
+    png.symlink_to(write(PNG, "other.png"))
+    with pytest.raises(ValueError, match="has become a link"):
         image.to_part()
 
 
@@ -291,103 +277,17 @@ def test_another_working_directory_does_not_lead_to_another_file(tmp_path: Path,
     assert image.path == Path("cat.png")
 
 
-def test_images_are_values(png: Path):
+def test_files_are_values(tmp_path: Path, png: Path, write):
     image = ImgPath(str(png), "low")
     assert image == ImgPath(png, detail="low") != ImgPath(png)
     assert len({image, ImgPath(png, detail="low")}) == 1
-    assert pickle.loads(pickle.dumps(image)).to_part() == image.to_part()
     assert repr(image) == f"ImgPath({str(png)!r}, detail='low')"
     with pytest.raises(AttributeError):
         image.detail = "high"
-
-
-@pytest.mark.parametrize(("name", "content"), SOUNDS.items())
-def test_sounds(tmp_path: Path, name, content):
-    path = tmp_path / "sound"
-    path.write_bytes(content)
-    assert Audio(path).to_part() == {
-        "type": "input_audio",
-        "input_audio": {"data": base64.b64encode(content).decode(), "format": name},
-    }
-
-
-@pytest.mark.parametrize("content", [b"\xff\xfeh\0i\0", PNG, b"plain text", b"RIFF\0\0\0\0WEBP"])
-def test_what_is_no_sound_is_refused(tmp_path: Path, content):
-    (tmp_path / "sound.mp3").write_bytes(content)
-    with pytest.raises(ValueError, match="no WAV, MP3"):
-        Audio(tmp_path / "sound.mp3")
-
-
-def test_an_mp3_without_a_tag_is_known_by_its_frame(tmp_path: Path):
-    (tmp_path / "a").write_bytes(b"\xff\xfb\x90\x64" + b"\0" * 20)
-    assert Audio(tmp_path / "a").to_part()["input_audio"]["format"] == "mp3"
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "mime"),
-    [
-        ("report", b"%PDF-1.7\n", "application/pdf"),
-        ("t.docx", b"PK\x03\x04", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
-        ("t.csv", "città;1\n".encode(), "text/csv"),
-        ("t.md", b"# T", "text/markdown"),
-        ("T.TXT", ("a" * 62 + "é" * 500).encode(), "text/plain"),
-        ("t.txt", ("a" * 63 + "猫").encode(), "text/plain"),
-    ],
-)
-def test_documents(tmp_path: Path, name, content, mime):
-    path = tmp_path / name
-    path.write_bytes(content)
-    part = File(path).to_part()
-    assert part["type"] == "file"
-    assert part["file"]["filename"] == name
-    assert part["file"]["file_data"] == f"data:{mime};base64,{base64.b64encode(content).decode()}"
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("id_rsa", b"-----BEGIN"),
-        ("a.zip", b"PK\x03\x04"),
-        ("a.txt", b"\xff\xfe\xfd"),
-        ("b.txt", b"a\0b"),
-        ("x.docx", b"no"),
-    ],
-)
-def test_what_is_no_document_is_refused(tmp_path: Path, name, content):
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(ValueError, match="it is no PDF"):
-        File(tmp_path / name)
-
-
-def test_a_text_is_read_to_its_end_before_it_is_sent(tmp_path: Path):
-    path = tmp_path / "a.txt"
-    path.write_bytes(b"a" * 100 + b"\xff")  # the head is text, the rest is not
-    file = File(path)
-    with pytest.raises(ValueError, match="it is no PDF"):
-        file.to_part()
-
-
-def test_sounds_and_documents_are_values_too(tmp_path: Path):
-    (tmp_path / "a.txt").write_text("hi")
-    (tmp_path / "a.wav").write_bytes(SOUNDS["wav"])
-    for make, path in ((File, tmp_path / "a.txt"), (Audio, tmp_path / "a.wav")):
+    for make, path in ((ImgPath, png), (File, write(b"hi", "a.txt")), (Audio, write(b"fLaC", "a.wav"))):
         made = make(path, root=tmp_path)
         assert made == make(path, root=tmp_path) != make(path)
-        assert pickle.loads(pickle.dumps(made)) == made
+        assert pickle.loads(pickle.dumps(made)).to_part() == made.to_part()
         assert repr(made) == f"{make.__name__}({str(path)!r})"
         with pytest.raises(ValueError, match="lies outside"):
             make(path, root="/usr")
-
-
-def test_a_malformed_address_is_refused_without_its_password():
-    for url in ("http://me:pa\u2100ssword@host/x.png", "http://me:password@[::1/x.png"):
-        with pytest.raises(ValueError, match="needs a host") as caught:
-            ImgUrl(url)
-        assert "ssword" not in str(caught.value)
-        assert caught.value.__cause__ is None
-
-
-def test_a_large_data_url_is_looked_at_to_its_end():
-    assert ImgUrl("data:image/png;base64," + "A" * 5_000_000).url.endswith("AAA")
-    with pytest.raises(ValueError, match="blanks or control"):
-        ImgUrl("data:image/png;base64," + "A" * 5_000_000 + "\x7f")

@@ -49,9 +49,6 @@ def test_arguments_are_json_text(arguments, text):
 )  # fmt: skip
 def test_a_count_is_a_number_from_0_up(value, number):
     assert count({"n": value}, "n") == number
-
-
-def test_what_is_no_mapping_has_no_counts():
     assert count({}, "n") == count(None, "n") == count([1], "n") == 0
 
 

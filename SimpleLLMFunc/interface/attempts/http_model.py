@@ -229,7 +229,7 @@ class HttpModel(LLM_Interface):
         request = self.wire.request(asked, self.model_name, self.profile, stream=stream)
         request.body.update(extra)  # unchanged, on every wire
         if said:
-            told = (*request.downgrades, ("provider state: what was refused is left out", said))
+            told = [*request.downgrades, ("provider state: what was refused is left out", said)]
             request = replace(request, downgrades=told)
         return request, timeout
 

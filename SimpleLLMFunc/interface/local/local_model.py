@@ -27,7 +27,7 @@ from SimpleLLMFunc.interface.local.weights import KNOWN_WEIGHTS, SMOLLM2_135M, W
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.interface.spending import Deadline, current_deadline
-from SimpleLLMFunc.interface.wires import build_body
+from SimpleLLMFunc.interface.wires import Asked, build_body
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolSpec, spec_name
 
@@ -176,9 +176,7 @@ class LocalModel(LLM_Interface):
             raise ConfigError(f"{', '.join(own)}: a local model has no server tools. Leave it out, or ask a service.")
         filled = self._asked(params, self._bounded(response_format, params), tools)
         shape = filled.pop("response_format")
-        return build_body(
-            self.model_name, messages, self.profile, tools=tools, response_format=shape, stream=stream, params=filled
-        )
+        return build_body(self.model_name, Asked(messages, tools, shape, filled), self.profile, stream=stream)
 
     def _bounded(self, response_format: dict[str, Any] | None, params: Mapping[str, Any]) -> BoundedFormat:
         asked = max((params[name] for name in _LENGTH_PARAMS if params.get(name) is not None), default=0)

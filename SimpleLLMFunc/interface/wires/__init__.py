@@ -8,20 +8,14 @@ from __future__ import annotations
 
 from SimpleLLMFunc.interface.wires.chat import CHAT, ChatCompletionsWire
 from SimpleLLMFunc.interface.wires.embeddings import MOST_TEXTS, embedding_request, read_embeddings
-from SimpleLLMFunc.interface.wires.failures.headers import header_number
-from SimpleLLMFunc.interface.wires.failures.refusals import Refused, refused_in, tool_name
-from SimpleLLMFunc.interface.wires.failures.service_error import failure_of, read_error
+from SimpleLLMFunc.interface.wires.failures.refusals import refused_in, tool_name
+from SimpleLLMFunc.interface.wires.failures.service_error import failure_of, header_number, read_error
+from SimpleLLMFunc.interface.wires.families import claude_family, gemini_family
 from SimpleLLMFunc.interface.wires.parameters import check_call_params, check_options, extra_headers_of, gives_logprobs
 from SimpleLLMFunc.interface.wires.provider_state import STATE, refuses_state, state_key, without_state
 from SimpleLLMFunc.interface.wires.quirks import chunk_of_reply, put_right
 from SimpleLLMFunc.interface.wires.replies import Wire
-from SimpleLLMFunc.interface.wires.request_body import (
-    build_body,
-    check_base_url,
-    endpoint,
-    number,
-    taken_apart,
-)
+from SimpleLLMFunc.interface.wires.request_body import build_body, check_base_url, endpoint, number, taken_apart
 from SimpleLLMFunc.interface.wires.sources import Citation, ServerTool, citations_in, server_tools_in
 from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import (
@@ -34,47 +28,12 @@ from SimpleLLMFunc.interface.wires.streams.reasoning_text import StreamedThought
 from SimpleLLMFunc.interface.wires.wire import Asked, Kept, Received, WireRequest
 
 __all__ = [
-    "CHAT",
-    "MOST_TEXTS",
-    "STATE",
-    "Asked",
-    "ChatCompletionsWire",
-    "Citation",
-    "EventReader",
-    "Kept",
-    "Received",
-    "Refused",
-    "ReplyAssembler",
-    "ServerTool",
-    "StreamedThoughts",
-    "Wire",
-    "WireRequest",
-    "answer_in",
-    "assemble_tool_calls",
-    "build_body",
-    "check_base_url",
-    "check_call_params",
-    "check_options",
-    "chunk_of_reply",
-    "citations_in",
-    "embedding_request",
-    "endpoint",
-    "extra_headers_of",
-    "failure_of",
-    "gives_logprobs",
-    "header_number",
-    "new_call_id",
-    "number",
-    "put_right",
-    "read_embeddings",
-    "read_error",
-    "refused_in",
-    "refuses_state",
-    "rekeyed",
-    "server_tools_in",
-    "state_key",
-    "taken_apart",
-    "tool_name",
-    "without_state",
-]
-__all__ += ["blocks", "gemini", "messages", "parts", "responses"]  # for other rooms
+    "CHAT", "MOST_TEXTS", "STATE", "Asked", "ChatCompletionsWire", "Citation", "EventReader", "Kept", "Received",
+    "ReplyAssembler", "ServerTool", "StreamedThoughts", "Wire", "WireRequest", "answer_in",
+    "assemble_tool_calls", "build_body", "check_base_url", "check_call_params", "check_options", "chunk_of_reply",
+    "citations_in", "claude_family", "embedding_request", "endpoint", "extra_headers_of", "failure_of",
+    "gemini_family", "gives_logprobs", "header_number", "new_call_id", "number", "put_right", "read_embeddings",
+    "read_error", "refused_in", "refuses_state", "rekeyed", "server_tools_in", "state_key", "taken_apart",
+    "tool_name", "without_state",
+]  # fmt: skip
+__all__ += ["gemini", "messages", "responses"]  # for other rooms

@@ -3,17 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from SimpleLLMFunc.errors import ServerUnavailable
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.profile import Profile
-from SimpleLLMFunc.interface.wires.items import effort_of, leave_out_sampling
+from SimpleLLMFunc.interface.wires.families import effort_of, leave_out_sampling
 from SimpleLLMFunc.interface.wires.replies import Wire
 from SimpleLLMFunc.interface.wires.request_body import build_body
 from SimpleLLMFunc.interface.wires.streams.chunk_reader import INTERRUPTED, ChunkReader
 from SimpleLLMFunc.interface.wires.wire import Asked, Received, WireRequest
 from SimpleLLMFunc.type import ChatCompletion
+
+
+def _problem_of(data: Mapping[str, Any]) -> str:
+    """Return why a reply does not fit the protocol, empty if it does."""
+    choices = data.get("choices")
+    if not isinstance(choices, list) or not choices:
+        return "it has no choices"
+    are_whole = all(isinstance(each, dict) and isinstance(each.get("message"), dict) for each in choices)
+    return "" if are_whole else "a choice has no message"
+
+
+def _completion_of(data: dict[str, Any], _service: str, received: Received) -> ChatCompletion:
+    """Return a reply whose form is known to be good.
+
+    Raises:
+        AttemptFailed: the service says that it broke off.
+    """
+    completion = ChatCompletion.from_dict(data, tries=received.tries)
+    if completion.finish_reason in INTERRUPTED:
+        said = f"it broke off the answer: {completion.finish_reason}"
+        raise AttemptFailed(ServerUnavailable(received.model, status=received.status, body=said, tries=received.tries))
+    return completion
 
 
 class ChatCompletionsWire(Wire):
@@ -26,6 +49,9 @@ class ChatCompletionsWire(Wire):
 
     name = "chat"
     request_path = "/chat/completions"
+    reader = ChunkReader
+    problem_of = staticmethod(_problem_of)
+    completion_of = staticmethod(_completion_of)
     asks_again = "never"
     # The last line is not OpenAI's, but of most other services and servers that speak it.
     parameters = frozenset({
@@ -44,60 +70,15 @@ class ChatCompletionsWire(Wire):
             ConfigError: the model has no such `thinking`.
             UsageError: there is no message, or one is not a message.
         """
-        params, downgrades = _taken(asked.params, model_name)
-        body = build_body(
-            model_name,
-            asked.messages,
-            profile,
-            tools=asked.tools,
-            response_format=asked.response_format,
-            stream=stream,
-            params=params,
-        )
-        return WireRequest(self.request_path, body, downgrades=tuple(downgrades))
-
-    def decoder(self, received: Received) -> ChunkReader:
-        """Return what reads a stream."""
-        return ChunkReader(received)
-
-    def is_error(self, data: Mapping[str, Any]) -> bool:
-        """Whether a reply is an error dressed as a success."""
-        return bool(data.get("error")) or data.get("object") == "error"
-
-    @staticmethod
-    def problem_of(data: Mapping[str, Any]) -> str:
-        """Return why a reply does not fit the protocol, empty if it does."""
-        choices = data.get("choices")
-        if not isinstance(choices, list) or not choices:
-            return "it has no choices"
-        are_whole = all(isinstance(each, dict) and isinstance(each.get("message"), dict) for each in choices)
-        return "" if are_whole else "a choice has no message"
-
-    def completion(self, data: dict[str, Any], received: Received) -> ChatCompletion:
-        """Return a reply whose form is known to be good.
-
-        Raises:
-            AttemptFailed: the service says that it broke off.
-        """
-        completion = ChatCompletion.from_dict(data, tries=received.tries)
-        if completion.finish_reason in INTERRUPTED:
-            said = f"it broke off the answer: {completion.finish_reason}"
-            raise AttemptFailed(
-                ServerUnavailable(received.model, status=received.status, body=said, tries=received.tries)
-            )
-        return completion
-
-
-def _taken(params: Mapping[str, Any], model_name: str) -> tuple[Mapping[str, Any], list[tuple[str, str]]]:
-    """Return the parameters in the words of the model, and what is told of those that are left out."""
-    spoken, thinking = dict(params), params.get("thinking")
-    # Else it is a service's own parameter of this name.
-    if isinstance(thinking, (str, int)) and not isinstance(thinking, bool):
-        del spoken["thinking"]
-        if word := effort_of(thinking, model_name):
-            spoken["reasoning_effort"] = word
-    downgrades = leave_out_sampling(spoken, model_name, spoken.get("reasoning_effort"))
-    return spoken, downgrades
+        params, thinking = dict(asked.params), asked.params.get("thinking")
+        # Else it is a service's own parameter of this name.
+        if isinstance(thinking, (str, int)) and not isinstance(thinking, bool):
+            del params["thinking"]
+            if word := effort_of(thinking, model_name):
+                params["reasoning_effort"] = word
+        downgrades = leave_out_sampling(params, model_name, params.get("reasoning_effort"))
+        body = build_body(model_name, replace(asked, params=params), profile, stream=stream)
+        return WireRequest(self.request_path, body, downgrades=downgrades)
 
 
 CHAT = ChatCompletionsWire()

@@ -13,6 +13,7 @@ from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.wires.streams.chunk_reader import bad_reply
 from SimpleLLMFunc.interface.wires.wire import Received
+from SimpleLLMFunc.type import index_of, mapping, mappings
 
 MOST_TEXTS = 100
 """Texts in a request, as Gemini allows."""
@@ -42,27 +43,17 @@ def read_embeddings(body: bytes, received: Received, count: int) -> tuple[list[l
         AttemptFailed: it is no such reply, or has another number of vectors.
     """
     try:
-        data: Any = decode(body)
+        data = mapping(decode(body))
     except ValueError:
-        data = None
-    found: Any = None
-    tokens: Any = None
-    if isinstance(data, dict) and isinstance(data.get("data"), list):
-        items = [each if isinstance(each, dict) else {} for each in data["data"]]
-        places = [item.get("index", number) for number, item in enumerate(items)]
-        if sorted(map(str, places)) == sorted(map(str, range(len(items)))):
-            found = [
-                item.get("embedding") for _, item in sorted(zip(places, items, strict=True), key=lambda each: each[0])
-            ]
-        usage = data.get("usage")
-        tokens = usage.get("prompt_tokens") if isinstance(usage, dict) else None
-    elif isinstance(data, dict) and isinstance(data.get("embeddings"), list):
-        found = [each.get("values") if isinstance(each, dict) else None for each in data["embeddings"]]
-    if found is None or len(found) != count or not all(map(_is_vector, found)):
+        data = {}
+    items = mappings(data.get("data")) or mappings(data.get("embeddings"))
+    found = {index_of(item, place): item.get("embedding") or item.get("values") for place, item in enumerate(items)}
+    vectors: list[Any] = [found.get(place) for place in range(count)]
+    if len(items) != count or not all(map(_is_vector, vectors)):
         raise bad_reply(f"it does not hold {count} vectors", body[:2000].decode("utf-8", "replace"), received)
-    return [[float(number) for number in vector] for vector in found], tokens if isinstance(tokens, int) else None
+    tokens = mapping(data.get("usage")).get("prompt_tokens")
+    return [[float(number) for number in vector] for vector in vectors], tokens if isinstance(tokens, int) else None
 
 
 def _is_vector(found: Any) -> bool:
-    numbers = isinstance(found, list) and all(isinstance(each, (int, float)) for each in found)
-    return numbers and bool(found)
+    return isinstance(found, list) and bool(found) and all(isinstance(each, (int, float)) for each in found)

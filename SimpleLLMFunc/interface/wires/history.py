@@ -14,6 +14,8 @@ from typing import Any, ClassVar
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.wires.provider_state import state_in
+from SimpleLLMFunc.interface.wires.wire import Downgrades
+from SimpleLLMFunc.type import ToolCall, content_text
 
 Part = dict[str, Any]
 """A block, an item or a part: the least thing that a message of the wire holds."""
@@ -70,7 +72,7 @@ class History(ABC):
         """
 
     @abstractmethod
-    def call(self, call: Mapping[str, Any]) -> Part:
+    def call(self, call: ToolCall) -> Part:
         """Return a call, as `calls_in` finds it."""
 
     @abstractmethod
@@ -81,9 +83,9 @@ class History(ABC):
     def result(self, sent: Mapping[str, Any], content: Any) -> Part:
         """Return the result of a call."""
 
-    @abstractmethod
     def missing(self, sent: Mapping[str, Any]) -> Part:
-        """Return what stands for a result that is not there."""
+        """Return what goes out for a call without a result."""
+        return self.result(sent, NO_RESULT)
 
     # --- what is the same ---
 
@@ -159,11 +161,13 @@ class History(ABC):
 
     def _answer(self, message: Mapping[str, Any]) -> list[Part]:
         """Return the parts of an assistant's message: those that came, where the message still says the same."""
-        calls = [self.call(call) for call in message.get("tool_calls") or ()]
+        calls = [self.call(ToolCall.from_dict(call)) for call in message.get("tool_calls") or ()]
         state = state_in(message, self.wire, self.service)
         if state is not None:
             came: list[Part] = [dict(part) for part in state[0] if isinstance(part, Mapping)]
-            if self.text_in(came) != text_of(message.get("content")) or not _are_same(self.calls_in(came), calls):
+            if self.text_in(came) != (content_text(message.get("content")) or "") or not _are_same(
+                self.calls_in(came), calls
+            ):
                 self.drop("the message was changed after it had come")
             elif kept := self.kept(came, state[1]):
                 return kept
@@ -172,6 +176,10 @@ class History(ABC):
     def drop(self, why: str) -> None:
         """Note that something stays out that the service wanted back."""
         self.dropped = self.dropped or why
+
+    def downgrades(self, what: str) -> Downgrades:
+        """Return what is told of the parts that stay out; `what` they are, with its verb."""
+        return [(f"provider state: {what} left out", self.dropped)] if self.dropped else []
 
     def _add_result(self, call_id: str, content: Any) -> None:
         found = next((each for each in self._open if each[0] == call_id), None)
@@ -197,21 +205,11 @@ def _are_same(came: Sequence[Mapping[str, Any]], calls: Sequence[Part]) -> bool:
     )
 
 
-def text_of(content: Any) -> str:
-    """Return the text of a content."""
-    return content if isinstance(content, str) else "".join(str(part.get("text", "")) for part in content or ())
-
-
-def name_of(call: Mapping[str, Any]) -> str:
-    """Return the name of the tool that a call means."""
-    return str((call.get("function") or {}).get("name") or "")
-
-
-def arguments_of(call: Mapping[str, Any]) -> dict[str, Any]:
+def arguments_of(call: ToolCall) -> dict[str, Any]:
     """Return the arguments as an object; any other value becomes ``{"arguments": value}``."""
-    text = (call.get("function") or {}).get("arguments") or "{}"
+    text = call.function.arguments
     try:
-        value = decode(text.encode("utf-8", "surrogatepass")) if isinstance(text, str) else text
+        value = decode(text.encode("utf-8", "surrogatepass"))
     except ValueError:
         value = text
     return value if isinstance(value, dict) else {"arguments": value}

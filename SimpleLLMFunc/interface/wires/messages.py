@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.profile import Profile
-from SimpleLLMFunc.interface.wires.blocks import BlockReader, build_request, completion_of
-from SimpleLLMFunc.interface.wires.blocks.reply import problem_of
+from SimpleLLMFunc.interface.wires.blocks.history import BlockHistory
+from SimpleLLMFunc.interface.wires.blocks.reply import BlockReader, completion_of, problem_of
+from SimpleLLMFunc.interface.wires.blocks.schema import schema_for_messages
+from SimpleLLMFunc.interface.wires.families import BUDGETS, EFFORTS, ClaudeFamily, claude_family, no_such_thinking
 from SimpleLLMFunc.interface.wires.replies import Wire
-from SimpleLLMFunc.interface.wires.wire import Asked, Received, WireRequest
-from SimpleLLMFunc.type import ChatCompletion
+from SimpleLLMFunc.interface.wires.request_body import given_params, own_tool
+from SimpleLLMFunc.interface.wires.wire import Asked, Downgrades, Kept, WireRequest
+
+_LEAST_BUDGET = 1024
+_ANSWER_TOKENS = 4096
+"""Left for the answer where a budget for thinking comes near the limit."""
+
+_SAMPLING = ("temperature", "top_p", "top_k")
+_NO_WORD = ("seed", "logprobs", "top_logprobs", "logit_bias", "frequency_penalty", "presence_penalty", "n")
+_MARK = {"type": "ephemeral"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,14 +30,12 @@ class MessagesWire(Wire):
     """The wire ``/v1/messages``.
 
     Attributes:
-        service: the host, which thinking goes back to.
         version: of the protocol, for the header `anthropic-version`.
         caches: the service is told where its prompt cache may begin.
 
     Source: https://docs.anthropic.com/en/api/messages
     """
 
-    service: str = ""
     version: str = "2023-06-01"
     caches: bool = True
 
@@ -34,6 +43,9 @@ class MessagesWire(Wire):
     request_path = "/v1/messages"
     models_path = "/v1/models"
     version_spoken: ClassVar[str] = "2023-06-01"
+    reader = BlockReader
+    problem_of = staticmethod(problem_of)
+    completion_of = staticmethod(completion_of)
     parameters = frozenset({
         "betas", "cache_control", "container", "context_management", "inference_geo", "max_completion_tokens",
         "max_tokens", "mcp_servers", "metadata", "n", "output_config", "parallel_tool_calls",
@@ -42,36 +54,185 @@ class MessagesWire(Wire):
     })  # fmt: skip
 
     def request(self, asked: Asked, model_name: str, profile: Profile, *, stream: bool) -> WireRequest:
-        """Return what goes out.
-
-        Raises:
-            ConfigError: something that the wire, or the model, has no word for.
-            UsageError: there is no message.
-        """
-        return build_request(
-            asked,
-            model_name,
-            self.service,
-            version=self.version,
-            stream=stream,
-            caches=self.caches,
-            has_choice=profile.tool_choice,
-        )
+        """Return what goes out; raises what `Wire.request` does."""
+        family = claude_family(model_name)
+        history = BlockHistory(self.service, is_bound=family.is_bound)
+        params = given_params(asked, history.called, _NO_WORD, "Leave it out for this model.")
+        system, tools = history.system(asked.messages), [_tool(spec) for spec in asked.tools or ()]
+        history.prefix.add(system)
+        history.prefix.add(tools)
+        history.write(asked.messages)
+        history.hash()
+        downgrades = history.downgrades("thinking blocks are")
+        if history.tool_names and not tools:
+            # The service refuses a history of calls without tools. What they took, the history shows.
+            tools = [{"name": name, "input_schema": {"type": "object"}} for name in dict.fromkeys(history.tool_names)]
+            params["tool_choice"] = "none"
+        if not history.turns:
+            raise UsageError("there is no message with a text to send, only a system prompt.")
+        limits = [params.pop(name, None) for name in ("max_completion_tokens", "max_tokens")]
+        body: dict[str, Any] = {"model": model_name, "max_tokens": limits[0] or limits[1] or family.output}
+        if system:
+            body["system"] = [{"type": "text", "text": system}]
+        if tools:
+            body["tools"] = tools
+        body["messages"] = history.turns
+        if asked.response_format is not None:
+            body["output_config"] = {"format": _format(asked.response_format)}
+        _set_thinking(body, params.pop("thinking", None), family, model_name)
+        if body.get("thinking", {}).get("type") == "enabled" and history.is_in_thoughtless_round():
+            body["thinking"] = {"type": "disabled"}
+            downgrades.append(("thinking: off for this turn", "the calls of this round came without any thinking"))
+        choice, is_parallel = params.pop("tool_choice", None), params.pop("parallel_tool_calls", None)
+        if tools and profile.tool_choice:
+            _set_choice(body, choice, is_parallel, family, downgrades)
+        _set_sampling(body, params, family, downgrades)
+        headers = {"anthropic-version": self.version}
+        if betas := params.pop("betas", None):
+            headers["anthropic-beta"] = betas if isinstance(betas, str) else ",".join(dict.fromkeys(betas))
+        _set_rest(body, params)
+        if stream:
+            body["stream"] = True
+        if self.caches:
+            _mark(body)
+        return WireRequest(self.request_path, body, headers, Kept(history.prefix.value()), downgrades)
 
     def auth(self, key: str) -> Mapping[str, str]:
         """Return the header that carries the key."""
         return {"x-api-key": key}
 
-    def decoder(self, received: Received) -> BlockReader:
-        """Return what reads a stream."""
-        return BlockReader(received, self.service)
 
-    def is_error(self, data: Mapping[str, Any]) -> bool:
-        """Whether a reply is an error dressed as a success."""
-        return bool(data.get("error")) or data.get("type") == "error"
+def _tool(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a tool in the wire's form; one of the service's own goes as it is."""
+    function = spec.get("function")
+    if not isinstance(function, Mapping):
+        fits = isinstance(spec.get("name"), str) and isinstance(spec.get("type"), str)
+        return own_tool(spec, '{"type": "web_search_20250305", "name": "web_search"}', fits=fits)
+    schema = dict(function.get("parameters") or {"type": "object", "properties": {}})
+    tool: dict[str, Any] = {"name": function["name"]}
+    if function.get("description"):
+        tool["description"] = function["description"]
+    if function.get("strict"):
+        return {**tool, "input_schema": schema_for_messages(schema), "strict": True}
+    return {**tool, "input_schema": {"type": "object", **schema}}
 
-    problem_of = staticmethod(problem_of)
 
-    def completion(self, data: dict[str, Any], received: Received) -> ChatCompletion:
-        """Return a reply whose form is known to be good."""
-        return completion_of(data, self.service, received)
+def _format(response_format: Mapping[str, Any]) -> dict[str, Any]:
+    if response_format.get("type") != "json_schema":
+        raise ConfigError(
+            f"/v1/messages has no response_format {response_format.get('type')!r}. Give a JSON schema, or leave it out."
+        )
+    return {"type": "json_schema", "schema": schema_for_messages(response_format["json_schema"]["schema"])}
+
+
+def _set_thinking(body: dict[str, Any], thinking: Any, family: ClaudeFamily, model_name: str) -> None:
+    """Write `thinking` in the words that the model has."""
+    if thinking is None:
+        return
+    if isinstance(thinking, Mapping):  # in the wire's own form
+        body["thinking"] = dict(thinking)
+        return
+    takes_budget, takes_effort = family.thinking in {"budget", "both"}, family.thinking in {"adaptive", "both"}
+    if thinking == "off" and family.off:
+        if family.thinking != "none":
+            body["thinking"] = {"type": family.off}
+    elif takes_effort and thinking in EFFORTS:
+        body["thinking"] = {"type": "adaptive", "display": "summarized"}
+        body["output_config"] = {**body.get("output_config", {}), "effort": thinking}
+    elif takes_budget and (budget := _budget(thinking, takes_words=not takes_effort)):
+        body["thinking"] = {"type": "enabled", "budget_tokens": budget}
+        # The limit holds for thinking and answer together.
+        if body["max_tokens"] <= budget:
+            body["max_tokens"] = min(budget + max(body["max_tokens"], _ANSWER_TOKENS), max(family.output, budget + 1))
+    else:
+        words = [] if family.thinking == "none" else [*EFFORTS, *(["a number of tokens"] if takes_budget else [])]
+        raise no_such_thinking(model_name, thinking, words=words, off=family.off is not None)
+
+
+def _budget(thinking: Any, *, takes_words: bool) -> int | None:
+    """Return the tokens that `thinking` means, None where it means none."""
+    if isinstance(thinking, str):
+        return BUDGETS.get(thinking) if takes_words else None
+    is_number = isinstance(thinking, int) and not isinstance(thinking, bool)
+    return thinking if is_number and thinking >= _LEAST_BUDGET else None
+
+
+def _set_choice(
+    body: dict[str, Any], choice: Any, is_parallel: Any, family: ClaudeFamily, downgrades: Downgrades
+) -> None:
+    """Write which tools may, must or must not be called."""
+    wanted: dict[str, Any] | None = None
+    if isinstance(choice, Mapping):
+        name = (choice.get("function") or {}).get("name")
+        wanted = {"type": "tool", "name": name} if name else dict(choice)
+    elif choice is not None:
+        wanted = {"type": {"required": "any"}.get(choice, choice)}
+    has_budget = body.get("thinking", {}).get("type") == "enabled"
+    if wanted and wanted["type"] in {"any", "tool"} and (not family.forced or has_budget):
+        why = "with a budget for thinking" if family.forced else "of this model"
+        downgrades.append(("tools: no tool is forced", f"no call {why} can be forced"))
+        wanted = {"type": "auto"}
+    if is_parallel is False and (wanted is None or wanted["type"] != "none"):
+        wanted = {**(wanted or {"type": "auto"}), "disable_parallel_tool_use": True}
+    if wanted:
+        body["tool_choice"] = wanted
+
+
+def _set_sampling(body: dict[str, Any], params: dict[str, Any], family: ClaudeFamily, downgrades: Downgrades) -> None:
+    """Write the sampling parameters that the model takes; the others are left out, and told."""
+    thinks = body.get("thinking", {}).get("type") in {"enabled", "adaptive"}
+    for name in [name for name in _SAMPLING if name in params]:
+        value = params.pop(name)
+        if not family.sampling:
+            downgrades.append((f"sampling: {name} is left out", "this model takes no sampling parameters"))
+        elif thinks and not (name == "temperature" and value == 1):
+            downgrades.append((f"sampling: {name} is left out", "a model that thinks takes none"))
+        else:
+            body[name] = value
+
+
+def _set_rest(body: dict[str, Any], params: dict[str, Any]) -> None:
+    """Write the other parameters; those that other wires know, in the words of this one."""
+    for name, value in params.items():
+        own, said = name, value
+        if name == "stop":
+            texts = [value] if isinstance(value, str) else list(value)
+            own, said = "stop_sequences", [text for text in texts if text.strip()]
+        elif name == "user":
+            own, said = "metadata", {"user_id": value}
+        elif name == "reasoning_effort":
+            own, said = "output_config", {"effort": value}
+        old = body.get(own)
+        body[own] = {**old, **said} if isinstance(old, dict) and isinstance(said, dict) else said
+
+
+def _mark(body: dict[str, Any]) -> None:
+    """Set the breakpoints of the prompt cache: behind the tools, the system prompt, and the last whole exchange."""
+    for name in ("tools", "system"):
+        if body.get(name):
+            body[name] = _marked(body[name], len(body[name]) - 1)
+    messages = body["messages"]
+    end = next((index for index in reversed(range(len(messages))) if _ends_exchange(messages[index])), None)
+    if end is None:
+        return
+    blocks = messages[end]["content"]
+    place = next((index for index in reversed(range(len(blocks))) if _can_be_marked(blocks[index])), None)
+    if place is not None:
+        marked = {**messages[end], "content": _marked(blocks, place)}
+        body["messages"] = [*messages[:end], marked, *messages[end + 1 :]]
+
+
+def _marked(parts: Sequence[dict[str, Any]], place: int) -> list[dict[str, Any]]:
+    return [*parts[:place], {**parts[place], "cache_control": _MARK}, *parts[place + 1 :]]
+
+
+def _ends_exchange(message: Mapping[str, Any]) -> bool:
+    blocks = message["content"]
+    if message["role"] == "assistant":
+        return not any(block.get("type") == "tool_use" for block in blocks)
+    return all(block.get("type") == "tool_result" for block in blocks)
+
+
+def _can_be_marked(block: Mapping[str, Any]) -> bool:
+    kind = block.get("type")
+    return kind in {"tool_result", "image", "document"} or (kind == "text" and bool(str(block.get("text", "")).strip()))

@@ -8,8 +8,7 @@ from typing import Any
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.wires.chat import CHAT
-from SimpleLLMFunc.interface.wires.items import effort_of, openai_family
-from SimpleLLMFunc.interface.wires.replies import Wire
+from SimpleLLMFunc.interface.wires.families import effort_of, openai_family
 
 _WRITTEN = frozenset({"model", "messages", "input", "contents", "stream", "tools", "response_format"})
 """What we write into a body ourselves."""
@@ -51,8 +50,8 @@ def known_parameters() -> frozenset[str]:
     from SimpleLLMFunc.interface.wires.messages import MessagesWire
     from SimpleLLMFunc.interface.wires.responses import ResponsesWire
 
-    wires: tuple[Wire, ...] = (CHAT, ResponsesWire(), MessagesWire(), GeminiWire())
-    return frozenset({"extra_body"}).union(*(wire.parameters for wire in wires))
+    more = (ResponsesWire.parameters, MessagesWire.parameters, GeminiWire.parameters)
+    return CHAT.parameters.union(["extra_body"], *more)
 
 
 def is_known(name: str) -> bool:
@@ -101,11 +100,17 @@ def _check_extra_body(extra: object) -> None:
         return
     if not isinstance(extra, Mapping):
         raise ConfigError(f"extra_body is a mapping that goes into the body, not {type(extra).__name__}.")
-    if written := sorted((_WRITTEN | _HANDED) & extra.keys()):
-        raise ConfigError(f"{', '.join(written)} in extra_body: the library writes it for each request. Leave it out.")
-    if refused := sorted(_NOT_AT_CALL_TIME & extra.keys()):
-        # A gateway reads them from the body as well.
-        raise ConfigError(f"{', '.join(refused)} in extra_body. {_PLACES['base_url']}.")
+    _refuse(
+        (_WRITTEN | _HANDED) & extra.keys(), " in extra_body: the library writes it for each request. Leave it out."
+    )
+    # A gateway reads them from the body as well.
+    _refuse(_NOT_AT_CALL_TIME & extra.keys(), f" in extra_body. {_PLACES['base_url']}.")
+
+
+def _refuse(names: Iterable[str], said: str) -> None:
+    """Raise a `ConfigError` where there is a name."""
+    if given := ", ".join(sorted(names)):
+        raise ConfigError(given + said)
 
 
 def check_call_params(params: Mapping[str, Any]) -> None:
@@ -134,13 +139,10 @@ def extra_headers_of(api_params: Mapping[str, Any]) -> tuple[dict[str, str], dic
     headers = params.pop("extra_headers", None) or {}
     if not isinstance(headers, Mapping) or not all(isinstance(part, str) for item in headers.items() for part in item):
         raise ConfigError("extra_headers in api_params must be a mapping from names to texts.")
-    secret = sorted(name for name in headers if name.lower() in _SECRET_HEADERS)
-    if secret:
-        raise ConfigError(f"{', '.join(secret)} in extra_headers: give the key as api_key, which keeps it out of logs.")
-    if refused := sorted(_NOT_AT_CALL_TIME & params.keys()):
-        raise ConfigError(f"{', '.join(refused)} in api_params: give it as an argument of the constructor.")
-    if written := sorted(_WRITTEN & params.keys()):
-        raise ConfigError(f"{', '.join(written)} in api_params: the library writes it for each request. Leave it out.")
+    secret = [name for name in headers if name.lower() in _SECRET_HEADERS]
+    _refuse(secret, " in extra_headers: give the key as api_key, which keeps it out of logs.")
+    _refuse(_NOT_AT_CALL_TIME & params.keys(), " in api_params: give it as an argument of the constructor.")
+    _refuse(_WRITTEN & params.keys(), " in api_params: the library writes it for each request. Leave it out.")
     for name in params:
         if not is_known(name) and (near := _nearest(name, sorted(known_parameters()), _CLOSE)):
             raise ConfigError(f"{name} in api_params: did you mean {near}? Else write extra_body={{{name!r}: ...}}.")

@@ -21,15 +21,7 @@ from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.wires.provider_state import STATE
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import rekeyed
 from SimpleLLMFunc.interface.wires.streams.reasoning_text import without_thoughts
-from SimpleLLMFunc.type import (
-    ChatCompletion,
-    ChatCompletionChunk,
-    ChoiceDelta,
-    ChunkChoice,
-    Message,
-    ToolCall,
-    ToolCallDelta,
-)
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Choice, ChoiceDelta, ChunkChoice, Message, ToolCall
 
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
 
@@ -39,48 +31,25 @@ _REASONING_FIELDS = ("reasoning_content", "reasoning")
 
 def put_right(reply: ChatCompletion) -> ChatCompletion:
     """Return a whole reply with its reasoning apart, a unique id for each tool call, ``{}`` for no arguments."""
-    choices = tuple(
-        replace(choice, message=replace(choice.message, tool_calls=rekeyed(choice.message.tool_calls)))
-        if choice.message.tool_calls
-        else choice
-        for choice in reply.choices
-    )
-    return without_thoughts(replace(reply, choices=choices))
+    choices: list[Choice] = []
+    for choice in reply.choices:
+        calls = rekeyed(choice.message.tool_calls or ()) or None
+        choices.append(replace(choice, message=replace(choice.message, tool_calls=calls)))
+    return without_thoughts(replace(reply, choices=tuple(choices)))
 
 
 def chunk_of_reply(reply: ChatCompletion) -> ChatCompletionChunk:
     """Return a whole reply as the one chunk of a stream, for servers that do not stream what they were asked to."""
-    return ChatCompletionChunk(
-        choices=tuple(
-            ChunkChoice(
-                delta=ChoiceDelta(
-                    role=choice.message.role,
-                    content=choice.message.content,
-                    tool_calls=tuple(
-                        ToolCallDelta(
-                            index, call.id, call.function.name, call.function.arguments, call.type, call.extra
-                        )
-                        for index, call in enumerate(choice.message.tool_calls)
-                    )
-                    if choice.message.tool_calls
-                    else None,
-                    refusal=choice.message.refusal,
-                    reasoning_content=choice.message.reasoning_content,
-                    extra=choice.message.extra,
-                ),
-                index=choice.index,
-                finish_reason=choice.finish_reason,
-                logprobs=choice.logprobs,
-            )
-            for choice in reply.choices
-        ),
-        id=reply.id,
-        model=reply.model,
-        created=reply.created,
-        usage=reply.usage,
-        tries=reply.tries,
-        cached=reply.cached,
-    )
+    choices = [_chunk_choice(choice) for choice in reply.choices]
+    facts = {name: getattr(reply, name) for name in ("id", "model", "created", "usage", "tries", "cached")}
+    return ChatCompletionChunk(tuple(choices), **facts)
+
+
+def _chunk_choice(choice: Choice) -> ChunkChoice:
+    message = choice.message.to_dict()
+    calls = [{**call, "index": index} for index, call in enumerate(message.get("tool_calls") or ())]
+    delta = ChoiceDelta.from_dict({**message, "tool_calls": calls})
+    return ChunkChoice(delta, choice.index, choice.finish_reason, choice.logprobs)
 
 
 # --- messages --------------------------------------------------------------------------------------------
@@ -127,24 +96,15 @@ def _one_system(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return [{**messages[0], "content": "\n\n".join(cast("list[str]", contents))}]
     parts: list[Any] = []
     for content in contents:
-        if isinstance(content, str):
-            parts.append({"type": "text", "text": content})
-        elif content:
-            parts.extend(content)
+        parts += [{"type": "text", "text": content}] if isinstance(content, str) else content or []
     return [{**messages[0], "content": parts}]
 
 
 def _assistant(message: dict[str, Any], profile: Profile) -> dict[str, Any]:
     calls = message.get("tool_calls")
-    drops = [
-        name
-        for name in message
-        if name == STATE
-        or (name in _REASONING_FIELDS and not profile.keep_reasoning)
-        or (message[name] is None and name != "content")
-        or (name == "tool_calls" and not calls)
-    ]
-    sent = {name: value for name, value in message.items() if name not in drops}
+    drops = {STATE, *(() if profile.keep_reasoning else _REASONING_FIELDS), *(() if calls else ("tool_calls",))}
+    said = {name for name, value in message.items() if value is not None or name == "content"}
+    sent = {name: value for name, value in message.items() if name in said - drops}
     if sent.get("content") is None:
         # Null is for messages that call tools; an empty answer is an empty text.
         sent["content"] = None if calls else ""

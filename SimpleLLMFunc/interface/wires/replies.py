@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, cast
 
@@ -17,7 +16,7 @@ from SimpleLLMFunc.interface.wires.quirks import put_right
 from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader, bad_reply
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import ReplyAssembler
 from SimpleLLMFunc.interface.wires.wire import Asked, Received, WireRequest
-from SimpleLLMFunc.type import ChatCompletion
+from SimpleLLMFunc.type import ChatCompletion, CompletionUsage, mapping, mappings
 
 _HEAD = 8000
 """Bytes of a body that an error looks at; more than it keeps, so that no secret is cut in two."""
@@ -25,25 +24,29 @@ _HEAD = 8000
 _SPACE = b" \t\r\n\xef\xbb\xbf"
 
 
+@dataclass(frozen=True, slots=True)
 class Wire(ABC):
     """One protocol of providers, pure: bytes and plain data in and out; no sockets, no clock, no retries.
 
     Replies are JSON, or events of JSON; a subclass reads one.
 
     Attributes:
+        service: the host, which gets back what it wanted back.
         name: what it is called.
         parameters: the request parameters that it knows, without those that the library writes.
         request_path: after the base address, where no part of it changes.
         models_path: where the service lists its models, after the base address.
+        reader: reads a stream.
         asks_again: whether a reply that does not fit the protocol is asked for again.
     """
 
-    __slots__ = ()
+    service: str = ""
 
     name: ClassVar[str]
     parameters: ClassVar[frozenset[str]]
     request_path: ClassVar[str] = ""
-    models_path: str = "/models"
+    models_path: ClassVar[str] = "/models"
+    reader: ClassVar[type[EventReader]]
     asks_again: ClassVar[Again] = "once"
 
     def path(self, model_name: str, *, stream: bool) -> str:  # noqa: ARG002 - the body holds both
@@ -54,6 +57,12 @@ class Wire(ABC):
     def request(self, asked: Asked, model_name: str, profile: Profile, *, stream: bool) -> WireRequest:
         """Return what goes out.
 
+        Args:
+            asked: in chat completions' form.
+            model_name: its family tells what may be sent.
+            profile: what the service can do.
+            stream: events are wanted.
+
         Raises:
             ConfigError: something that the wire, or the model, has no word for.
             UsageError: there is no message, or one is not a message.
@@ -63,26 +72,19 @@ class Wire(ABC):
         """Return the header that carries the key."""
         return {"Authorization": f"Bearer {key}"}
 
-    @abstractmethod
     def decoder(self, received: Received) -> EventReader:
         """Return what reads a stream."""
+        return self.reader(received, self.service)
 
     @staticmethod
     @abstractmethod
-    def problem_of(data: Mapping[str, Any]) -> str:
+    def problem_of(data: Mapping[str, Any], /) -> str:
         """Return why a reply does not fit the protocol, empty if it does."""
 
+    @staticmethod
     @abstractmethod
-    def completion(self, data: dict[str, Any], received: Received) -> ChatCompletion:
+    def completion_of(data: dict[str, Any], service: str, received: Received, /) -> ChatCompletion:
         """Return a reply whose form is known to be good."""
-
-    def is_error(self, data: Mapping[str, Any]) -> bool:
-        """Whether a reply is an error dressed as a success."""
-        return bool(data.get("error"))
-
-    def tools_in(self, sent: Mapping[str, Any]) -> list[str]:
-        """Return the names of the tools in the body of a request."""
-        return [str(tool.get("function", tool).get("name", "")) for tool in sent.get("tools") or ()]
 
     def reply(self, body: bytes, received: Received) -> ChatCompletion:
         """Return the whole reply.
@@ -91,24 +93,22 @@ class Wire(ABC):
             AttemptFailed: it is broken, or no reply of the protocol, or an error dressed as a success.
         """
         if _is_events(body):
-            return self.reply_of_events(body, received)
+            return self._reply_of_events(body, received)
         try:
             data: Any = decode(body)
         except ValueError:
             raise _bad_body(body, received) from None
         if isinstance(data, list) and len(data) == 1:
             data = data[0]
-        if not isinstance(data, dict):
-            problem = f"a JSON object was expected, not {type(data).__name__}"
-        elif self.is_error(data):
+        if isinstance(data, dict) and _is_error(data):
             raise _error_in(data, received)
-        else:
-            problem = self.problem_of(data)
+        is_object = isinstance(data, dict)
+        problem = self.problem_of(data) if is_object else f"a JSON object was expected, not {type(data).__name__}"
         if problem:
             raise bad_reply(problem, body[:_HEAD].decode("utf-8", "replace"), received, again=self.asks_again)
-        return put_right(self.completion(cast("dict[str, Any]", data), received))
+        return put_right(self.completion_of(cast("dict[str, Any]", data), self.service, received))
 
-    def reply_of_events(self, body: bytes, received: Received) -> ChatCompletion:
+    def _reply_of_events(self, body: bytes, received: Received) -> ChatCompletion:
         """Read a stream that a service sent although a whole reply was asked for."""
         decoder, assembler = self.decoder(received), ReplyAssembler()
         for chunks in (decoder.feed(body), decoder.close()):
@@ -118,15 +118,26 @@ class Wire(ABC):
 
     def error(self, body: bytes, received: Received) -> AttemptFailed:
         """Return what a reply with another status than 2xx means."""
-        tools = partial(self._tools_sent, received.sent)
+        tools = partial(_tools_in, received.sent)
         return failure_of(read_error(body), received, path=self.request_path, tools=tools)
 
-    def _tools_sent(self, sent: bytes) -> list[str]:
-        return self.tools_in(decode(sent)) if sent else []
+
+def _tools_in(sent: bytes) -> list[str]:
+    """Return the names of the tools in the body of a request, on any wire."""
+    names: list[str] = []
+    for tool in mappings(decode(sent).get("tools")) if sent else ():
+        functions = mappings(tool.get("functionDeclarations")) or [mapping(tool.get("function")) or tool]
+        names += [str(function.get("name") or "") for function in functions]
+    return names
 
 
 def _is_events(body: bytes) -> bool:
     return body[:1] != b"{" and body[:64].lstrip(_SPACE).startswith((b"data:", b"event:", b":"))
+
+
+def _is_error(data: Mapping[str, Any]) -> bool:
+    """Whether a reply is an error dressed as a success."""
+    return bool(data.get("error")) or "error" in (data.get("object"), data.get("type"))
 
 
 def _error_in(data: dict[str, Any], received: Received) -> AttemptFailed:
@@ -141,24 +152,17 @@ def _error_in(data: dict[str, Any], received: Received) -> AttemptFailed:
 def _bad_body(body: bytes, received: Received) -> AttemptFailed:
     """Return what a body is that is not JSON."""
     text = body[:_HEAD].decode("utf-8", "replace").strip()
+    problem = "it is not JSON"
     if not text:
         problem = "it is empty"
     elif text.startswith("<"):
         problem = "it is a web page"
     elif text.startswith(("{", "[")):
         problem = "its JSON is cut or broken"
-    else:
-        problem = "it is not JSON"
     return bad_reply(problem, text, received)
 
 
 # --- chat completions' form, for the wires that have another -----------------------------------------------
-
-
-def call_dict(call_id: Any, name: Any, arguments: Any) -> dict[str, Any]:
-    """Return a call; `arguments` are JSON text, or an object."""
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False)
-    return {"id": str(call_id or ""), "type": "function", "function": {"name": str(name or ""), "arguments": text}}
 
 
 def message_of(text: str, calls: Sequence[Mapping[str, Any]], thinking: str, more: Mapping[str, Any]) -> dict[str, Any]:
@@ -171,20 +175,24 @@ def message_of(text: str, calls: Sequence[Mapping[str, Any]], thinking: str, mor
     return {**message, **more}
 
 
-def usage_of(prompt: int, completion: int, *, cached: int = 0, written: int = 0, thinking: int = 0) -> dict[str, Any]:
+def usage_dict(prompt: int, completion: int, *, cached: int = 0, written: int = 0, thinking: int = 0) -> dict[str, Any]:
     """Return usage; `prompt` holds the tokens of the cache, `completion` those of the thinking."""
+    total = prompt + completion
+    return CompletionUsage(prompt, completion, total, cached, thinking, cache_write_tokens=written).to_dict()
+
+
+def facts_of(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a reply says of itself, under the names of any wire: its `id`, `model` and `created`."""
     return {
-        "prompt_tokens": prompt,
-        "completion_tokens": completion,
-        "total_tokens": prompt + completion,
-        "prompt_tokens_details": {"cached_tokens": cached, "cache_write_tokens": written},
-        "completion_tokens_details": {"reasoning_tokens": thinking},
+        "id": str(body.get("id") or body.get("responseId") or ""),
+        "model": str(body.get("model") or body.get("modelVersion") or ""),
+        "created": body.get("created_at"),
     }
 
 
 def completion_from(
-    body: Mapping[str, Any], received: Received, facts: Mapping[str, Any], choices: list[dict[str, Any]], usage: Any
+    body: Mapping[str, Any], received: Received, choices: list[dict[str, Any]], usage: Any
 ) -> ChatCompletion:
-    """Return a whole reply; `facts` are its `id`, `model` and `created`."""
-    reply = {**facts, "choices": choices, "usage": usage}
+    """Return a whole reply."""
+    reply = {**facts_of(body), "choices": choices, "usage": usage}
     return replace(ChatCompletion.from_dict(reply, tries=received.tries), raw=body)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.profile import Profile
-from SimpleLLMFunc.interface.wires.asking import own_tool
 from SimpleLLMFunc.interface.wires.quirks import wire_messages
-from SimpleLLMFunc.type import Message, ToolSpec
+from SimpleLLMFunc.interface.wires.wire import Asked
 
 _TOKEN_LIMITS = ("max_tokens", "max_completion_tokens")
 
@@ -37,41 +36,65 @@ def taken_apart(
     return rest, {**(always.get("extra_body") or {}), **(params.get("extra_body") or {})}, timeout
 
 
-def build_body(
-    model_name: str,
-    messages: Sequence[Message],
-    profile: Profile,
-    *,
-    tools: Sequence[ToolSpec] | None,
-    response_format: Mapping[str, Any] | None,
-    stream: bool,
-    params: Mapping[str, Any],
-) -> dict[str, Any]:
-    """Return the body; `params` come last, and what is None is left out.
+def given_params(asked: Asked, called: str, no_word: Iterable[str], instead: str) -> dict[str, Any]:
+    """Return the parameters of a request that are set; `n=1` is what every wire does.
+
+    Args:
+        asked: in chat completions' form.
+        called: the wire's name in errors.
+        no_word: parameters that the wire has no word for.
+        instead: what to do where one is given.
+
+    Raises:
+        ConfigError: one of `no_word` is set.
+        UsageError: there is no message.
+    """
+    if not asked.messages:
+        raise UsageError("there is no message to send. Give at least one, such as a user message.")
+    params = {name: value for name, value in asked.params.items() if value is not None}
+    if params.get("n") == 1:
+        del params["n"]
+    if unknown := sorted(name for name in no_word if name in params):
+        raise ConfigError(f"{called} has no word for {', '.join(unknown)}. {instead}")
+    return params
+
+
+def own_tool(spec: Mapping[str, Any], example: str, *, fits: bool) -> dict[str, Any]:
+    """Return a tool of the service's own, as it is.
+
+    Raises:
+        ConfigError: it is not one of this service.
+    """
+    if not fits:
+        raise ConfigError(
+            f"the tool {dict(spec)!r} is not a server tool of this service. Write its own form, such as {example}."
+        )
+    return dict(spec)
+
+
+def build_body(model_name: str, asked: Asked, profile: Profile, *, stream: bool) -> dict[str, Any]:
+    """Return the body of chat completions; parameters come last, and what is None is left out.
 
     Raises:
         ConfigError: a tool that is no function, and in a form that no service has on this wire.
     """
-    body: dict[str, Any] = {"model": model_name, "messages": wire_messages(messages, profile)}
-    if tools:
+    body: dict[str, Any] = {"model": model_name, "messages": wire_messages(asked.messages, profile)}
+    if asked.tools:
         # Some services have tools of their own on this wire, each with a type.
         body["tools"] = [
-            own_tool(spec, '{"type": "web_search"}', fits=isinstance(spec.get("type"), str))
-            if "function" not in spec
-            else spec
-            for spec in tools
+            own_tool(spec, '{"type": "web_search"}', fits="function" in spec or isinstance(spec.get("type"), str))
+            for spec in asked.tools
         ]
-    if response_format is not None:
-        body["response_format"] = response_format
+    if asked.response_format is not None:
+        body["response_format"] = asked.response_format
     if stream:
         body["stream"] = True
         if profile.stream_usage:
             body["stream_options"] = {"include_usage": True}
-    for name, value in params.items():
-        if value is None:
-            continue
-        body[profile.max_tokens_field if name in _TOKEN_LIMITS and name not in body else name] = value
-    if not tools:
+    for name, value in asked.params.items():
+        if value is not None:
+            body[profile.max_tokens_field if name in _TOKEN_LIMITS and name not in body else name] = value
+    if not asked.tools:
         # Services refuse these where no tool is offered.
         body.pop("tool_choice", None)
         body.pop("parallel_tool_calls", None)
@@ -86,12 +109,10 @@ def check_base_url(base_url: str) -> str:
     Raises:
         ConfigError: it is no http or https address, or holds a user name or password.
     """
-    given: object = base_url
-    address = given.strip() if isinstance(given, str) else ""
     try:
-        parts = urlsplit(address)
+        parts = urlsplit(base_url.strip())
         fits = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
+    except (ValueError, AttributeError):  # AttributeError: it is no text
         parts, fits = urlsplit(""), False
     if not fits:
         raise ConfigError("base_url must be an http or https address, such as https://api.openai.com/v1.")

@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from SimpleLLMFunc.interface.profile import Profile
-from SimpleLLMFunc.interface.wires.items import ItemReader, build_request, completion_of, problem_of
+from SimpleLLMFunc.interface.wires.families import effort_of, leave_out_sampling
+from SimpleLLMFunc.interface.wires.items.history import ItemHistory
+from SimpleLLMFunc.interface.wires.items.reply import ItemReader, completion_of, problem_of
+from SimpleLLMFunc.interface.wires.provider_state import Prefix
 from SimpleLLMFunc.interface.wires.replies import Wire
-from SimpleLLMFunc.interface.wires.wire import Asked, Received, WireRequest
-from SimpleLLMFunc.type import ChatCompletion
+from SimpleLLMFunc.interface.wires.request_body import given_params, own_tool
+from SimpleLLMFunc.interface.wires.wire import Asked, Kept, WireRequest
+
+_NO_WORD = ("stop", "seed", "n", "logit_bias", "frequency_penalty", "presence_penalty")
 
 
 @dataclass(frozen=True, slots=True)
 class ResponsesWire(Wire):
     """The wire ``/v1/responses``.
 
+    Requests are stateless: the reasoning of earlier replies goes back where it came from the same service.
+
     Attributes:
-        service: the host, which reasoning goes back to.
         caches: a key leads requests of one kind to one prompt cache.
 
     Source: https://platform.openai.com/docs/api-reference/responses
     """
 
-    service: str = ""
     caches: bool = True
 
     name = "responses"
     request_path = "/responses"
+    reader = ItemReader
+    problem_of = staticmethod(problem_of)
+    completion_of = staticmethod(completion_of)
     parameters = frozenset({
         "context_management", "include", "logprobs", "max_completion_tokens", "max_output_tokens", "max_tokens",
         "metadata", "moderation", "n", "parallel_tool_calls", "prompt_cache_key", "prompt_cache_options",
@@ -37,28 +46,79 @@ class ResponsesWire(Wire):
     })  # fmt: skip
 
     def request(self, asked: Asked, model_name: str, profile: Profile, *, stream: bool) -> WireRequest:
-        """Return what goes out.
-
-        Raises:
-            ConfigError: something that the wire, or the model, has no word for.
-            UsageError: there is no message.
-        """
-        return build_request(
-            asked,
-            model_name,
-            self.service,
-            path=self.request_path,
-            stream=stream,
-            caches=self.caches,
-            has_choice=profile.tool_choice,
+        """Return what goes out; raises what `Wire.request` does."""
+        history = ItemHistory(self.service)
+        params = given_params(asked, history.called, _NO_WORD, 'Leave it out, or ask with wire="chat", which has.')
+        history.write(asked.messages)
+        downgrades = history.downgrades("reasoning items are")
+        body: dict[str, Any] = {"model": model_name, "input": history.turns}
+        if instructions := history.system(asked.messages):
+            body["instructions"] = instructions
+        tools = [_tool(spec) for spec in asked.tools or ()]
+        choice, is_parallel = params.pop("tool_choice", None), params.pop("parallel_tool_calls", None)
+        if tools:
+            body["tools"] = tools
+            if choice is not None and profile.tool_choice:
+                body["tool_choice"] = _choice(choice)
+            if is_parallel is not None:
+                body["parallel_tool_calls"] = is_parallel
+        if asked.response_format is not None:
+            body["text"] = {"format": _format(asked.response_format)}
+        limit = params.pop("max_tokens", None)
+        limit = params.pop("max_completion_tokens", limit)
+        if limit is not None:
+            body["max_output_tokens"] = limit
+        body.update(store=False, include=["reasoning.encrypted_content"])
+        if self.caches:
+            body["prompt_cache_key"] = Prefix(model_name, instructions, tools).value()
+        _set_reasoning(body, params, model_name)
+        downgrades += leave_out_sampling(params, model_name, body.get("reasoning", {}).get("effort"))
+        if params.pop("logprobs", None) or "top_logprobs" in params:
+            body["include"].append("message.output_text.logprobs")
+        if "verbosity" in params:
+            body["text"] = {**body.get("text", {}), "verbosity": params.pop("verbosity")}
+        if "include" in params:
+            body["include"] = list(dict.fromkeys([*body["include"], *params.pop("include")]))
+        body.update(params)
+        if stream:
+            body["stream"] = True
+        return WireRequest(
+            self.request_path, body, kept=Kept(limit=body.get("max_output_tokens")), downgrades=downgrades
         )
 
-    def decoder(self, received: Received) -> ItemReader:
-        """Return what reads a stream."""
-        return ItemReader(received, self.service)
 
-    problem_of = staticmethod(problem_of)
+def _tool(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a tool in the wire's form; one of the service's own goes as it is."""
+    function = spec.get("function")
+    if not isinstance(function, Mapping):
+        return own_tool(spec, '{"type": "web_search"}', fits=isinstance(spec.get("type"), str))
+    tool = {"type": "function", "name": function["name"], "parameters": function.get("parameters")}
+    if function.get("description"):
+        tool["description"] = function["description"]
+    # Left out it would count as true, and the service would change the schema.
+    return {**tool, "strict": bool(function.get("strict"))}
 
-    def completion(self, data: dict[str, Any], received: Received) -> ChatCompletion:
-        """Return a reply whose form is known to be good."""
-        return completion_of(data, self.service, received)
+
+def _choice(choice: Any) -> Any:
+    function = choice.get("function") if isinstance(choice, Mapping) else None
+    return {"type": "function", "name": function["name"]} if isinstance(function, Mapping) else choice
+
+
+def _format(response_format: Mapping[str, Any]) -> dict[str, Any]:
+    schema = response_format.get("json_schema")
+    if not isinstance(schema, Mapping):
+        return dict(response_format)
+    return {"type": "json_schema", **schema, "strict": bool(schema.get("strict"))}
+
+
+def _set_reasoning(body: dict[str, Any], params: dict[str, Any], model_name: str) -> None:
+    thinking, effort = params.pop("thinking", None), params.pop("reasoning_effort", None)
+    reasoning = dict(params.pop("reasoning", None) or {})
+    if effort is not None:
+        reasoning["effort"] = effort
+    if thinking is not None and (word := effort_of(thinking, model_name)):
+        reasoning["effort"] = word
+        if thinking != "off":
+            reasoning.setdefault("summary", "auto")  # without it the service shows no thinking
+    if reasoning:
+        body["reasoning"] = reasoning

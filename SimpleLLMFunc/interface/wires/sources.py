@@ -80,18 +80,16 @@ def _blocks(state: Mapping[str, Any]) -> Iterator[tuple[Any, ServerTool]]:
         if kind.endswith("_tool_use"):
             yield text_or_none(block.get("id")), ServerTool(str(block.get("name") or kind), block.get("input"))
         elif kind.endswith("_tool_result"):
-            yield (
-                text_or_none(block.get("tool_use_id")),
-                ServerTool(kind.removesuffix("_tool_result"), None, block.get("content")),
-            )
+            tool = ServerTool(kind.removesuffix("_tool_result"), None, block.get("content"))
+            yield text_or_none(block.get("tool_use_id")), tool
 
 
 def _items(state: Mapping[str, Any]) -> Iterator[tuple[Any, ServerTool]]:
     key: Any = None
     for number, item in enumerate(mappings(state.get("items"))):
         kind = str(item.get("type"))
-        given, told = (next((item[name] for name in names if item.get(name)), None) for names in (_INPUTS, _OUTPUTS))
-        told = told or mapping(item.get("action")).get("sources")
+        given = next(filter(None, map(item.get, _INPUTS)), None)
+        told = next(filter(None, map(item.get, _OUTPUTS)), None) or mapping(item.get("action")).get("sources")
         if kind.endswith("_call") and kind.removesuffix("_call") not in _USERS:
             key = text_or_none(item.get("call_id")) or (number, kind.removesuffix("_call"))
             yield key, ServerTool(kind, given, told)
@@ -107,10 +105,8 @@ def _parts(state: Mapping[str, Any]) -> Iterator[tuple[Any, ServerTool]]:
         if called:
             yield text_or_none(called.get("id")) or number, ServerTool(str(called.get("toolType")), called.get("args"))
         elif result:
-            yield (
-                text_or_none(result.get("id")) or number - 1,
-                ServerTool(str(result.get("toolType")), None, result.get("response")),
-            )
+            tool = ServerTool(str(result.get("toolType")), None, result.get("response"))
+            yield text_or_none(result.get("id")) or number - 1, tool
         elif "executableCode" in part:
             key = number
             yield key, ServerTool("codeExecution", part["executableCode"])
@@ -149,9 +145,9 @@ def citations_in(message: Mapping[str, Any]) -> list[Citation]:
 
 
 def _citation(told: Mapping[str, Any], text: Any) -> Citation:
-    names = (("url", "uri", "source"), ("title", "document_title", "filename"))
-    url, title = (next((str(told[name]) for name in each if told.get(name)), "") for each in names)
-    return Citation(url, title, str(text or ""))
+    url = next(filter(None, map(told.get, ("url", "uri", "source"))), "")
+    title = next(filter(None, map(told.get, ("title", "document_title", "filename"))), "")
+    return Citation(str(url), str(title), str(text or ""))
 
 
 def _slice(told: Mapping[str, Any], text: str) -> Citation:

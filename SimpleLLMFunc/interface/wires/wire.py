@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from SimpleLLMFunc.type import Message, ToolSpec
+
+Downgrades: TypeAlias = list[tuple[str, str]]
+"""What was asked for and is not sent, each as what it is and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +30,10 @@ class Asked:
     deadline: float | None = None
 
     @classmethod
-    def of(
-        cls,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[ToolSpec] | None = None,
-        response_format: Mapping[str, Any] | None = None,
-        trace_id: str = "",
-        deadline: float | None = None,
-        **params: Any,
-    ) -> Asked:
+    def of(cls, messages: Sequence[Message], **given: Any) -> Asked:
         """Return what the arguments of `LLM_Interface.chat` ask."""
-        return cls(messages, tools, response_format, params, trace_id, deadline)
+        own = {name: given.pop(name) for name in ("tools", "response_format", "trace_id", "deadline") if name in given}
+        return cls(messages, params=given, **own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +61,14 @@ class WireRequest:
         body: JSON data.
         headers: without those of the key and of HTTP itself.
         kept: what the wire needs to know again when it reads the reply.
-        downgrades: what was asked for and is not sent, each as what it is and why.
+        downgrades: what is not sent.
     """
 
     path: str
     body: dict[str, Any]
     headers: Mapping[str, str] = field(default_factory=dict)
     kept: Kept = _NOTHING
-    downgrades: tuple[tuple[str, str], ...] = ()
+    downgrades: Downgrades = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool
 from SimpleLLMFunc.interface.attempts.rate_limits import Limits, LimitSettings, part_of_rates
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.spending.deadline import Deadline
-from SimpleLLMFunc.type.completion import CompletionUsage
+from SimpleLLMFunc.type import CompletionUsage
 from tests.support.server import Answer, LoopbackServer, text_answer
 
 HELLO = [{"role": "user", "content": "hello"}]

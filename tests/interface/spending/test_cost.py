@@ -17,8 +17,7 @@ from SimpleLLMFunc.interface.spending.budget import budget, charge_question
 from SimpleLLMFunc.interface.spending.cost import load_prices, price_of, priced, require_prices
 from SimpleLLMFunc.llm_decorator import llm_function
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
-from SimpleLLMFunc.type import ChatCompletion, Usage
-from SimpleLLMFunc.type.completion import CompletionUsage
+from SimpleLLMFunc.type import ChatCompletion, CompletionUsage, Usage
 from tests.support.server import LoopbackServer
 
 prices = pytest.importorskip("genai_prices")

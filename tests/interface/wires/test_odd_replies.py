@@ -11,7 +11,6 @@ import pytest
 from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.wires import Received, ReplyAssembler, citations_in, server_tools_in
-from tests.faults.test_random_replies import places_in
 from tests.interface.wires.test_recordings import DATA, FILES, WIRES
 
 ROUNDS = 30
@@ -20,6 +19,15 @@ ROUNDS = 30
 ODD = [None, True, 0, -1, 1.5, 10**400, float("nan"), "", "x", "7", "\ud800", [], {}, [None], [[]], ["x"], {"a": 1}]
 SIZE = 20_000
 """Bytes of a recording; those that are longer hold nothing else."""
+
+
+def places_in(data):
+    """Every container in `data`, with each of its keys."""
+    found = []
+    items = list(data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ())
+    for key, value in items:
+        found += [(data, key), *places_in(value)]
+    return found
 
 
 def spoil(data, draw):

@@ -24,9 +24,6 @@ def test_a_state_goes_back_to_its_own_service():
     assert state_in(message, "w", "h") == (ITEMS, "")
     assert state_in(message, "other", "h") is None
     assert state_in(message, "w", "other") is None
-
-
-def test_the_prefix_stands_next_to_it():
     assert state_in({"provider_state": state_of("w", "h", ITEMS, "abc")}, "w", "h") == (ITEMS, "abc")
 
 
@@ -47,18 +44,21 @@ def test_a_prefix_is_of_all_its_parts_in_their_order(parts, other):
     assert longer.value() != grown.value()
 
 
-@pytest.mark.parametrize("more", [{}, {"tool_calls": []}, {"reasoning_content": "hm"}])
-def test_chat_completions_carry_no_state(more):
+CALL = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+
+
+@pytest.mark.parametrize(
+    ("more", "sent"),
+    [
+        ({}, {}),
+        ({"tool_calls": []}, {}),
+        ({"reasoning_content": "hm"}, {}),
+        ({"content": None, "tool_calls": [CALL]},) * 2,
+    ],
+)
+def test_chat_completions_carry_no_state(more, sent):
     message = {"role": "assistant", "content": "a", **more, "provider_state": state_of("messages", "h", ITEMS)}
     history = [{"role": "user", "content": "q"}, message, {"role": "user", "content": "q2"}]
     body = CHAT.request(Asked(history), "m", find_profile("openai", ""), stream=False).body
-    assert body["messages"][1] == {"role": "assistant", "content": "a"}
+    assert body["messages"][1] == {"role": "assistant", "content": "a", **sent}
     assert "provider_state" in message  # the caller's own is not touched
-
-
-def test_chat_completions_carry_calls_without_their_state():
-    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    message = {"role": "assistant", "content": None, "tool_calls": [call], "provider_state": {"wire": "x"}}
-    history = [{"role": "user", "content": "q"}, message, {"role": "tool", "tool_call_id": "1", "content": "r"}]
-    body = CHAT.request(Asked(history), "m", find_profile("openai", ""), stream=False).body
-    assert body["messages"][1] == {"role": "assistant", "content": None, "tool_calls": [call]}

@@ -10,7 +10,7 @@ import pytest
 
 from SimpleLLMFunc.errors import ProviderError
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
-from SimpleLLMFunc.interface.wires import Received, ReplyAssembler, Wire, citations_in, server_tools_in
+from SimpleLLMFunc.interface.wires import CHAT, Received, ReplyAssembler, Wire, citations_in, server_tools_in
 from SimpleLLMFunc.interface.wires.gemini import GeminiWire
 from SimpleLLMFunc.interface.wires.messages import MessagesWire
 from SimpleLLMFunc.interface.wires.responses import ResponsesWire
@@ -18,7 +18,7 @@ from SimpleLLMFunc.type import ChatCompletion
 from tests.support.referees import check_gemini, check_messages, check_responses
 
 DATA = Path(__file__).parents[2] / "data" / "wires"
-WIRES: dict[str, Wire] = {"messages": MessagesWire("h"), "responses": ResponsesWire("h"), "gemini": GeminiWire("h")}
+WIRES: dict[str, Wire] = {each.name: each for each in (CHAT, MessagesWire("h"), ResponsesWire("h"), GeminiWire("h"))}
 EXPECTED: dict[str, dict[str, Any]] = json.loads((DATA / "expected.json").read_text())
 FILES = [
     f"{wire}/{path.name}" for wire in WIRES for path in sorted((DATA / wire).iterdir()) if path.name[:8] != "request-"
@@ -27,7 +27,7 @@ STREAMS = [file for file in FILES if file.endswith(".sse")]
 
 
 def read_stream(wire: Wire, body: bytes, size: int) -> ChatCompletion:
-    decoder, assembler = wire.decoder(Received("m")), ReplyAssembler(new_id=iter_ids())
+    decoder, assembler = wire.decoder(Received("m")), ReplyAssembler()
     for start in range(0, len(body), size):
         for chunk in decoder.feed(body[start : start + size]):
             assembler.add(chunk)
@@ -36,10 +36,6 @@ def read_stream(wire: Wire, body: bytes, size: int) -> ChatCompletion:
     for chunk in decoder.close():
         assembler.add(chunk)
     return assembler.completion()
-
-
-def iter_ids() -> Any:
-    return iter(f"call_{number}" for number in range(1000)).__next__
 
 
 def read(file: str, size: int = 1 << 30) -> ChatCompletion:

@@ -2,6 +2,7 @@ import pytest
 
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.profile import GENERIC, PROFILES, Profile
+from SimpleLLMFunc.interface.wires import Asked
 from SimpleLLMFunc.interface.wires.request_body import (
     build_body,
     check_base_url,
@@ -15,9 +16,7 @@ TOOL = {"type": "function", "function": {"name": "f", "parameters": {}}}
 
 
 def body(profile=GENERIC, *, tools=None, response_format=None, stream=False, **params):
-    return build_body(
-        "m", MESSAGES, profile, tools=tools, response_format=response_format, stream=stream, params=params
-    )
+    return build_body("m", Asked(MESSAGES, tools, response_format, params), profile, stream=stream)
 
 
 def test_a_plain_body_holds_nothing_that_was_not_asked_for():

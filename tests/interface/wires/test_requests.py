@@ -146,7 +146,7 @@ def test_sampling_goes_to_models_that_take_it_and_is_told_where_not(name, model,
 
 def test_a_model_that_thinks_takes_no_temperature_on_messages():
     request = sent("messages", "claude-sonnet-4-5", thinking=2048, temperature=0.5)
-    assert request.downgrades == (("sampling: temperature is left out", "a model that thinks takes none"),)
+    assert request.downgrades == [("sampling: temperature is left out", "a model that thinks takes none")]
     assert sent("messages", "claude-sonnet-4-5", thinking=2048, temperature=1).body["temperature"] == 1
     assert sent("responses", "gpt-5.6", thinking="off", temperature=0.5).body["temperature"] == 0.5
 

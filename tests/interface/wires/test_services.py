@@ -10,8 +10,7 @@ import openai
 import pytest
 from google import genai
 
-from SimpleLLMFunc import llm_chat, llm_function
-from SimpleLLMFunc.errors import BadRequest
+from SimpleLLMFunc import llm_chat
 from tests.support.server import LoopbackServer
 from tests.support.services import GeminiService, MessagesService, ResponsesService
 from tests.support.wires import SERVICES, made
@@ -105,25 +104,3 @@ async def test_a_chat_with_tools_goes_on_from_a_stored_history(name, stream):
         assert said[1] == "Sun again."
     assert len(service.bodies) == 4
     assert "sun in Bonn" in json.dumps(service.bodies[-1])
-
-
-@pytest.mark.parametrize("name", NEW)
-async def test_a_typed_function_runs(name):
-    service = SERVICES[name]({"texts": ['{"value": 42}']})
-    async with LoopbackServer(service) as server:
-
-        @llm_function(llm_interface=made(name, server))
-        async def count(text: str) -> int:
-            """Count the words."""
-            raise NotImplementedError
-
-        assert await count("a b") == 42
-
-
-@pytest.mark.parametrize("name", NEW)
-async def test_what_the_service_refuses_is_told(name):
-    async with LoopbackServer(SERVICES[name]()) as server:
-        llm = made(name, server)
-        server.answer(SERVICES[name]().error(400, "scripted refusal"))
-        with pytest.raises(BadRequest, match="scripted refusal"):
-            await llm.chat([{"role": "user", "content": "hi"}])

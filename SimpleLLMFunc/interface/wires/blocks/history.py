@@ -13,8 +13,9 @@ from typing import Any
 
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.wires.blocks.reply import WIRE, calls_in, text_in
-from SimpleLLMFunc.interface.wires.history import NO_RESULT, History, Part, arguments_of, data_in, name_of
+from SimpleLLMFunc.interface.wires.history import NO_RESULT, History, Part, arguments_of, data_in
 from SimpleLLMFunc.interface.wires.provider_state import Prefix
+from SimpleLLMFunc.type import ToolCall
 
 THINKING = frozenset({"thinking", "redacted_thinking"})
 _UNFIT_ID = re.compile(r"[^a-zA-Z0-9_-]")
@@ -79,9 +80,9 @@ class BlockHistory(History):
         """Return what the model said."""
         return [*self.parts(content), *calls]
 
-    def call(self, call: Mapping[str, Any]) -> Part:
+    def call(self, call: ToolCall) -> Part:
         """Return a call."""
-        made = {"type": "tool_use", "id": _fit_id(str(call.get("id") or "")), "name": name_of(call)}
+        made = {"type": "tool_use", "id": _fit_id(call.id), "name": call.function.name}
         return {**made, "input": arguments_of(call)}
 
     def result(self, sent: Mapping[str, Any], content: Any) -> Part:

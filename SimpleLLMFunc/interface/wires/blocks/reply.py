@@ -1,17 +1,21 @@
-"""A reply of ``/v1/messages``, read into the form of chat completions."""
+"""A reply of ``/v1/messages``, whole or streamed, read into the form of chat completions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.wires.provider_state import STATE, state_of
-from SimpleLLMFunc.interface.wires.replies import call_dict, completion_from, message_of, usage_of
+from SimpleLLMFunc.interface.wires.replies import completion_from, facts_of, message_of, usage_dict
+from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader
+from SimpleLLMFunc.interface.wires.streams.delta_assembly import call_dict
+from SimpleLLMFunc.interface.wires.streams.sse import ServerSentEvent
 from SimpleLLMFunc.interface.wires.wire import Received
-from SimpleLLMFunc.type import ChatCompletion, count, mappings, text_or_none
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, count, index_of, mapping, mappings, text_or_none
 
 WIRE = "messages"
-FINISH = {
+_FINISH = {
     "end_turn": "stop",
     "stop_sequence": "stop",
     "tool_use": "tool_calls",
@@ -23,6 +27,7 @@ FINISH = {
 """Our finish reason for each of the service's; another one is no answer."""
 
 _PLAIN = frozenset({"text", "tool_use"})
+_SHOWN = {"text_delta": ("text", "content"), "thinking_delta": ("thinking", "reasoning_content")}
 
 
 def text_in(blocks: Iterable[Mapping[str, Any]]) -> str:
@@ -30,7 +35,7 @@ def text_in(blocks: Iterable[Mapping[str, Any]]) -> str:
     return "".join(str(block.get("text") or "") for block in blocks if block.get("type") == "text")
 
 
-def thinking_in(blocks: Iterable[Mapping[str, Any]]) -> str:
+def _thinking_in(blocks: Iterable[Mapping[str, Any]]) -> str:
     """Return the thinking that the service shows, blocks apart by a blank line."""
     texts = (str(block.get("thinking") or "") for block in blocks if block.get("type") == "thinking")
     return "\n\n".join(filter(None, texts))
@@ -41,26 +46,26 @@ def calls_in(blocks: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return [block for block in blocks if block.get("type") == "tool_use"]
 
 
-def refusal_in(details: Any) -> str:
+def _refusal_in(details: Any) -> str:
     """Return why the model refused, as the service says it."""
     details = details if isinstance(details, Mapping) else {}
     said = [details.get("category"), details.get("explanation")]
     return ": ".join(word for word in said if isinstance(word, str) and word) or "the service refused"
 
 
-def extra_of(blocks: Sequence[Mapping[str, Any]], service: str, prefix: str) -> dict[str, Any]:
+def _extra_of(blocks: Sequence[Mapping[str, Any]], service: str, prefix: str) -> dict[str, Any]:
     """Return further fields of the message: the blocks, where the service wants them back."""
     if all(text_or_none(block.get("type")) in _PLAIN and not block.get("citations") for block in blocks):
         return {}
     return {STATE: state_of(WIRE, service, [dict(block) for block in blocks], prefix)}
 
 
-def usage_dict(usage: Any) -> dict[str, Any] | None:
+def _usage(usage: Any) -> dict[str, Any] | None:
     """Return the usage in chat completions' form; the service does not count cached tokens as input."""
     if not isinstance(usage, Mapping):
         return None
     cached, written = count(usage, "cache_read_input_tokens"), count(usage, "cache_creation_input_tokens")
-    return usage_of(
+    return usage_dict(
         count(usage, "input_tokens") + cached + written,
         count(usage, "output_tokens"),
         cached=cached,
@@ -74,23 +79,125 @@ def problem_of(data: Mapping[str, Any]) -> str:
     content = data.get("content")
     if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
         return "it has no content"
-    if text_or_none(data.get("stop_reason")) not in FINISH:
+    if text_or_none(data.get("stop_reason")) not in _FINISH:
         return f"it stopped for a reason that is not known: {data.get('stop_reason')}"
     return ""
 
 
 def completion_of(body: Mapping[str, Any], service: str, received: Received) -> ChatCompletion:
     """Return a whole reply whose form and stop reason are known to be good."""
-    blocks, reason = mappings(body.get("content")), FINISH[str(body.get("stop_reason"))]
+    blocks, reason = mappings(body.get("content")), _FINISH[str(body.get("stop_reason"))]
     calls = [call_dict(call.get("id"), call.get("name"), call.get("input") or {}) for call in calls_in(blocks)]
-    more = extra_of(blocks, service, received.kept.prefix)
+    more = _extra_of(blocks, service, received.kept.prefix)
     if reason == "content_filter":
-        more["refusal"] = refusal_in(body.get("stop_details"))
-    message = message_of(text_in(blocks), calls, thinking_in(blocks), more)
+        more["refusal"] = _refusal_in(body.get("stop_details"))
+    message = message_of(text_in(blocks), calls, _thinking_in(blocks), more)
     choice = {"index": 0, "message": message, "finish_reason": reason}
-    return completion_from(body, received, facts_of(body), [choice], usage_dict(body.get("usage")))
+    return completion_from(body, received, [choice], _usage(body.get("usage")))
 
 
-def facts_of(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a reply says of itself."""
-    return {"id": str(body.get("id") or ""), "model": str(body.get("model") or "")}
+class BlockReader(EventReader):
+    """Reads one stream; it is complete when the service has named a stop reason.
+
+    Source: https://docs.anthropic.com/en/api/messages-streaming
+    """
+
+    def __init__(self, received: Received, service: str) -> None:
+        super().__init__(received, service)
+        self._usage: dict[str, Any] = {}
+        self._blocks: dict[int, dict[str, Any]] = {}
+        self._pieces: dict[int, list[str]] = {}  # joined when the block ends, so that the work stays linear
+        self._is_ended = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the answer has ended."""
+        return self.is_done or self._is_ended
+
+    def chunk_of(self, value: dict[str, Any], event: ServerSentEvent) -> ChatCompletionChunk | None:
+        """Return the chunk in an event; raises what `read` does."""
+        kind = value.get("type") or event.event
+        if kind == "error" or (kind is None and value.get("error")):
+            raise self.error_in(value)
+        if kind == "message_start":
+            return self._started(mapping(value.get("message")))
+        if kind == "content_block_start":
+            return self._block_started(index_of(value, 0), mapping(value.get("content_block")))
+        if kind == "content_block_delta":
+            return self._grown(index_of(value, 0), mapping(value.get("delta")))
+        if kind == "content_block_stop":
+            self._close(index_of(value, 0))
+        elif kind == "message_delta":
+            return self._ended(mapping(value.get("delta")), value)
+        elif kind == "message_stop":
+            self.is_done = self._is_ended
+        return None  # a ping, or an event of a kind we do not know
+
+    def _started(self, message: Mapping[str, Any]) -> ChatCompletionChunk | None:
+        if self._blocks:
+            # A proxy that asked again: what stood before is void, which can be told only while nothing is shown.
+            raise self.broken("the service began its reply a second time")
+        self._facts = facts_of(message)
+        self._usage = dict(mapping(message.get("usage")))
+        return self.chunk({"role": "assistant"}) if not self.count else None
+
+    def _block_started(self, index: int, block: Mapping[str, Any]) -> ChatCompletionChunk | None:
+        self._blocks[index] = dict(block)
+        kind = block.get("type")
+        if kind == "text" and block.get("text"):
+            return self.chunk({"content": block["text"]})
+        if kind != "tool_use":
+            return None
+        return self.chunk({"tool_calls": [self.new_call(index, block.get("id"), block.get("name"))]})
+
+    def _grown(self, index: int, delta: Mapping[str, Any]) -> ChatCompletionChunk | None:
+        block = self._blocks.setdefault(index, {"type": "text", "text": ""})
+        kind = text_or_none(delta.get("type"))
+        if kind in _SHOWN:
+            name, shown_as = _SHOWN[kind]
+            text = str(delta.get(name) or "")
+            self._pieces.setdefault(index, []).append(text)
+            block.setdefault(name, "")
+            return self.chunk({shown_as: text}) if text else None
+        if kind == "signature_delta":
+            block["signature"] = delta.get("signature")
+        elif kind == "citations_delta":
+            block["citations"] = [*(block.get("citations") or ()), delta.get("citation")]
+        elif kind == "input_json_delta":
+            piece = str(delta.get("partial_json") or "")
+            self._pieces.setdefault(index, []).append(piece)
+            if index in self._call_numbers and piece:
+                return self.more_of_call(index, piece)
+        return None
+
+    def _close(self, index: int) -> None:
+        """Put the pieces of a block together."""
+        block, pieces = self._blocks.get(index), "".join(self._pieces.pop(index, ()))
+        if block is None or not pieces:
+            return
+        kind = text_or_none(block.get("type"))
+        if kind in {"text", "thinking"}:
+            block[kind] = str(block.get(kind) or "") + pieces
+        else:
+            try:
+                block["input"] = decode(pieces.encode("utf-8", "surrogatepass"))
+            except ValueError:
+                block["input"] = {}  # a cut or broken call, which is not run; the pieces have been shown as they came
+
+    def _ended(self, delta: Mapping[str, Any], value: Mapping[str, Any]) -> ChatCompletionChunk | None:
+        # Counts of this event are of the whole reply so far: they replace, and never add.
+        self._usage.update({name: count for name, count in mapping(value.get("usage")).items() if count is not None})
+        reason = delta.get("stop_reason")
+        if reason is None:
+            return None
+        finish = _FINISH.get(str(reason))
+        if finish is None:
+            raise self.no_answer(f"it stopped for a reason that is not known: {str(reason)[:100]}")
+        for index in list(self._pieces):
+            self._close(index)
+        self._is_ended = True
+        blocks = [self._blocks[index] for index in sorted(self._blocks)]
+        said = _extra_of(blocks, self._service, self._received.kept.prefix)
+        if finish == "content_filter":
+            said["refusal"] = _refusal_in(delta.get("stop_details"))
+        return self.chunk(said, finish, _usage(self._usage))

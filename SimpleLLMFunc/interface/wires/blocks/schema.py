@@ -29,10 +29,8 @@ def schema_for_messages(schema: Mapping[str, Any]) -> dict[str, Any]:
             told[name] = value
         elif name in {"default", "title", "examples", "discriminator"}:
             continue
-        elif name == "oneOf":
-            made["anyOf"] = [schema_for_messages(part) for part in value]
-        elif name in {"anyOf", "allOf", "prefixItems"}:
-            made[name] = [schema_for_messages(part) for part in value]
+        elif name in {"oneOf", "anyOf", "allOf", "prefixItems"}:
+            made["anyOf" if name == "oneOf" else name] = [schema_for_messages(part) for part in value]
         elif name in {"properties", "$defs", "definitions"}:
             made[name] = {key: schema_for_messages(part) for key, part in value.items()}
         elif name == "items" and isinstance(value, Mapping):

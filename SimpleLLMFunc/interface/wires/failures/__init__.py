@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-__all__ = ["headers", "refusals", "service_error"]  # for other rooms
+__all__ = ["refusals", "service_error"]  # for other rooms

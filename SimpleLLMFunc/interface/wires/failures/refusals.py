@@ -7,7 +7,7 @@ way after an error that meant something else would hide it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Literal, TypeAlias
 
 from SimpleLLMFunc.errors import BadRequest
@@ -80,7 +80,7 @@ _TOOL_BY_NUMBER = (
 )
 
 
-def refused_part(status: int | None, message: str, *, param: str = "", codes: Sequence[str] = ()) -> Refused:
+def refused_part(status: int | None, message: str, *, param: str = "", codes: Collection[str] = ()) -> Refused:
     """Return what an error refuses, as far as that is beyond doubt.
 
     Args:
@@ -91,7 +91,9 @@ def refused_part(status: int | None, message: str, *, param: str = "", codes: Se
     """
     if status not in _STATUSES:
         return ""
-    if status in {400, 404} and (not _MODEL_CODES.isdisjoint(codes) or _is_missing(message, codes)):
+    # Messages: type "not_found_error", message "model: claude-x"
+    is_missing = "not_found_error" in codes and message.startswith("model:")
+    if status in {400, 404} and (is_missing or not _MODEL_CODES.isdisjoint(codes)):
         return "model"
     if _FORMAT.match(param):
         return "response_format"
@@ -112,11 +114,6 @@ def refused_part(status: int | None, message: str, *, param: str = "", codes: Se
 def refused_in(error: BadRequest) -> Refused:
     """Return what an error refuses, as far as that is beyond doubt."""
     return refused_part(error.status, error.body, param=error.param, codes=[error.code])
-
-
-def _is_missing(message: str, codes: Sequence[str]) -> bool:
-    # Messages: type "not_found_error", message "model: claude-x"
-    return "not_found_error" in codes and message.startswith("model:")
 
 
 def tool_name(param: str, message: str, names: Callable[[], Sequence[str]]) -> str:

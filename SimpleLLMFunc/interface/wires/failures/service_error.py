@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -18,7 +20,6 @@ from SimpleLLMFunc.errors import (
 )
 from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
-from SimpleLLMFunc.interface.wires.failures.headers import header_number, retry_after_seconds
 from SimpleLLMFunc.interface.wires.failures.refusals import Refused, refused_part, tool_name
 from SimpleLLMFunc.interface.wires.wire import Received
 from SimpleLLMFunc.logger import redact, redact_head, shown_value
@@ -34,29 +35,18 @@ _QUOTA_CODES = frozenset({
 _KEY_CODES = frozenset({"api_key_invalid"})
 """Gemini says so with status 400."""
 
-_STATUS_OF_CODE: dict[str, int] = {
-    "authentication_error": 401,
-    "billing_hard_limit_reached": 429,
-    "context_length_exceeded": 400,
-    "insufficient_quota": 429,
-    "internal_error": 500,
-    "internal_server_error": 500,
-    "invalid_api_key": 401,
-    "invalid_request_error": 400,
-    "model_not_found": 404,
-    "not_found_error": 404,
-    "overloaded_error": 529,
-    "permission_error": 403,
-    "rate_limit_error": 429,
-    "rate_limit_exceeded": 429,
-    "server_error": 500,
-    "service_unavailable": 503,
-    "unavailable": 503,
-    "resource_exhausted": 429,
-    "unauthenticated": 401,
-    "permission_denied": 403,
-    "invalid_argument": 400,
-}
+_CODES_OF_STATUS = {
+    400: ("context_length_exceeded", "invalid_argument", "invalid_request_error"),
+    401: ("authentication_error", "invalid_api_key", "unauthenticated"),
+    403: ("permission_denied", "permission_error"),
+    404: ("model_not_found", "not_found_error"),
+    429: ("billing_hard_limit_reached", "insufficient_quota", "rate_limit_error", "rate_limit_exceeded",
+          "resource_exhausted"),
+    500: ("internal_error", "internal_server_error", "server_error"),
+    503: ("service_unavailable", "unavailable"),
+    529: ("overloaded_error",),
+}  # fmt: skip
+_STATUS_OF_CODE = {code: status for status, codes in _CODES_OF_STATUS.items() for code in codes}
 
 _ADVICE: dict[Refused, str] = {
     "wire": "the service answers this for {model} by the Responses API alone (/v1/responses). "
@@ -190,36 +180,27 @@ def failure_of(
     """
     status, model, headers = status or received.status, received.model, received.headers
     request_id = headers.get("x-request-id") or headers.get("request-id")
+    said, codes = error.message, error.codes
     facts: dict[str, Any] = {"status": status, "request_id": request_id and redact(request_id), "tries": received.tries}
-    said = error.message
+    told = {**facts, "body": said}
     wait = retry_after_seconds(headers, received.began)
     wait = error.wait if wait is None else wait
-    if status in {401, 403} or (status == 400 and error.codes & _KEY_CODES):
-        return AttemptFailed(AuthenticationError(model, body=said, **facts), again="never")
-    if status in {402, 429}:
-        if status == 402 or error.codes & _QUOTA_CODES:
-            return AttemptFailed(RateLimited(model, kind="quota", body=said, retry_after=wait, **facts), again="never")
-        return AttemptFailed(RateLimited(model, retry_after=wait, body=said, **facts), retry_after=wait)
-    codes = [*error.codes]
+    if status in {401, 403} or (status == 400 and codes & _KEY_CODES):
+        return AttemptFailed(AuthenticationError(model, **told), again="never")
+    if status == 402 or (status == 429 and codes & _QUOTA_CODES):
+        return AttemptFailed(RateLimited(model, kind="quota", retry_after=wait, **told), again="never")
+    if status == 429:
+        return AttemptFailed(RateLimited(model, retry_after=wait, **told), retry_after=wait)
     refused = refused_part(status, said, param=error.param, codes=codes)
     if status >= 500 and not refused:
-        return AttemptFailed(ServerUnavailable(model, body=said, **facts), retry_after=wait)
-    if status in {400, 413, 422} and is_too_long(error):
-        return AttemptFailed(ContextTooLong(model, limit=limit_of(error), body=said, **facts), again="never")
+        return AttemptFailed(ServerUnavailable(model, **told), retry_after=wait)
+    if status in {400, 413, 422} and (codes & _TOO_LONG_CODES or _TOO_LONG.search(said)):
+        return AttemptFailed(ContextTooLong(model, limit=_limit_of(error), **told), again="never")
     if status >= 400:
-        return AttemptFailed(
-            BadRequest(
-                model,
-                body=said,
-                problem=_problem(refused, said, status, received, path),
-                param=error.param,
-                code=error.code,
-                tool="" if refused else tool_name(error.param, said, tools),
-                **facts,
-            ),
-            again="always" if status in {408, 409} else "never",
-            retry_after=wait,
-        )
+        told["problem"] = _problem(refused, said, status, received, path)
+        told["tool"] = "" if refused else tool_name(error.param, said, tools)
+        bad = BadRequest(model, param=error.param, code=error.code, **told)
+        return AttemptFailed(bad, again="always" if status in {408, 409} else "never", retry_after=wait)
     return AttemptFailed(BadReply(model, problem=f"the status is {status}", head=said, **facts), again="never")
 
 
@@ -246,12 +227,7 @@ def _better_base(url: str, status: int, path: str) -> str:
     return urlunsplit(parts._replace(path=base or "/v1"))
 
 
-def is_too_long(error: ErrorReply) -> bool:
-    """Whether the service says that the request does not fit the model's context."""
-    return bool(error.codes & _TOO_LONG_CODES) or _TOO_LONG.search(error.message) is not None
-
-
-def limit_of(error: ErrorReply) -> int | None:
+def _limit_of(error: ErrorReply) -> int | None:
     """Return the tokens that would fit, None where the service does not say."""
     if error.limit is not None:
         return error.limit
@@ -263,3 +239,40 @@ def _status(word: Any) -> int | None:
     if isinstance(word, str) and word.isascii() and word.isdigit():
         word = int(word[:4])
     return word if isinstance(word, int) and not isinstance(word, bool) and 400 <= word <= 599 else None
+
+
+def retry_after_seconds(headers: Mapping[str, str], now: float) -> float | None:
+    """Return how long the service wants us to wait, None where it did not say, or nothing usable.
+
+    Args:
+        headers: of the reply, found by lower-case name.
+        now: seconds since the epoch, for a date.
+
+    Source: RFC 9110, section 10.2.3; `retry-after-ms` is an extension of OpenAI's.
+    """
+    milliseconds = header_number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    value = headers.get("retry-after")
+    seconds = header_number(value)
+    if value is None or seconds is not None:
+        return seconds
+    from email.utils import parsedate_to_datetime
+
+    try:
+        moment = parsedate_to_datetime(value)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        seconds = moment.timestamp() - now
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return seconds if seconds > 0 else None
+
+
+def header_number(text: str | None) -> float | None:
+    """Return the value of a header as a number from 0 up; None for anything else."""
+    try:
+        value = float(text) if text is not None else None
+    except ValueError:
+        return None
+    return value if value is not None and math.isfinite(value) and value >= 0 else None

@@ -6,13 +6,13 @@ reasoning right before what it led to.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.interface.wires.history import NO_RESULT, History, Part, name_of, text_of
+from SimpleLLMFunc.interface.wires.history import History, Part
 from SimpleLLMFunc.interface.wires.items.reply import WIRE, calls_in, text_in
+from SimpleLLMFunc.type import ToolCall, content_text
 
 
 class ItemHistory(History):
@@ -45,25 +45,16 @@ class ItemHistory(History):
 
     def said(self, content: Any, calls: list[Part]) -> list[Part]:
         """Return what the model said."""
-        text = text_of(content)
+        text = content_text(content) or ""
         parts = [{"type": "output_text", "text": text, "annotations": []}] if text else []
         return [*([{"type": "message", "role": "assistant", "content": parts}] if parts else []), *calls]
 
-    def call(self, call: Mapping[str, Any]) -> Part:
+    def call(self, call: ToolCall) -> Part:
         """Return a call."""
-        arguments = (call.get("function") or {}).get("arguments") or "{}"
-        return {
-            "type": "function_call",
-            "call_id": str(call.get("id") or ""),
-            "name": name_of(call),
-            "arguments": arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False),
-        }
+        said = {"name": call.function.name, "arguments": call.function.arguments}
+        return {"type": "function_call", "call_id": call.id, **said}
 
     def result(self, sent: Mapping[str, Any], content: Any) -> Part:
         """Return the result of a call."""
         output = content if isinstance(content, str) else self.parts(content)
         return {"type": "function_call_output", "call_id": sent["call_id"], "output": output}
-
-    def missing(self, sent: Mapping[str, Any]) -> Part:
-        """Return what stands for a result that is not there."""
-        return self.result(sent, NO_RESULT)

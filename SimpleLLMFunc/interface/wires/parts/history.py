@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.interface.wires.history import NO_RESULT, History, Part, arguments_of, data_in, name_of, text_of
+from SimpleLLMFunc.interface.wires.history import NO_RESULT, History, Part, arguments_of, data_in
 from SimpleLLMFunc.interface.wires.parts.reply import WIRE, calls_in, text_in
+from SimpleLLMFunc.type import ToolCall, content_text
 
 _PLACEHOLDER = "skip_thought_signature_validator"
 """Source: https://ai.google.dev/gemini-api/docs/thought-signatures"""
@@ -26,17 +27,6 @@ class PartHistory(History):
     role, field = "model", "parts"
     text_in, calls_in = staticmethod(text_in), staticmethod(calls_in)
 
-    def __init__(self, service: str) -> None:
-        super().__init__(service)
-        self._unsigned: list[int] = []  # places of the model's turns whose calls came without a signature
-
-    def add_answer(self, message: Mapping[str, Any]) -> None:
-        """Add what the model said."""
-        super().add_answer(message)
-        parts = self.turns[-1]["parts"] if self.turns and self.turns[-1]["role"] == "model" else []
-        if any("functionCall" in part for part in parts) and not any("thoughtSignature" in part for part in parts):
-            self._unsigned.append(len(self.turns) - 1)
-
     def sign(self) -> bool:
         """Put the placeholder on unsigned calls of the current turn; return whether there were any.
 
@@ -47,15 +37,15 @@ class PartHistory(History):
             for index, content in enumerate(self.turns)
             if content["role"] == "user" and any("functionResponse" not in part for part in content["parts"])
         ]
-        current = [index for index in self._unsigned if index > (starts[-1] if starts else -1)]
-        for index in current:
-            parts = self.turns[index]["parts"]
-            first = next(place for place, part in enumerate(parts) if "functionCall" in part)
-            self.turns[index]["parts"] = [
-                {**part, "thoughtSignature": _PLACEHOLDER} if place == first else part
-                for place, part in enumerate(parts)
-            ]
-        return bool(current)
+        is_unsigned = False
+        for turn in self.turns[starts[-1] if starts else 0 :]:
+            parts = turn["parts"]
+            calls = [place for place, part in enumerate(parts) if "functionCall" in part]
+            if calls and not any("thoughtSignature" in part for part in parts):
+                signed = {**parts[calls[0]], "thoughtSignature": _PLACEHOLDER}
+                turn["parts"] = [*parts[: calls[0]], signed, *parts[calls[0] + 1 :]]
+                is_unsigned = True
+        return is_unsigned
 
     def text(self, text: str) -> list[Part]:
         """Return a text; an empty one is left out."""
@@ -77,11 +67,11 @@ class PartHistory(History):
 
     def said(self, content: Any, calls: list[Part]) -> list[Part]:
         """Return what the model said."""
-        return [*self.text(text_of(content)), *({"functionCall": call} for call in calls)]
+        return [*self.text(content_text(content) or ""), *({"functionCall": call} for call in calls)]
 
-    def call(self, call: Mapping[str, Any]) -> Part:
+    def call(self, call: ToolCall) -> Part:
         """Return a call."""
-        return {"name": name_of(call), "args": arguments_of(call)}
+        return {"name": call.function.name, "args": arguments_of(call)}
 
     def result(self, sent: Mapping[str, Any], content: Any) -> Part:
         """Return the result of a call; images and files are added to the response."""

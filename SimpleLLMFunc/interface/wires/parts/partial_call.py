@@ -10,7 +10,6 @@ from SimpleLLMFunc.type import mappings
 
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\['([^']*)'\]")
 _VALUES = ("numberValue", "boolValue", "stringValue")
-_MOST_ITEMS = 100_000
 
 
 class PartialCall:
@@ -72,6 +71,4 @@ def _put(arguments: dict[str, Any], piece: Mapping[str, Any]) -> None:
 
 def _has(place: Any, step: int | str) -> bool:
     """Whether a step leads somewhere: to an item, or the one behind the last, or to a field."""
-    if isinstance(step, int):
-        return isinstance(place, list) and step <= min(len(place), _MOST_ITEMS)
-    return isinstance(place, dict)
+    return isinstance(place, list) and step <= len(place) if isinstance(step, int) else isinstance(place, dict)

@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-__all__ = ["chunk_reader", "delta_assembly", "nesting", "reasoning_text", "sse"]  # for other rooms
+__all__ = ["chunk_reader", "delta_assembly", "reasoning_text", "sse"]  # for other rooms

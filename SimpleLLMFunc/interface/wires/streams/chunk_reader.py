@@ -9,17 +9,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from SimpleLLMFunc.errors import (
-    BODY_LIMIT,
-    BadReply,
-    ConnectionFailed,
-    DeadlineExceeded,
-    StreamInterrupted,
-)
+from SimpleLLMFunc.errors import BODY_LIMIT, BadReply, ConnectionFailed, DeadlineExceeded, StreamInterrupted
 from SimpleLLMFunc.interface.body_json import decode, mend
 from SimpleLLMFunc.interface.failed_attempt import Again, AttemptFailed
 from SimpleLLMFunc.interface.wires.failures.service_error import failure_of, read_error, status_of_error
 from SimpleLLMFunc.interface.wires.quirks import chunk_of_reply
+from SimpleLLMFunc.interface.wires.streams.delta_assembly import ReplyAssembler, call_dict
 from SimpleLLMFunc.interface.wires.streams.reasoning_text import StreamedThoughts
 from SimpleLLMFunc.interface.wires.streams.sse import EventDecoder, ServerSentEvent
 from SimpleLLMFunc.interface.wires.wire import Received
@@ -71,7 +66,8 @@ class EventReader(ABC):
         self._service = service
         self._facts: Mapping[str, Any] = {}  # what the reply says of itself: `id`, `model` and `created`
         self._events = EventDecoder()
-        self._texts: list[str] = []
+        self._reply = ReplyAssembler()
+        self._call_numbers: dict[Any, int] = {}  # of the calls so far, by what the wire knows them by
         self._thoughts = StreamedThoughts()
         self._has_shown = False
         self.count = 0
@@ -98,7 +94,7 @@ class EventReader(ABC):
     @property
     def partial(self) -> str:
         """The text so far."""
-        return "".join(self._texts)
+        return self._reply.text
 
     def feed(self, piece: bytes) -> Iterator[ChatCompletionChunk]:
         """Yield the chunks in the next bytes, as far as the end of the stream; raises what `read` does."""
@@ -133,20 +129,10 @@ class EventReader(ABC):
             self._note(chunk)
         return chunk
 
-    def rest(self) -> ChatCompletionChunk | None:
-        """Return what the end of the stream shows to be text, None where there is nothing."""
-        rest = self._thoughts.rest()
-        if rest:
-            self._note(rest)
-        return rest
-
     def _note(self, chunk: ChatCompletionChunk) -> None:
         self.count += 1
-        for choice in chunk.choices:
-            if choice.delta.content:
-                self._has_shown = True
-                if choice.index == 0:
-                    self._texts.append(choice.delta.content)
+        self._reply.add(chunk)
+        self._has_shown = self._has_shown or any(choice.delta.content for choice in chunk.choices)
 
     def broken(self, reason: str, again: Again = "always") -> Exception:
         """Return what a break at this point is."""
@@ -166,23 +152,26 @@ class EventReader(ABC):
             AttemptFailed: the same before.
         """
         last = None if self.is_done else self._events.close()
-        if last is not None and (ended := self._last(last)) is not None:
+        try:
+            ended = self.read(last) if last is not None else None
+        except (BadReply, AttemptFailed) as failed:
+            if not isinstance(getattr(failed, "error", failed), BadReply):
+                raise
+            ended = None  # it was cut in its middle
+        if ended is not None:
             yield ended
         if not self.is_complete:
-            raise self.broken("the connection was closed")
-        if rest := self.rest():
+            raise self._bare_error() if self._events.bare else self.broken("the connection was closed")
+        if rest := self._thoughts.rest():
+            self._note(rest)
             yield rest
 
-    def _last(self, event: ServerSentEvent) -> ChatCompletionChunk | None:
-        """Return the chunk of an event that the end cut off before its blank line; a cut in its middle leaves none."""
+    def _bare_error(self) -> Exception:
         try:
-            return self.read(event)
-        except BadReply:
-            return None
-        except AttemptFailed as failed:
-            if isinstance(failed.error, BadReply):
-                return None
-            raise
+            said = decode(b"\n".join(self._events.bare))
+        except ValueError:
+            said = None
+        return self.error_in(said) if isinstance(said, dict) else self.broken("the service sent what is no event")
 
     def end(self, error: AttemptFailed | DeadlineExceeded, *, is_checked: bool) -> None:
         """Judge how the stream broke, which does not matter once it is complete, and checked; else it is raised."""
@@ -208,6 +197,15 @@ class EventReader(ABC):
         data = {**self._facts, "choices": [choice], "usage": usage}
         return ChatCompletionChunk.from_dict(data, tries=self._received.tries)
 
+    def new_call(self, key: Any, call_id: Any, name: Any, arguments: Any = "") -> dict[str, Any]:
+        """Return the first piece of a call, for `chunk`; `key` is what the wire knows it by."""
+        number = self._call_numbers[key] = len(self._call_numbers)
+        return {**call_dict(call_id, name, arguments), "index": number}
+
+    def more_of_call(self, key: Any, piece: str) -> ChatCompletionChunk:
+        """Return a further piece of the arguments of a call."""
+        return self.chunk({"tool_calls": [{"index": self._call_numbers[key], "function": {"arguments": piece}}]})
+
     def no_answer(self, problem: str) -> Exception:
         """Return what an event is that ends the stream without an answer."""
         return self.broken(problem) if self._has_shown else bad_reply(problem, "", self._received)
@@ -231,18 +229,14 @@ class ChunkReader(EventReader):
     joins_halves = True
     ends_with_done = True
 
-    def __init__(self, received: Received) -> None:
-        super().__init__(received)
-        self._open: set[int] = set()  # the choices that go on
-        self._finished: set[int] = set()
-        self._halves: dict[int, str] | None = None
-        self._has_answer = False
-        self._has_usage = False
+    def __init__(self, received: Received, service: str = "") -> None:
+        super().__init__(received, service)
+        self._halves: dict[int, str] = {}
 
     @property
     def is_complete(self) -> bool:
         """Whether the answer has ended."""
-        return self.is_done or self._has_usage or bool(self._finished and not self._open)
+        return self.is_done or self._reply.is_complete
 
     def chunk_of(self, value: dict[str, Any], event: ServerSentEvent) -> ChatCompletionChunk | None:
         """Return the chunk in an event; raises what `read` does."""
@@ -252,42 +246,29 @@ class ChunkReader(EventReader):
         if "choices" not in value and "usage" not in value:
             return None  # a ping, or an event of a kind we do not know
         if self._halves or b"\\ud" in event.data.lower():
-            self._join_halves(value)
+            value = self._with_whole_characters(value)
         if kind == "chat.completion":  # a whole reply may be the only event of a stream
             return chunk_of_reply(ChatCompletion.from_dict(value, tries=self._received.tries))
         return ChatCompletionChunk.from_dict(value, tries=self._received.tries)
 
-    def _join_halves(self, value: dict[str, Any]) -> None:
+    def _with_whole_characters(self, value: dict[str, Any]) -> dict[str, Any]:
         """Join surrogate pairs of which one chunk brought the first half and the next one the second."""
-        halves = self._halves = self._halves or {}
         for position, choice in enumerate(mappings(value.get("choices"))):
             delta = choice.get("delta")
             if not isinstance(delta, dict) or not isinstance(delta.get("content") or "", str):
                 continue
             index = index_of(choice, position)
-            text = halves.pop(index, "") + (delta.get("content") or "")
+            text = self._halves.pop(index, "") + (delta.get("content") or "")
             if text and "\ud800" <= text[-1] <= "\udbff" and not choice.get("finish_reason"):
-                halves[index] = text[-1]
+                self._halves[index] = text[-1]
                 text = text[:-1]
             if text or delta.get("content"):
                 delta["content"] = text
-        mended = mend(value)
-        value.clear()
-        value.update(mended)
+        mended: dict[str, Any] = mend(value)
+        return mended
 
     def _note(self, chunk: ChatCompletionChunk) -> None:
         super()._note(chunk)
-        adds = False
         for choice in chunk.choices:
-            adds = adds or bool(choice.delta.content) or bool(choice.delta.tool_calls)
-            if not choice.finish_reason:
-                if choice.index not in self._finished:
-                    self._open.add(choice.index)
-            elif choice.finish_reason in INTERRUPTED:
+            if choice.finish_reason in INTERRUPTED:
                 raise self.broken(f"the service said: {choice.finish_reason}")
-            else:
-                self._open.discard(choice.index)
-                self._finished.add(choice.index)
-        self._has_answer = self._has_answer or adds
-        if chunk.usage is not None and not adds and self._has_answer:
-            self._has_usage = True

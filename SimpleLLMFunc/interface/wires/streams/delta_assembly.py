@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from SimpleLLMFunc.interface.wires.streams.nesting import Nesting
 from SimpleLLMFunc.type import (
     ChatCompletion,
     ChatCompletionChunk,
     ChatMessage,
     Choice,
     ChunkChoice,
-    CompletionUsage,
     FunctionCall,
     ToolCall,
     ToolCallDelta,
@@ -25,13 +23,15 @@ _GROWING_FIELDS = frozenset({"data", "transcript", "thinking", "text", "summary"
 """Texts of extra fields that come piece by piece; every other text is whole each time."""
 
 
-class _Pieces(list[str]):
-    """A text of an extra field as far as it has arrived; joined at the end, so that the work stays linear."""
-
-
 def new_call_id() -> str:
     """Return an id for a tool call that came without one; unique over a whole conversation."""
     return f"call_{uuid.uuid4().hex[:24]}"
+
+
+def call_dict(call_id: Any, name: Any, arguments: Any) -> dict[str, Any]:
+    """Return a call in chat completions' form; `arguments` are JSON text, or an object."""
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False)
+    return {"id": str(call_id or ""), "type": "function", "function": {"name": str(name or ""), "arguments": text}}
 
 
 # --- tool calls ------------------------------------------------------------------------------------------
@@ -45,32 +45,27 @@ class _OpenCall:
     id: str = ""
     name: str = ""
     arguments: list[str] = field(default_factory=list)
-    extra: dict[str, Any] = field(default_factory=dict)
+    extra: list[Mapping[str, Any]] = field(default_factory=list)
     turn: int = 0
-    nesting: Nesting | None = None
-    seen: int = 0
-    """How many pieces of the arguments `nesting` has seen."""
-    is_spoilt: bool = False
-    """The brackets were closed over what is no JSON, which nothing that follows can put right."""
+    failed_at: int = 0
+    """How many pieces of the arguments there were when they were last found to be no JSON."""
 
-    def is_whole(self) -> bool:
-        """Whether the arguments are a complete JSON object, so that more text cannot belong to them.
+    def ends_before(self, piece: str | None) -> bool:
+        """Whether the arguments are a complete JSON object, and `piece` begins another one: that of another call.
 
-        Some services repeat the id with every piece, and this is asked at each: the text is read when its brackets are
-        closed, not before.
+        Some services repeat the id with every piece, and this is asked at each. The text is read only between ``}`` and
+        ``{``, and after a failure only when it has twice as many pieces, so that the work stays linear.
         """
-        nesting = self.nesting = self.nesting or Nesting()
-        while self.seen < len(self.arguments):
-            nesting.feed(self.arguments[self.seen])
-            self.seen += 1
-        if self.is_spoilt or not nesting.is_closed:
+        if not (piece or "").lstrip().startswith("{") or len(self.arguments) < 2 * self.failed_at:
+            return False
+        last = next((part for part in reversed(self.arguments) if part.strip()), "")
+        if not last.rstrip().endswith("}"):
             return False
         try:
-            value = json.loads("".join(self.arguments))
+            return isinstance(json.loads("".join(self.arguments)), dict)
         except (ValueError, RecursionError):
-            self.is_spoilt = True
+            self.failed_at = len(self.arguments)
             return False
-        return isinstance(value, dict)
 
     def take(self, delta: ToolCallDelta, turn: int) -> None:
         """Add a piece."""
@@ -82,11 +77,7 @@ class _OpenCall:
         if delta.arguments:
             self.arguments.append(delta.arguments)
         if delta.extra:
-            merge(self.extra, delta.extra)
-
-
-def _says(text: str | None) -> bool:
-    return bool(text and text.strip())
+            self.extra.append(delta.extra)
 
 
 def _joined_name(name: str, piece: str) -> str:
@@ -128,7 +119,7 @@ class _CallAssembler:
             return known or latest
         if delta.id:
             if known is not None:
-                return None if _says(delta.arguments) and known.is_whole() else known
+                return None if known.ends_before(delta.arguments) else known
             if latest.id:
                 return None
         elif latest.turn == self._turn:
@@ -138,112 +129,91 @@ class _CallAssembler:
         # A name after arguments: the same name again belongs to the same call until that one is finished.
         if delta.name != latest.name:
             return None
-        return None if _says(delta.arguments) and latest.is_whole() else latest
+        return None if latest.ends_before(delta.arguments) else latest
 
-    def calls(self, new_id: Callable[[], str]) -> tuple[ToolCall, ...]:
+    def calls(self) -> tuple[ToolCall, ...]:
         """Return the calls in order, each with a unique id."""
         found = self._calls
         if all(call.index is not None for call in found):
             found = sorted(found, key=lambda call: call.index or 0)
         return rekeyed(
-            [
-                ToolCall(
-                    id=call.id,
-                    function=FunctionCall(call.name, "".join(call.arguments)),
-                    extra=_settled(call.extra),
-                )
-                for call in found
-            ],
-            new_id,
+            ToolCall(call.id, FunctionCall(call.name, "".join(call.arguments)), extra=joined_fields(call.extra))
+            for call in found
         )
 
 
-def rekeyed(calls: Iterable[ToolCall], new_id: Callable[[], str] = new_call_id) -> tuple[ToolCall, ...]:
+def rekeyed(calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
     """Return the calls with an id each that no other has, and ``{}`` for empty arguments."""
     taken: set[str] = set()
     result: list[ToolCall] = []
     for call in calls:
-        if not call.id or call.id in taken:
-            call = replace(call, id=new_id())  # noqa: PLW2901 - the call, put right
-        if not call.function.arguments.strip():
-            call = replace(call, function=FunctionCall(call.function.name, "{}"))  # noqa: PLW2901 - as above
-        taken.add(call.id)
-        result.append(call)
+        call_id = call.id if call.id and call.id not in taken else new_call_id()
+        arguments = call.function.arguments if call.function.arguments.strip() else "{}"
+        taken.add(call_id)
+        result.append(replace(call, id=call_id, function=FunctionCall(call.function.name, arguments)))
     return tuple(result)
 
 
-def assemble_tool_calls(deltas: Iterable[ToolCallDelta], *, new_id: Callable[[], str] = new_call_id) -> list[ToolCall]:
+def assemble_tool_calls(deltas: Iterable[ToolCallDelta]) -> list[ToolCall]:
     """Return the tool calls that `deltas` add up to, in order."""
     assembler = _CallAssembler()
     for delta in deltas:
         assembler.add((delta,))
-    return list(assembler.calls(new_id))
+    return list(assembler.calls())
 
 
 # --- whole replies ---------------------------------------------------------------------------------------
 
+_TEXTS = ("content", "reasoning_content", "refusal")
+
 
 @dataclass(slots=True)
 class _OpenChoice:
-    """One choice as far as it has arrived."""
+    """One choice as far as it has arrived; `texts` are the pieces of each text of the message, by its field."""
 
-    index: int
     role: str = "assistant"
-    content: list[str] = field(default_factory=list)
-    reasoning: list[str] = field(default_factory=list)
-    refusal: list[str] = field(default_factory=list)
+    texts: dict[str, list[str]] = field(default_factory=dict)
     calls: _CallAssembler = field(default_factory=_CallAssembler)
     finish_reason: str | None = None
-    logprobs: dict[str, Any] = field(default_factory=dict)
-    extra: dict[str, Any] = field(default_factory=dict)
-    has_content: bool = False
+    logprobs: list[Any] = field(default_factory=list)
+    extra: list[Mapping[str, Any]] = field(default_factory=list)
 
     def take(self, choice: ChunkChoice) -> None:
         """Add what a chunk brought for this choice."""
         delta = choice.delta
-        if choice.finish_reason:
-            self.finish_reason = choice.finish_reason
+        self.finish_reason = choice.finish_reason or self.finish_reason
+        self.role = delta.role or self.role
         if choice.logprobs is not None:
-            merge(self.logprobs, {"logprobs": choice.logprobs})
-        if delta.content is not None:
-            self.has_content = True
-            if delta.content:
-                self.content.append(delta.content)
+            self.logprobs.append(choice.logprobs)
+        for name in _TEXTS:
+            piece = getattr(delta, name)
+            if piece is not None:
+                self.texts.setdefault(name, []).append(piece)
         if delta.tool_calls:
             self.calls.add(delta.tool_calls)
-        if delta.reasoning_content:
-            self.reasoning.append(delta.reasoning_content)
-        if delta.refusal:
-            self.refusal.append(delta.refusal)
-        if delta.role:
-            self.role = delta.role
         if delta.extra:
-            merge(self.extra, delta.extra)
+            self.extra.append(delta.extra)
 
-    def text(self) -> str:
-        """The text so far."""
-        if len(self.content) > 1:
-            self.content = ["".join(self.content)]
-        return self.content[0] if self.content else ""
+    def text(self, name: str = "content") -> str:
+        """Return a text as far as it has arrived."""
+        text = "".join(self.texts.get(name, ()))
+        if text:
+            self.texts[name] = [text]  # joined once, however often it is asked for
+        return text
 
-    def whole(self, new_id: Callable[[], str]) -> Choice:
+    def whole(self, index: int) -> Choice:
         """Return the choice put together."""
-        text = self.text()
-        calls = self.calls.calls(new_id) or None
-        return Choice(
-            message=ChatMessage(
-                role=self.role,
-                # A message that only calls tools has no content, though its first chunk often says "".
-                content=text if text or (self.has_content and not calls) else None,
-                tool_calls=calls,
-                refusal="".join(self.refusal) or None,
-                reasoning_content="".join(self.reasoning) or None,
-                extra=_settled(self.extra),
-            ),
-            index=self.index,
-            finish_reason=self.finish_reason,
-            logprobs=_settled(self.logprobs.get("logprobs")),
+        text, calls = self.text(), self.calls.calls() or None
+        message = ChatMessage(
+            self.role,
+            # A message that only calls tools has no content, though its first chunk often says "".
+            content=text if text or ("content" in self.texts and not calls) else None,
+            tool_calls=calls,
+            refusal=self.text("refusal") or None,
+            reasoning_content=self.text("reasoning_content") or None,
+            extra=joined_fields(self.extra),
         )
+        return Choice(message, index, self.finish_reason, _joined("logprobs", self.logprobs))
 
 
 class ReplyAssembler:
@@ -256,18 +226,15 @@ class ReplyAssembler:
         has_answer: any text or any piece of a tool call has arrived.
     """
 
-    def __init__(self, *, new_id: Callable[[], str] = new_call_id) -> None:
-        self._new_id = new_id
+    def __init__(self) -> None:
         self._tries = 0
         self._is_cached = False
         self._begin()
 
     def _begin(self) -> None:
         self._choices: dict[int, _OpenChoice] = {}
+        self._facts: dict[str, Any] = {}
         self.has_answer = False
-        self._id = self._model = ""
-        self._created = 0
-        self._usage: CompletionUsage | None = None
         self._is_done = False
 
     def add(self, chunk: ChatCompletionChunk) -> None:
@@ -277,19 +244,17 @@ class ReplyAssembler:
                 self._begin()
             self._tries = chunk.tries
         self._is_cached = chunk.cached
-        self._id = self._id or chunk.id
-        self._model = self._model or chunk.model
-        self._created = self._created or chunk.created
+        for name in ("id", "model", "created"):
+            self._facts[name] = self._facts.get(name) or getattr(chunk, name)
         adds = False
         for choice in chunk.choices:
-            self._choices.setdefault(choice.index, _OpenChoice(choice.index)).take(choice)
+            self._choices.setdefault(choice.index, _OpenChoice()).take(choice)
             adds = adds or bool(choice.delta.content or choice.delta.tool_calls)
         self.has_answer = self.has_answer or adds
         if chunk.usage is not None:
             # The last one counts: some servers repeat the growing usage in every chunk.
-            self._usage = chunk.usage
-            if not adds and self.has_answer:
-                self._is_done = True
+            self._facts["usage"] = chunk.usage
+            self._is_done = self._is_done or (self.has_answer and not adds)
 
     @property
     def text(self) -> str:
@@ -299,52 +264,43 @@ class ReplyAssembler:
     @property
     def is_complete(self) -> bool:
         """Whether the answer has ended: a finish reason for every choice, or the usage after content."""
-        if self._is_done:
-            return True
-        return bool(self._choices) and all(choice.finish_reason for choice in self._choices.values())
+        finished = [bool(choice.finish_reason) for choice in self._choices.values()]
+        return self._is_done or (bool(finished) and all(finished))
 
     def completion(self, tries: int | None = None) -> ChatCompletion:
         """Return the reply as far as it has arrived; `tries` is taken from the chunks where it is not given."""
-        reply = ChatCompletion(
-            choices=tuple(self._choices[index].whole(self._new_id) for index in sorted(self._choices)),
-            id=self._id,
-            model=self._model,
-            created=self._created,
-            usage=self._usage,
-            tries=(self._tries or (0 if self._is_cached else 1)) if tries is None else tries,
-            cached=self._is_cached,
-        )
+        if tries is None:
+            tries = self._tries or (0 if self._is_cached else 1)
+        choices = tuple(self._choices[index].whole(index) for index in sorted(self._choices))
+        reply = ChatCompletion(choices, tries=tries, cached=self._is_cached, **self._facts)
         return replace(reply, raw=reply.to_dict())
 
 
 # --- fields that only some providers send ---
 
 
-def merge(into: dict[str, Any], more: Mapping[str, Any]) -> None:
-    """Add one piece of the extra fields: known texts and lists grow, objects merge, everything else is replaced."""
-    for name, new in more.items():
-        old = into.get(name)
-        if isinstance(new, Mapping):
-            into[name] = old if isinstance(old, dict) else {}
-            merge(into[name], new)
-        elif isinstance(new, list):
-            if not isinstance(old, list):
-                into[name] = list(new)
-            elif old != new:  # some servers repeat the whole list in every chunk
-                old.extend(new)
-        elif isinstance(new, str) and name in _GROWING_FIELDS:
-            if isinstance(old, _Pieces):
-                old.append(new)
-            else:
-                into[name] = _Pieces([new])
-        elif new is not None or name not in into:
-            into[name] = new
+def joined_fields(pieces: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the fields that the pieces add up to."""
+    found: dict[str, list[Any]] = {}
+    for piece in pieces:
+        for name, value in piece.items():
+            found.setdefault(name, []).append(value)
+    return {name: _joined(name, values) for name, values in found.items()}
 
 
-def _settled(value: Any) -> Any:
-    """Return extra fields as JSON data, growing texts joined."""
-    if isinstance(value, _Pieces):
-        return "".join(value)
-    if isinstance(value, dict):
-        return {name: _settled(item) for name, item in value.items()}
-    return value
+def _joined(name: str, values: Sequence[Any]) -> Any:
+    """Return one field: known texts and lists grow, objects merge, of everything else the last one counts."""
+    values = [value for value in values if value is not None]
+    if not values:
+        return None
+    if all(isinstance(value, Mapping) for value in values):
+        return joined_fields(values)
+    if name in _GROWING_FIELDS and all(isinstance(value, str) for value in values):
+        return "".join(values)
+    if not all(isinstance(value, list) for value in values):
+        return values[-1]
+    whole: list[Any] = []
+    for value in values:
+        if whole != value:  # some servers repeat the whole list in every chunk
+            whole.extend(value)
+    return whole

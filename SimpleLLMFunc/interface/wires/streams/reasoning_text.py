@@ -11,12 +11,7 @@ from dataclasses import replace
 
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Choice, ChoiceDelta, ChunkChoice
 
-_END_OF = {
-    "<think>": "</think>",
-    "<thought>": "</thought>",
-    "[THINK]": "[/THINK]",
-    "◁think▷": "◁/think▷",
-}
+_END_OF = {"<think>": "</think>", "<thought>": "</thought>", "[THINK]": "[/THINK]", "◁think▷": "◁/think▷"}
 """How models mark their reasoning: the tags that they were trained to write, not those that a prompt asks for."""
 
 _BEGIN = re.compile("|".join(map(re.escape, _END_OF)))
@@ -33,8 +28,6 @@ class _Splitter:
         is_over: all further text is answer.
         held: text that may be the beginning of a tag, or the white space before one.
     """
-
-    __slots__ = ("_end", "_is_behind", "held", "is_over")
 
     def __init__(self) -> None:
         self.is_over = False
@@ -91,11 +84,8 @@ def _begun(tag: str, text: str, start: int) -> str:
 class StreamedThoughts:
     """Takes the reasoning out of the chunks of one stream."""
 
-    __slots__ = ("_held", "_last", "_splitters", "_tries")
-
     def __init__(self) -> None:
         self._splitters: dict[int, _Splitter] = {}
-        self._held: set[int] = set()  # the choices of which something is held back
         self._last: ChatCompletionChunk | None = None
         self._tries = 0
 
@@ -103,28 +93,25 @@ class StreamedThoughts:
         """Return the chunk with its reasoning apart; a little of its text may come with a later one."""
         if chunk.tries > self._tries:
             self._splitters.clear()  # the stream began, or broke and began again
-            self._held.clear()
             self._tries = chunk.tries
-        choices = tuple(map(self._apart, chunk.choices))
         self._last = chunk
-        is_same = all(new is old for new, old in zip(choices, chunk.choices, strict=True))
-        return chunk if is_same else replace(chunk, choices=choices)
+        choices = tuple(map(self._apart, chunk.choices))
+        return chunk if choices == chunk.choices else replace(chunk, choices=choices)
 
     def rest(self) -> ChatCompletionChunk | None:
         """Return what was held back at the end of a stream that named no finish reason; None for nothing."""
         choices = []
-        for index in sorted(self._held):
+        for index in sorted(self._splitters):
             reasoning, text = self._splitters[index].close()
-            choices.append(ChunkChoice(ChoiceDelta(content=text or None, reasoning_content=reasoning or None), index))
-        self._held.clear()
+            if reasoning or text:
+                delta = ChoiceDelta(content=text or None, reasoning_content=reasoning or None)
+                choices.append(ChunkChoice(delta, index))
         if self._last is None or not choices:
             return None
         return replace(self._last, choices=tuple(choices), usage=None, raw={})
 
     def _apart(self, choice: ChunkChoice) -> ChunkChoice:
-        splitter = self._splitters.get(choice.index)
-        if splitter is None:
-            splitter = self._splitters[choice.index] = _Splitter()
+        splitter = self._splitters.setdefault(choice.index, _Splitter())
         content = choice.delta.content
         if splitter.is_over or not (content or choice.finish_reason):
             return choice
@@ -132,7 +119,6 @@ class StreamedThoughts:
         if choice.finish_reason:
             more, rest = splitter.close()
             reasoning, text = reasoning + more, text + rest
-        (self._held.add if splitter.held else self._held.discard)(choice.index)
         if not reasoning and text == (content or ""):
             return choice
         delta = replace(
@@ -145,9 +131,7 @@ class StreamedThoughts:
 
 def without_thoughts(reply: ChatCompletion) -> ChatCompletion:
     """Return a whole reply with its reasoning apart."""
-    choices = tuple(map(_without, reply.choices))
-    is_same = all(new is old for new, old in zip(choices, reply.choices, strict=True))
-    return reply if is_same else replace(reply, choices=choices)
+    return replace(reply, choices=tuple(map(_without, reply.choices)))
 
 
 def _split(text: str) -> tuple[str, str]:

@@ -22,19 +22,12 @@ def failed(status, body=b"", headers=None):
 @pytest.mark.parametrize(
     ("status", "kind", "again"),
     [
-        (400, BadRequest, "never"),
-        (401, AuthenticationError, "never"),
+        *((status, BadRequest, "never") for status in (400, 404, 422)),
+        *((status, BadRequest, "always") for status in (408, 409)),
+        *((status, AuthenticationError, "never") for status in (401, 403)),
+        *((status, ServerUnavailable, "always") for status in (500, 502, 503, 529)),
         (402, RateLimited, "never"),
-        (403, AuthenticationError, "never"),
-        (404, BadRequest, "never"),
-        (408, BadRequest, "always"),
-        (409, BadRequest, "always"),
-        (422, BadRequest, "never"),
         (429, RateLimited, "always"),
-        (500, ServerUnavailable, "always"),
-        (502, ServerUnavailable, "always"),
-        (503, ServerUnavailable, "always"),
-        (529, ServerUnavailable, "always"),
         (304, BadReply, "never"),
     ],
 )
@@ -53,59 +46,28 @@ def test_retry_after_counts_wherever_a_further_try_may_help(status):
     assert failed(status).retry_after is None
 
 
-def test_rate_limits_tell_how_long():
+def test_rate_limits_tell_how_long_and_a_used_up_quota_is_not_tried_again():
     error = failed(429, headers={"retry-after": "2.5"}).error
     assert (error.retry_after, error.kind) == (2.5, "rate")
+    for field in ("code", "type"):
+        failure = failed(429, {"error": {"message": "pay", field: "insufficient_quota"}})
+        assert (failure.error.kind, failure.again) == ("quota", "never")
 
 
-@pytest.mark.parametrize("field", ["code", "type"])
-def test_a_used_up_quota_is_not_tried_again(field):
-    failure = failed(429, {"error": {"message": "pay", field: "insufficient_quota"}})
-    assert failure.error.kind == "quota"
-    assert failure.again == "never"
+TOO_LONG = [
+    ({"error": {"message": "This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 "
+                "tokens.", "code": "context_length_exceeded"}}, 8192),
+    ({"message": "This model's maximum context length is 4,096 tokens, however you requested 5000"}, 4096),
+    ({"error": {"message": "prompt is too long: 213462 tokens > 200000 maximum"}}, 200000),
+    ({"error": {"type": "exceed_context_size_error", "message": "the request is too large", "n_ctx": 4096}}, 4096),
+    ({"error": {"message": "Range of input length should be [1, 6000]"}}, 6000),
+    ([{"error": {"code": 400, "status": "INVALID_ARGUMENT", "message": "The input token count (1200) exceeds the maximum "
+                 "number of tokens allowed (1000)."}}], 1000),
+    ({"error": {"message": "输入超出模型最大长度"}}, None),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("body", "limit"),
-    [
-        (
-            {
-                "error": {
-                    "message": "This model's maximum context length is 8192 tokens. However, your messages resulted in "
-                    "9001 tokens.",
-                    "code": "context_length_exceeded",
-                }
-            },
-            8192,
-        ),
-        ({"message": "This model's maximum context length is 4,096 tokens, however you requested 5000"}, 4096),
-        ({"error": {"message": "prompt is too long: 213462 tokens > 200000 maximum"}}, 200000),
-        (
-            {
-                "error": {
-                    "type": "exceed_context_size_error",
-                    "message": "the request exceeds the available context size",
-                    "n_ctx": 4096,
-                }
-            },
-            4096,
-        ),
-        ({"error": {"message": "Range of input length should be [1, 6000]"}}, 6000),
-        (
-            [
-                {
-                    "error": {
-                        "code": 400,
-                        "message": "The input token count (1200) exceeds the maximum number of tokens allowed (1000).",
-                        "status": "INVALID_ARGUMENT",
-                    }
-                }
-            ],
-            1000,
-        ),
-        ({"error": {"message": "输入超出模型最大长度"}}, None),
-    ],
-)
+@pytest.mark.parametrize(("body", "limit"), TOO_LONG)
 def test_a_request_too_long_is_told_apart_with_its_limit(body, limit):
     failure = failed(400, body)
     assert type(failure.error) is ContextTooLong

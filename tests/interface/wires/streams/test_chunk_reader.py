@@ -73,6 +73,16 @@ def test_many_numbers_are_put_together_in_order():
     assert [call.id for call in read(calls(30, same_index=True)).tool_calls] == [f"c{number}" for number in range(30)]
 
 
+def test_the_halves_of_a_character_that_two_events_bring_are_joined():
+    halves = [
+        b'data: {"choices":[{"delta":{"content":"a\\ud83c"}}]}\n\n',
+        b'data: {"choices":[{"delta":{"content":"\\udf27b"}}]}\n\n',
+    ]
+    decoder = CHAT.decoder(Received("m"))
+    assert [chunk.text for half in halves for chunk in decoder.feed(half)] == ["a", "\U0001f327b"]
+    assert read(halves[0] + b"data: [DONE]\n\n").text == "a"
+
+
 PLACES = {
     "beside the content": '{"choices":[{"index":0,"finish_reason":"stop","KIND":{"content":"a\\ud800","data":DEEP}}]}',
     "in the content": '{"choices":[{"index":0,"finish_reason":"stop","KIND":{"content":[{"text":"a\\ud800"},DEEP]}}]}',
