@@ -16,10 +16,6 @@ def is_allowed():
     return True
 
 
-def test_requests_are_allowed_unless_forbidden():
-    assert is_allowed()
-
-
 def test_it_takes_effect_at_once_and_until_it_is_undone():
     guard = forbid_real_calls()
     try:
@@ -32,33 +28,12 @@ def test_it_takes_effect_at_once_and_until_it_is_undone():
     assert is_allowed()
 
 
-def test_it_holds_also_when_no_one_keeps_the_returned_object():
-    with forbid_real_calls():
-        pass
-    seen = []
-
-    def forbid():
-        kept.append(forbid_real_calls())
-        seen.append(is_allowed())
-
-    kept = []
-    forbid()
-    kept[0].undo()
-    assert seen == [False]
-
-
 def test_as_a_context_manager_it_ends_with_its_block_and_may_be_used_again():
     with forbid_real_calls() as guard:
         assert not is_allowed()
     assert is_allowed()
     with guard:
         assert not is_allowed()
-    assert is_allowed()
-
-
-def test_it_ends_also_after_an_error():
-    with pytest.raises(LookupError), forbid_real_calls():
-        raise LookupError
     assert is_allowed()
 
 
@@ -77,20 +52,6 @@ def test_it_holds_in_every_thread():
         thread.start()
         thread.join()
     assert seen == [False]
-
-
-def test_many_threads_leave_nothing_behind():
-    def work():
-        for _ in range(200):
-            with forbid_real_calls():
-                assert not is_allowed()
-
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert is_allowed()
 
 
 def test_what_someone_asks_for_may_leave():
