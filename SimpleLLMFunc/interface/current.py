@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager
-from functools import partial
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import TypeAlias
 
 from SimpleLLMFunc.config import MODEL_FORMS, Settings, missing_model_message
@@ -23,24 +21,8 @@ _VARIABLE = "SIMPLELLMFUNC_MODEL"
 _used: ScopedVar[LLM_Interface] = ScopedVar("SimpleLLMFunc.use_llm")
 
 
-class _Use(AbstractContextManager[LLM_Interface]):
-    """A `use_llm` block; may be entered again, also inside itself."""
-
-    def __init__(self, llm: LLM_Interface) -> None:
-        self._llm = llm
-        self._leave: list[Callable[[], None]] = []
-
-    def __enter__(self) -> LLM_Interface:
-        self._leave.append(partial(_used.leave, _used.enter(self._llm)))
-        return self._llm
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._leave.pop()()
-
-
-def use_llm(llm: LLM_Interface) -> AbstractContextManager[LLM_Interface]:
+@contextmanager
+def use_llm(llm: LLM_Interface) -> Generator[LLM_Interface, None, None]:
     """Let every decorated function called inside the ``with`` block ask `llm`, also where the decorator names another model.
 
     Raises:
@@ -48,7 +30,11 @@ def use_llm(llm: LLM_Interface) -> AbstractContextManager[LLM_Interface]:
     """
     if not isinstance(llm, LLM_Interface):
         raise UsageError(f"use_llm takes a model (OpenAICompatible, LocalModel …), not {type(llm).__name__}.")
-    return _Use(llm)
+    block = _used.enter(llm)
+    try:
+        yield llm
+    finally:
+        _used.leave(block)
 
 
 def used_llm() -> LLM_Interface | None:
@@ -71,12 +57,11 @@ def resolve_llm(own: LLM_Interface | None) -> LLM_Interface:
         try:
             found = _from_environment()
         except ConfigError:
-            # A replay needs no model.
-            if stand_in is None or (substitute := stand_in(None)) is None:
-                raise
-            return substitute
-    in_its_place = None if stand_in is None else stand_in(found)
-    return found if in_its_place is None else in_its_place
+            if stand_in is not None and (substitute := stand_in(None)) is not None:
+                return substitute  # a replay needs no model
+            raise
+    substitute = None if stand_in is None else stand_in(found)
+    return found if substitute is None else substitute
 
 
 # --- in the place of every model ---------------------------------------------------------------------------

@@ -73,13 +73,6 @@ def test_they_nest_and_end_also_after_an_error():
     assert resolve_llm(OWN) is OWN
 
 
-def test_one_block_may_be_used_again_also_inside_itself():
-    block = use_llm(ONE)
-    with block:
-        with use_llm(TWO), block:
-            assert resolve_llm(OWN) is ONE
-        assert resolve_llm(OWN) is ONE
-    assert resolve_llm(OWN) is OWN
 
 
 async def test_tasks_do_not_see_each_others():
@@ -136,8 +129,8 @@ def test_it_reaches_the_bridge_and_not_other_threads():
 
 @pytest.mark.parametrize("wrong", [None, "gpt-5-mini", LocalModel])
 def test_something_that_is_no_model(wrong):
-    with pytest.raises(UsageError, match="use_llm takes a model"):
-        use_llm(wrong)
+    with pytest.raises(UsageError, match="use_llm takes a model"), use_llm(wrong):
+        pass
 
 
 # --- the environment -----------------------------------------------------------------------------------------
