@@ -73,8 +73,6 @@ def test_they_nest_and_end_also_after_an_error():
     assert resolve_llm(OWN) is OWN
 
 
-
-
 async def test_tasks_do_not_see_each_others():
     both_inside = asyncio.Barrier(2)
 
