@@ -12,7 +12,7 @@ from SimpleLLMFunc.config import Settings
 from SimpleLLMFunc.errors import BadRequest, ConfigError
 from SimpleLLMFunc.interface.attempts import APIKeyPool, Call, KeySource
 from SimpleLLMFunc.interface.http import Headers
-from SimpleLLMFunc.interface.http.openai_client import ClientPerLoop, check_client, is_wrapped, own_clients
+from SimpleLLMFunc.interface.http.openai_client import ClientPerLoop, OwnClients, check_client, is_wrapped
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.service_model import FIRST_BYTE_SECONDS, KEY_SECONDS, ServiceModel
 from SimpleLLMFunc.interface.wires import CHAT, Wire
@@ -94,7 +94,7 @@ class OpenAICompatible(ServiceModel):
             _client=None if client is None else ClientPerLoop(client),
             _whose=Headers({name: value for name, value in whose.items() if value}),
         )
-        self._own_clients = own_clients(self._new_client)
+        self._own_clients = OwnClients()
         if isinstance(secret := getattr(client, "api_key", None), str):
             remember_secret(secret)
 
@@ -154,10 +154,7 @@ class OpenAICompatible(ServiceModel):
         """
         if self._client is not None:
             return self._client.client
-        try:
-            return self._own_clients.here()
-        except RuntimeError:
-            return self._new_client()  # outside of a loop: it may serve any loop later
+        return self._own_clients.here(self._new_client)
 
     @property
     def is_traced(self) -> bool:

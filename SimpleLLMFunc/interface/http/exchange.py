@@ -11,7 +11,7 @@ import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
 from SimpleLLMFunc._version import __version__
@@ -53,8 +53,8 @@ class HttpRequest:
     method: str = "POST"
 
 
-class HttpReply(Protocol):
-    """What comes back: the head at once, the body in pieces.
+class HttpReply:
+    """What comes back: the head at once, the body in pieces, which are read in time and not without end.
 
     Attributes:
         headers: found by lower-case name.
@@ -63,21 +63,6 @@ class HttpReply(Protocol):
         patience: the clock of this try; the reader notes progress on it.
         is_checked: whether the pieces so far stand as they are; not amid a packed body, whose checksum comes at its end.
     """
-
-    status: int
-    headers: Mapping[str, str]
-    url: str
-    sent: bytes
-    patience: Patience
-    is_checked: bool
-
-    async def piece(self) -> bytes:
-        """Return the next bytes of the body as they come, empty at its end."""
-        ...
-
-
-class Reading:
-    """A reply that is read in time, and not without end."""
 
     def __init__(self, request: HttpRequest, patience: Patience) -> None:
         self.status = 0
@@ -137,7 +122,7 @@ class Reading:
 
 
 async def read_all(reply: HttpReply, start: bytes = b"") -> bytes:
-    """Return the whole body, `start` being what has been read of it; raises what `Reading.piece` does."""
+    """Return the whole body, `start` being what has been read of it; raises what `HttpReply.piece` does."""
     pieces = [start] if start else []
     while piece := await reply.piece():
         # Some services send white space while a request waits in their queue.
@@ -147,7 +132,7 @@ async def read_all(reply: HttpReply, start: bytes = b"") -> bytes:
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-class Exchange(Reading):
+class Exchange(HttpReply):
     """Sends a request over this event loop's session and is its reply; leaving the context closes what is not read.
 
     Entering it raises:

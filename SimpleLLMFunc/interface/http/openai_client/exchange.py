@@ -11,7 +11,6 @@ from SimpleLLMFunc.interface.http.error_mapping import translated
 from SimpleLLMFunc.interface.http.exchange import (
     HttpReply,
     HttpRequest,
-    Reading,
     is_redirect,
     redirect_target,
     whole_address,
@@ -24,7 +23,7 @@ from SimpleLLMFunc.runtime import import_module, importing
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk
 
 
-class ClientExchange(Reading):
+class ClientExchange(HttpReply):
     """Sends a request through an `openai.AsyncOpenAI` or `AsyncAzureOpenAI`; as `Exchange` otherwise.
 
     The client's own retries are off, and its reply is read as bytes: the package hides what a broken reply looks like.

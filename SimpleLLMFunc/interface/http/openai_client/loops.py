@@ -24,7 +24,7 @@ class ClientPerLoop:
 
     def __init__(self, client: Any) -> None:
         self.client = client
-        self._copies: PerLoop[Any] = own_clients(self._copy)
+        self._copies: PerLoop[Any] = PerLoop(self._copy, _close, lambda copy: not copy.is_closed())
 
     def here(self) -> Any:
         """Return the client for the running loop."""
@@ -48,17 +48,35 @@ class ClientPerLoop:
         return copy
 
 
-def own_clients(make: Callable[[], Any]) -> PerLoop[Any]:
-    """Return the clients that we make for one model, one for each event loop; each is closed at the end of its loop."""
-    return PerLoop(make, _close, _is_open)
+class OwnClients:
+    """Clients that we make for one model, one for each event loop; each is closed at the end of its loop."""
+
+    def __init__(self) -> None:
+        self._clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = weakref.WeakKeyDictionary()
+
+    def here(self, make: Callable[[], Any]) -> Any:
+        """Return the client of the running loop, made by `make` at the first call; outside of a loop, a new one."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return make()  # outside of a loop: it may serve any loop later
+        client = self._clients.get(loop)
+        if client is None or client.is_closed():
+            client = self._clients[loop] = make()
+            _ours.here().add(client)
+        return client
 
 
 async def _close(client: Any) -> None:
     await client.close()
 
 
-def _is_open(client: Any) -> bool:
-    return not client.is_closed()
+async def _close_all(clients: weakref.WeakSet[Any]) -> None:
+    for client in list(clients):
+        await client.close()
+
+
+_ours: PerLoop[weakref.WeakSet[Any]] = PerLoop(weakref.WeakSet, _close_all, lambda _: True)
 
 
 def _has_its_own_connections(client: Any) -> bool:
