@@ -10,7 +10,6 @@ import asyncio
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
@@ -243,7 +242,6 @@ def _may_follow(url: URL, target: URL) -> bool:
     return target.origin() == url.origin() or (url.scheme == "http" and target.scheme == "https")
 
 
-@lru_cache(maxsize=256)
 def whole_address(text: str) -> URL:
     """Return an address that can be asked, without a login.
 
