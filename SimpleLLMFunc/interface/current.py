@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from SimpleLLMFunc.config import MODEL_FORMS, Settings, missing_model_message
 from SimpleLLMFunc.errors import ConfigError, UsageError, did_you_mean
@@ -14,6 +14,8 @@ from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.runtime import ForkSafeLock
 from SimpleLLMFunc.utils import ScopedVar
+
+T = TypeVar("T")
 
 _VARIABLE = "SIMPLELLMFUNC_MODEL"
 
@@ -143,15 +145,12 @@ def _from_file(path: str, provider: str, model: str, named_by: str) -> LLM_Inter
         ) from error
     except ConfigError as error:
         raise ConfigError(f"{named_by} names a provider file that cannot be used: {error}") from error
-    if provider not in providers:
-        raise ConfigError(
-            f"{named_by}: {path!r} has no provider {provider!r}.{did_you_mean(provider, providers)} It has: {', '.join(providers) or 'none'}. "
-            f"Accepted: {MODEL_FORMS}."
-        )
-    models = providers[provider]
-    if model not in models:
-        raise ConfigError(
-            f"{named_by}: provider {provider!r} in {path!r} has no model {model!r}.{did_you_mean(model, models)} It has: "
-            f"{', '.join(models) or 'none'}. Accepted: {MODEL_FORMS}."
-        )
-    return models[model]
+    models = _chosen(providers, provider, f"{named_by}: {path!r} has no provider")
+    return _chosen(models, model, f"{named_by}: provider {provider!r} in {path!r} has no model")
+
+
+def _chosen(found: Mapping[str, T], name: str, missing: str) -> T:
+    if name in found:
+        return found[name]
+    near, has = did_you_mean(name, found), ", ".join(found) or "none"
+    raise ConfigError(f"{missing} {name!r}.{near} It has: {has}. Accepted: {MODEL_FORMS}.")
