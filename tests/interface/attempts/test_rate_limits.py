@@ -2,7 +2,6 @@ import asyncio
 
 import pytest
 
-from SimpleLLMFunc import llm_chat, llm_function
 from SimpleLLMFunc.errors import ConfigError, ConnectionFailed, DeadlineExceeded
 from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool
 from SimpleLLMFunc.interface.attempts.rate_limits import Limits, LimitSettings, part_of_rates
@@ -204,26 +203,6 @@ async def test_what_a_refusal_says_is_left_does_not_slow_the_calls_after_it():
         llm = OpenAICompatible("m", base_url=server.base_url)
         for _ in range(20):  # by the header each would wait for more than eight minutes
             await llm.chat(HELLO, deadline=20)
-
-
-async def test_all_functions_of_one_model_share_its_limits():
-    async with LoopbackServer() as server:
-        llm = OpenAICompatible("m", base_url=server.base_url, requests_per_minute=2)
-
-        async def one(text: str) -> str:
-            """Answer."""
-            raise NotImplementedError
-
-        async def other(history: list, text: str):
-            """Talk."""
-            raise NotImplementedError
-            yield
-
-        assert "x" in await llm_function(llm)(one)("x")
-        assert [piece async for piece, _ in llm_chat(llm, stream=True)(other)([], "x")]
-        with pytest.raises(DeadlineExceeded, match="rate limit"):
-            await llm_function(llm, deadline=0.2)(one)("x")
-        assert len(server.requests) == 2
 
 
 async def test_of_several_keys_no_one_knows_whose_limits_they_are():

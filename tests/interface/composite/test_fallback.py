@@ -2,25 +2,19 @@
 
 import asyncio
 import copy
-import itertools
 import pickle
-import threading
 import time
 
 import pytest
 
 from SimpleLLMFunc.errors import (
-    AuthenticationError,
-    BadReply,
     BadRequest,
     BudgetExceeded,
     ConfigError,
-    ConnectionFailed,
     ContextTooLong,
     DeadlineExceeded,
     RateLimited,
     ServerUnavailable,
-    SimpleLLMFuncError,
     StreamInterrupted,
     UsageError,
 )
@@ -29,16 +23,13 @@ from SimpleLLMFunc.interface.composite import fallback as module
 from SimpleLLMFunc.interface.composite.fallback import FallbackLLM
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.profile import PROFILES
-from SimpleLLMFunc.interface.spending import tokens
 from SimpleLLMFunc.interface.spending.budget import budget
 from SimpleLLMFunc.interface.spending.deadline import deadline_scope
-from SimpleLLMFunc.interface.spending.tokens import estimate_tokens
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import ReplyAssembler
 from SimpleLLMFunc.llm_decorator import llm_function
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type import ChatCompletionChunk, Usage
 from tests.support.asking import HELLO, ask_either, both_ways, streamed
-from tests.support.kept import watching_calls
 from tests.support.server import Answer, LoopbackServer, chunk, sse, text_answer
 
 
@@ -192,20 +183,6 @@ async def test_after_the_first_text_there_is_no_other(server, other):
     assert other.requests == []
 
 
-class BreaksOff(ScriptedLLM):
-    """A model that raises in the middle of its text, and says nothing of what had come."""
-
-    async def chat_stream(self, messages, **params):
-        yield ChatCompletionChunk.from_dict({"choices": [{"delta": {"content": "It will"}}]})
-        raise ConnectionFailed("m", reason="gone")
-
-
-async def test_after_the_first_text_there_is_no_other_with_any_error(other):
-    with pytest.raises(ConnectionFailed):
-        await streamed(FallbackLLM(BreaksOff(), model(other, "second")))
-    assert other.requests == []
-
-
 async def test_a_consumer_that_leaves_closes_the_connection(server, other):
     server.reply_sse([sse(chunk({"content": "a"}), done=False)] * 3, hold=asyncio.Event(), hold_after=1)
     stream = pair(server, other).chat_stream(HELLO)
@@ -308,21 +285,6 @@ async def test_budgets_count_every_request(server, other):
         await ask.with_options(llm_interface=llm)("hello")
     assert spent.requests == 1
     assert len(other.requests) == 1
-
-
-async def test_nothing_of_a_failed_call_is_left_when_its_error_is_gone(server, other):
-    cases = [([503, 503], ServerUnavailable), ([503, 400], BadRequest), ([400], BadRequest), ([503], None)]
-    with watching_calls() as kept:  # looks at all there is, twice: once for all cases
-        for (statuses, error), is_streamed in itertools.product(cases, (False, True)):
-            for place, status in zip((server, other), statuses, strict=False):
-                place.reply_status(status)
-            caught = None
-            try:
-                await ask_either(pair(server, other), is_streamed)
-            except SimpleLLMFuncError as failure:
-                caught = type(failure)
-            assert caught is error, (statuses, is_streamed)
-        assert kept() == []
 
 
 # --- hedging ---------------------------------------------------------------------------------------------
@@ -438,24 +400,6 @@ async def test_what_no_one_waited_for_counts_in_budgets(server, other):
         result = await ask.call("hello")
     assert spent.requests == 2
     assert spent.tokens > result.usage.total_tokens
-
-
-@pytest.mark.parametrize("length", [10, 400_000], ids=["short", "long"])
-async def test_a_long_request_that_no_one_waited_for_is_counted_off_the_loop(server, other, length, monkeypatch):
-    counted = []
-
-    def count(*parts):
-        counted.append(threading.get_ident())
-        return estimate_tokens(*parts)
-
-    monkeypatch.setattr(tokens, "estimate_tokens", count)
-    server.answer(Answer(body=b"", hold=asyncio.Event()))
-    messages = [{"role": "user", "content": "a" * length}]
-    with budget() as spent:
-        await pair(server, other, hedge_after=0.02).chat(messages)
-    assert spent.tokens >= length // 4
-    assert len(counted) == 1
-    assert (counted[0] == threading.get_ident()) == (length == 10)
 
 
 async def test_a_hedged_stream_that_is_cancelled_while_the_other_is_counted_leaves_nothing(server, other, monkeypatch):
@@ -582,21 +526,3 @@ async def test_usages_are_priced_by_who_answered():
         raise NotImplementedError
 
     assert (await ask.call("x")).cost is None
-
-
-@both_ways
-async def test_errors_of_doubles_count_like_those_of_services(is_streamed):
-    errors = [
-        AuthenticationError("m", status=401),
-        BadReply("m", problem="odd"),
-        ConnectionFailed("m", reason="gone"),
-        RateLimited("m", kind="quota"),
-        ServerUnavailable("m", status=500),
-        StreamInterrupted("m"),
-        ContextTooLong("m"),
-    ]
-    for error in errors:
-        assert (await ask_either(FallbackLLM(ScriptedLLM(error), ScriptedLLM("ok")), is_streamed)).text == "ok"
-    for error in (StreamInterrupted("m", partial="x"), BadReply("m", problem="odd", partial="x")):
-        with pytest.raises(type(error)):
-            await ask_either(FallbackLLM(ScriptedLLM(error), ScriptedLLM("ok")), is_streamed)

@@ -40,11 +40,6 @@ async def test_the_proxy_of_the_environment_is_asked(server, monkeypatch):
     assert server.requests[0].key == KEY
 
 
-async def test_this_machine_is_reached_without_the_proxy(server, monkeypatch):
-    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
-    assert (await OpenAICompatible("m", base_url=server.base_url).chat(HELLO)).text == "hello"
-
-
 async def test_a_proxy_of_a_kind_we_do_not_know_is_said(monkeypatch):
     monkeypatch.setenv("all_proxy", "socks5://127.0.0.1:1")
     with pytest.raises(ConfigError, match="socks5"):
@@ -163,17 +158,6 @@ async def test_a_tunnel_carries_tls_and_is_used_again(every_host_is_here, certif
         assert KEY not in head
         assert all(request.key == KEY for request in server.requests)
         assert not any("proxy-authorization" in request.headers for request in server.requests)
-
-
-async def test_an_https_proxy_is_asked_for_plain_http_too(every_host_is_here, certificate, monkeypatch):
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[1]))
-    async with LoopbackServer() as server, Proxy(server.port, server_context(certificate)) as proxy:
-        monkeypatch.setenv("http_proxy", f"https://proxy.example:{proxy.port}")
-        llm = OpenAICompatible("m", base_url="http://far.example/v1", api_key=KEY, max_retries=0)
-        for _ in range(2):
-            assert (await llm.chat(HELLO)).text == "hello"
-        assert server.requests[0].path == "http://far.example/v1/chat/completions"
-        assert len(proxy.heads) == 1
 
 
 async def test_a_tunnel_to_someone_else_is_refused(every_host_is_here, certificate, monkeypatch):

@@ -223,11 +223,6 @@ async def test_a_file_that_is_no_model(tmp_path: Path, content: bytes | None, sa
     assert str(path) in str(failed.value)
 
 
-async def test_a_directory_is_no_model(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot be read"):
-        await LocalModel(tmp_path).chat(COLOUR)
-
-
 async def test_an_unknown_name() -> None:
     with pytest.raises(
         ConfigError, match=r"no model is called 'smollm-135m'.*Known by name: smollm2-135m, gemma3-270m"
@@ -285,20 +280,6 @@ async def test_one_server_for_all_who_ask(started: list[str]) -> None:
     other = await running_server(options("b"), ready)
     assert other is not servers[0]
     assert started == ["a", "b"]
-
-
-def test_one_server_for_all_threads(started: list[str]) -> None:
-    seen: list[LocalServer] = []
-    threads = [
-        threading.Thread(target=lambda: seen.append(asyncio.run(running_server(options("a"), ready)))) for _ in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(seen) == 8
-    assert len({id(server) for server in seen}) == 1
-    assert started == ["a"]
 
 
 async def test_a_start_that_failed_is_tried_again_by_the_next(started: list[str]) -> None:
@@ -563,28 +544,6 @@ def test_a_forked_child_starts_its_own_and_ends(weights: Path, is_used: bool) ->
         "print(status, bool(ask()))"
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "7 True\n", "")
-
-
-@pytest.mark.heavy
-@pytest.mark.local_model
-def test_a_proxy_of_the_environment_is_not_asked(weights: Path) -> None:
-    done = run_python(
-        "import asyncio\n"
-        "from SimpleLLMFunc.interface.local.local_model import LocalModel\n"
-        "print(bool(asyncio.run(LocalModel().chat([{'role': 'user', 'content': 'Hi'}], max_tokens=3)).text))",
-        env={"HTTP_PROXY": "http://127.0.0.1:9", "http_proxy": "http://127.0.0.1:9", "ALL_PROXY": "http://127.0.0.1:9"},
-    )
-    assert (done.stdout, done.stderr) == ("True\n", "")
-
-
-@pytest.mark.heavy
-@pytest.mark.local_model
-async def test_many_calls_after_closed_connections() -> None:
-    llm = LocalModel()
-    for _ in range(5):
-        async for _chunk in llm.chat_stream(COLOUR, max_tokens=3):
-            pass
-        assert (await llm.chat(COLOUR, max_tokens=2)).text
 
 
 @pytest.mark.local_model
