@@ -18,18 +18,6 @@ from tests.support.services import GeminiService, MessagesService, ResponsesServ
 HELLO: list[Any] = [{"role": "user", "content": "hello"}]
 
 
-@pytest.fixture(autouse=True)
-def _no_keys(monkeypatch):
-    for name in (
-        "ANTHROPIC_API_KEY",
-        "ANTHROPIC_BASE_URL",
-        "GOOGLE_API_KEY",
-        "GEMINI_API_KEY",
-        "GOOGLE_GEMINI_BASE_URL",
-    ):
-        monkeypatch.delenv(name, raising=False)
-
-
 def test_each_maker_has_its_address():
     assert Anthropic("claude-opus-5").url() == "https://api.anthropic.com/v1/messages"
     assert Gemini("gemini-3.8-flash").url() == (

@@ -323,15 +323,3 @@ async def test_when_all_keys_are_limited_the_first_that_is_ready_is_waited_for()
         assert (await llm.chat(HELLO)).text == "sk-bbbbbbbb"
         assert 0.29 < time.monotonic() - start < 10
         assert pool.tasks == 0
-
-
-async def test_a_refused_key_cools_down_while_the_others_go_on():
-    refused = "sk-aaaaaaaa"
-    handler = lambda request: error_answer(401) if request.key == refused else "ok"
-    async with LoopbackServer(handler) as server:
-        pool = APIKeyPool([refused, "sk-bbbbbbbb"])
-        llm = OpenAICompatible("m", base_url=server.base_url, api_key_pool=pool)
-        replies = [await asyncio.gather(llm.chat(HELLO), return_exceptions=True) for _ in range(20)]
-        errors = [reply for (reply,) in replies if isinstance(reply, AuthenticationError)]
-        assert len(errors) == 1
-        assert llm._circuit.is_closed

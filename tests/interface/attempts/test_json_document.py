@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -15,7 +14,6 @@ from SimpleLLMFunc.errors import (
     ConnectionFailed,
     DeadlineExceeded,
     ProviderError,
-    RateLimited,
     ServerUnavailable,
 )
 from SimpleLLMFunc.interface.attempts.json_document import get_json
@@ -40,15 +38,6 @@ async def test_the_reply_is_data_and_the_parameters_are_escaped():
     assert request.headers["user-agent"].startswith("SimpleLLMFunc")
     assert "content-length" not in request.headers
     assert "authorization" not in request.headers
-
-
-async def test_headers_can_be_given():
-    async with LoopbackServer() as server:
-        server.reply_json(1)
-        await get_json(server.base_url, service="s", headers={"user-agent": "mine", "x-a": "b"})
-        (request,) = server.requests
-    assert request.headers["user-agent"] == "mine"
-    assert request.headers["x-a"] == "b"
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "host/x", "http://", "http://[::1"])
@@ -83,21 +72,6 @@ async def test_a_5xx_is_tried_once_more():
         assert len(server.requests) == 4
 
 
-async def test_too_many_requests_with_a_long_wait_is_told_at_once():
-    async with LoopbackServer() as server:
-        server.reply_status(429, headers={"retry-after": "3600"})
-        with pytest.raises(RateLimited) as caught:
-            await get_json(server.base_url, service="s")
-        assert caught.value.retry_after == 3600
-
-
-async def test_a_broken_connection_is_tried_once_more():
-    async with LoopbackServer() as server:
-        server.reply_reset()
-        server.reply_json([])
-        assert await get_json(server.base_url, service="s") == []
-
-
 @pytest.mark.parametrize("body", ["<html>Log in first</html>", "", "{'a': 1}", "[" * 100_000])
 async def test_what_is_no_json_is_refused(body):
     async with LoopbackServer() as server:
@@ -106,14 +80,6 @@ async def test_what_is_no_json_is_refused(body):
             await get_json(server.base_url, service="s")
     assert type(caught.value) is ProviderError
     assert len(str(caught.value)) < 400
-
-
-async def test_a_secret_in_a_foreign_page_is_not_repeated():
-    async with LoopbackServer() as server:
-        server.answer(html("<p>Authorization: Bearer sk-CANARY0123456789</p>"))
-        with pytest.raises(ProviderError) as caught:
-            await get_json(server.base_url, service="s")
-    assert "CANARY" not in str(caught.value)
 
 
 async def test_a_long_reply_is_not_read_to_its_end():
@@ -125,27 +91,12 @@ async def test_a_long_reply_is_not_read_to_its_end():
         await server.all_closed()
 
 
-async def test_a_packed_bomb_counts_unpacked():
-    async with LoopbackServer() as server:
-        packed = gzip.compress(b" " * 50_000_000)
-        server.answer(Answer(headers={"content-encoding": "gzip"}, body=packed))
-        with pytest.raises(ProviderError, match="longer than"):
-            await get_json(server.base_url, service="s")
-
-
 async def test_silence_ends():
     async with LoopbackServer() as server:
         server.answer(Answer(hold=asyncio.Event()))
         with pytest.raises(ConnectionFailed, match=r"0\.2 s"):
             await get_json(server.base_url, service="s", timeout=0.2)
         await server.all_closed()
-
-
-async def test_a_slow_drip_ends_too():
-    async with LoopbackServer() as server:
-        server.answer(Answer(pieces=[b" "] * 1000, gap=0.02))
-        with pytest.raises(ConnectionFailed, match="no complete answer within"):
-            await get_json(server.base_url, service="s", timeout=0.3)
 
 
 async def test_the_surrounding_deadline_comes_first():

@@ -40,12 +40,6 @@ TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "ob
 
 
 @pytest.fixture
-async def server():
-    async with LoopbackServer() as server:
-        yield server
-
-
-@pytest.fixture
 def path(tmp_path):
     return tmp_path / "answers.sqlite"
 
@@ -274,31 +268,6 @@ async def test_identical_questions_at_once_are_one_request(path):
         assert sorted(reply.tries for reply in replies) == [0] * 49 + [1]
         assert len(server.requests) == 2
         llm.close()
-
-
-async def test_what_the_service_did_to_one_it_did_to_all(server, cached):
-    held = asyncio.Event()
-    server.answer(Answer(503, body=b"down", hold=held))
-    calls = [asyncio.create_task(cached.chat(HELLO)) for _ in range(20)]
-    await joined(19)
-    held.set()
-    errors = await asyncio.gather(*calls, return_exceptions=True)
-    assert {type(error) for error in errors} == {ServerUnavailable}
-    assert len({id(error) for error in errors}) == 20
-    assert sorted(error.tries for error in errors) == [0] * 19 + [1]
-    assert len(server.requests) == 1
-
-
-async def test_when_the_first_is_cancelled_another_one_asks(server, cached):
-    server.answer(Answer(body=b"", hold=asyncio.Event()))
-    first = asyncio.create_task(cached.chat(HELLO))
-    await server.received()
-    others = [asyncio.create_task(cached.chat(HELLO)) for _ in range(5)]
-    await joined(5)
-    first.cancel()
-    replies = await asyncio.gather(*others)
-    assert {reply.text for reply in replies} == {"hello"}
-    assert len(server.requests) == 2
 
 
 async def test_an_answer_that_is_not_kept_is_not_shared(server, cached):

