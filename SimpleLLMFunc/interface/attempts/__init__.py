@@ -5,9 +5,8 @@
 
 from __future__ import annotations
 
-from SimpleLLMFunc.interface.attempts.asked_key import KeySource
 from SimpleLLMFunc.interface.attempts.circuit import Circuit
-from SimpleLLMFunc.interface.attempts.credentials import Credentials, entry_from_file
+from SimpleLLMFunc.interface.attempts.credentials import Credentials, KeySource, entry_from_file
 from SimpleLLMFunc.interface.attempts.guard import (
     RealCallsForbidden,
     check_real_call_allowed,

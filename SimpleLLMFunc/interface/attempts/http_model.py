@@ -287,7 +287,7 @@ class HttpModel(LLM_Interface):
         call.ticket = None
         await self._limits.wait(self.model_name, call.tokens, call.deadline)
         try:
-            reply = await self._reply_to(call)
+            ticket, reply = await self._reply_to(call)
         finally:
             self._limits.landed(call.tokens)
         # With several keys, the limits may be those of any; a refusal says elsewhere how long to wait.
@@ -295,14 +295,13 @@ class HttpModel(LLM_Interface):
             self._limits.learn(reply.headers, now())
         if not 200 <= reply.status < 300:
             await check_status(reply, call.spoken, self.model_name, call.tries)
-        if call.ticket is not None:
-            self._circuit.passed(call.ticket)
+        self._circuit.passed(ticket)
         return reply
 
-    async def _reply_to(self, call: Call) -> HttpReply:
-        """Return the reply when its head has come."""
-        call.ticket = await self._circuit.enter(call.deadline, call.tries)
-        call.block.callback(self._circuit.forget, call.ticket)
+    async def _reply_to(self, call: Call) -> tuple[int, HttpReply]:
+        """Return the ticket of the circuit, and the reply when its head has come."""
+        call.ticket = ticket = await self._circuit.enter(call.deadline, call.tries)
+        call.block.callback(self._circuit.forget, ticket)
         if self._client is None:
             call.key = await self._keys.take(call.block)
         charge_try()
@@ -314,7 +313,7 @@ class HttpModel(LLM_Interface):
             if call.data is None or self._client is None
             else ClientExchange(self._client.here(), call.path, call.data, request, patience)
         )
-        return await call.block.enter_async_context(exchange)
+        return ticket, await call.block.enter_async_context(exchange)
 
     async def _pause(self, call: Call, failed: AttemptFailed) -> None:
         """Wait before the next try.

@@ -25,7 +25,7 @@ _RETRY_DELAY = 0.2
 
 async def get_json(
     url: str,
-    params: Mapping[str, str | int | float] | None = None,
+    params: Mapping[str, str | int | float | None] | None = None,
     *,
     service: str,
     timeout: float = 10.0,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
@@ -79,6 +79,11 @@ class AnswerStore:
             ConfigError: the file cannot be opened, or is not a cache of ours.
         """
         self._told("written", lambda: self._insert(key, answer))
+
+    def put_all(self, answers: Mapping[bytes, bytes]) -> None:
+        """Keep several answers; raises what `put` does."""
+        for key, answer in answers.items():
+            self.put(key, answer)
 
     def clear(self) -> None:
         """Let all answers go."""

@@ -163,7 +163,7 @@ class CachedLLM(Uncopied, ModelInFront):
             new = {text: encode(vector) for text, vector in zip(missing, fresh, strict=True)}
             found |= new
             with suppress(DeadlineExceeded):  # the vectors are there, though they are still being written
-                await self._in_time(clock, lambda: [self._store.put(keys[text], new[text]) for text in new])
+                await self._in_time(clock, lambda: self._store.put_all({keys[text]: new[text] for text in new}))
         return [decode(found[text] or b"[]") for text in texts]
 
     def _clock(self, deadline: float | None) -> Deadline:

@@ -43,7 +43,7 @@ class Flights(Generic[T]):
                 raise DeadlineExceeded(clock.seconds, doing="waiting for the same question asked by another call")
             if flight.cancelled():
                 continue  # the first call was cancelled, or failed in a way that concerns no other
-            outcome = flight.result()
+            outcome = await flight
             if isinstance(outcome, ProviderError):
                 error = _copied(outcome)
                 error.tries = 0

@@ -56,7 +56,7 @@ class Racer:
     Attributes:
         member: the model it asks.
         is_second: it was started because another one is late.
-        reply: the answer; of a stream there is none.
+        reply: the whole answer; None for a stream.
         task: reads it; its exception is what went wrong.
     """
 

@@ -79,7 +79,7 @@ class Address(str):
             for name, value in parse_qsl(part, keep_blank_values=True):
                 if looks_secret(name, value):
                     remember_secret(value)
-                    part = f"{part.partition('=')[0]}={MASK}"  # noqa: PLW2901 - its mask stands in its place
+                    part = f"{part.partition('=')[0]}={MASK}"  # noqa: PLW2901 - masked
             shown.append(part)
         return urlunsplit(parts._replace(query="".join(shown)))
 

@@ -94,11 +94,6 @@ class LocalModel(LLM_Interface):
     def _weights(self) -> Weights | None:
         return KNOWN_WEIGHTS.get(self._model)
 
-    @property
-    def seed(self) -> int | None:
-        """What makes the same question get the same answer at a temperature above 0; None for chance."""
-        return self._seed
-
     def __repr__(self) -> str:
         options = [f"context_window={self.context_window}"]
         options += [f"threads={self._threads}"] if self._threads is not None else []

@@ -238,10 +238,8 @@ def charge_try() -> None:
         charge.prepaid -= 1
     else:
         reserve(_SCOPES.get(), requests=1, tokens=0)
-    tries = _TRIES.get()
-    while tries is not None:
+    for tries in _TRIES.get():
         tries.count += 1
-        tries = tries.around
 
 
 def charge_fetch() -> None:
@@ -261,18 +259,17 @@ class Tries:
     """How many HTTP requests left inside a `counting_tries` block."""
 
     count: int = 0
-    around: Tries | None = None
 
 
-_TRIES: ContextVar[Tries | None] = ContextVar("SimpleLLMFunc.tries", default=None)
+_TRIES: ContextVar[tuple[Tries, ...]] = ContextVar("SimpleLLMFunc.tries", default=())
 
 
 @contextmanager
 def counting_tries() -> Iterator[Tries]:
     """Count the HTTP requests of the block, of one that is cancelled too; not to be left open over a ``yield``."""
     before = _TRIES.get()
-    tries = Tries(around=before)
-    _TRIES.set(tries)
+    tries = Tries()
+    _TRIES.set((*before, tries))
     try:
         yield tries
     finally:

@@ -6,7 +6,6 @@ means unknown: the extra is missing, or the model is in no list.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
@@ -66,6 +65,9 @@ class PricedModel(Protocol):
     def price(self, usage: Usage, model: str = "") -> float | None:
         """Return what `usage` costs in USD, None when that is not known."""
         ...
+
+
+M = TypeVar("M", bound=PricedModel)
 
 
 def price_of(usage: Usage, model: str, provider: str = "", base_url: str | None = None) -> float | None:
@@ -154,7 +156,9 @@ def _genai_prices() -> Any:
 async def load_prices(llm: PricedModel, model: str = "") -> None:
     """Import the prices where `llm` (or `model` there) needs them and they are not there yet, in a worker thread."""
     if _module is None and any(
-        _may_be_listed(name, part.provider, part.base_url) for part in _parts(llm) for name in (part.model_name, model)
+        _may_be_listed(name, part.provider, part.base_url)
+        for part in answering_models(llm)
+        for name in (part.model_name, model)
     ):
         await importing(_genai_prices)
 
@@ -178,7 +182,7 @@ async def require_prices(llm: PricedModel) -> None:
     await load_prices(llm)
     unknown = [
         part
-        for part in _parts(llm)
+        for part in answering_models(llm)
         if part.base_url is not None and not is_local_address(part.base_url) and part.price(Usage()) is None
     ]
     if not unknown:
@@ -194,9 +198,6 @@ async def require_prices(llm: PricedModel) -> None:
     )
 
 
-def _parts(llm: PricedModel) -> Iterator[PricedModel]:
-    """Yield the models that answer in the end."""
-    if not llm.members:
-        yield llm
-    for member in llm.members:
-        yield from _parts(member)
+def answering_models(llm: M) -> list[M]:
+    """Return the models that answer in the end: `llm` itself, or the members of its members."""
+    return [part for member in llm.members for part in answering_models(member)] if llm.members else [llm]
