@@ -471,21 +471,3 @@ async def test_client_is_an_openai_client_set_up_the_same_way(server):
     reply = await client.chat.completions.create(model="m", messages=HELLO)
     assert reply.choices[0].message.content == "hello"
     await client.close()
-
-
-async def test_openai_is_not_imported_for_a_plain_call():
-    done = run_program(
-        """
-        import asyncio, sys
-        from tests.support.server import LoopbackServer
-        from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
-        assert "aiohttp" not in sys.modules
-        async def main():
-            async with LoopbackServer() as server:
-                llm = OpenAICompatible("m", base_url=server.base_url)
-                await llm.chat([{"role": "user", "content": "x"}])
-        asyncio.run(main())
-        print("openai" in sys.modules)
-        """
-    )
-    assert done.stdout == "False\n", done.stderr

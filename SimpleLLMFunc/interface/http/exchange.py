@@ -7,6 +7,7 @@ there becomes an error of ours in `error_mapping`.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -220,19 +221,19 @@ def redirect_target(url: URL, status: int, location: str, redirects: int, reques
     Raises:
         AttemptFailed: the key and the messages may not go there.
     """
-    said, target = "", url
-    try:
+    target = None
+    with contextlib.suppress(ConfigError, ValueError):
         target = whole_address(urljoin(str(url), location))
-    except (ConfigError, ValueError):
+    if target is None:
         said = "it redirects to what is no http or https address"
-    if not said and (status == 303 or not _may_follow(url, target)):
+    elif status == 303 or not _may_follow(url, target):
         said = f"it redirects to {target.scheme}://{target.host}; if that is the right address, give it as base_url"
-    elif not said and redirects > _MOST_REDIRECTS:
+    elif redirects > _MOST_REDIRECTS:
         said = "it redirects too often"
-    if said:
-        error = BadRequest(request.model, status=status, body=redact(said), tries=request.tries)
-        raise AttemptFailed(error, again="never")
-    return target
+    else:
+        return target
+    error = BadRequest(request.model, status=status, body=redact(said), tries=request.tries)
+    raise AttemptFailed(error, again="never")
 
 
 def _may_follow(url: URL, target: URL) -> bool:

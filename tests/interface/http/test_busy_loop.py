@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import gzip
-import http.server
 import json
 import socket
 import ssl
@@ -15,9 +14,7 @@ import time
 
 import pytest
 
-from SimpleLLMFunc import budget
 from SimpleLLMFunc.errors import BadReply, DeadlineExceeded, StreamInterrupted
-from SimpleLLMFunc.interface.attempts import LISTENER
 from SimpleLLMFunc.interface.http import exchange, session
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from tests.support.busy_loop import HELLO, ThreadServer, keep_loop_busy, read_request, whole_reply
@@ -133,56 +130,6 @@ async def test_kept_connections_that_were_closed_meanwhile_fail_no_call(ends_by)
         keep_loop_busy(0.05)
         texts = await asyncio.gather(*(text_of(llm, str(number)) for number in range(8)))
         assert texts == [str(number) for number in range(8)]
-
-
-class ClosesIdleConnections(http.server.BaseHTTPRequestHandler):
-    """A real server that keeps connections, and closes one that is idle without a word."""
-
-    protocol_version = "HTTP/1.1"
-    timeout = 0.1
-
-    def do_POST(self):
-        self.rfile.read(int(self.headers["content-length"]))
-        self.wfile.write(whole_reply("here"))
-
-    def log_message(self, *args):
-        pass
-
-
-class FailedTries:
-    def __init__(self):
-        self.errors = []
-
-    def try_failed(self, error, **_):
-        self.errors.append(error)
-
-
-async def test_a_service_that_closes_idle_connections_costs_nothing_that_is_counted():
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), ClosesIdleConnections) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        listener = FailedTries()
-        block = LISTENER.enter(listener)
-        try:
-            llm = OpenAICompatible(
-                "m",
-                base_url=f"http://127.0.0.1:{server.server_address[1]}/v1",
-                api_key="sk-test",
-                max_retries=2,
-                retry_delay=0.001,
-                requests_per_minute=3,
-            )
-            with budget(requests=3) as spent:
-                for _ in range(3):
-                    reply = await llm.chat(HELLO, deadline=20)  # a fourth request would wait for a minute
-                    assert (reply.text, reply.tries) == ("here", 1)
-                    keep_loop_busy(0.3)
-            assert spent.requests == 3
-            assert listener.errors == []
-        finally:
-            LISTENER.leave(block)
-            server.shutdown()
-            thread.join()
 
 
 @pytest.mark.parametrize("pause", [0.0, 0.05])

@@ -1,7 +1,4 @@
-import asyncio
 import ssl
-import subprocess
-import sys
 
 import pytest
 
@@ -66,24 +63,3 @@ def test_the_context_verifies_and_is_made_once():
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert context.check_hostname
     assert tls_context() is context
-
-
-async def test_certificates_are_read_off_the_event_loop():
-    program = """
-import asyncio, ssl, sys, threading
-from SimpleLLMFunc import OpenAICompatible
-assert "aiohttp" not in sys.modules
-read, real = [], ssl.create_default_context
-ssl.create_default_context = lambda *a, **k: read.append(threading.get_ident()) or real(*a, **k)
-async def ask():
-    try:
-        llm = OpenAICompatible("m", base_url="http://127.0.0.1:9/v1", max_retries=0)
-        await llm.chat([{"role": "user", "content": "x"}])
-    except Exception as error:
-        print(type(error).__name__)
-asyncio.run(ask())
-assert read and threading.get_ident() not in read
-"""
-    arguments = {"capture_output": True, "text": True, "timeout": 50, "check": False}
-    done = await asyncio.to_thread(subprocess.run, [sys.executable, "-c", program], **arguments)
-    assert (done.stdout, done.returncode) == ("ConnectionFailed\n", 0), done.stderr

@@ -2,13 +2,8 @@
 
 import asyncio
 import contextlib
-import os
 import socket
-import subprocess
-import sys
-import textwrap
 import time
-from pathlib import Path
 
 import openai
 import pytest
@@ -45,94 +40,6 @@ def test_each_loop_has_its_own_and_closes_it():
     assert first is not second
     assert first.closed
     assert second.closed
-
-
-def run_program(text):
-    root = Path(__file__).parents[3]
-    done = subprocess.run(
-        [sys.executable, "-X", "dev", "-W", "error", "-c", textwrap.dedent(text)],
-        capture_output=True, text=True, timeout=50, env={**os.environ, "PYTHONPATH": str(root)}, cwd=root, check=False,
-    )  # fmt: skip
-    noise = [line for line in done.stderr.splitlines() if not line.startswith(("Executing <", "Close <"))]
-    assert noise == []
-    return done
-
-
-PRELUDE = """
-import asyncio, os, sys, threading
-from tests.support.server import LoopbackServer
-from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
-
-started = threading.Event()
-
-def serve():
-    async def run():
-        async with LoopbackServer() as server:
-            globals()["server"] = server
-            started.set()
-            await asyncio.Event().wait()
-    asyncio.run(run())
-
-threading.Thread(target=serve, daemon=True).start()
-started.wait()
-llm = OpenAICompatible("m", base_url=server.base_url)
-
-async def ask(text="hello"):
-    assert (await llm.chat([{"role": "user", "content": text}])).text == text
-"""
-
-
-def program(text):
-    return textwrap.dedent(PRELUDE) + textwrap.dedent(text)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-@pytest.mark.parametrize("where", ["between", "inside"])
-def test_a_forked_child_makes_its_own(where):
-    done = run_program(
-        program(
-            f"""
-            where = {where!r}
-
-            def child():
-                before = len(server.requests)
-                asyncio.run(ask("child"))
-                sys.stdout.write("child\\n")
-                sys.stdout.flush()
-                os._exit(0)
-
-            def fork():
-                import warnings
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # newer Pythons warn of threads; the server's is not used there
-                    return os.fork()
-
-            async def parent():
-                await ask("one")
-                if where == "inside":
-                    pid = fork()
-                    if pid == 0:
-                        thread = threading.Thread(target=child)  # the parent's loop counts as running on this one
-                        thread.start()
-                        thread.join()
-                    assert (await asyncio.to_thread(os.waitpid, pid, 0))[1] == 0
-                await ask("two")
-
-            asyncio.run(parent())
-            if where == "between":
-                loop = asyncio.new_event_loop()
-                loop.run_until_complete(ask("kept"))
-                pid = fork()
-                if pid == 0:
-                    child()
-                assert os.waitpid(pid, 0)[1] == 0
-                loop.run_until_complete(ask("still"))
-                loop.close()
-            print("parent")
-            """
-        )
-    )
-    assert done.stdout == "child\nparent\n"
 
 
 async def test_a_server_that_speaks_first_is_asked_once():

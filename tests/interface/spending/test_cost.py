@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import subprocess
 import sys
 
 import pytest
@@ -149,34 +148,6 @@ class _Broken:
     def find_spec(self, name, *_):
         if name == "genai_prices":
             raise RuntimeError("broken")
-
-
-def test_it_is_imported_when_it_is_needed_and_off_the_event_loop():
-    program = """
-import asyncio, sys, threading
-import SimpleLLMFunc
-from SimpleLLMFunc import llm_function, OpenAICompatible, LocalModel, Usage
-from SimpleLLMFunc.testing import ScriptedLLM
-OpenAICompatible("gpt-4o")
-LocalModel().price(Usage(1))
-@llm_function(llm_interface=ScriptedLLM("one"))
-async def ask(text: str) -> str:
-    "Answer."
-    raise NotImplementedError
-asyncio.run(ask("x"))
-assert "genai_prices" not in sys.modules
-class Watcher:
-    def find_spec(self, name, *_):
-        if name == "genai_prices":
-            print(threading.current_thread() is threading.main_thread())
-sys.meta_path.insert(0, Watcher())
-ask = ask.with_options(llm_interface=ScriptedLLM("one", model_name="gpt-4o"))
-print(asyncio.run(ask.call("x")).cost > 0)
-"""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=50, check=False
-    )
-    assert (done.stdout, done.stderr) == ("False\nTrue\n", "")
 
 
 # --- where it shows --------------------------------------------------------------------------------------
