@@ -32,7 +32,6 @@ from SimpleLLMFunc.interface.spending import (
     Deadline,
     charge_lost,
     count_request,
-    counting_tries,
     current_deadline,
     is_limited,
     load_prices,
@@ -119,19 +118,9 @@ class FallbackLLM(Uncopied, LLM_Interface):
             DeadlineExceeded: `deadline` passed; all members share it.
         """
         question = self._question(messages, **asked)
-        if self.hedge_after is not None:
-            racer = await self._race(question, is_stream=False)
-            assert racer.reply is not None, "it has won"
-            return await self._answer(question, racer.member, racer.reply)
-        while (member := question.next_member()) is not None:
-            with counting_tries() as tries:
-                try:
-                    reply = await question.chat(member)
-                except SimpleLLMFuncError as error:
-                    self._go_on(question, member, error, tries.count)
-                    continue
-            return await self._answer(question, member, reply)
-        raise question.failure()
+        racer = await self._race(question, is_stream=False)
+        assert racer.reply is not None, "it has won"
+        return await self._answer(question, racer.member, racer.reply)
 
     async def chat_stream(self, messages: Sequence[Message], **asked: Any) -> AsyncGenerator[ChatCompletionChunk, None]:
         """Yield the reply of the first member that gives one; after the first piece of text there is no other.
@@ -141,29 +130,24 @@ class FallbackLLM(Uncopied, LLM_Interface):
         """
         question = self._question(messages, **asked)
         while True:
-            racer = None if self.hedge_after is None else await self._race(question, is_stream=True)
-            member = question.next_member() if racer is None else racer.member
-            if member is None:
-                raise question.failure()
+            racer = await self._race(question, is_stream=True)
             tries, has_text = 0, False
-            source = question.stream(member) if racer is None else racer.chunks()
             try:
-                async with aclosing(source):
-                    async for chunk in source:
+                async with aclosing(racer.chunks()) as chunks:
+                    async for chunk in chunks:
                         tries = max(tries, chunk.tries)
                         has_text = has_text or bool(chunk.text)
                         if chunk.text or chunk.tool_calls or chunk.finish_reason:
-                            self._is_up(member)
-                        yield await self._chunk(question, member, chunk)
+                            self._is_up(racer.member)
+                        yield await self._chunk(question, racer.member, chunk)
             except SimpleLLMFuncError as error:
                 if has_text:
                     raise
-                self._go_on(question, member, error, tries)
+                self._go_on(question, racer.member, error, tries)
             else:
                 return
             finally:
-                if racer is not None:
-                    await racer.cancel()
+                await racer.cancel()
 
     def _question(
         self, messages: Sequence[Message], *, trace_id: str = "", deadline: float | None = None, **options: Any

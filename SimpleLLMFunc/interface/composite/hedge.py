@@ -87,7 +87,8 @@ class Racer:
                 return
             async for chunk in self._stream:
                 self._begun.append(chunk)
-                if chunk.text or chunk.tool_calls or chunk.finish_reason:
+                thinks = any(choice.delta.reasoning_content for choice in chunk.choices)
+                if thinks or chunk.text or chunk.tool_calls or chunk.finish_reason:
                     return
 
     async def chunks(self) -> AsyncGenerator[ChatCompletionChunk, None]:
