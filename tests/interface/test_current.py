@@ -1,6 +1,5 @@
 """Which model is asked when nobody said."""
 
-import asyncio
 import json
 import threading
 
@@ -70,18 +69,6 @@ def test_they_nest_and_end_also_after_an_error():
             assert resolve_llm(OWN) is TWO
             raise LookupError
         assert resolve_llm(OWN) is ONE
-    assert resolve_llm(OWN) is OWN
-
-
-async def test_tasks_do_not_see_each_others():
-    both_inside = asyncio.Barrier(2)
-
-    async def call(llm):
-        with use_llm(llm):
-            await both_inside.wait()
-            return resolve_llm(OWN)
-
-    assert await asyncio.gather(call(ONE), call(TWO)) == [ONE, TWO]
     assert resolve_llm(OWN) is OWN
 
 

@@ -174,12 +174,12 @@ class FallbackLLM(Uncopied, LLM_Interface):
         running: list[Racer] = []
         winner: Racer | None = None
         try:
-            winner = await self._winner(asked, running, timer.delay(), is_stream=is_stream)
-            running.remove(winner)
-            timer.note(winner.seconds)
+            won = winner = await self._winner(asked, running, timer.delay(), is_stream=is_stream)
+            running.remove(won)
+            timer.note(won.seconds)
         finally:
             await self._give_up(asked, running, winner, timer)
-        return winner
+        return won
 
     async def _winner(self, asked: Question, running: list[Racer], delay: float | None, *, is_stream: bool) -> Racer:
         """Return the first request that has an answer; `running` are those that have none yet, and this one."""

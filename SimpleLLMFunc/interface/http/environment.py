@@ -47,7 +47,7 @@ def proxy_for(url: str) -> str | None:
         proxy = urlsplit(whole)
         usable = bool(proxy.hostname) and proxy.port != 0
     except ValueError:
-        usable = False
+        proxy, usable = urlsplit(""), False
     if not whole.lower().startswith(("http://", "https://")):
         kind = whole.partition("://")[0]
         raise ConfigError(f"the proxy of the environment is a {kind} one; only http and https proxies are supported.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from SimpleLLMFunc.config import is_local_address
 from SimpleLLMFunc.errors import ConfigError
@@ -59,8 +59,16 @@ class PricedModel(Protocol):
 
     model_name: str
     provider: str
-    base_url: str | None
-    members: tuple[Any, ...]
+
+    @property
+    def base_url(self) -> str | None:
+        """Where it is reached, None where there is no address."""
+        ...
+
+    @property
+    def members(self) -> tuple[Self, ...]:
+        """The models that it asks."""
+        ...
 
     def price(self, usage: Usage, model: str = "") -> float | None:
         """Return what `usage` costs in USD, None when that is not known."""

@@ -79,11 +79,6 @@ async def _first(source):
     return await anext(source)
 
 
-def test_repr_tells_both_numbers():
-    assert repr(Deadline.after(None)) == "Deadline(never)"
-    assert "10 s" in repr(Deadline.after(10))
-
-
 def test_an_error_of_the_rest_is_told_as_one_of_the_whole():
     error = DeadlineExceeded(0.0931, partial="so far")
     error.tries = 2
