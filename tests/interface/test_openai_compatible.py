@@ -4,13 +4,8 @@ import asyncio
 import copy
 import gc
 import json
-import os
 import pickle
-import subprocess
-import sys
-import textwrap
 import zlib
-from pathlib import Path
 
 import pytest
 
@@ -299,62 +294,6 @@ async def test_a_stream_that_no_one_closed_is_closed_by_the_loop(server):
     del stream
     gc.collect()
     await server.all_closed()
-
-
-PROGRAM = """
-import asyncio, gc, sys, threading
-from tests.support.server import Answer, LoopbackServer, chunk, sse
-from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
-
-HELLO = [{"role": "user", "content": "hello"}]
-
-kept = []
-
-async def ask(address, **more):
-    llm = OpenAICompatible("m", base_url=address, retry_delay=0.001)
-    assert (await llm.chat(HELLO)).text == "hello"
-    assert "".join([piece.text async for piece in llm.chat_stream(HELLO)]) == "hello"
-    stream = llm.chat_stream(HELLO)
-    async for piece in stream:
-        break  # neither read to its end nor closed
-    kept.append(llm.chat_stream(HELLO))
-    await anext(kept[-1])  # nor ever let go
-
-async def main():
-    async with LoopbackServer() as server:
-        await asyncio.gather(*(ask(server.base_url) for _ in range(6)))
-
-for _ in range(2):
-    asyncio.run(main())
-
-threads = [threading.Thread(target=lambda: asyncio.run(main())) for _ in range(3)]
-for thread in threads: thread.start()
-for thread in threads: thread.join()
-
-kept.clear()
-loop = asyncio.new_event_loop()  # closed without any ceremony
-loop.run_until_complete(main())
-kept.clear()
-loop.close()
-gc.collect()
-print("fine")
-"""
-
-
-def run_program(text, *options):
-    root = Path(__file__).parents[2]
-    environment = {**os.environ, "PYTHONPATH": str(root)}
-    return subprocess.run(
-        [sys.executable, *options, "-c", textwrap.dedent(text)],
-        capture_output=True, text=True, timeout=50, env=environment, cwd=root, check=False,
-    )  # fmt: skip
-
-
-def test_no_warning_on_any_loop():
-    done = run_program(PROGRAM, "-X", "dev", "-W", "error")
-    assert (done.stdout, done.returncode) == ("fine\n", 0)
-    noise = [line for line in done.stderr.splitlines() if not line.startswith(("Executing <", "Close <"))]
-    assert noise == []
 
 
 # --- as an object ----------------------------------------------------------------------------------------

@@ -218,11 +218,6 @@ class _Ticks:
             raise OSError(ctypes.get_errno(), "timer_settime")
 
 
-def forget_call() -> None:
-    """Let go of the frame that the last strike saw: for tests that look for frames that are kept."""
-    _state.call = None
-
-
 def _strike(_: int, frame: FrameType | None) -> None:
     if not _state.is_in_step or _state.is_collecting or sys.gettrace() is not None:
         return

@@ -54,8 +54,8 @@ class CachedLLM(Uncopied, ModelInFront):
     answers that are empty, truncated, blocked or refused, nor one that holds a key.
 
     A kept reply says ``cached=True`` and ``tries=0``; its usage is what it took when it was paid, at a cost of 0, and
-    takes nothing from budgets. Identical questions asked at the same time wait for the first one (a stream that is
-    being read is not waited for).
+    takes nothing from budgets. Identical questions asked at the same time on one event loop wait for the first one (a
+    stream that is being read is not waited for).
 
     The file may be shared by processes. It holds answers, no questions. A damaged one is set aside with a warning.
 

@@ -54,8 +54,8 @@ class LocalModel(LLM_Interface):
     It needs no key, and a network only once, to fetch the default weights. All that ask for the same file with the
     same options share one server, which starts at the first question and can be reached from this process only.
 
-    Where a call does not say otherwise, `temperature` is 0, repetition is penalised, and `max_tokens` follows from the
-    answer's type. In a typed answer, strings and lists without a limit get one. An answer that reaches it counts as
+    Where a call does not say otherwise, `temperature` is 0, repetition is penalised, and `max_tokens` is 1,024 for a text
+    and 2,048 for a typed answer. In a typed answer, strings and lists without a limit get one. An answer that reaches it counts as
     truncated.
 
     Args:

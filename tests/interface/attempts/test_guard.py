@@ -1,7 +1,5 @@
 """The switch that forbids real requests."""
 
-import threading
-
 import pytest
 
 from SimpleLLMFunc.errors import UsageError
@@ -43,15 +41,6 @@ def test_they_nest_in_any_order():
     assert not is_allowed()
     inner.undo()
     assert is_allowed()
-
-
-def test_it_holds_in_every_thread():
-    seen = []
-    with forbid_real_calls():
-        thread = threading.Thread(target=lambda: seen.append(is_allowed()))
-        thread.start()
-        thread.join()
-    assert seen == [False]
 
 
 def test_what_someone_asks_for_may_leave():

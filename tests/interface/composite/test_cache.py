@@ -135,14 +135,10 @@ async def test_a_fallback_is_another_question_than_its_first_member(path):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("cut", "length"),
-        ("cut", "content_filter"),
-        ("cut", "something_new"),
-        (None, "stop"),
-        ("", "stop"),
+        ("cut", "length"), ("cut", "content_filter"), ("cut", "something_new"), (None, "stop"), ("", "stop"),
         ("  \n", "stop"),
     ],
-)
+)  # fmt: skip
 async def test_answers_that_are_cut_or_empty_are_asked_for_again(server, cached, is_streamed, text, reason):
     for _ in range(2):
         server.answer(text_answer(text, finish_reason=reason))

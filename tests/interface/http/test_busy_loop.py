@@ -220,32 +220,6 @@ async def test_text_that_came_before_a_connection_broke_is_not_lost_on_a_slow_re
         assert "".join(texts) == broken.value.partial == "01234567"
 
 
-async def test_text_that_came_while_the_loop_was_busy_for_too_long_counts(monkeypatch):
-    monkeypatch.setattr("SimpleLLMFunc.interface.attempts.http_model.IDLE_SECONDS", 0.2)
-
-    goes_on, said = threading.Event(), threading.Event()
-
-    def serve(sock, _):
-        read_request(sock)
-        sock.sendall(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")
-        sock.sendall(sse(chunk({"content": "a"}), done=False))
-        goes_on.wait(5)
-        sock.sendall(sse(chunk({"content": "b"}), chunk({}, finish_reason="stop")))
-        said.set()
-
-    with ThreadServer(serve) as server:
-        pieces = model(server).chat_stream(HELLO)
-        texts = [(await anext(pieces)).text]
-        following = asyncio.ensure_future(anext(pieces))
-        await asyncio.sleep(0)
-        goes_on.set()
-        assert said.wait(5)
-        keep_loop_busy(0.3)
-        texts.append((await following).text)
-        texts += [piece.text async for piece in pieces]
-        assert "".join(texts) == "ab"
-
-
 # --- TLS ---------------------------------------------------------------------------------------------------------
 
 

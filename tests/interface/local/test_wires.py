@@ -83,10 +83,6 @@ async def test_a_typed_value_in_the_mode_that_holds_there(server: LocalServer, w
         assert isinstance(await legs("A dog has 4 legs."), int)
 
 
-SCHEMA = {"type": "object", "properties": {"q": {"type": "integer"}}, "required": ["q"], "additionalProperties": False}
-FORMAT = {"type": "json_schema", "json_schema": {"name": "v", "schema": SCHEMA}}
-
-
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("wire", WIRES)
 async def test_a_chat_goes_on_from_a_stored_history(server: LocalServer, wire: str, stream: bool) -> None:

@@ -15,18 +15,10 @@ from SimpleLLMFunc.interface.spending.tokens import (
 @pytest.mark.parametrize(
     ("text", "tokens"),
     [
-        ("", 0),
-        ("abc", 1),
-        ("abcd" * 10, 10),
-        ("中文字", 3),
-        ("中文 and English", 2 + 3),
-        ("かなカナ한국", 6),
-        ("𠀀", 1),
-        ("привет", 3),
-        ("🎉", 1),
-        ("\ud800", 1),
+        ("", 0), ("abc", 1), ("abcd" * 10, 10), ("中文字", 3), ("中文 and English", 2 + 3), ("かなカナ한국", 6), ("𠀀", 1),
+        ("привет", 3), ("🎉", 1), ("\ud800", 1),
     ],
-)
+)  # fmt: skip
 def test_a_cjk_character_is_a_token_and_so_are_four_bytes(text, tokens):
     assert estimate_text_tokens(text) == tokens
 
