@@ -25,56 +25,28 @@ if TYPE_CHECKING:
     from SimpleLLMFunc.interface.spending import Deadline, deadline_scope
 
 __all__ = [
-    "APIKeyPool",
-    "Anthropic",
-    "CachedLLM",
-    "Deadline",
-    "FallbackLLM",
-    "Gemini",
-    "LLM_Interface",
-    "LocalModel",
-    "OpenAICompatible",
-    "Profile",
-    "TokenBucket",
-    "deadline_scope",
-    "forbid_real_calls",
-    "use_llm",
-]
+    "APIKeyPool", "Anthropic", "CachedLLM", "Deadline", "FallbackLLM", "Gemini", "LLM_Interface", "LocalModel",
+    "OpenAICompatible", "Profile", "TokenBucket", "deadline_scope", "forbid_real_calls", "use_llm",
+]  # fmt: skip
 
 __all__ += [
-    "anthropic",
-    "attempts",
-    "body_json",
-    "composite",
-    "current",
-    "failed_attempt",
-    "gemini",
-    "http",
-    "llm_interface",
-    "local",
-    "openai_compatible",
-    "profile",
-    "service_model",
-    "spending",
-    "wires",
-]  # for other rooms
+    "anthropic", "attempts", "body_json", "composite", "current", "failed_attempt", "gemini", "http",
+    "llm_interface", "local", "openai_compatible", "profile", "service_model", "spending", "wires",
+]  # fmt: skip  # for other rooms
 
-_HOMES = {
-    "APIKeyPool": "attempts",
-    "Anthropic": "anthropic",
-    "CachedLLM": "composite",
-    "Deadline": "spending",
-    "FallbackLLM": "composite",
-    "Gemini": "gemini",
-    "LLM_Interface": "llm_interface",
-    "LocalModel": "local",
-    "OpenAICompatible": "openai_compatible",
-    "Profile": "profile",
-    "TokenBucket": "attempts",
-    "deadline_scope": "spending",
-    "forbid_real_calls": "attempts",
-    "use_llm": "current",
+_ROOMS = {
+    "anthropic": "Anthropic",
+    "attempts": "APIKeyPool TokenBucket forbid_real_calls",
+    "composite": "CachedLLM FallbackLLM",
+    "current": "use_llm",
+    "gemini": "Gemini",
+    "llm_interface": "LLM_Interface",
+    "local": "LocalModel",
+    "openai_compatible": "OpenAICompatible",
+    "profile": "Profile",
+    "spending": "Deadline deadline_scope",
 }
+_HOMES = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager
-from functools import partial
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from SimpleLLMFunc.config import MODEL_FORMS, Settings, missing_model_message
 from SimpleLLMFunc.errors import ConfigError, UsageError, did_you_mean
@@ -17,30 +15,16 @@ from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.runtime import ForkSafeLock
 from SimpleLLMFunc.utils import ScopedVar
 
+T = TypeVar("T")
+
 _VARIABLE = "SIMPLELLMFUNC_MODEL"
 
 
 _used: ScopedVar[LLM_Interface] = ScopedVar("SimpleLLMFunc.use_llm")
 
 
-class _Use(AbstractContextManager[LLM_Interface]):
-    """A `use_llm` block; may be entered again, also inside itself."""
-
-    def __init__(self, llm: LLM_Interface) -> None:
-        self._llm = llm
-        self._leave: list[Callable[[], None]] = []
-
-    def __enter__(self) -> LLM_Interface:
-        self._leave.append(partial(_used.leave, _used.enter(self._llm)))
-        return self._llm
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._leave.pop()()
-
-
-def use_llm(llm: LLM_Interface) -> AbstractContextManager[LLM_Interface]:
+@contextmanager
+def use_llm(llm: LLM_Interface) -> Generator[LLM_Interface, None, None]:
     """Let every decorated function called inside the ``with`` block ask `llm`, also where the decorator names another model.
 
     Raises:
@@ -48,7 +32,11 @@ def use_llm(llm: LLM_Interface) -> AbstractContextManager[LLM_Interface]:
     """
     if not isinstance(llm, LLM_Interface):
         raise UsageError(f"use_llm takes a model (OpenAICompatible, LocalModel …), not {type(llm).__name__}.")
-    return _Use(llm)
+    block = _used.enter(llm)
+    try:
+        yield llm
+    finally:
+        _used.leave(block)
 
 
 def used_llm() -> LLM_Interface | None:
@@ -71,12 +59,11 @@ def resolve_llm(own: LLM_Interface | None) -> LLM_Interface:
         try:
             found = _from_environment()
         except ConfigError:
-            # A replay needs no model.
-            if stand_in is None or (substitute := stand_in(None)) is None:
-                raise
-            return substitute
-    in_its_place = None if stand_in is None else stand_in(found)
-    return found if in_its_place is None else in_its_place
+            if stand_in is not None and (substitute := stand_in(None)) is not None:
+                return substitute  # a replay needs no model
+            raise
+    substitute = None if stand_in is None else stand_in(found)
+    return found if substitute is None else substitute
 
 
 # --- in the place of every model ---------------------------------------------------------------------------
@@ -158,15 +145,12 @@ def _from_file(path: str, provider: str, model: str, named_by: str) -> LLM_Inter
         ) from error
     except ConfigError as error:
         raise ConfigError(f"{named_by} names a provider file that cannot be used: {error}") from error
-    if provider not in providers:
-        raise ConfigError(
-            f"{named_by}: {path!r} has no provider {provider!r}.{did_you_mean(provider, providers)} It has: {', '.join(providers) or 'none'}. "
-            f"Accepted: {MODEL_FORMS}."
-        )
-    models = providers[provider]
-    if model not in models:
-        raise ConfigError(
-            f"{named_by}: provider {provider!r} in {path!r} has no model {model!r}.{did_you_mean(model, models)} It has: "
-            f"{', '.join(models) or 'none'}. Accepted: {MODEL_FORMS}."
-        )
-    return models[model]
+    models = _chosen(providers, provider, f"{named_by}: {path!r} has no provider")
+    return _chosen(models, model, f"{named_by}: provider {provider!r} in {path!r} has no model")
+
+
+def _chosen(found: Mapping[str, T], name: str, missing: str) -> T:
+    if name in found:
+        return found[name]
+    near, has = did_you_mean(name, found), ", ".join(found) or "none"
+    raise ConfigError(f"{missing} {name!r}.{near} It has: {has}. Accepted: {MODEL_FORMS}.")

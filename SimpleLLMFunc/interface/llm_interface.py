@@ -8,8 +8,10 @@ from typing import Any
 
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.profile import GENERIC, Profile
-from SimpleLLMFunc.interface.spending import price_of
+from SimpleLLMFunc.interface.spending import answering_models, price_of
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolSpec, Usage
+
+__all__ = ["LLM_Interface", "answering_models", "given_to"]
 
 
 class LLM_Interface(ABC):  # noqa: N801 - the name is the design note's
@@ -180,8 +182,3 @@ def given_to(llm: LLM_Interface, params: Mapping[str, Any]) -> Mapping[str, Any]
     if llm.takes_extra_body or "extra_body" not in params:
         return params
     return {**{name: value for name, value in params.items() if name != "extra_body"}, **(params["extra_body"] or {})}
-
-
-def answering_models(llm: LLM_Interface) -> list[LLM_Interface]:
-    """Return the models that answer in the end: `llm` itself, or the members of its members."""
-    return [part for member in llm.members for part in answering_models(member)] if llm.members else [llm]

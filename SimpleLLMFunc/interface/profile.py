@@ -48,6 +48,9 @@ class Profile:
 GENERIC = Profile()
 """Nothing is known: types are described in the prompt, tools are called natively."""
 
+_NATIVE = "openrouter gemini mistral together fireworks xai vertex bedrock azure-foundry"
+_NOT_NATIVE = "groq qwen zhipu siliconflow volcengine anthropic"
+
 PROFILES: dict[str, Profile] = {
     profile.name: profile
     for profile in (
@@ -61,53 +64,38 @@ PROFILES: dict[str, Profile] = {
         Profile("llama.cpp", native=True, tool_choice=False, grammar=True, logprobs=1000),
         Profile("ollama", native=True, tool_choice=False),
         Profile("vllm", native=True, logprobs=20),
-        Profile("openrouter", native=True),
-        Profile("gemini", native=True),
-        Profile("mistral", native=True),
-        Profile("groq", native=False),
-        Profile("together", native=True),
-        Profile("fireworks", native=True),
-        Profile("xai", native=True),
         # These two refuse a history of tool calls whose reasoning was left out.
-        Profile("deepseek", native=False, keep_reasoning=True, logprobs=20),
-        Profile("moonshot", native=False, keep_reasoning=True),
-        Profile("qwen", native=False),
-        Profile("zhipu", native=False),
-        Profile("siliconflow", native=False),
-        Profile("volcengine", native=False),
-        Profile("anthropic", native=False),
-        Profile("vertex", native=True),
-        Profile("bedrock", native=True),
-        Profile("azure-foundry", native=True),
+        Profile("deepseek", keep_reasoning=True, logprobs=20),
+        Profile("moonshot", keep_reasoning=True),
+        *(Profile(name, native=True) for name in _NATIVE.split()),
+        *(Profile(name) for name in _NOT_NATIVE.split()),
     )
 }
 
-_HOSTS: dict[str, str] = {
-    "api.openai.com": "openai",
-    "openai.azure.com": "azure",
-    "services.ai.azure.com": "azure-foundry",
-    "openrouter.ai": "openrouter",
-    "generativelanguage.googleapis.com": "gemini",
-    "googleapis.com": "vertex",  # us-central1-aiplatform.googleapis.com and its like
-    "amazonaws.com": "bedrock",
-    "api.mistral.ai": "mistral",
-    "api.groq.com": "groq",
-    "api.together.xyz": "together",
-    "api.together.ai": "together",
-    "api.fireworks.ai": "fireworks",
-    "api.x.ai": "xai",
-    "api.deepseek.com": "deepseek",
-    "api.moonshot.cn": "moonshot",
-    "api.moonshot.ai": "moonshot",
-    "dashscope.aliyuncs.com": "qwen",
-    "dashscope-intl.aliyuncs.com": "qwen",
-    "open.bigmodel.cn": "zhipu",
-    "api.siliconflow.cn": "siliconflow",
-    "ark.cn-beijing.volces.com": "volcengine",
-    "api.anthropic.com": "anthropic",
+_HOSTS = {
+    "openai": "api.openai.com",
+    "azure": "openai.azure.com",
+    "azure-foundry": "services.ai.azure.com",
+    "openrouter": "openrouter.ai",
+    "gemini": "generativelanguage.googleapis.com",
+    "vertex": "googleapis.com",  # us-central1-aiplatform.googleapis.com and its like
+    "bedrock": "amazonaws.com",
+    "mistral": "api.mistral.ai",
+    "groq": "api.groq.com",
+    "together": "api.together.xyz api.together.ai",
+    "fireworks": "api.fireworks.ai",
+    "xai": "api.x.ai",
+    "deepseek": "api.deepseek.com",
+    "moonshot": "api.moonshot.cn api.moonshot.ai",
+    "qwen": "dashscope.aliyuncs.com dashscope-intl.aliyuncs.com",
+    "zhipu": "open.bigmodel.cn",
+    "siliconflow": "api.siliconflow.cn",
+    "volcengine": "ark.cn-beijing.volces.com",
+    "anthropic": "api.anthropic.com",
 }
+"""The hosts of each provider, with all below them; the first that fits counts."""
 
-_LOCAL_PORTS = {11434: "ollama"}
+_OLLAMA_PORT = 11434
 
 
 def find_profile(profile: Profile | str | None, base_url: str) -> Profile:
@@ -124,9 +112,9 @@ def find_profile(profile: Profile | str | None, base_url: str) -> Profile:
         return PROFILES[profile]
     parts = urlsplit(base_url)
     host = (parts.hostname or "").lower()
-    for known, name in _HOSTS.items():
-        if host == known or host.endswith("." + known):
+    for name, hosts in _HOSTS.items():
+        if any(host == known or host.endswith("." + known) for known in hosts.split()):
             return PROFILES[name]
-    if host in {"localhost", "127.0.0.1", "::1"} and parts.port in _LOCAL_PORTS:
-        return PROFILES[_LOCAL_PORTS[parts.port]]
+    if host in {"localhost", "127.0.0.1", "::1"} and parts.port == _OLLAMA_PORT:
+        return PROFILES["ollama"]
     return PROFILES["openai-compatible"]

@@ -1,5 +1,4 @@
 import datetime as dt
-import enum
 import json
 import uuid
 from decimal import Decimal
@@ -38,52 +37,16 @@ def test_text_stays_readable_on_the_wire():
     assert encode({"a": "中文 é"}) == '{"a":"中文 é"}'.encode()
 
 
-class Kind(str, enum.Enum):
-    FINE = "fine"
-
-
 @pytest.mark.parametrize(
     "value",
     [
-        {"a": Kind.FINE},
-        {1: 2},
-        {"a": (1, [2])},
-        {"a": 1 << 80, "b": 1e22, "c": -0.0},
-        {"a": '\x00\x7f\u2028\\"'},
-        [None, True],
+        dt.date(2026, 1, 2), {"a": dt.timedelta(1)}, {1, 2}, b"x", Decimal(1), uuid.UUID(int=1), Path("x"), object(),
+        iter([]), Usage(),
     ],
-)
-def test_what_is_almost_plain_data_is_written_as_json_does(value):
-    assert json.loads(encode(value)) == json.loads(json.dumps(value))
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        dt.date(2026, 1, 2),
-        {"a": dt.timedelta(1)},
-        {1, 2},
-        b"x",
-        Decimal(1),
-        uuid.UUID(int=1),
-        Path("x"),
-        object(),
-        iter([]),
-        Usage(),
-    ],
-)
+)  # fmt: skip
 def test_what_goes_beyond_json_is_refused(value):
     with pytest.raises(UsageError, match="cannot be written as JSON"):
         encode({"messages": [{"content": value}]})
-
-
-def test_tools_nested_too_deep_are_refused_as_everything_is():
-    with pytest.raises(UsageError, match="JSON"):
-        encode({"tools": [deep(100_000)]})
-    held = []
-    held.append(held)
-    with pytest.raises(UsageError, match="JSON"):
-        encode({"tools": held})
 
 
 @given(text=st.text(st.characters()))
@@ -94,12 +57,6 @@ def test_any_text_can_be_sent(text):
 
 def test_lone_surrogates_are_replaced_and_pairs_joined():
     assert encode("a\ud800b").decode() == '"a\ufffdb"'
-
-
-@pytest.mark.parametrize("value", [{"a": {1, 2}}, float("nan"), {"x": object()}, deep(100_000)])
-def test_what_json_cannot_say_is_refused_with_a_reason(value):
-    with pytest.raises(UsageError, match="JSON"):
-        encode(value)
 
 
 @pytest.mark.parametrize(

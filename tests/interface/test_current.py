@@ -1,6 +1,5 @@
 """Which model is asked when nobody said."""
 
-import asyncio
 import json
 import threading
 
@@ -73,54 +72,6 @@ def test_they_nest_and_end_also_after_an_error():
     assert resolve_llm(OWN) is OWN
 
 
-def test_one_block_may_be_used_again_also_inside_itself():
-    block = use_llm(ONE)
-    with block:
-        with use_llm(TWO), block:
-            assert resolve_llm(OWN) is ONE
-        assert resolve_llm(OWN) is ONE
-    assert resolve_llm(OWN) is OWN
-
-
-async def test_tasks_do_not_see_each_others():
-    both_inside = asyncio.Barrier(2)
-
-    async def call(llm):
-        with use_llm(llm):
-            await both_inside.wait()
-            return resolve_llm(OWN)
-
-    assert await asyncio.gather(call(ONE), call(TWO)) == [ONE, TWO]
-    assert resolve_llm(OWN) is OWN
-
-
-async def test_a_generator_may_be_closed_from_another_task():
-    async def items():
-        with use_llm(ONE):
-            yield resolve_llm(OWN)
-
-    async def first(source):
-        return await anext(source)
-
-    source = items()
-    assert await asyncio.create_task(first(source)) is ONE
-    await asyncio.create_task(source.aclose())
-    assert resolve_llm(OWN) is OWN
-
-
-async def test_a_consumers_own_block_survives_the_end_of_a_generator_begun_before():
-    async def items():
-        with use_llm(ONE):
-            yield
-
-    source = items()
-    await anext(source)
-    with use_llm(TWO):
-        await source.aclose()
-        assert resolve_llm(OWN) is TWO
-    assert resolve_llm(OWN) is OWN
-
-
 def test_it_reaches_the_bridge_and_not_other_threads():
     async def inside():
         return resolve_llm(OWN)
@@ -136,8 +87,8 @@ def test_it_reaches_the_bridge_and_not_other_threads():
 
 @pytest.mark.parametrize("wrong", [None, "gpt-5-mini", LocalModel])
 def test_something_that_is_no_model(wrong):
-    with pytest.raises(UsageError, match="use_llm takes a model"):
-        use_llm(wrong)
+    with pytest.raises(UsageError, match="use_llm takes a model"), use_llm(wrong):
+        pass
 
 
 # --- the environment -----------------------------------------------------------------------------------------
@@ -193,24 +144,6 @@ def test_it_is_built_once_while_the_environment_says_the_same(environment, monke
     third = resolve_llm(None)
     assert third is not second
     assert third.base_url.startswith("http://localhost:1/")
-
-
-def test_many_threads_get_the_same_one(environment):
-    environment("openai:one")
-    everybody = threading.Barrier(16)
-    got = []
-
-    def work():
-        everybody.wait()
-        got.append(resolve_llm(None))
-
-    threads = [threading.Thread(target=work) for _ in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(got) == 16
-    assert len({id(llm) for llm in got}) == 1
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,6 @@ import json
 
 import openai
 import pytest
-from google import genai
-from google.genai import types as genai_types
 
 from SimpleLLMFunc import (
     Anthropic,
@@ -75,35 +73,6 @@ async def test_each_wire_gives_a_vector_for_each_text(server, make):
     assert spent.requests == 2  # a hundred go out at a time
     assert (spent.tokens == 14) is (make != "gemini")
     assert await llm.embed([]) == []
-
-
-async def test_requests_are_those_of_the_makers_own_packages(server):
-    """The referees: what OpenAI's and Google's packages send for the same texts."""
-    root = server.base_url.removesuffix("/v1")
-    await model(server, api_key="k").embed(["cat", "stock"], dimensions=2)
-    async with openai.AsyncOpenAI(api_key="k", base_url=server.base_url) as client:
-        await client.embeddings.create(
-            model="text-embedding-3-small", input=["cat", "stock"], dimensions=2, encoding_format="float"
-        )
-    ours, theirs = server.requests[-2:]
-    assert (ours.path, ours.body, ours.key) == (theirs.path, theirs.body, theirs.key)
-    await Gemini("gemini-embedding-001", api_key="k", base_url=root).embed(["cat", "stock"], outputDimensionality=2)
-    ours = server.requests[-1]
-    client = genai.Client(api_key="k", http_options=genai_types.HttpOptions(base_url=root))
-    found = await asyncio.to_thread(
-        client.models.embed_content,
-        model="gemini-embedding-001",
-        contents=["cat", "stock"],
-        config=genai_types.EmbedContentConfig(output_dimensionality=2),
-    )
-    assert [each.values for each in found.embeddings] == [vector("cat"), vector("stock")]
-    theirs = server.requests[-1]
-    assert (
-        ours.path.partition("models")[2] == theirs.path.partition("models")[2]
-    )  # its version of the address is its own
-    assert ours.headers["x-goog-api-key"] == theirs.headers["x-goog-api-key"]
-    for mine, other in zip(ours.body["requests"], theirs.body["requests"], strict=True):
-        assert (mine["content"]["parts"], mine["model"]) == (other["content"]["parts"], other["model"])
 
 
 @pytest.mark.parametrize(

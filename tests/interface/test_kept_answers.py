@@ -46,16 +46,6 @@ async def test_a_cache_gives_no_answer_of_another_wire_or_model(tmp_path):
         assert answers[5:] == [(value, True) for value, _ in answers[:5]]
 
 
-async def test_a_cache_gives_a_stream_what_was_asked_whole(tmp_path):
-    for name in WIRES:
-        async with wired(name, {"texts": ["hello"], "thinking": "hm"}) as (llm, server):
-            cached = CachedLLM(llm, tmp_path / "c.sqlite")
-            messages: Any = [{"role": "user", "content": "hi"}]
-            assert (await cached.chat(messages)).text == "hello"
-            assert "".join([chunk.text async for chunk in cached.chat_stream(messages)]) == "hello"
-            assert len(server.requests) == 1
-
-
 @pytest.mark.parametrize("name", WIRES)
 async def test_a_cassette_plays_tools_and_thinking_of_the_wire_without_a_key(name, tmp_path):
     def weather(city: str) -> str:

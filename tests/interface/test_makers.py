@@ -7,6 +7,7 @@ import json
 import pickle
 from typing import Any
 
+import openai
 import pytest
 
 from SimpleLLMFunc import Anthropic, Gemini, OpenAICompatible, llm_function, use_llm
@@ -16,18 +17,6 @@ from tests.support.server import LoopbackServer
 from tests.support.services import GeminiService, MessagesService, ResponsesService
 
 HELLO: list[Any] = [{"role": "user", "content": "hello"}]
-
-
-@pytest.fixture(autouse=True)
-def _no_keys(monkeypatch):
-    for name in (
-        "ANTHROPIC_API_KEY",
-        "ANTHROPIC_BASE_URL",
-        "GOOGLE_API_KEY",
-        "GEMINI_API_KEY",
-        "GOOGLE_GEMINI_BASE_URL",
-    ):
-        monkeypatch.delenv(name, raising=False)
 
 
 def test_each_maker_has_its_address():
@@ -209,3 +198,9 @@ def test_a_server_that_may_be_any_gets_no_schema_on_responses():
     assert OpenAICompatible("m", base_url="http://127.0.0.1:8080/v1", wire="responses", profile="vllm").profile.native
     assert OpenAICompatible("gpt-5.6").profile.native
     assert OpenAICompatible("m", base_url="https://openrouter.ai/api/v1", wire="responses").profile.native
+
+
+async def test_the_address_of_the_client_chooses_the_wire():
+    for address, path in (("https://api.openai.com/v1", "/responses"), ("https://h/v1", "/chat/completions")):
+        async with openai.AsyncOpenAI(base_url=address, api_key="k") as client:
+            assert OpenAICompatible("m", client=client).url().endswith(path)

@@ -4,27 +4,17 @@ import asyncio
 import copy
 import gc
 import json
-import os
 import pickle
-import subprocess
-import sys
-import textwrap
 import zlib
-from pathlib import Path
 
 import pytest
 
 from SimpleLLMFunc import __version__
 from SimpleLLMFunc.errors import (
-    AuthenticationError,
-    BadReply,
     BadRequest,
     BudgetExceeded,
     ConfigError,
-    ContextTooLong,
     DeadlineExceeded,
-    ServerUnavailable,
-    SimpleLLMFuncError,
     StreamInterrupted,
     UsageError,
 )
@@ -33,23 +23,10 @@ from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.spending.budget import budget
 from SimpleLLMFunc.interface.spending.deadline import deadline_scope
-from tests.support.server import Answer, LoopbackServer, chunk, completion, sse
+from tests.support.server import Answer, chunk, sse
 
 HELLO = [{"role": "user", "content": "hello"}]
 CANARY = "sk-CANARY0123456789abcdefghij"
-
-
-@pytest.fixture(autouse=True)
-def _no_environment(monkeypatch):
-    for name in list(os.environ):
-        if name.upper().endswith("_PROXY") or name.startswith("OPENAI_"):
-            monkeypatch.delenv(name)
-
-
-@pytest.fixture
-async def server():
-    async with LoopbackServer() as server:
-        yield server
 
 
 def model(server, **options):
@@ -182,35 +159,6 @@ async def test_without_a_key_the_first_call_says_so(monkeypatch, language, word)
         assert caught.value.__cause__ is None
 
 
-async def test_three_keys_and_six_calls_at_once():
-    held = asyncio.Event()
-    async with LoopbackServer(
-        lambda request: Answer(body=json.dumps(completion(request.key)).encode(), hold=held)
-    ) as server:
-        pool = APIKeyPool(["sk-aaaaaaaa", "sk-bbbbbbbb", "sk-cccccccc"])
-        llm = model(server, api_key_pool=pool)
-        calls = [asyncio.create_task(llm.chat(HELLO)) for _ in range(6)]
-        await server.received(6)
-        assert [pool.task_count(key) for key in ("sk-aaaaaaaa", "sk-bbbbbbbb", "sk-cccccccc")] == [2, 2, 2]
-        held.set()
-        replies = await asyncio.gather(*calls)
-        assert sorted(reply.text for reply in replies) == sorted(request.key for request in server.requests)
-        assert pool.tasks == 0
-
-
-async def test_counts_return_to_zero_after_an_error(server):
-    pool = APIKeyPool(["sk-aaaaaaaa", "sk-bbbbbbbb"])
-    llm = model(server, api_key_pool=pool, max_retries=1)
-    server.reply_status(400)
-    with pytest.raises(BadRequest):
-        await llm.chat(HELLO)
-    for _ in range(2):
-        server.reply_status(500)
-    with pytest.raises(ServerUnavailable):
-        await streamed(llm)
-    assert pool.tasks == 0
-
-
 async def test_counts_return_to_zero_and_the_connection_closes_after_a_break(server):
     pool = APIKeyPool(["sk-aaaaaaaa"])
     llm = model(server, api_key_pool=pool)
@@ -226,18 +174,6 @@ async def test_counts_return_to_zero_and_the_connection_closes_after_a_break(ser
     await server.all_closed()
 
 
-async def test_a_refused_key_lets_the_others_go_first(server):
-    pool = APIKeyPool(["sk-aaaaaaaa", "sk-bbbbbbbb"])
-    llm = model(server, api_key_pool=pool)
-    server.reply_status(401)
-    with pytest.raises(AuthenticationError):
-        await llm.chat(HELLO)
-    refused = server.requests[0].key
-    for _ in range(3):
-        await llm.chat(HELLO)
-    assert refused not in {request.key for request in server.requests[1:]}
-
-
 # --- tries -----------------------------------------------------------------------------------------------
 
 
@@ -247,42 +183,6 @@ async def test_a_refusal_tells_of_its_request(server):
         await model(server).chat(HELLO)
     told = caught.value
     assert (told.status, told.model, told.request_id, told.tries) == (400, "m", "r1", 1)
-
-
-async def test_the_last_error_is_told_after_the_last_try(server):
-    for _ in range(3):
-        server.reply_status(503, message="down")
-    with pytest.raises(ServerUnavailable) as caught:
-        await model(server).chat(HELLO)
-    assert caught.value.tries == len(server.requests) == 3
-    assert not isinstance(caught.value.__cause__, SimpleLLMFuncError)
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        {"choices": []},
-        {"choices": None},
-        {"choices": [{"message": None}]},
-        {"choices": [{"text": "x"}]},
-        {"error": {"message": "strange"}},
-        {},
-        [],
-        7,
-        "x",
-    ],
-)
-async def test_what_is_no_reply_is_never_taken_for_one(server, data):
-    server.reply_json(data)
-    with pytest.raises(BadReply):
-        await model(server).chat(HELLO)
-    assert len(server.requests) == 1
-
-
-async def test_a_broken_off_answer_is_no_answer(server):
-    server.reply("half", finish_reason="insufficient_system_resource")
-    reply = await model(server).chat(HELLO)
-    assert (reply.text, reply.tries) == ("hello", 2)
 
 
 # --- streams ---------------------------------------------------------------------------------------------
@@ -306,39 +206,6 @@ async def test_chunks_arrive_as_they_are_sent(server):
     assert (await anext(stream)).text == "a"
     go_on.set()
     assert [piece.text async for piece in stream] == ["b"]
-
-
-async def test_a_finished_stream_leaves_the_connection_for_the_next(server):
-    llm = model(server)
-    for _ in range(3):
-        await streamed(llm)
-    await llm.chat(HELLO)
-    assert server.connections == 1
-
-
-@pytest.mark.parametrize(
-    "end",
-    [
-        sse(chunk({}, finish_reason="stop"), done=False),
-        sse(chunk({}, finish_reason="length"), done=False),
-        sse(done=True),
-        sse({"choices": [], "usage": {"prompt_tokens": 1}}, done=False),
-    ],
-    ids=["stop", "length", "done", "usage"],
-)
-@pytest.mark.parametrize("cut", [False, True])
-async def test_a_stream_is_complete_by_any_of_three_signs(server, end, cut):
-    server.reply_sse(sse(chunk({"content": "x"}), done=False) + end, cut=cut)
-    assert "".join(piece.text for piece in await streamed(model(server))) == "x"
-
-
-async def test_an_error_before_any_text_counts_by_its_code(server):
-    server.reply_sse(b'data: {"error": {"message": "too long", "code": "context_length_exceeded"}}\n\n')
-    with pytest.raises(ContextTooLong):
-        await streamed(model(server))
-    assert len(server.requests) == 1
-    server.reply_sse(b'data: {"error": {"message": "busy", "code": 503}}\n\n')
-    assert (await streamed(model(server)))[-1].tries == 2
 
 
 # --- time ------------------------------------------------------------------------------------------------
@@ -372,13 +239,6 @@ async def test_a_slow_reader_is_not_taken_for_a_silent_service(server, monkeypat
         texts.append(piece.text)
         await asyncio.sleep(0.22)
     assert "".join(texts) == "a" * 12
-
-
-async def test_a_silence_after_the_last_finish_reason_loses_nothing(server, monkeypatch):
-    monkeypatch.setattr("SimpleLLMFunc.interface.attempts.reply_reader._AFTER_END_SECONDS", 0.05)
-    pieces = [sse(chunk({"content": "x"}, finish_reason="stop"), done=False)]
-    server.reply_sse(pieces, hold=asyncio.Event(), hold_after=1)
-    assert [piece.text for piece in await streamed(model(server))] == ["x"]
 
 
 @pytest.mark.parametrize("end", [[], [sse()]])
@@ -426,27 +286,6 @@ async def test_a_request_that_can_never_fit_is_told_at_once(server):
 # --- many at once ----------------------------------------------------------------------------------------
 
 
-async def test_hundreds_of_calls_get_their_own_answers(server):
-    llm = model(server)
-
-    async def ask(number):
-        messages = [{"role": "user", "content": f"question {number}"}]
-        if number % 2:
-            return (await llm.chat(messages)).text
-        return "".join([piece.text async for piece in llm.chat_stream(messages)])
-
-    answers = await asyncio.gather(*map(ask, range(150)))
-    assert answers == [f"question {number}" for number in range(150)]
-
-
-def test_one_loop_after_another():
-    async def ask():
-        async with LoopbackServer() as server:
-            return (await model(server).chat(HELLO)).text
-
-    assert [asyncio.run(ask()) for _ in range(5)] == ["hello"] * 5
-
-
 async def test_a_stream_that_no_one_closed_is_closed_by_the_loop(server):
     pieces = [sse(chunk({"content": "a"}), done=False)]
     server.reply_sse(pieces, hold=asyncio.Event(), hold_after=1)
@@ -455,62 +294,6 @@ async def test_a_stream_that_no_one_closed_is_closed_by_the_loop(server):
     del stream
     gc.collect()
     await server.all_closed()
-
-
-PROGRAM = """
-import asyncio, gc, sys, threading
-from tests.support.server import Answer, LoopbackServer, chunk, sse
-from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
-
-HELLO = [{"role": "user", "content": "hello"}]
-
-kept = []
-
-async def ask(address, **more):
-    llm = OpenAICompatible("m", base_url=address, retry_delay=0.001)
-    assert (await llm.chat(HELLO)).text == "hello"
-    assert "".join([piece.text async for piece in llm.chat_stream(HELLO)]) == "hello"
-    stream = llm.chat_stream(HELLO)
-    async for piece in stream:
-        break  # neither read to its end nor closed
-    kept.append(llm.chat_stream(HELLO))
-    await anext(kept[-1])  # nor ever let go
-
-async def main():
-    async with LoopbackServer() as server:
-        await asyncio.gather(*(ask(server.base_url) for _ in range(6)))
-
-for _ in range(2):
-    asyncio.run(main())
-
-threads = [threading.Thread(target=lambda: asyncio.run(main())) for _ in range(3)]
-for thread in threads: thread.start()
-for thread in threads: thread.join()
-
-kept.clear()
-loop = asyncio.new_event_loop()  # closed without any ceremony
-loop.run_until_complete(main())
-kept.clear()
-loop.close()
-gc.collect()
-print("fine")
-"""
-
-
-def run_program(text, *options):
-    root = Path(__file__).parents[2]
-    environment = {**os.environ, "PYTHONPATH": str(root)}
-    return subprocess.run(
-        [sys.executable, *options, "-c", textwrap.dedent(text)],
-        capture_output=True, text=True, timeout=50, env=environment, cwd=root, check=False,
-    )  # fmt: skip
-
-
-def test_no_warning_on_any_loop():
-    done = run_program(PROGRAM, "-X", "dev", "-W", "error")
-    assert (done.stdout, done.returncode) == ("fine\n", 0)
-    noise = [line for line in done.stderr.splitlines() if not line.startswith(("Executing <", "Close <"))]
-    assert noise == []
 
 
 # --- as an object ----------------------------------------------------------------------------------------
@@ -627,32 +410,3 @@ async def test_client_is_an_openai_client_set_up_the_same_way(server):
     reply = await client.chat.completions.create(model="m", messages=HELLO)
     assert reply.choices[0].message.content == "hello"
     await client.close()
-
-
-def test_client_has_a_client_per_loop(monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
-    llm = OpenAICompatible("m")
-
-    async def client():
-        return llm.client
-
-    assert asyncio.run(client()) is not asyncio.run(client())
-    assert llm.client.api_key == CANARY
-
-
-async def test_openai_is_not_imported_for_a_plain_call():
-    done = run_program(
-        """
-        import asyncio, sys
-        from tests.support.server import LoopbackServer
-        from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
-        assert "aiohttp" not in sys.modules
-        async def main():
-            async with LoopbackServer() as server:
-                llm = OpenAICompatible("m", base_url=server.base_url)
-                await llm.chat([{"role": "user", "content": "x"}])
-        asyncio.run(main())
-        print("openai" in sys.modules)
-        """
-    )
-    assert done.stdout == "False\n", done.stderr

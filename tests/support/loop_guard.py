@@ -218,11 +218,6 @@ class _Ticks:
             raise OSError(ctypes.get_errno(), "timer_settime")
 
 
-def forget_call() -> None:
-    """Let go of the frame that the last strike saw: for tests that look for frames that are kept."""
-    _state.call = None
-
-
 def _strike(_: int, frame: FrameType | None) -> None:
     if not _state.is_in_step or _state.is_collecting or sys.gettrace() is not None:
         return
@@ -328,32 +323,25 @@ def _waits(what: str) -> None:
         _note(what, owner[0])
 
 
-class _Cursor(sqlite3.Cursor):
-    def execute(self, *args: Any) -> Any:
-        _waits("asks a database")
-        return super().execute(*args)
+def _noted(kind: type, name: str) -> Callable[..., Any]:
+    method = getattr(kind, name)
+    what = "waits for a database" if name == "commit" else "asks a database"
 
-    def executemany(self, *args: Any) -> Any:
-        _waits("asks a database")
-        return super().executemany(*args)
+    def call(*args: Any) -> Any:
+        _waits(what)
+        return method(*args)
+
+    return call
+
+
+class _Cursor(sqlite3.Cursor):
+    execute, executemany = (_noted(sqlite3.Cursor, name) for name in ("execute", "executemany"))
 
 
 class _Connection(sqlite3.Connection):
-    def execute(self, *args: Any) -> Any:
-        _waits("asks a database")
-        return super().execute(*args)
-
-    def executemany(self, *args: Any) -> Any:
-        _waits("asks a database")
-        return super().executemany(*args)
-
-    def executescript(self, *args: Any) -> Any:
-        _waits("asks a database")
-        return super().executescript(*args)
-
-    def commit(self) -> None:
-        _waits("waits for a database")
-        super().commit()
+    execute, executemany, executescript, commit = (
+        _noted(sqlite3.Connection, name) for name in ("execute", "executemany", "executescript", "commit")
+    )
 
     def cursor(self, factory: Any = None) -> Any:
         return super().cursor(factory or _Cursor)

@@ -16,7 +16,6 @@ class PackageIndex:
         cut: hang up after so many bytes of the wheel; None sends it whole.
         stall: do not hang up at `cut` before this is set.
         reached_cut: set when `cut` was reached.
-        cut_after: so many downloads come whole before `cut` holds.
         downloads: how often a wheel was asked for.
         also: further projects by name, each with its file's name and its wheel.
         environment: variables that make pip use this index and nothing else.
@@ -28,7 +27,6 @@ class PackageIndex:
         self.cut: int | None = None
         self.stall: threading.Event | None = None
         self.reached_cut = threading.Event()
-        self.cut_after = 0
         self.downloads = 0
         self.also: dict[str, tuple[str, bytes]] = {}
         index = self
@@ -38,8 +36,7 @@ class PackageIndex:
                 for name, (file, wheel) in {project: (file_name, index.wheel), **index.also}.items():
                     if self.path == f"/files/{file}":
                         index.downloads += 1
-                        is_cut = index.downloads > index.cut_after
-                        self.answer(200, "application/octet-stream", wheel, cut=index.cut if is_cut else None)
+                        self.answer(200, "application/octet-stream", wheel, cut=index.cut)
                         return
                     if self.path == f"/simple/{name}/":
                         page = f'<!DOCTYPE html><html><body><a href="/files/{file}">{file}</a></body></html>'

@@ -22,7 +22,7 @@ from SimpleLLMFunc.errors import BadReply, BadRequest, ConfigError, ServerUnavai
 from SimpleLLMFunc.interface.attempts import check_status, read_reply
 from SimpleLLMFunc.interface.body_json import encode
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
-from SimpleLLMFunc.interface.http import Patience
+from SimpleLLMFunc.interface.http import HttpReply, HttpRequest, Patience
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.spending import Deadline, paid_already
 from SimpleLLMFunc.interface.wires import CHAT, Received, Wire
@@ -277,17 +277,13 @@ def _exchange_in(line: bytes, model: str) -> tuple[Wire, int, Mapping[str, str],
     )
 
 
-class _KeptReply:
+class _KeptReply(HttpReply):
     """A recorded HTTP reply."""
 
-    is_checked = True
-    url = ""
-    sent = b""
-
     def __init__(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
-        self.status = status
-        self.headers = headers
-        self.patience = Patience(Deadline.after(None), first_byte=1.0, idle=1.0)
+        patience = Patience(Deadline.after(None), first_byte=1.0, idle=1.0)
+        super().__init__(HttpRequest("", b"", headers, ""), patience)
+        self.status, self.headers = status, headers
         self._body = body
 
     async def piece(self) -> bytes:

@@ -5,9 +5,8 @@
 
 from __future__ import annotations
 
-from SimpleLLMFunc.interface.attempts.asked_key import KeySource
 from SimpleLLMFunc.interface.attempts.circuit import Circuit
-from SimpleLLMFunc.interface.attempts.credentials import Credentials, entry_from_file
+from SimpleLLMFunc.interface.attempts.credentials import Credentials, KeySource, entry_from_file
 from SimpleLLMFunc.interface.attempts.guard import (
     RealCallsForbidden,
     check_real_call_allowed,
@@ -31,34 +30,9 @@ from SimpleLLMFunc.interface.attempts.retry import now, retried
 from SimpleLLMFunc.interface.attempts.token_bucket import TokenBucket
 
 __all__ = [
-    "LISTENER",
-    "MAX_BYTES",
-    "APIKeyPool",
-    "AttemptListener",
-    "Call",
-    "Circuit",
-    "Credentials",
-    "Downgrades",
-    "HttpModel",
-    "KeySource",
-    "LimitSettings",
-    "Limits",
-    "RealCallsForbidden",
-    "TokenBucket",
-    "check_real_call_allowed",
-    "check_status",
-    "entry_from_file",
-    "forbid_real_calls",
-    "get_json",
-    "key_pool_again",
-    "noting_downgrades",
-    "now",
-    "part_of_rates",
-    "read_chunks",
-    "read_reply",
-    "read_vectors",
-    "real_calls_asked_for",
-    "retried",
-    "tell_downgrade",
-    "tell_failed_try",
-]
+    "LISTENER", "MAX_BYTES", "APIKeyPool", "AttemptListener", "Call", "Circuit", "Credentials", "Downgrades",
+    "HttpModel", "KeySource", "LimitSettings", "Limits", "RealCallsForbidden", "TokenBucket",
+    "check_real_call_allowed", "check_status", "entry_from_file", "forbid_real_calls", "get_json", "key_pool_again",
+    "noting_downgrades", "now", "part_of_rates", "read_chunks", "read_reply", "read_vectors",
+    "real_calls_asked_for", "retried", "tell_downgrade", "tell_failed_try",
+]  # fmt: skip

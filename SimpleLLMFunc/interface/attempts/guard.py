@@ -3,35 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import AbstractContextManager, contextmanager
-from types import TracebackType
+from contextlib import contextmanager
 from typing import Self
 
 from SimpleLLMFunc.errors import UsageError
-from SimpleLLMFunc.runtime import ForkSafeLock
 
-_lock = ForkSafeLock()
 _in_force: set[RealCallsForbidden] = set()
-_lifted: set[RealCallsForbidden] = set()
 
 
-class RealCallsForbidden(AbstractContextManager["RealCallsForbidden"]):
+class RealCallsForbidden:
     """What `forbid_real_calls` returns; several may be in force at once, and requests stay forbidden until the last ends."""
+
+    is_lifted = False
 
     def undo(self) -> None:
         """Allow what this one forbade; a second time does nothing."""
-        with _lock:
-            _in_force.discard(self)
-            _lifted.discard(self)
+        _in_force.discard(self)
 
     def __enter__(self) -> Self:
-        with _lock:
-            _in_force.add(self)
+        _in_force.add(self)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.undo()
 
 
@@ -47,16 +40,14 @@ def forbid_real_calls() -> RealCallsForbidden:
 @contextmanager
 def real_calls_asked_for() -> Generator[None, None, None]:
     """Allow requests in the block, although they were forbidden before: the user has asked for just these."""
-    with _lock:
-        mine = set(_in_force)
-        _lifted.update(mine)
-        _in_force.difference_update(mine)
+    mine = [each for each in tuple(_in_force) if not each.is_lifted]
+    for each in mine:
+        each.is_lifted = True
     try:
         yield
     finally:
-        with _lock:
-            _in_force.update(mine & _lifted)
-            _lifted.difference_update(mine)
+        for each in mine:
+            each.is_lifted = False
 
 
 def check_real_call_allowed(model_name: str) -> None:
@@ -65,7 +56,7 @@ def check_real_call_allowed(model_name: str) -> None:
     Raises:
         UsageError: `forbid_real_calls` is in force.
     """
-    if _in_force:
+    if not all(each.is_lifted for each in tuple(_in_force)):
         raise UsageError(
             f"{model_name}: a request was about to leave, and forbid_real_calls() is in force. Give the function a "
             "ScriptedLLM (SimpleLLMFunc.testing.scripted) or a LocalModel, or call .undo() on what "

@@ -70,7 +70,6 @@ class Call:
         tokens: an estimate, 0 where there is no limit of tokens.
         key, ticket: of the latest try; no ticket where the circuit was open.
         block: ends with the latest try, and gives back what that took.
-        is_flying: the latest try has left, and nothing of it has come back.
         has_new_key: the key was refused, and asked for again.
         failures: so far, by the kind of error; those without a request too, because the circuit was open.
     """
@@ -88,7 +87,6 @@ class Call:
     key: str = field(default="", repr=False)
     tries: int = 0
     ticket: int | None = None
-    is_flying: bool = False
     block: AsyncExitStack = field(default_factory=AsyncExitStack)
     failures: Counter[type[Exception]] = field(default_factory=Counter)
     kept: Kept = field(default_factory=Kept)
@@ -288,10 +286,22 @@ class HttpModel(LLM_Interface):
         call.deadline.check("waiting to send the request")
         call.ticket = None
         await self._limits.wait(self.model_name, call.tokens, call.deadline)
-        call.is_flying = True
-        call.block.callback(self._landed, call)
-        call.ticket = await self._circuit.enter(call.deadline, call.tries)
-        call.block.callback(self._circuit.forget, call.ticket)
+        try:
+            ticket, reply = await self._reply_to(call)
+        finally:
+            self._limits.landed(call.tokens)
+        # With several keys, the limits may be those of any; a refusal says elsewhere how long to wait.
+        if self._keys.is_single and reply.status < 400:
+            self._limits.learn(reply.headers, now())
+        if not 200 <= reply.status < 300:
+            await check_status(reply, call.spoken, self.model_name, call.tries)
+        self._circuit.passed(ticket)
+        return reply
+
+    async def _reply_to(self, call: Call) -> tuple[int, HttpReply]:
+        """Return the ticket of the circuit, and the reply when its head has come."""
+        call.ticket = ticket = await self._circuit.enter(call.deadline, call.tries)
+        call.block.callback(self._circuit.forget, ticket)
         if self._client is None:
             call.key = await self._keys.take(call.block)
         charge_try()
@@ -303,21 +313,7 @@ class HttpModel(LLM_Interface):
             if call.data is None or self._client is None
             else ClientExchange(self._client.here(), call.path, call.data, request, patience)
         )
-        reply = await call.block.enter_async_context(exchange)
-        self._landed(call)
-        # With several keys, the limits may be those of any; a refusal says elsewhere how long to wait.
-        if self._keys.is_single and reply.status < 400:
-            self._limits.learn(reply.headers, now())
-        if not 200 <= reply.status < 300:
-            await check_status(reply, call.spoken, self.model_name, call.tries)
-        self._circuit.passed(call.ticket)
-        return reply
-
-    def _landed(self, call: Call) -> None:
-        """Note, once, that the request is no longer on its way."""
-        if call.is_flying:
-            call.is_flying = False
-            self._limits.landed(call.tokens)
+        return ticket, await call.block.enter_async_context(exchange)
 
     async def _pause(self, call: Call, failed: AttemptFailed) -> None:
         """Wait before the next try.

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
-from SimpleLLMFunc.errors import (
-    BadReply,
-    ConfigError,
-    ConnectionFailed,
-    DeadlineExceeded,
-    ProviderError,
-    cut,
-)
+from SimpleLLMFunc.errors import ConfigError, ConnectionFailed, DeadlineExceeded, ProviderError, cut
 from SimpleLLMFunc.interface.attempts.retry import now, retried
 from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
@@ -24,7 +17,7 @@ from SimpleLLMFunc.logger import redact
 from SimpleLLMFunc.runtime import off_loop_if_large
 
 MAX_BYTES: Final = 2 * 1024 * 1024
-"""Bytes of a reply, unpacked, that are read by default."""
+"""Bytes of a reply, unpacked, that are read."""
 
 _RETRIES = 1
 _RETRY_DELAY = 0.2
@@ -32,11 +25,10 @@ _RETRY_DELAY = 0.2
 
 async def get_json(
     url: str,
-    params: Mapping[str, str | int | float] | None = None,
+    params: Mapping[str, str | int | float | None] | None = None,
     *,
     service: str,
     timeout: float = 10.0,
-    max_bytes: int = MAX_BYTES,
     headers: Mapping[str, str] | None = None,
 ) -> Any:
     """Return what a service answers to a GET, decoded from JSON.
@@ -48,51 +40,47 @@ async def get_json(
         params: are added to the address; those that are None are left out.
         service: what the errors call it.
         timeout: seconds for everything, the second try too; a surrounding deadline may be stricter.
-        max_bytes: a longer reply is refused, and not read to its end.
-        headers: added to `user-agent` and `accept`, or replacing them.
+        headers: by lower-case name; added to `user-agent` and `accept`, or replacing them.
 
     Raises:
         ConfigError: `url` cannot be asked.
         ProviderError: the service failed or refused, gave no answer in time, or answered with something else than JSON.
         DeadlineExceeded: the surrounding deadline passed.
     """
-    address = _address(url, params, service)
+    if not url.startswith(("http://", "https://")):
+        raise ConfigError(f"the address of {service} cannot be used. Give an http or https address.")
+    added = urlencode({name: value for name, value in (params or {}).items() if value is not None}, errors="replace")
+    address = url + ("&" if "?" in url else "?") * bool(added) + added
     outer = current_deadline()
     deadline = Deadline.after(timeout).stricter(outer)
-    sent = {"user-agent": user_agent(), "accept": "application/json"} | {
-        name.lower(): value for name, value in (headers or {}).items()
-    }
-    tries = 0
+    sent = {"user-agent": user_agent(), "accept": "application/json", **(headers or {})}
 
-    async def read(number: int) -> Any:
-        nonlocal tries
-        tries = number
-        request = HttpRequest(address, b"", sent, service, number, "GET")
-        return await _read_once(request, Patience(deadline, first_byte=timeout, idle=timeout), max_bytes)
+    async def read(tries: int) -> Any:
+        request = HttpRequest(address, b"", sent, service, tries, "GET")
+        return await _read_once(request, Patience(deadline, first_byte=timeout, idle=timeout))
 
     try:
         return await retried(read, clock=deadline, max_retries=_RETRIES, retry_delay=_RETRY_DELAY)
-    except BadReply as error:
-        problem = f"the reply is not HTTP as we know it. It begins: {error.head!r}"
-        raise ProviderError(problem, model=service, status=error.status, tries=tries) from error.__cause__
     except DeadlineExceeded:
         if outer is not None and outer.is_over:
             raise
-        raise ConnectionFailed(
-            service, reason=f"no complete answer within {timeout:g} s", advice="Try again later.", tries=tries
-        ) from None
+        reason = f"no complete answer within {timeout:g} s"
+        raise ConnectionFailed(service, reason=reason, advice="Try again later.") from None
 
 
-async def _read_once(request: HttpRequest, patience: Patience, max_bytes: int) -> Any:
+async def _read_once(request: HttpRequest, patience: Patience) -> Any:
     async with Exchange(request, patience) as reply:
-        body = await _body(reply, request, max_bytes)
-    if reply.status < 400 and reply.status != 200:
-        raise _refused(request, reply, f"the status is {reply.status}, expected 200.")
-    if reply.status != 200:
-        said = await off_loop_if_large(len(body), lambda: read_error(body))
+        body = bytearray()
+        while piece := await reply.piece():
+            reply.patience.progress()
+            body += piece
+            if len(body) > MAX_BYTES:
+                raise _refused(request, reply, f"the reply is longer than {MAX_BYTES} bytes, and was not read.")
+    if reply.status >= 400:
+        said = await off_loop_if_large(len(body), lambda: read_error(bytes(body)))
         raise failure_of(said, Received(request.model, request.tries, reply.status, reply.headers, now()))
     try:
-        return await off_loop_if_large(len(body), lambda: decode(body))
+        return await off_loop_if_large(len(body), lambda: decode(bytes(body)))
     except ValueError:
         # Outside of the except block: the foreign error may hold the whole text.
         pass
@@ -100,29 +88,6 @@ async def _read_once(request: HttpRequest, patience: Patience, max_bytes: int) -
     raise _refused(request, reply, f"the reply is no JSON. It begins: {head!r}")
 
 
-async def _body(reply: HttpReply, request: HttpRequest, max_bytes: int) -> bytes:
-    pieces = bytearray()
-    while piece := await reply.piece():
-        reply.patience.progress()
-        pieces += piece
-        if len(pieces) > max_bytes:
-            raise _refused(request, reply, f"the reply is longer than {max_bytes} bytes, and was not read.")
-    return bytes(pieces)
-
-
 def _refused(request: HttpRequest, reply: HttpReply, problem: str) -> AttemptFailed:
     error = ProviderError(problem, model=request.model, status=reply.status, tries=request.tries)
     return AttemptFailed(error, again="never")
-
-
-def _address(url: str, params: Mapping[str, Any] | None, service: str) -> str:
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.username is None
-        has_query = bool(parts.query)
-    except ValueError:
-        usable = has_query = False
-    if not usable:
-        raise ConfigError(f"the address of {service} cannot be used. Give an http or https address without a login.")
-    added = urlencode({name: value for name, value in (params or {}).items() if value is not None}, errors="replace")
-    return url + ("&" if has_query else "?") * bool(added) + added

@@ -87,20 +87,14 @@ def _seconds(text: str | None, now: float) -> float | None:
     if _PIECES.fullmatch(text):
         return sum(float(number) * _UNITS[unit] for number, unit in _PIECE.findall(text))
     value = header_number(text)
-    if value is not None and value < _EARLIEST_MOMENT:
+    if value is None:
+        try:
+            moment = datetime.fromisoformat(text)
+            value = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        except (ValueError, OverflowError, OSError):
+            return None
+    elif value < _EARLIEST_MOMENT:
         return value
-    if value is not None and value > _EARLIEST_MOMENT * 1000:
+    elif value > _EARLIEST_MOMENT * 1000:
         value /= 1000
-    moment = _moment(text) if value is None else value
-    return None if moment is None else max(0.0, moment - now)
-
-
-def _moment(text: str) -> float | None:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    try:
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    except (OverflowError, OSError, ValueError):
-        return None
+    return max(0.0, value - now)

@@ -59,8 +59,9 @@ class Limits:
             self._requests.append(self._bucket(settings.requests_per_minute, settings.requests_per_minute / 60))
         tokens = settings.tokens_per_minute
         self._tokens = None if tokens is None else self._bucket(tokens, tokens / 60)
-        self._learned_requests = _Learned()
-        self._learned_tokens = _Learned()
+        self._learned_requests: TokenBucket | None = None
+        self._learned_tokens: TokenBucket | None = None
+        self._flying_requests = self._flying_tokens = 0  # on their way: the service may not have counted them yet
 
     def _bucket(self, capacity: float, rate: float) -> TokenBucket:
         """Return a bucket of this part; whole, it holds as much as ever, so that what fits into a rate fits into its part."""
@@ -73,7 +74,7 @@ class Limits:
     @property
     def counts_tokens(self) -> bool:
         """Whether anybody asks how many tokens a request takes."""
-        return self._tokens is not None or self._learned_tokens.bucket is not None
+        return self._tokens is not None or self._learned_tokens is not None
 
     async def wait(self, model_name: str, tokens: int, deadline: Deadline) -> None:
         """Wait until a request of about `tokens` may leave; one that does not get so far has taken nothing.
@@ -87,26 +88,34 @@ class Limits:
                 f"{model_name}: the request takes about {tokens} tokens, and tokens_per_minute is "
                 f"{self._tokens.capacity:g}. Raise it, or send less."
             )
+        by_service = "waiting for the rate limit of the service"
+        wanted = [
+            (self._learned_requests, 1, by_service),
+            (self._learned_tokens, tokens, by_service),
+            *((bucket, 1, "waiting for the rate limit") for bucket in self._requests),
+            (self._tokens, max(1, tokens), "waiting for the limit of tokens per minute"),
+        ]
         with ExitStack() as taken:
-            for learned, count in ((self._learned_requests, 1), (self._learned_tokens, tokens)):
-                await learned.wait(count, deadline)
-                taken.callback(learned.give_back, count)
-            for bucket in self._requests:
-                await _take(bucket, 1, deadline, "waiting for the rate limit")
-                taken.callback(bucket.adjust, 1)
-            if self._tokens is not None:
-                await _take(self._tokens, max(1, tokens), deadline, "waiting for the limit of tokens per minute")
+            for bucket, most, doing in wanted:
+                if bucket is None or not most:
+                    continue
+                count = min(most, bucket.capacity)  # what is more than all that is allowed is for the service to judge
+                if not await bucket.acquire(count, timeout=deadline.left()):
+                    raise DeadlineExceeded(deadline.seconds, doing=doing)
+                taken.callback(bucket.adjust, count)
             taken.pop_all()
+        self._flying_requests += 1
+        self._flying_tokens += tokens
+
+    def landed(self, tokens: int) -> None:
+        """Note that a request of about `tokens` is no longer on its way: the service has counted it, or will not."""
+        self._flying_requests -= 1
+        self._flying_tokens -= tokens
 
     def settle(self, tokens: int, usage: CompletionUsage | None) -> None:
         """Correct an estimate by what it turned out to be."""
         if self._tokens is not None and usage is not None and usage.total_tokens:
             self._tokens.adjust(tokens - usage.total_tokens)
-
-    def landed(self, tokens: int) -> None:
-        """Note that a request of about `tokens` is no longer on its way: the service has counted it, or will not."""
-        self._learned_requests.landed(1)
-        self._learned_tokens.landed(tokens)
 
     def learn(self, headers: Mapping[str, str], now: float) -> None:
         """Take in what a reply says is left; `now` is seconds since the epoch."""
@@ -115,71 +124,29 @@ class Limits:
             # Only less than was said: a user who wants to send no more than so many has reasons.
             for bucket in self._requests:
                 bucket.limit_to(requests.left)
-            self._learned_requests.learn(requests)
+            self._learned_requests = _learned(self._learned_requests, requests, self._flying_requests)
         if tokens is not None:
             if self._tokens is not None:
                 self._tokens.limit_to(tokens.left)
-            self._learned_tokens.learn(tokens)
+            self._learned_tokens = _learned(self._learned_tokens, tokens, self._flying_tokens)
 
     def _part_of(self, told: Told) -> Told:
         limit = None if told.limit is None else max(1.0, told.limit / self._parts)
         return told if self._parts == 1 else replace(told, left=told.left / self._parts, limit=limit)
 
 
-class _Learned:
-    """A limit that a service told of.
-
-    Attributes:
-        bucket: None until it did.
-        flying: how many are on their way.
-    """
-
-    __slots__ = ("bucket", "flying")
-
-    def __init__(self) -> None:
-        self.bucket: TokenBucket | None = None
-        self.flying = 0
-
-    async def wait(self, count: int, deadline: Deadline) -> None:
-        """Wait until `count` may leave; from then on it is on its way.
-
-        Raises:
-            DeadlineExceeded: that takes too long.
-        """
-        bucket = self.bucket
-        # What is more than all that is allowed is for the service to judge.
-        if bucket is not None and count:
-            await _take(bucket, min(count, bucket.capacity), deadline, "waiting for the rate limit of the service")
-        self.flying += count
-
-    def give_back(self, count: int) -> None:
-        """Note that `count` will not leave after all."""
-        self.landed(count)
-        if self.bucket is not None:
-            self.bucket.adjust(min(count, self.bucket.capacity))
-
-    def landed(self, count: int) -> None:
-        """Note that `count` is no longer on its way."""
-        self.flying = max(0, self.flying - count)
-
-    def learn(self, told: Told) -> None:
-        """Take in what the service said."""
-        rate = told.refill_rate
-        if self.bucket is None:
-            if told.limit is None or not told.limit:
-                return  # no telling how much will be left later
-            self.bucket = TokenBucket(told.limit, rate or told.limit / 60)
-        bucket = self.bucket
-        bucket.capacity = max(bucket.capacity, told.limit or 0.0)
-        bucket.refill_rate = rate or bucket.refill_rate
-        # What is on its way may have been counted already, or not: the service has the last word when it has landed.
-        left, level = told.left - self.flying, bucket.level
-        if left > level:
-            bucket.adjust(left - level)
-        else:
-            bucket.limit_to(told.left)
-
-
-async def _take(bucket: TokenBucket, count: float, deadline: Deadline, doing: str) -> None:
-    if not await bucket.acquire(count, timeout=deadline.left()):
-        raise DeadlineExceeded(deadline.seconds, doing=doing)
+def _learned(bucket: TokenBucket | None, told: Told, flying: int) -> TokenBucket | None:
+    """Return the bucket of a limit that a service told of; None where it did not say how much it allows in all."""
+    if bucket is None:
+        if not told.limit:
+            return None
+        bucket = TokenBucket(told.limit, told.limit / 60)
+    bucket.capacity = max(bucket.capacity, told.limit or 0.0)
+    bucket.refill_rate = told.refill_rate or bucket.refill_rate
+    # What is on its way may have been counted already, or not: the service has the last word when it has landed.
+    more = told.left - flying - bucket.level
+    if more > 0:
+        bucket.adjust(more)
+    else:
+        bucket.limit_to(told.left)
+    return bucket

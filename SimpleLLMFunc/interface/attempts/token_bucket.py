@@ -18,6 +18,9 @@ from SimpleLLMFunc.utils import Uncopied
 # Rounding may leave a level this much short of a count that time has paid for; waiting for it would spin.
 _ROUNDING = 1e-9
 
+_LOOK_AGAIN = 1.0
+"""Seconds between two looks of those that are not the first in the queue."""
+
 
 @dataclass(slots=True, eq=False)
 class _Waiter:
@@ -68,7 +71,6 @@ class TokenBucket(Uncopied):
         self._level = self.capacity
         self._since = clock()
         self._queue: deque[_Waiter] = deque()
-        self._owed = 0.0  # what all in the queue want together
         renew_in_child(self)
 
     @property
@@ -91,7 +93,6 @@ class TokenBucket(Uncopied):
         waiter = _Waiter(count)
         with self._lock:
             self._queue.append(waiter)
-            self._owed += count
         try:
             while True:
                 with self._lock:
@@ -99,10 +100,10 @@ class TokenBucket(Uncopied):
                     left = end - self._clock()
                     if waiter.granted or left <= 0:
                         return waiter.granted
-                    # The first waiter's time is exact, and it serves all that are due. The others look again when the
-                    # whole queue should have been served: the loop of the first one may be blocked.
-                    wanted = count if waiter is self._queue[0] else self._owed
-                    pause = min(left, (wanted - self._level) / self.refill_rate)
+                    # The first waiter's time is exact, and it serves all that are due. The others look again now and
+                    # then: the loop of the first one may be blocked.
+                    due = (count - self._level) / self.refill_rate
+                    pause = min(left, due if waiter is self._queue[0] else max(due, _LOOK_AGAIN))
                     waiter.woken.clear()
                 with suppress(TimeoutError):
                     async with asyncio.timeout(pause):
@@ -130,7 +131,6 @@ class TokenBucket(Uncopied):
     def renew_in_child(self) -> None:
         """Forget who waits: they are the parent's."""
         self._queue.clear()
-        self._owed = 0.0
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(capacity={self.capacity:g}, refill_rate={self.refill_rate:g})"
@@ -143,7 +143,6 @@ class TokenBucket(Uncopied):
         with self._lock:
             if not waiter.granted and waiter in self._queue:
                 self._queue.remove(waiter)
-                self._owed -= waiter.count
                 self._serve()
                 if self._queue:
                     self._queue[0].wake()  # to set its timer: it is the first one now
@@ -156,7 +155,6 @@ class TokenBucket(Uncopied):
             if self._level < first.count - _ROUNDING and not first.loop.is_closed():
                 return
             self._queue.popleft()
-            self._owed -= first.count
             if first.wake():
                 self._level -= first.count
                 first.granted = True
@@ -167,8 +165,6 @@ class TokenBucket(Uncopied):
         now = self._clock()
         self._level = min(self.capacity, self._level + max(0.0, now - self._since) * self.refill_rate)
         self._since = now
-        if not self._queue:
-            self._owed = 0.0  # no rounding stays behind
 
     def _check(self, count: float) -> None:
         if not count > 0:

@@ -23,9 +23,6 @@ T = TypeVar("T")
 _APPLICATION_ID = 0x534C4346
 """In the header of our files: "SLCF"."""
 
-_LARGEST_SHARE = 4
-"""An answer that takes more than this part of the whole file is not kept: it would push out all others."""
-
 _USED_EVERY = 3600.0
 """Seconds; how exactly it is known when an answer was last used. Writing it each time would make reads writes."""
 
@@ -81,8 +78,6 @@ class AnswerStore:
         Raises:
             ConfigError: the file cannot be opened, or is not a cache of ours.
         """
-        if len(answer) > self.max_bytes // _LARGEST_SHARE:
-            return
         self._told("written", lambda: self._insert(key, answer))
 
     def put_all(self, answers: Mapping[bytes, bytes]) -> None:
@@ -154,27 +149,25 @@ class AnswerStore:
     # --- the file ----------------------------------------------------------------------------------------
 
     def _told(self, what: str, work: Callable[[], T]) -> T | None:
-        """Return what `work` gives; None, and a warning (the same one not again and again), where SQLite fails."""
+        """Return what `work` gives, done once more on a new file where this one is damaged.
+
+        Where SQLite fails otherwise: None, and a warning (the same one not again and again).
+        """
         with self._file.lock:
             try:
-                return self._tried(work)
+                try:
+                    return work()
+                except sqlite3.DatabaseError as error:
+                    if not is_damage(error):
+                        raise
+                    self._set_aside(error)
+                    return work()
             except (sqlite3.Error, OSError) as error:
                 problem = f"{type(error).__name__}: {error}"
         if problem != self._problem:
             self._problem = problem
             push_warning(f"{self.path}: the cache could not be {what}, so calls go on without it: {problem}")
         return None
-
-    def _tried(self, work: Callable[[], T]) -> T:
-        """Return what `work` gives; where the file is damaged, it is done once more on a new one."""
-        try:
-            return work()
-        except sqlite3.DatabaseError as error:
-            if not is_damage(error):
-                raise
-            damage = error
-        self._set_aside(damage)
-        return work()
 
     def _set_aside(self, damage: sqlite3.DatabaseError) -> None:
         """Rename a damaged file of ours, so that a new one can be begun.

@@ -54,8 +54,8 @@ class CachedLLM(Uncopied, ModelInFront):
     answers that are empty, truncated, blocked or refused, nor one that holds a key.
 
     A kept reply says ``cached=True`` and ``tries=0``; its usage is what it took when it was paid, at a cost of 0, and
-    takes nothing from budgets. Identical questions asked at the same time wait for the first one (a stream that is
-    being read is not waited for).
+    takes nothing from budgets. Identical questions asked at the same time on one event loop wait for the first one (a
+    stream that is being read is not waited for).
 
     The file may be shared by processes. It holds answers, no questions. A damaged one is set aside with a warning.
 
@@ -108,24 +108,20 @@ class CachedLLM(Uncopied, ModelInFront):
         clock = self._clock(deadline)
         body = self._asked(messages, options)
         key, reply = await self._in_time(clock, lambda: self._look_up(body))
-        while reply is None:
-            with _flights.begun((self.path, key)) as own:
-                if own is not None:
-                    # Another one may have landed since the look into the file.
-                    reply = await self._in_time(clock, lambda: self._kept(key))
-                    if reply is not None:
-                        own.answer = reply
-                        break
-                    own.answer = reply = await self._ask(messages, trace_id, clock, options)
-                    own.may_share = await self._keep(key, reply, clock)
-                    return reply
-            flight = await _flights.wait((self.path, key), clock)
-            if flight is None:
-                continue
-            if not flight.may_share:
-                # A reply that is not kept is not shared.
-                return await self._ask(messages, trace_id, clock, options)
-            reply = _as_kept(flight.answer) if flight.answer is not None else None
+        if reply is None:
+
+            async def ask() -> tuple[ChatCompletion, bool]:
+                # Another call may have written it since the look into the file.
+                kept = await self._in_time(clock, lambda: self._kept(key))
+                if kept is not None:
+                    return kept, True
+                fresh = await self._ask(messages, trace_id, clock, options)
+                return fresh, await self._keep(key, fresh, clock)
+
+            reply, is_anothers = await _flights.share((self.path, key), ask, clock)
+            if not is_anothers and not reply.cached:
+                return reply
+            reply = _as_kept(reply)
         _tell_downgrades(reply)
         return reply
 
@@ -166,9 +162,7 @@ class CachedLLM(Uncopied, ModelInFront):
             fresh = await self.llm.embed(missing, deadline=clock.left(), **params)
             new = {text: encode(vector) for text, vector in zip(missing, fresh, strict=True)}
             found |= new
-            with suppress(
-                DeadlineExceeded
-            ):  # the vectors are there: that they are still being written is no reason to fail
+            with suppress(DeadlineExceeded):  # the vectors are there, though they are still being written
                 await self._in_time(clock, lambda: self._store.put_all({keys[text]: new[text] for text in new}))
         return [decode(found[text] or b"[]") for text in texts]
 

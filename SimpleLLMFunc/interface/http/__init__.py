@@ -13,20 +13,6 @@ from SimpleLLMFunc.interface.http.secret_parts import Address, Headers, Hidden
 from SimpleLLMFunc.interface.http.timeouts import Patience, Silence
 
 __all__ = [
-    "LARGEST_BODY",
-    "Address",
-    "Exchange",
-    "Headers",
-    "Hidden",
-    "HttpReply",
-    "HttpRequest",
-    "Patience",
-    "Silence",
-    "failure_of_exception",
-    "openai_client",
-    "proxy_for",
-    "read_all",
-    "tls_context",
-    "user_agent",
-    "without_frames",
-]
+    "LARGEST_BODY", "Address", "Exchange", "Headers", "Hidden", "HttpReply", "HttpRequest", "Patience", "Silence",
+    "failure_of_exception", "openai_client", "proxy_for", "read_all", "tls_context", "user_agent", "without_frames",
+]  # fmt: skip

@@ -80,20 +80,25 @@ def without_frames(error: BaseException) -> BaseException:
 
 
 def _among_ours(error: Exception, model: str, tries: int) -> Exception:
-    if isinstance(error, Silence):
-        return _failed(str(error), model, tries)
-    if isinstance(error, BodyBroken):
-        return _failed(f"the body broke off: {redact(str(error))}", model, tries)
-    if isinstance(error, (AttemptFailed, UsageError)) or type(error).__module__.startswith("SimpleLLMFunc."):
-        return error
     text = redact(str(error)) or type(error).__name__
-    if type(error).__module__.partition(".")[0] == "aiohttp":
+    family = type(error).__module__.partition(".")[0]
+    if isinstance(error, Silence):
+        return _failed(text, model, tries)
+    if isinstance(error, BodyBroken):
+        return _failed(f"the body broke off: {text}", model, tries)
+    if isinstance(error, AttemptFailed) or family == "SimpleLLMFunc":
+        return error
+    if family == "aiohttp":
         return _failure_of_aiohttp(error, text, model, tries)
     if is_about_tls(error):
         return _failed(f"TLS: {text}", model, tries, again="never")
-    if isinstance(error, OSError):
+    if isinstance(error, OSError) or family in {"httpx", "httpx2", "httpcore", "httpcore2"}:
         return _failed(_reason(error, text), model, tries)
-    return _failure_of_client(error, text, model, tries)
+    if family == "openai":
+        return _failure_of_openai(error, text, model, tries)
+    if isinstance(error, (TypeError, ValueError)):
+        return UsageError(f"the request cannot be sent: {text}")
+    return _of_another_loop(error) or _failed(f"{type(error).__name__}: {text}", model, tries, again="never")
 
 
 def _failure_of_aiohttp(error: Exception, text: str, model: str, tries: int) -> Exception:
@@ -129,28 +134,16 @@ def _said_by_system(error: BaseException) -> str:
     return (cause.strerror if isinstance(cause, OSError) else None) or str(cause) or type(cause).__name__
 
 
-def _failure_of_client(error: Exception, text: str, model: str, tries: int) -> Exception:
-    """Translate what `client=` raises: the openai package's exceptions, and those of the HTTP client below it."""
-    family = type(error).__module__.partition(".")[0]
-    if family == "openai":
-        import openai
+def _failure_of_openai(error: Exception, text: str, model: str, tries: int) -> Exception:
+    """Translate what `client=` raises."""
+    import openai
 
-        if isinstance(error, openai.APIConnectionError):
-            return _of_another_loop(error.__cause__) or _failed(_reason(error, text), model, tries)
-        if isinstance(error, openai.APIResponseValidationError):
-            return AttemptFailed(
-                BadReply(model, problem="the client cannot read it", head=text, tries=tries), again="once"
-            )
-        if isinstance(error, openai.APIError):
-            return AttemptFailed(
-                BadReply(model, problem="the client refused it", head=text, tries=tries), again="never"
-            )
-        return ConfigError(f"the client given as client= cannot send the request: {text}")
-    if family in {"httpx", "httpx2", "httpcore", "httpcore2"}:
-        return _failed(_reason(error, text), model, tries)
-    if isinstance(error, (TypeError, ValueError)):
-        return UsageError(f"the request cannot be sent: {text}")
-    return _of_another_loop(error) or _failed(f"{type(error).__name__}: {text}", model, tries, again="never")
+    if isinstance(error, openai.APIConnectionError):
+        return _of_another_loop(error.__cause__) or _failed(_reason(error, text), model, tries)
+    if isinstance(error, openai.APIError):
+        refused = BadReply(model, problem="the client refused it", head=text, tries=tries)
+        return AttemptFailed(refused, again="never")
+    return ConfigError(f"the client given as client= cannot send the request: {text}")
 
 
 def _of_another_loop(error: BaseException | None) -> ConfigError | None:
@@ -164,8 +157,8 @@ def _of_another_loop(error: BaseException | None) -> ConfigError | None:
 
 
 def _failed(reason: str, model: str, tries: int, *, again: Again = "always", advice: str = "") -> AttemptFailed:
-    facts = {"advice": advice} if advice else {}
-    return AttemptFailed(ConnectionFailed(model, reason=reason, tries=tries, **facts), again=again)
+    advised = {"advice": advice} if advice else {}
+    return AttemptFailed(ConnectionFailed(model, reason=reason, tries=tries, **advised), again=again)
 
 
 def _advice(error: Exception, url: str) -> str:
@@ -182,10 +175,8 @@ def _advice(error: Exception, url: str) -> str:
 
 def _is_hung_up(error: BaseException) -> bool:
     """Whether a server has closed a connection without an answer, as one that speaks TLS does to plain HTTP."""
-    name = type(error).__name__
-    return name in {"ServerDisconnectedError", "RemoteProtocolError", "ReadError"} or (
-        isinstance(error, ConnectionResetError)
-    )
+    hung_up = {"ServerDisconnectedError", "RemoteProtocolError", "ReadError"}
+    return type(error).__name__ in hung_up or isinstance(error, ConnectionResetError)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -7,11 +7,11 @@ there becomes an error of ours in `error_mapping`.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
 from SimpleLLMFunc._version import __version__
@@ -20,7 +20,7 @@ from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http.content_decoding import CODINGS, Unpacker, unpacker_for
 from SimpleLLMFunc.interface.http.environment import proxy_for
 from SimpleLLMFunc.interface.http.error_mapping import BodyBroken, translated
-from SimpleLLMFunc.interface.http.timeouts import Patience, Silence
+from SimpleLLMFunc.interface.http.timeouts import Patience
 from SimpleLLMFunc.logger import redact
 from SimpleLLMFunc.runtime import import_module
 
@@ -53,8 +53,8 @@ class HttpRequest:
     method: str = "POST"
 
 
-class HttpReply(Protocol):
-    """What comes back: the head at once, the body in pieces.
+class HttpReply:
+    """What comes back: the head at once, the body in pieces, which are read in time and not without end.
 
     Attributes:
         headers: found by lower-case name.
@@ -63,21 +63,6 @@ class HttpReply(Protocol):
         patience: the clock of this try; the reader notes progress on it.
         is_checked: whether the pieces so far stand as they are; not amid a packed body, whose checksum comes at its end.
     """
-
-    status: int
-    headers: Mapping[str, str]
-    url: str
-    sent: bytes
-    patience: Patience
-    is_checked: bool
-
-    async def piece(self) -> bytes:
-        """Return the next bytes of the body as they come, empty at its end."""
-        ...
-
-
-class Reading:
-    """A reply that is read in time, and not without end."""
 
     def __init__(self, request: HttpRequest, patience: Patience) -> None:
         self.status = 0
@@ -137,7 +122,7 @@ class Reading:
 
 
 async def read_all(reply: HttpReply, start: bytes = b"") -> bytes:
-    """Return the whole body, `start` being what has been read of it; raises what `Reading.piece` does."""
+    """Return the whole body, `start` being what has been read of it; raises what `HttpReply.piece` does."""
     pieces = [start] if start else []
     while piece := await reply.piece():
         # Some services send white space while a request waits in their queue.
@@ -147,7 +132,7 @@ async def read_all(reply: HttpReply, start: bytes = b"") -> bytes:
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-class Exchange(Reading):
+class Exchange(HttpReply):
     """Sends a request over this event loop's session and is its reply; leaving the context closes what is not read.
 
     Entering it raises:
@@ -218,11 +203,6 @@ class Exchange(Reading):
             return await self.patience.wait(body.readany(), "reading the answer")
         except RuntimeError as gone:
             raise BodyBroken(str(gone)) from None
-        except Silence:
-            # The loop may have been busy for so long, and the answer be there.
-            if rest := body.read_nowait():
-                return rest
-            raise
 
 
 def is_redirect(status: int, headers: Mapping[str, str]) -> bool:
@@ -236,19 +216,19 @@ def redirect_target(url: URL, status: int, location: str, redirects: int, reques
     Raises:
         AttemptFailed: the key and the messages may not go there.
     """
-    said, target = "", url
-    try:
+    target = None
+    with contextlib.suppress(ConfigError, ValueError):
         target = whole_address(urljoin(str(url), location))
-    except (ConfigError, ValueError):
+    if target is None:
         said = "it redirects to what is no http or https address"
-    if not said and (status == 303 or not _may_follow(url, target)):
+    elif status == 303 or not _may_follow(url, target):
         said = f"it redirects to {target.scheme}://{target.host}; if that is the right address, give it as base_url"
-    elif not said and redirects > _MOST_REDIRECTS:
+    elif redirects > _MOST_REDIRECTS:
         said = "it redirects too often"
-    if said:
-        error = BadRequest(request.model, status=status, body=redact(said), tries=request.tries)
-        raise AttemptFailed(error, again="never")
-    return target
+    else:
+        return target
+    error = BadRequest(request.model, status=status, body=redact(said), tries=request.tries)
+    raise AttemptFailed(error, again="never")
 
 
 def _may_follow(url: URL, target: URL) -> bool:
@@ -258,7 +238,6 @@ def _may_follow(url: URL, target: URL) -> bool:
     return target.origin() == url.origin() or (url.scheme == "http" and target.scheme == "https")
 
 
-@lru_cache(maxsize=256)
 def whole_address(text: str) -> URL:
     """Return an address that can be asked, without a login.
 

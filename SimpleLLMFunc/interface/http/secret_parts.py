@@ -17,7 +17,6 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _NO_SECRET = frozenset({"openai-organization", "openai-project"})
-_PART = re.compile(r"([?&;])([^=&;]*)=([^&;]*)")
 
 
 class Hidden(dict[K, V]):
@@ -74,21 +73,15 @@ class Address(str):
     @property
     def shown(self) -> str:
         """The address with its secrets masked; they are masked in every text from now on."""
-        secrets = frozenset(self.secrets)
-        if not secrets:
-            return str(self)
         parts = urlsplit(self)
-        for name, value in parse_qsl(parts.query, keep_blank_values=True):
-            if name in secrets:
-                remember_secret(value)
-        query = _PART.sub(lambda part: _masked(part, secrets), f"?{parts.query}")
-        return urlunsplit(parts._replace(query=query[1:]))
+        shown = []
+        for part in re.split("([&;])", parts.query):
+            for name, value in parse_qsl(part, keep_blank_values=True):
+                if looks_secret(name, value):
+                    remember_secret(value)
+                    part = f"{part.partition('=')[0]}={MASK}"  # noqa: PLW2901 - masked
+            shown.append(part)
+        return urlunsplit(parts._replace(query="".join(shown)))
 
     def __repr__(self) -> str:
         return repr(self.shown)
-
-
-def _masked(part: re.Match[str], secrets: frozenset[str]) -> str:
-    before, name, _ = part.groups()
-    ((plain, _),) = parse_qsl(f"{name}=x", keep_blank_values=True)
-    return f"{before}{name}={MASK}" if plain in secrets else part.group()

@@ -45,63 +45,39 @@ class _Request(aiohttp.ClientRequest):
     that is later, also before the reader may have its turn.
     """
 
-    is_stale = False
-    _is_kept = False
-
     async def send(self, conn: Connection) -> aiohttp.ClientResponse:
         protocol = conn.protocol
         assert protocol is not None, "the connection has just been given out"
-        self._is_kept = protocol in _latest
-        if not self._is_kept:
+        if protocol not in _latest:
             _latest[protocol] = None
             if protocol.closed is not None:
                 protocol.closed.add_done_callback(lambda closed: _end_body(closed, protocol))
         elif _has_news(protocol):
             raise StaleConnection
-        response = await super().send(conn)
-        if isinstance(response, _Response):
-            response.request = self
-        return response
+        return await super().send(conn)
 
     async def write_bytes(self, writer: AbstractStreamWriter, conn: Connection, *more: Any, **options: Any) -> None:
         protocol = conn.protocol
-        if _WRITES_LATER and self._is_kept and protocol is not None and _has_news(protocol):
-            self.is_stale = True
+        if _WRITES_LATER and protocol is not None and _latest.get(protocol) is not None and _has_news(protocol):
             protocol.set_exception(StaleConnection())
         else:
             await super().write_bytes(writer, conn, *more, **options)
 
 
 class _Response(aiohttp.ClientResponse):
-    request: _Request | None = None
-
     async def start(self, connection: Connection) -> aiohttp.ClientResponse:
         protocol = connection.protocol
         try:
             await super().start(connection)
-        except BaseException as error:
-            abort(connection)
-            if self._is_stale and isinstance(error, Exception):
-                raise StaleConnection from None
+        except BaseException:
+            if connection.transport is not None:
+                connection.transport.abort()  # `close` waits until the other side has taken what is written
             raise
-        if self._is_stale:
-            abort(connection)
-            raise StaleConnection
         if protocol is not None:
             _latest[protocol] = self.content
             if self.headers.get("Server") == "llama.cpp" and self.content_type == "text/event-stream":
                 protocol.force_close()  # the server promises to keep the connection, and closes it after a stream
         return self
-
-    @property
-    def _is_stale(self) -> bool:
-        return self.request is not None and self.request.is_stale
-
-
-def abort(connection: Connection | None) -> None:
-    """Close a connection now: `close` waits until the other side has taken what is written, or said its TLS farewell."""
-    if connection is not None and connection.transport is not None:
-        connection.transport.abort()
 
 
 def _has_news(protocol: ResponseHandler) -> bool:

@@ -7,33 +7,19 @@ patterns it does not know are taken out here; the value is checked against the t
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
+MOST_CHARACTERS = 1001
+MOST_ITEMS = 33
+"""What a string and a list may have at most where their schema sets no limit.
 
-class Bounds(NamedTuple):
-    """What a string and a list may have at most where their schema sets no limit.
+The numbers are odd on purpose: a string or list that is exactly so long was ended by its bound, not by the model.
+"""
 
-    The numbers are odd on purpose: a string or list that is exactly so long was ended by its bound, not by the model.
-    """
-
-    string: int
-    items: int
-
-
-_BOUNDS = (Bounds(1001, 33), Bounds(501, 33), Bounds(251, 33), Bounds(251, 17), Bounds(121, 17), Bounds(61, 17))
-"""From wide to narrow."""
-
-_MOST_OF_A_TYPE = {"integer": 20, "number": 40, "boolean": 5, "null": 4}
-_OF_A_PATTERN = 256
-_OF_A_FORMAT = 64
 _LARGEST = 10**15
 """Of a number without limits: its digits have to end."""
-
-_OVERHEAD = 4
-"""Tokens of quotes, commas and white space around a value or a key."""
 
 _ONE_SCHEMA = ("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames")
 _LIST_OF_SCHEMAS = ("anyOf", "oneOf", "allOf", "prefixItems", "items")
@@ -45,33 +31,11 @@ _CLASSES = {"d": "0-9", "w": "A-Za-z0-9_", "s": " \\t\\n\\r"}
 _ESCAPE_OR_CLASS = re.compile(r"\\(.)|([\[\]])", re.DOTALL)
 
 
-class BoundedFormat(NamedTuple):
-    """A response format whose schema is bounded.
-
-    Attributes:
-        format: what is sent.
-        bounds: of its strings and lists; None where there is no schema.
-        longest: tokens of its longest answer; None where it has no end.
-    """
-
-    format: dict[str, Any]
-    bounds: Bounds | None
-    longest: int | None
-
-
-def bounded_format(response_format: Mapping[str, Any], room: int) -> BoundedFormat:
-    """Return `response_format` with the widest bounds under which the longest answer has at most `room` tokens."""
-    found = BoundedFormat(dict(response_format), None, None)
-    wrapper = response_format.get("json_schema")
-    if not isinstance(wrapper, Mapping) or not isinstance(wrapper.get("schema"), Mapping):
-        return found
-    for bounds in _BOUNDS:
-        schema = bounded(wrapper["schema"], bounds)
-        longest = most_tokens(schema)
-        found = BoundedFormat({**response_format, "json_schema": {**wrapper, "schema": schema}}, bounds, longest)
-        if longest is None or longest <= room:
-            break
-    return found
+def schema_of(response_format: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return the JSON schema in a response format, None where it has none."""
+    wrapper = (response_format or {}).get("json_schema")
+    schema = wrapper.get("schema") if isinstance(wrapper, Mapping) else None
+    return schema if isinstance(schema, Mapping) else None
 
 
 def compact_grammar(schema: Mapping[str, Any]) -> str:
@@ -100,61 +64,7 @@ def _has_text(schema: Any) -> bool:
     return any(_has_text(each) for each in inner)
 
 
-def most_tokens(schema: Any) -> int | None:
-    """Estimate the tokens of the longest sensible JSON text that fits a bounded schema; None where it has no end.
-
-    A character is taken for a token, which is enough for any language.
-    """
-    longest = _Estimate(schema).of(schema, frozenset())
-    return None if math.isinf(longest) else int(longest) + _OVERHEAD
-
-
-class _Estimate:
-    def __init__(self, root: Any) -> None:
-        self._root = root
-
-    def of(self, schema: Any, inside: frozenset[str]) -> float:
-        """Return the most tokens of a value; `inside` are the references on the way to it."""
-        if not isinstance(schema, Mapping):
-            return math.inf  # any JSON
-        if "$ref" in schema:
-            ref = str(schema["$ref"])
-            return math.inf if ref in inside else self.of(self._target(ref), inside | {ref})
-        for name in ("anyOf", "oneOf"):
-            if name in schema:
-                return max((self.of(each, inside) for each in schema[name]), default=0)
-        if "allOf" in schema:
-            return sum(self.of(each, inside) for each in schema["allOf"])
-        if "enum" in schema or "const" in schema:
-            values = schema["enum"] if "enum" in schema else [schema["const"]]
-            return max((len(json.dumps(each)) for each in values), default=0) + _OVERHEAD
-        kinds = schema.get("type", ())
-        kinds = (kinds,) if isinstance(kinds, str) else kinds
-        return max((self._of_type(kind, schema, inside) for kind in kinds), default=math.inf)
-
-    def _of_type(self, kind: str, schema: Mapping[str, Any], inside: frozenset[str]) -> float:
-        if kind == "string":
-            return int(schema.get("maxLength", _OF_A_PATTERN if "pattern" in schema else _OF_A_FORMAT)) + _OVERHEAD
-        if kind == "array":
-            first = [self.of(each, inside) for each in schema.get("prefixItems", ())]
-            rest = int(schema.get("maxItems", len(first))) - len(first)
-            last = self.of(schema.get("items"), inside) if rest > 0 else 0
-            return sum(first) + rest * last + _OVERHEAD
-        if kind == "object":
-            named = schema.get("properties", {})
-            if schema.get("additionalProperties", not named) is not False:
-                return math.inf  # a grammar cannot count keys
-            return sum(len(json.dumps(name)) + self.of(each, inside) for name, each in named.items()) + _OVERHEAD
-        return _MOST_OF_A_TYPE.get(kind, math.inf) + _OVERHEAD
-
-    def _target(self, ref: str) -> Any:
-        found = self._root
-        for name in ref.removeprefix("#").split("/")[1:]:
-            found = found.get(name.replace("~1", "/").replace("~0", "~")) if isinstance(found, Mapping) else None
-        return found
-
-
-def is_ended_by(text: str, bounds: Bounds) -> bool:
+def is_ended_by_bound(text: str) -> bool:
     """Whether a string or list in a JSON text is as long as its bound: the model had not come to its end."""
     try:
         left = [json.loads(text)]
@@ -163,10 +73,10 @@ def is_ended_by(text: str, bounds: Bounds) -> bool:
     while left:
         value = left.pop()
         if isinstance(value, str):
-            if len(value) == bounds.string:
+            if len(value) == MOST_CHARACTERS:
                 return True
         elif isinstance(value, list):
-            if len(value) == bounds.items:
+            if len(value) == MOST_ITEMS:
                 return True
             left.extend(value)
         elif isinstance(value, dict):
@@ -174,30 +84,30 @@ def is_ended_by(text: str, bounds: Bounds) -> bool:
     return False
 
 
-def bounded(schema: Any, bounds: Bounds) -> Any:
+def bounded(schema: Any) -> Any:
     """Return a copy of `schema` in which every string, list and number has bounds, and an object no further fields."""
     if not isinstance(schema, Mapping):
         return schema
     copy = dict(schema)
     for name in _ONE_SCHEMA:
         if name in copy:
-            copy[name] = bounded(copy[name], bounds)
+            copy[name] = bounded(copy[name])
     for name in _LIST_OF_SCHEMAS:
         if isinstance(copy.get(name), list):
-            copy[name] = [bounded(each, bounds) for each in copy[name]]
+            copy[name] = [bounded(each) for each in copy[name]]
     for name in _MAP_OF_SCHEMAS:
         if isinstance(copy.get(name), Mapping):
-            copy[name] = {key: bounded(each, bounds) for key, each in copy[name].items()}
+            copy[name] = {key: bounded(each) for key, each in copy[name].items()}
     if isinstance(copy.get("properties"), Mapping) and not _OPEN & copy.keys():
         copy.setdefault("additionalProperties", False)  # else a small model invents more fields
     for part, given in zip(copy.get("allOf", ()), schema.get("allOf", ()), strict=True):
         if isinstance(part, dict) and "additionalProperties" not in given:
             part.pop("additionalProperties", None)  # a part is not the whole
-    _bound(copy, bounds)
+    _bound(copy)
     return copy
 
 
-def _bound(schema: dict[str, Any], bounds: Bounds) -> None:
+def _bound(schema: dict[str, Any]) -> None:
     kinds = schema.get("type")
     kinds = [kinds] if isinstance(kinds, str) else kinds or ()
     pattern = schema.pop("pattern", None)
@@ -205,7 +115,7 @@ def _bound(schema: dict[str, Any], bounds: Bounds) -> None:
         schema["pattern"] = simple
     is_free = not any(name in schema for name in ("enum", "const", "format", "pattern"))
     if "string" in kinds and is_free:
-        schema.setdefault("maxLength", max(bounds.string, _least(schema, "minLength")))
+        schema.setdefault("maxLength", max(MOST_CHARACTERS, _least(schema, "minLength")))
     if {"integer", "number"} & {*kinds} and not {"enum", "const"} & schema.keys():
         least, most = (schema.get(f"exclusive{name}", schema.get(name.lower())) for name in ("Minimum", "Maximum"))
         if least is None:
@@ -213,7 +123,7 @@ def _bound(schema: dict[str, Any], bounds: Bounds) -> None:
         if most is None:
             schema["maximum"] = max(_LARGEST, least or 0)
     if "array" in kinds and "prefixItems" not in schema:
-        schema.setdefault("maxItems", max(bounds.items, _least(schema, "minItems")))
+        schema.setdefault("maxItems", max(MOST_ITEMS, _least(schema, "minItems")))
 
 
 def _least(schema: Mapping[str, Any], name: str) -> int:

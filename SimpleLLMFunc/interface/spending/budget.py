@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Self
@@ -60,10 +60,11 @@ class Spent:
             BudgetExceeded: a limit is reached, or the request would break it; nothing was taken.
         """
         with self._lock:
-            self._check("seconds", self.seconds, 0)
-            self._check("usd", self.usd + self._reserved_usd, usd)
-            self._check("requests", self.requests, requests)
-            self._check("tokens", self.tokens + self._reserved, tokens)
+            taken = self._taken()
+            for unit, needed in {"seconds": 0.0, "usd": usd, "requests": requests, "tokens": tokens}.items():
+                limit, spent = self._limits[unit], taken[unit]
+                if limit is not None and (spent + needed > limit or (not needed and spent >= limit)):
+                    raise BudgetExceeded(unit, limit=limit, spent=spent, needed=needed or None)
             self.requests += requests
             self._reserved += tokens
             self._reserved_usd += usd
@@ -98,11 +99,6 @@ class Spent:
             "requests": self.requests,
             "seconds": self.seconds,
         }
-
-    def _check(self, unit: str, spent: float, needed: float) -> None:
-        limit = self._limits[unit]
-        if limit is not None and (spent + needed > limit or (not needed and spent >= limit)):
-            raise BudgetExceeded(unit, limit=limit, spent=spent, needed=needed or None)
 
     def __repr__(self) -> str:
         return f"Spent(usd={self.usd:g}, tokens={self.tokens}, requests={self.requests}, seconds={self.seconds:.3g})"
@@ -141,20 +137,23 @@ def budget(
         if limit is not None and not is_number:
             raise UsageError(f"budget({name}=…) must be a number from 0 up, not {limit!r}.")
     spent = Spent(usd, tokens, requests, seconds)
-    before = _SCOPES.get()
-    _SCOPES.set((*before, spent))
     try:
-        yield spent
+        with _scopes((*_SCOPES.get(), spent)):
+            yield spent
     finally:
         spent.end()
-        _SCOPES.set(before)
+
+
+def paid_already() -> AbstractContextManager[None]:
+    """Let what runs inside count for no budget around it: it reads answers that were paid when they were made."""
+    return _scopes(())
 
 
 @contextmanager
-def paid_already() -> Iterator[None]:
-    """Let what runs inside count for no budget around it: it reads answers that were paid when they were made."""
+def _scopes(scopes: tuple[Spent, ...]) -> Iterator[None]:
+    # By value, not by token: the block may end in another context.
     before = _SCOPES.get()
-    _SCOPES.set(())
+    _SCOPES.set(scopes)
     try:
         yield
     finally:
@@ -197,10 +196,7 @@ _CHARGE: ContextVar[Charge | None] = ContextVar("SimpleLLMFunc.charge", default=
 
 def strictest_time_limit() -> Spent | None:
     """Return the scope around the caller whose seconds run out first, None where none has such a limit."""
-    scopes = _SCOPES.get()
-    if not scopes:
-        return None
-    limited = [scope for scope in scopes if scope.left() is not None]
+    limited = [scope for scope in _SCOPES.get() if scope.left() is not None]
     return min(limited, key=lambda scope: scope.left() or 0.0, default=None)
 
 
@@ -242,10 +238,8 @@ def charge_try() -> None:
         charge.prepaid -= 1
     else:
         reserve(_SCOPES.get(), requests=1, tokens=0)
-    tries = _TRIES.get()
-    while tries is not None:
+    for tries in _TRIES.get():
         tries.count += 1
-        tries = tries.around
 
 
 def charge_fetch() -> None:
@@ -265,18 +259,17 @@ class Tries:
     """How many HTTP requests left inside a `counting_tries` block."""
 
     count: int = 0
-    around: Tries | None = None
 
 
-_TRIES: ContextVar[Tries | None] = ContextVar("SimpleLLMFunc.tries", default=None)
+_TRIES: ContextVar[tuple[Tries, ...]] = ContextVar("SimpleLLMFunc.tries", default=())
 
 
 @contextmanager
 def counting_tries() -> Iterator[Tries]:
     """Count the HTTP requests of the block, of one that is cancelled too; not to be left open over a ``yield``."""
     before = _TRIES.get()
-    tries = Tries(around=before)
-    _TRIES.set(tries)
+    tries = Tries()
+    _TRIES.set((*before, tries))
     try:
         yield tries
     finally:

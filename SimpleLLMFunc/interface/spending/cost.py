@@ -6,7 +6,6 @@ means unknown: the extra is missing, or the model is in no list.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Protocol, Self, TypeVar
@@ -21,17 +20,25 @@ from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Usage
 R = TypeVar("R", ChatCompletion, ChatCompletionChunk)
 
 _THEIR_NAMES = {
+    **{
+        name: name
+        for name in [
+            "anthropic",
+            "azure",
+            "deepseek",
+            "fireworks",
+            "groq",
+            "mistral",
+            "openai",
+            "openrouter",
+            "together",
+        ]
+    },
     "gemini": "google",
     "moonshot": "moonshotai",
     "xai": "x-ai",
     "zhipu": "zhipuai",
-    **{
-        name: name
-        for name in (
-            "anthropic", "azure", "deepseek", "fireworks", "groq", "mistral", "openai", "openrouter", "together"
-        )
-    },
-}  # fmt: skip
+}
 """Our names of providers, and those of the price list."""
 
 _FREE = frozenset({"local", "ollama"})
@@ -48,7 +55,7 @@ _module: Any = None
 
 
 class PricedModel(Protocol):
-    """A model as its price is looked up: an `LLM_Interface`, which stands on this room."""
+    """A model as its price is looked up: an `LLM_Interface`, which this room does not know."""
 
     model_name: str
     provider: str
@@ -66,6 +73,9 @@ class PricedModel(Protocol):
     def price(self, usage: Usage, model: str = "") -> float | None:
         """Return what `usage` costs in USD, None when that is not known."""
         ...
+
+
+M = TypeVar("M", bound=PricedModel)
 
 
 def price_of(usage: Usage, model: str, provider: str = "", base_url: str | None = None) -> float | None:
@@ -86,17 +96,6 @@ def price_of(usage: Usage, model: str, provider: str = "", base_url: str | None 
         return 0.0
     if not _may_be_listed(model, provider, base_url) or _genai_prices() is None:
         return None
-    read, kept, cached = usage.input_tokens, usage.cache_write_tokens, usage.cached_tokens
-    if not (cached >= 0 and kept >= 0 and cached + kept <= read and 0 <= usage.reasoning_tokens <= usage.output_tokens):
-        read = max(read, 0)
-        cached = min(max(cached, 0), read)
-        usage = Usage(
-            read,
-            max(usage.output_tokens, 0),
-            cached,
-            min(max(usage.reasoning_tokens, 0), max(usage.output_tokens, 0)),
-            cache_write_tokens=min(max(kept, 0), read - cached),
-        )
     try:
         return _calculated(usage, model, provider, base_url)
     except (LookupError, ValueError, ArithmeticError):
@@ -117,12 +116,15 @@ def _may_be_listed(model: str, provider: str, base_url: str | None) -> bool:
 def _calculated(usage: Usage, model: str, provider: str, base_url: str | None) -> float:
     """Return the price that the package calculates; a LookupError where its list has none."""
     prices = _genai_prices()
+    # Some services count wrongly, and the package refuses counts that do not add up.
+    read, written = max(usage.input_tokens, 0), max(usage.output_tokens, 0)
+    cached = min(max(usage.cached_tokens, 0), read)
     spent = prices.Usage(
-        input_tokens=usage.input_tokens,
-        cache_read_tokens=usage.cached_tokens,
-        cache_write_tokens=usage.cache_write_tokens,
-        output_tokens=usage.output_tokens,
-        output_reasoning_tokens=usage.reasoning_tokens,
+        input_tokens=read,
+        cache_read_tokens=cached,
+        cache_write_tokens=min(max(usage.cache_write_tokens, 0), read - cached),
+        output_tokens=written,
+        output_reasoning_tokens=min(max(usage.reasoning_tokens, 0), written),
     )
 
     def price(name: str, **where: str | None) -> float:
@@ -162,7 +164,9 @@ def _genai_prices() -> Any:
 async def load_prices(llm: PricedModel, model: str = "") -> None:
     """Import the prices where `llm` (or `model` there) needs them and they are not there yet, in a worker thread."""
     if _module is None and any(
-        _may_be_listed(name, part.provider, part.base_url) for part in _parts(llm) for name in (part.model_name, model)
+        _may_be_listed(name, part.provider, part.base_url)
+        for part in answering_models(llm)
+        for name in (part.model_name, model)
     ):
         await importing(_genai_prices)
 
@@ -172,8 +176,7 @@ async def priced(reply: R, llm: PricedModel) -> R:
     usage = reply.usage
     if usage is None or usage.cost is not None:
         return reply
-    if _module is None:
-        await load_prices(llm, reply.model)
+    await load_prices(llm, reply.model)
     cost = llm.price(usage.tokens, reply.model)
     return reply if cost is None else replace(reply, usage=replace(usage, cost=cost))
 
@@ -187,7 +190,7 @@ async def require_prices(llm: PricedModel) -> None:
     await load_prices(llm)
     unknown = [
         part
-        for part in _parts(llm)
+        for part in answering_models(llm)
         if part.base_url is not None and not is_local_address(part.base_url) and part.price(Usage()) is None
     ]
     if not unknown:
@@ -203,9 +206,6 @@ async def require_prices(llm: PricedModel) -> None:
     )
 
 
-def _parts(llm: PricedModel) -> Iterator[PricedModel]:
-    """Yield the models that answer in the end."""
-    if not llm.members:
-        yield llm
-    for member in llm.members:
-        yield from _parts(member)
+def answering_models(llm: M) -> list[M]:
+    """Return the models that answer in the end: `llm` itself, or the members of its members."""
+    return [part for member in llm.members for part in answering_models(member)] if llm.members else [llm]

@@ -12,11 +12,6 @@ from SimpleLLMFunc.logger.redact import redact
 FAR, NEAR = "https://far.example/v1", "http://localhost:8000/v1"
 
 
-@pytest.fixture(autouse=True)
-def _no_key(monkeypatch):
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-
-
 async def taken(credentials):
     async with AsyncExitStack() as block:
         return await credentials.take(block)

@@ -1,7 +1,5 @@
 """The switch that forbids real requests."""
 
-import threading
-
 import pytest
 
 from SimpleLLMFunc.errors import UsageError
@@ -16,10 +14,6 @@ def is_allowed():
     return True
 
 
-def test_requests_are_allowed_unless_forbidden():
-    assert is_allowed()
-
-
 def test_it_takes_effect_at_once_and_until_it_is_undone():
     guard = forbid_real_calls()
     try:
@@ -32,21 +26,6 @@ def test_it_takes_effect_at_once_and_until_it_is_undone():
     assert is_allowed()
 
 
-def test_it_holds_also_when_no_one_keeps_the_returned_object():
-    with forbid_real_calls():
-        pass
-    seen = []
-
-    def forbid():
-        kept.append(forbid_real_calls())
-        seen.append(is_allowed())
-
-    kept = []
-    forbid()
-    kept[0].undo()
-    assert seen == [False]
-
-
 def test_as_a_context_manager_it_ends_with_its_block_and_may_be_used_again():
     with forbid_real_calls() as guard:
         assert not is_allowed()
@@ -56,40 +35,11 @@ def test_as_a_context_manager_it_ends_with_its_block_and_may_be_used_again():
     assert is_allowed()
 
 
-def test_it_ends_also_after_an_error():
-    with pytest.raises(LookupError), forbid_real_calls():
-        raise LookupError
-    assert is_allowed()
-
-
 def test_they_nest_in_any_order():
     outer, inner = forbid_real_calls(), forbid_real_calls()
     outer.undo()
     assert not is_allowed()
     inner.undo()
-    assert is_allowed()
-
-
-def test_it_holds_in_every_thread():
-    seen = []
-    with forbid_real_calls():
-        thread = threading.Thread(target=lambda: seen.append(is_allowed()))
-        thread.start()
-        thread.join()
-    assert seen == [False]
-
-
-def test_many_threads_leave_nothing_behind():
-    def work():
-        for _ in range(200):
-            with forbid_real_calls():
-                assert not is_allowed()
-
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
     assert is_allowed()
 
 

@@ -2,7 +2,6 @@ import asyncio
 
 import pytest
 
-from SimpleLLMFunc import llm_chat, llm_function
 from SimpleLLMFunc.errors import ConfigError, ConnectionFailed, DeadlineExceeded
 from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool
 from SimpleLLMFunc.interface.attempts.rate_limits import Limits, LimitSettings, part_of_rates
@@ -59,8 +58,6 @@ async def test_who_does_not_get_all_that_it_waits_for_has_taken_nothing():
     await asyncio.sleep(0.01)
     waiting.cancel()
     await asyncio.wait({waiting})
-    limits.landed(90)
-    assert limits._learned_requests.flying == 0
     limits.settle(90, CompletionUsage(total_tokens=1))
     for _ in range(2):
         await limits.wait("m", 1, SOON(1))
@@ -100,6 +97,34 @@ async def leave(limits, tokens=0, seconds=5.0, *, lands=True):
         limits.landed(tokens)
 
 
+async def test_what_is_on_its_way_has_perhaps_not_been_counted():
+    limits = Limits(LimitSettings())
+    limits.learn(said(left=50, limit=100, reset="1000s"), 0)
+    for _ in range(3):
+        await leave(limits, lands=False)
+    limits.learn(said(left=3, limit=100, reset="1000s"), 0)
+    limits.learn(said(left=3, limit=100, reset="1000s"), 0)
+    for _ in range(3):
+        limits.landed(0)
+    limits.learn(said(left=4, limit=100, reset="1000s"), 0)
+    for _ in range(4):
+        await leave(limits)
+    with pytest.raises(DeadlineExceeded):
+        await leave(limits, seconds=0.02)
+
+
+async def test_requests_that_fail_or_are_cancelled_are_not_on_their_way_any_more():
+    async with LoopbackServer() as server:
+        llm = OpenAICompatible("m", base_url=server.base_url, max_retries=0)
+        server.reply_reset()
+        with pytest.raises(ConnectionFailed):
+            await llm.chat(HELLO)
+        server.answer(Answer(hold=asyncio.Event(), body=b""))
+        with pytest.raises(DeadlineExceeded):
+            await llm.chat(HELLO, deadline=0.1)
+        assert llm._limits._flying_requests == 0
+
+
 async def test_what_the_service_says_is_left_is_learned():
     limits = Limits(LimitSettings())
     limits.learn(said(left=3, limit=100, reset="1000s"), 0)
@@ -120,22 +145,6 @@ async def test_what_it_says_later_counts_more():
     # It comes back as fast as the service says.
     limits.learn(said(left=0, limit=100, reset="100ms"), 0)
     await leave(limits, seconds=5)
-
-
-async def test_what_is_on_its_way_has_perhaps_not_been_counted():
-    limits = Limits(LimitSettings())
-    limits.learn(said(left=50, limit=100, reset="1000s"), 0)
-    for _ in range(3):
-        await leave(limits, lands=False)
-    limits.learn(said(left=3, limit=100, reset="1000s"), 0)
-    limits.learn(said(left=3, limit=100, reset="1000s"), 0)
-    for _ in range(3):
-        limits.landed(0)
-    limits.learn(said(left=4, limit=100, reset="1000s"), 0)
-    for _ in range(4):
-        await leave(limits)
-    with pytest.raises(DeadlineExceeded):
-        await leave(limits, seconds=0.02)
 
 
 async def test_tokens_are_learned_too():
@@ -196,44 +205,12 @@ async def test_what_a_refusal_says_is_left_does_not_slow_the_calls_after_it():
             await llm.chat(HELLO, deadline=20)
 
 
-async def test_all_functions_of_one_model_share_its_limits():
-    async with LoopbackServer() as server:
-        llm = OpenAICompatible("m", base_url=server.base_url, requests_per_minute=2)
-
-        async def one(text: str) -> str:
-            """Answer."""
-            raise NotImplementedError
-
-        async def other(history: list, text: str):
-            """Talk."""
-            raise NotImplementedError
-            yield
-
-        assert "x" in await llm_function(llm)(one)("x")
-        assert [piece async for piece, _ in llm_chat(llm, stream=True)(other)([], "x")]
-        with pytest.raises(DeadlineExceeded, match="rate limit"):
-            await llm_function(llm, deadline=0.2)(one)("x")
-        assert len(server.requests) == 2
-
-
 async def test_of_several_keys_no_one_knows_whose_limits_they_are():
     async with LoopbackServer(lambda request: _with_headers(request, said(left=0, limit=60, reset="3000s"))) as server:
         pool = APIKeyPool(["sk-aaaaaaaa", "sk-bbbbbbbb"])
         llm = OpenAICompatible("m", base_url=server.base_url, api_key_pool=pool)
         for _ in range(3):
             await llm.chat(HELLO, deadline=5)
-
-
-async def test_requests_that_fail_or_are_cancelled_are_not_on_their_way_any_more():
-    async with LoopbackServer() as server:
-        llm = OpenAICompatible("m", base_url=server.base_url, max_retries=0)
-        server.reply_reset()
-        with pytest.raises(ConnectionFailed):
-            await llm.chat(HELLO)
-        server.answer(Answer(hold=asyncio.Event(), body=b""))
-        with pytest.raises(DeadlineExceeded):
-            await llm.chat(HELLO, deadline=0.1)
-        assert llm._limits._learned_requests.flying == 0
 
 
 def _with_headers(request, headers):
@@ -254,6 +231,6 @@ async def test_a_part_of_the_rates_is_a_part_of_the_rate_and_of_what_is_left():
     limits._tokens.refill_rate = 1e6
     await limits.wait("m", 900, SOON(5))  # what fits into the rate fits into its part
     limits.learn({"x-ratelimit-remaining-requests": "80", "x-ratelimit-limit-requests": "100"}, 0.0)
-    assert limits._learned_requests.bucket.capacity == 25
-    assert limits._learned_requests.bucket.level == pytest.approx(20, abs=0.5)
+    assert limits._learned_requests.capacity == 25
+    assert limits._learned_requests.level == pytest.approx(20, abs=0.5)
     assert requests.level == pytest.approx(20, abs=0.5)

@@ -8,8 +8,6 @@ import multiprocessing
 import os
 import pickle
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
 import warnings
@@ -32,21 +30,13 @@ from SimpleLLMFunc.interface.composite.cache import CachedLLM
 from SimpleLLMFunc.interface.composite.fallback import FallbackLLM
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.spending.budget import budget
-from SimpleLLMFunc.llm_decorator import llm_chat, llm_function
-from SimpleLLMFunc.storage import sqlite_file
+from SimpleLLMFunc.llm_decorator import llm_function
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from tests.support.asking import HELLO, ask_either, both_ways, streamed
 from tests.support.server import Answer, LoopbackServer, chunk, completion, sse, text_answer
-from tests.support.starved import without_slow_steps
 
 CANARY = "sk-CANARY0123456789abcdefghij"
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
-
-
-@pytest.fixture
-async def server():
-    async with LoopbackServer() as server:
-        yield server
 
 
 @pytest.fixture
@@ -122,12 +112,6 @@ async def test_what_does_not(cached):
         assert (await cached.chat(tuple(HELLO), seed=1, temperature=0.5, **more)).cached
 
 
-async def test_another_version_of_the_library_finds_what_is_kept(cached, monkeypatch):
-    await cached.chat(HELLO)
-    monkeypatch.setattr("SimpleLLMFunc._version.__version__", "9.9.9")
-    assert (await cached.chat(HELLO)).cached
-
-
 def test_the_key_is_that_of_the_canonical_json():
     assert module.key_of([{"a": 1, "b": [2, "é\ud800"]}]) == module.key_of([{"b": [2, "é\ud800"], "a": 1}])
     assert module.key_of({"a": 1}) != module.key_of({"a": 1.5}) != module.key_of({"a": "1"})
@@ -151,14 +135,10 @@ async def test_a_fallback_is_another_question_than_its_first_member(path):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("cut", "length"),
-        ("cut", "content_filter"),
-        ("cut", "something_new"),
-        (None, "stop"),
-        ("", "stop"),
+        ("cut", "length"), ("cut", "content_filter"), ("cut", "something_new"), (None, "stop"), ("", "stop"),
         ("  \n", "stop"),
     ],
-)
+)  # fmt: skip
 async def test_answers_that_are_cut_or_empty_are_asked_for_again(server, cached, is_streamed, text, reason):
     for _ in range(2):
         server.answer(text_answer(text, finish_reason=reason))
@@ -193,13 +173,6 @@ async def test_a_stream_is_kept_when_it_is_complete(server, cached):
             break
     assert not (await streamed(cached)).cached
     assert (await streamed(cached)).cached
-
-
-async def test_a_stream_without_a_finish_reason_is_complete_too(server, cached):
-    server.reply_sse(sse(chunk({"content": "It will"}), {"choices": [], "usage": {"prompt_tokens": 1}}))
-    first = await streamed(cached)
-    assert (await streamed(cached)).text == first.text == "It will"
-    assert len(server.requests) == 1
 
 
 # --- secrets ---------------------------------------------------------------------------------------------
@@ -249,25 +222,6 @@ async def test_a_kept_answer_takes_nothing_from_budgets_and_costs_nothing(server
     assert (free.usage.total_tokens, free.attempts[0].usage.cost) == (8, 0.0)
 
 
-async def test_streams_and_chats_are_answered_from_the_file_too(server, cached):
-    ask = decorated(cached)
-    value = await ask("x")
-    with budget() as spent:
-        assert "".join([piece async for piece in ask.stream("x")]) == value
-    assert spent.requests == spent.tokens == 0
-
-    @llm_chat(llm_interface=cached, stream=True)
-    async def chat(history, message: str):
-        """Talk."""
-        raise NotImplementedError
-
-    first = [pair async for pair in chat([], "hi")]
-    again = [pair async for pair in chat([], "hi")]
-    assert "".join(text for text, _ in first) == "".join(text for text, _ in again)
-    assert first[-1] == again[-1]
-    assert len(server.requests) == 2
-
-
 async def test_tool_rounds_are_answered_from_the_file_and_tools_run_again(path):
     runs = []
 
@@ -288,7 +242,7 @@ async def test_tool_rounds_are_answered_from_the_file_and_tools_run_again(path):
 
 async def joined(count):
     """Wait until so many calls wait for the flight of another one."""
-    while sum(len(flight.ended._done_callbacks) for flight in module._flights._flights.values()) < count:
+    while sum(len(flight._callbacks or ()) for flight in module._flights._flights.values()) < count:
         await asyncio.sleep(0.005)
 
 
@@ -312,31 +266,6 @@ async def test_identical_questions_at_once_are_one_request(path):
         llm.close()
 
 
-async def test_what_the_service_did_to_one_it_did_to_all(server, cached):
-    held = asyncio.Event()
-    server.answer(Answer(503, body=b"down", hold=held))
-    calls = [asyncio.create_task(cached.chat(HELLO)) for _ in range(20)]
-    await joined(19)
-    held.set()
-    errors = await asyncio.gather(*calls, return_exceptions=True)
-    assert {type(error) for error in errors} == {ServerUnavailable}
-    assert len({id(error) for error in errors}) == 20
-    assert sorted(error.tries for error in errors) == [0] * 19 + [1]
-    assert len(server.requests) == 1
-
-
-async def test_when_the_first_is_cancelled_another_one_asks(server, cached):
-    server.answer(Answer(body=b"", hold=asyncio.Event()))
-    first = asyncio.create_task(cached.chat(HELLO))
-    await server.received()
-    others = [asyncio.create_task(cached.chat(HELLO)) for _ in range(5)]
-    await joined(5)
-    first.cancel()
-    replies = await asyncio.gather(*others)
-    assert {reply.text for reply in replies} == {"hello"}
-    assert len(server.requests) == 2
-
-
 async def test_an_answer_that_is_not_kept_is_not_shared(server, cached):
     held = asyncio.Event()
 
@@ -353,72 +282,11 @@ async def test_an_answer_that_is_not_kept_is_not_shared(server, cached):
     assert texts == ["cut", "hello", "hello"]
 
 
-async def test_who_waits_keeps_to_its_own_deadline(server, cached):
-    server.answer(Answer(body=b"", hold=asyncio.Event()))
-    first = asyncio.create_task(cached.chat(HELLO))
-    await server.received()
-    start = time.monotonic()
-    with pytest.raises(DeadlineExceeded, match="same question"):
-        await cached.chat(HELLO, deadline=0.1)
-    assert time.monotonic() - start < 5
-    first.cancel()
-    await asyncio.wait({first})
-
-
 async def test_a_stream_that_no_one_reads_on_does_not_hold_others_up(server, cached):
     async with aclosing(cached.chat_stream(HELLO)) as stream:
         await anext(stream)
         assert (await cached.chat(HELLO, deadline=5)).text == "hello"
     assert len(server.requests) == 2
-
-
-def test_event_loops_and_threads_share_a_flight(path):
-    asked = []
-    go = threading.Event()
-
-    async def answer(request):
-        asked.append(request.index)
-        while not go.is_set():
-            await asyncio.sleep(0.01)
-        return "one"
-
-    llm = CachedLLM(ScriptedLLM(answer, repeat=True), path)
-    texts = []
-    threads = [threading.Thread(target=lambda: texts.append(asyncio.run(llm.chat(HELLO)).text)) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    while not asked:
-        time.sleep(0.01)
-    go.set()
-    for thread in threads:
-        thread.join()
-    assert texts == ["one"] * 8
-    assert asked == [0]
-    for _ in range(3):
-        assert asyncio.run(llm.chat(HELLO)).cached
-    llm.close()
-
-
-def test_a_loop_that_was_thrown_away_holds_no_other_up(path):
-    llm = CachedLLM(ScriptedLLM(_never, "two"), path)
-    loop = asyncio.new_event_loop()
-    task = loop.create_task(llm.chat(HELLO))
-
-    async def until_asked():
-        while not llm.llm.calls:
-            await asyncio.sleep(0.01)
-
-    loop.run_until_complete(until_asked())
-    loop.close()  # with the first call still in flight
-    assert asyncio.run(llm.chat(HELLO, deadline=20)).text == "two"
-    task._log_destroy_pending = False
-    del task
-    llm.close()
-    gc.collect()
-
-
-async def _never(request):
-    await asyncio.Event().wait()
 
 
 def _ask_in_process(place, number, results):
@@ -446,53 +314,6 @@ def test_processes_share_the_file(path):
     store = AnswerStore(path, 10**6, None)
     assert len(store) == 40
     store.close()
-
-
-@pytest.mark.heavy
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_child_opens_its_own(path):
-    # In a process of its own: forking the test runner would take its threads' locks along.
-    program = """
-import asyncio, os, sys
-from SimpleLLMFunc.interface.composite.cache import CachedLLM
-from SimpleLLMFunc.testing import ScriptedLLM
-llm = CachedLLM(ScriptedLLM("one", "two", repeat=True), sys.argv[1])
-ask = lambda text: asyncio.run(llm.chat([{"role": "user", "content": text}])).cached
-assert not ask("a")
-child = os.fork()
-if child == 0:
-    assert ask("a")
-    assert not ask("b")
-    sys.exit(0)
-assert os.waitpid(child, 0)[1] == 0
-assert ask("a") and ask("b")
-"""
-    done = subprocess.run(
-        [sys.executable, "-X", "dev", "-W", "error", "-c", program, str(path)],
-        capture_output=True, text=True, timeout=50, check=False,
-    )  # fmt: skip
-    assert (done.returncode, without_slow_steps(done.stderr)) == (0, "")
-
-
-@pytest.mark.heavy
-def test_nothing_is_left_open_at_the_end_of_the_interpreter(path):
-    program = """
-import sys
-from SimpleLLMFunc import llm_function
-from SimpleLLMFunc.interface.composite.cache import CachedLLM
-from SimpleLLMFunc.testing import ScriptedLLM
-@llm_function(llm_interface=CachedLLM(ScriptedLLM("one"), sys.argv[1]))
-def ask(text: str) -> str:
-    "Answer."
-    raise NotImplementedError
-print(ask("x"), ask("x"))
-"""
-    done = subprocess.run(
-        [sys.executable, "-X", "dev", "-W", "error", "-c", program, str(path)],
-        capture_output=True, text=True, timeout=50, check=False,
-    )  # fmt: skip
-    assert (done.stdout, without_slow_steps(done.stderr)) == ("one one\n", "")
-    assert not path.with_name(path.name + "-wal").exists()
 
 
 async def test_the_event_loop_goes_on_while_the_file_is_locked(cached, path):
@@ -540,13 +361,6 @@ def test_nothing_is_written_before_the_first_question(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_folders_are_made(tmp_path):
-    llm = CachedLLM(ScriptedLLM("x"), tmp_path / "new" / "deep" / "a.sqlite")
-    await llm.chat(HELLO)
-    assert (tmp_path / "new" / "deep" / "a.sqlite").exists()
-    llm.close()
-
-
 def test_what_is_put_is_got(store):
     one = store()
     assert one.get(key(1)) is None
@@ -586,12 +400,6 @@ def test_what_was_used_goes_later(store):
     assert one.get(key(1)) is None
 
 
-def test_an_answer_as_large_as_the_cache_is_not_kept(store):
-    one = store(max_bytes=100_000)
-    one.put(key(1), bytes(50_000))
-    assert one.get(key(1)) is None
-
-
 def test_old_answers_do_not_count(store):
     now = 1000.0
     one = store(max_age=60, clock=lambda: now)
@@ -602,15 +410,6 @@ def test_old_answers_do_not_count(store):
     assert one.get(key(1)) is None
     one.put(key(2), b"new")
     assert len(one) == 1
-
-
-async def test_limits_of_the_file_are_those_of_the_model(server, path, monkeypatch):
-    llm = CachedLLM(model(server), path, max_age=60)
-    await llm.chat(HELLO)
-    assert (await llm.chat(HELLO)).cached
-    monkeypatch.setattr(llm._store, "_clock", lambda: time.time() + 61)
-    assert not (await llm.chat(HELLO)).cached
-    llm.close()
 
 
 # --- damage ----------------------------------------------------------------------------------------------
@@ -658,13 +457,6 @@ def test_a_file_with_garbage_inside_never_gives_a_wrong_answer(store, path):
             file.unlink()
 
 
-def test_an_empty_file_is_a_new_cache(store, path):
-    path.touch()
-    one = store()
-    one.put(key(1), b"x")
-    assert one.get(key(1)) == b"x"
-
-
 @pytest.mark.parametrize("content", [b"my notes", b"SQLite format 3\x00 not really", b"\x00" * 5000])
 def test_a_file_of_someone_else_is_left_alone(store, path, content):
     path.write_bytes(content)
@@ -674,17 +466,6 @@ def test_a_file_of_someone_else_is_left_alone(store, path, content):
             use()
     assert path.read_bytes() == content
     assert damaged_files(path) == []
-
-
-def test_a_database_of_someone_else_is_left_alone(store, path):
-    other = sqlite3.connect(path)
-    other.execute("CREATE TABLE answers (mine)")
-    other.commit()
-    other.close()
-    before = path.read_bytes()
-    with pytest.raises(ConfigError, match="another program"):
-        store().get(key(1))
-    assert path.read_bytes() == before
 
 
 def test_a_path_that_cannot_be_is_told(tmp_path, store, path):
@@ -705,17 +486,6 @@ async def test_the_model_tells_of_it_before_it_asks(server, path):
     assert server.requests == []
 
 
-def test_a_file_that_was_taken_away_is_begun_again(store, path):
-    one = store()
-    one.put(key(1), b"x")
-    for file in path.parent.iterdir():
-        file.unlink()
-    assert one.get(key(1)) is None
-    one.put(key(2), b"y")
-    assert path.exists()
-    assert one.get(key(2)) == b"y"
-
-
 def test_a_full_disk_costs_the_place_in_the_cache_and_one_warning(store, caplog):
     one = store()
     one.put(key(1), b"x")
@@ -727,20 +497,6 @@ def test_a_full_disk_costs_the_place_in_the_cache_and_one_warning(store, caplog)
     one._file.connection().execute("PRAGMA max_page_count = 100000")
     one.put(key(3), b"y")
     assert one.get(key(3)) == b"y"
-
-
-def test_a_file_locked_for_long_costs_the_place_in_the_cache(store, path, monkeypatch, caplog):
-    monkeypatch.setattr(sqlite_file, "BUSY_SECONDS", 0.05)
-    one = store()
-    one.put(key(1), b"x")
-    holder = sqlite3.connect(path, isolation_level=None)
-    holder.execute("BEGIN IMMEDIATE")
-    one.put(key(2), b"y")
-    assert one.get(key(1)) == b"x"
-    assert len(one) == 1
-    assert "locked" in caplog.text
-    holder.execute("ROLLBACK")
-    holder.close()
 
 
 def test_a_store_that_is_dropped_closes_its_file(path):
@@ -846,23 +602,6 @@ async def test_what_json_cannot_say_is_refused(cached, server):
     with pytest.raises(UsageError):
         await cached.chat(HELLO, seed=object())
     assert server.requests == []
-
-
-async def test_surrogates_survive(path):
-    llm = CachedLLM(ScriptedLLM("a\ud800b"), path)
-    await llm.chat([{"role": "user", "content": "\udfff"}])
-    assert (await llm.chat([{"role": "user", "content": "\udfff"}])).text == "a\ufffdb"
-    llm.close()
-
-
-async def test_models_may_be_stacked(server, path):
-    llm = FallbackLLM(CachedLLM(model(server), path), ScriptedLLM("other"))
-    assert not (await llm.chat(HELLO)).cached
-    again = await llm.chat(HELLO)
-    assert (again.cached, again.tries, again.usage.cost) == (True, 0, 0.0)
-    server.reply_status(503)
-    assert (await llm.chat([{"role": "user", "content": "new"}])).text == "other"
-    llm.members[0].close()
 
 
 @both_ways

@@ -11,65 +11,71 @@ from SimpleLLMFunc.interface.spending.deadline import Deadline
 NEVER = Deadline.after(None)
 
 
-async def waiting(flights, clock=NEVER):
-    task = asyncio.create_task(flights.wait("key", clock))
-    await asyncio.sleep(0)
-    return task
-
-
-async def test_the_first_has_it_and_the_others_get_what_came_of_it():
+async def asked_by_three(ask, clock=NEVER):
     flights = Flights()
-    with flights.begun("key") as own:
-        with flights.begun("key") as second, flights.begun("other") as other:
-            assert second is None
-            assert other is not None
-        waiters = [await waiting(flights) for _ in range(3)]
-        own.answer = "x"
-    assert {(await waiter).answer for waiter in waiters} == {"x"}
-    assert await flights.wait("key", NEVER) is None
-    with flights.begun("key") as again:
-        assert again is not own
+    tasks = [asyncio.create_task(flights.share("key", ask, clock)) for _ in range(3)]
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert flights._flights == {}
+    return outcomes
+
+
+@pytest.mark.parametrize(
+    ("may_share", "outcomes"),
+    [(True, [(1, False), (1, True), (1, True)]), (False, [(1, False), (2, False), (3, False)])],
+)
+async def test_the_others_get_what_came_of_the_first_request_where_they_may(may_share, outcomes):
+    asked = []
+
+    async def ask():
+        asked.append(len(asked) + 1)
+        number = asked[-1]
+        await asyncio.sleep(0)
+        return number, may_share
+
+    assert await asked_by_three(ask) == outcomes
 
 
 async def test_an_error_of_the_service_is_everybodys_as_it_was_then():
-    flights = Flights()
-    with pytest.raises(ServerUnavailable) as own:
-        with flights.begun("key"):
-            waiters = [await waiting(flights) for _ in range(2)]
-            raise ServerUnavailable("m", status=503, tries=3) from OSError("cause")
-    own.value.with_run(trace_id="mine")
-    for waiter in waiters:
-        with pytest.raises(ServerUnavailable) as caught:
-            await waiter
-        assert (caught.value.trace_id, caught.value.tries, caught.value.status) == ("", 0, 503)
-        assert isinstance(caught.value.__cause__, OSError)
+    async def ask():
+        await asyncio.sleep(0)
+        raise ServerUnavailable("m", status=503, tries=3) from OSError("cause")
+
+    own, *others = await asked_by_three(ask)
+    own.with_run(trace_id="mine")
+    assert own.tries == 3
+    for other in others:
+        assert (other.trace_id, other.tries, other.status) == ("", 0, 503)
+        assert isinstance(other.__cause__, OSError)
+    assert others[0] is not others[1]
 
 
 async def test_other_errors_are_the_first_ones_own():
-    flights = Flights()
-    with pytest.raises(ZeroDivisionError):
-        with flights.begun("key"):
-            waiter = await waiting(flights)
+    asked = []
+
+    async def ask():
+        asked.append(1)
+        await asyncio.sleep(0)
+        if len(asked) == 1:
             raise ZeroDivisionError
-    flight = await waiter
-    assert (flight.answer, flight.error) == (None, None)
+        return "x", True
+
+    first, *others = await asked_by_three(ask)
+    assert isinstance(first, ZeroDivisionError)
+    assert others == [("x", False), ("x", True)]
 
 
 async def test_who_waits_is_not_kept_beyond_its_deadline_and_one_that_is_cancelled_ends_nothing():
-    flights = Flights()
-    with flights.begun("key") as own:
-        with pytest.raises(DeadlineExceeded):
-            await flights.wait("key", Deadline.after(0.02))
-        first, second = await waiting(flights), await waiting(flights)
-        first.cancel()
-        await asyncio.wait({first})
-        assert not own.ended.done()
-        own.answer = "x"
-    assert (await second).answer == "x"
+    flights, go = Flights(), asyncio.Event()
 
+    async def ask():
+        await go.wait()
+        return "x", True
 
-async def test_a_forked_child_has_no_flights():
-    flights = Flights()
-    with flights.begun("key"):
-        flights.renew_in_child()
-        assert await flights.wait("key", NEVER) is None
+    first, second, third = (asyncio.create_task(flights.share("key", ask, NEVER)) for _ in range(3))
+    await asyncio.sleep(0)
+    with pytest.raises(DeadlineExceeded, match="same question"):
+        await flights.share("key", ask, Deadline.after(0.02))
+    second.cancel()
+    await asyncio.wait({second})
+    go.set()
+    assert (await first, await third) == (("x", False), ("x", True))

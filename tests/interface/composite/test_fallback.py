@@ -2,25 +2,18 @@
 
 import asyncio
 import copy
-import itertools
 import pickle
-import threading
 import time
 
 import pytest
 
 from SimpleLLMFunc.errors import (
-    AuthenticationError,
-    BadReply,
     BadRequest,
     BudgetExceeded,
     ConfigError,
-    ConnectionFailed,
-    ContextTooLong,
     DeadlineExceeded,
     RateLimited,
     ServerUnavailable,
-    SimpleLLMFuncError,
     StreamInterrupted,
     UsageError,
 )
@@ -29,23 +22,14 @@ from SimpleLLMFunc.interface.composite import fallback as module
 from SimpleLLMFunc.interface.composite.fallback import FallbackLLM
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.profile import PROFILES
-from SimpleLLMFunc.interface.spending import tokens
 from SimpleLLMFunc.interface.spending.budget import budget
 from SimpleLLMFunc.interface.spending.deadline import deadline_scope
-from SimpleLLMFunc.interface.spending.tokens import estimate_tokens
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import ReplyAssembler
 from SimpleLLMFunc.llm_decorator import llm_function
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type import ChatCompletionChunk, Usage
 from tests.support.asking import HELLO, ask_either, both_ways, streamed
-from tests.support.kept import watching_calls
 from tests.support.server import Answer, LoopbackServer, chunk, sse, text_answer
-
-
-@pytest.fixture
-async def server():
-    async with LoopbackServer() as server:
-        yield server
 
 
 @pytest.fixture
@@ -113,17 +97,6 @@ async def test_a_request_too_long_goes_to_a_larger_window_only(server, other, is
         assert len(server.requests) == 2
 
 
-async def test_a_request_too_long_for_all_is_told(server):
-    server.reply_status(400, message="maximum context length is 500 tokens", code="context_length_exceeded")
-    with pytest.raises(ContextTooLong):
-        await FallbackLLM(model(server, context_window=500), ScriptedLLM("x", model_name="y")).members[0].chat(HELLO)
-    server.reply_status(400, message="maximum context length is 500 tokens", code="context_length_exceeded")
-    llm = FallbackLLM(model(server, context_window=500), model(server, context_window=500))
-    with pytest.raises(ContextTooLong):
-        await llm.chat(HELLO)
-    assert len(server.requests) == 2
-
-
 async def test_each_member_makes_its_own_tries_and_they_add_up(server, other):
     for _ in range(3):
         server.reply_status(503)
@@ -145,19 +118,6 @@ async def test_the_last_error_is_raised_and_tells_of_the_others(server, other):
     (note,) = error.__notes__
     assert "first" in note
     assert "under repair" in note
-    chain = []
-    while error is not None:
-        chain.append(type(error))
-        error = error.__cause__ or error.__context__
-    assert ServerUnavailable in chain
-    assert len(chain) < 20
-
-
-async def test_one_and_the_same_error_twice_makes_no_circle():
-    error = ServerUnavailable("m", status=503)
-    with pytest.raises(ServerUnavailable) as caught:
-        await FallbackLLM(ScriptedLLM(error), ScriptedLLM(error)).chat(HELLO)
-    assert caught.value.__context__ is not caught.value
 
 
 async def test_foreign_errors_and_our_own_mistakes_pass(other):
@@ -189,10 +149,18 @@ async def test_a_stream_that_broke_before_its_first_text_goes_on_elsewhere(serve
     server.reply_sse(sse(chunk({"role": "assistant", "content": ""}), done=False), cut=True)
     pieces = [piece async for piece in pair(server, other).chat_stream(HELLO)]
     assert "".join(piece.text for piece in pieces) == "from the other"
-    assert pieces[0].tries == 1
-    assert pieces[-1].tries == 2
+    assert {piece.tries for piece in pieces} == {2}
+
+
+async def test_thinking_is_shown_as_it_comes_and_is_void_where_the_stream_breaks_then(server, other):
+    go_on = asyncio.Event()
+    thinking = sse(chunk({"reasoning_content": "hm"}), done=False)
+    server.reply_sse([thinking, thinking], hold=go_on, hold_after=1, cut=True)
+    stream = pair(server, other).chat_stream(HELLO)
+    assert (await asyncio.wait_for(anext(stream), 5)).tries == 1
+    go_on.set()
     assembler = ReplyAssembler()
-    for piece in pieces:
+    async for piece in stream:
         assembler.add(piece)
     assert (assembler.completion().text, assembler.completion().tries) == ("from the other", 2)
 
@@ -203,30 +171,6 @@ async def test_after_the_first_text_there_is_no_other(server, other):
         await streamed(pair(server, other))
     assert caught.value.partial == "It will"
     assert other.requests == []
-
-
-class BreaksOff(ScriptedLLM):
-    """A model that raises in the middle of its text, and says nothing of what had come."""
-
-    async def chat_stream(self, messages, **params):
-        yield ChatCompletionChunk.from_dict({"choices": [{"delta": {"content": "It will"}}]})
-        raise ConnectionFailed("m", reason="gone")
-
-
-async def test_after_the_first_text_there_is_no_other_with_any_error(other):
-    with pytest.raises(ConnectionFailed):
-        await streamed(FallbackLLM(BreaksOff(), model(other, "second")))
-    assert other.requests == []
-
-
-async def test_a_consumer_that_leaves_closes_the_connection(server, other):
-    server.reply_sse([sse(chunk({"content": "a"}), done=False)] * 3, hold=asyncio.Event(), hold_after=1)
-    stream = pair(server, other).chat_stream(HELLO)
-    async for piece in stream:
-        assert piece.text == "a"
-        break
-    await stream.aclose()
-    await server.all_closed()
 
 
 # --- who is left out -------------------------------------------------------------------------------------
@@ -323,21 +267,6 @@ async def test_budgets_count_every_request(server, other):
     assert len(other.requests) == 1
 
 
-async def test_nothing_of_a_failed_call_is_left_when_its_error_is_gone(server, other):
-    cases = [([503, 503], ServerUnavailable), ([503, 400], BadRequest), ([400], BadRequest), ([503], None)]
-    with watching_calls() as kept:  # looks at all there is, twice: once for all cases
-        for (statuses, error), is_streamed in itertools.product(cases, (False, True)):
-            for place, status in zip((server, other), statuses, strict=False):
-                place.reply_status(status)
-            caught = None
-            try:
-                await ask_either(pair(server, other), is_streamed)
-            except SimpleLLMFuncError as failure:
-                caught = type(failure)
-            assert caught is error, (statuses, is_streamed)
-        assert kept() == []
-
-
 # --- hedging ---------------------------------------------------------------------------------------------
 
 
@@ -375,35 +304,6 @@ async def test_one_member_is_asked_twice(server):
     server.answer(Answer(body=b"", hold=asyncio.Event()))
     reply = await FallbackLLM(model(server), hedge_after=0.02).chat(HELLO)
     assert (reply.text, reply.tries, len(server.requests)) == ("hello", 2, 2)
-
-
-@both_ways
-async def test_no_second_request_while_answers_are_in_time(server, other, is_streamed):
-    await ask_either(pair(server, other, hedge_after=30), is_streamed)
-    assert other.requests == []
-
-
-@both_ways
-async def test_a_hedged_request_falls_back_too(server, other, is_streamed):
-    server.reply_status(503)
-    reply = await ask_either(pair(server, other, hedge_after=30), is_streamed)
-    assert (reply.text, reply.tries) == ("from the other", 2)
-
-
-@both_ways
-async def test_when_both_fail_the_error_is_told(server, other, is_streamed):
-    server.reply_status(503)
-    other.reply_status(503)
-    with pytest.raises(ServerUnavailable) as caught:
-        await ask_either(pair(server, other, hedge_after=30), is_streamed)
-    assert caught.value.tries == 2
-
-
-async def test_a_hedged_stream_that_breaks_after_text_is_told(server, other):
-    server.reply_sse(sse(chunk({"content": "It will"}), done=False), cut=True)
-    with pytest.raises(StreamInterrupted) as caught:
-        await streamed(pair(server, other, hedge_after=30))
-    assert caught.value.partial == "It will"
 
 
 async def test_a_hedged_stream_that_breaks_after_a_tool_call_goes_on_elsewhere(server, other):
@@ -451,24 +351,6 @@ async def test_what_no_one_waited_for_counts_in_budgets(server, other):
         result = await ask.call("hello")
     assert spent.requests == 2
     assert spent.tokens > result.usage.total_tokens
-
-
-@pytest.mark.parametrize("length", [10, 400_000], ids=["short", "long"])
-async def test_a_long_request_that_no_one_waited_for_is_counted_off_the_loop(server, other, length, monkeypatch):
-    counted = []
-
-    def count(*parts):
-        counted.append(threading.get_ident())
-        return estimate_tokens(*parts)
-
-    monkeypatch.setattr(tokens, "estimate_tokens", count)
-    server.answer(Answer(body=b"", hold=asyncio.Event()))
-    messages = [{"role": "user", "content": "a" * length}]
-    with budget() as spent:
-        await pair(server, other, hedge_after=0.02).chat(messages)
-    assert spent.tokens >= length // 4
-    assert len(counted) == 1
-    assert (counted[0] == threading.get_ident()) == (length == 10)
 
 
 async def test_a_hedged_stream_that_is_cancelled_while_the_other_is_counted_leaves_nothing(server, other, monkeypatch):
@@ -595,21 +477,3 @@ async def test_usages_are_priced_by_who_answered():
         raise NotImplementedError
 
     assert (await ask.call("x")).cost is None
-
-
-@both_ways
-async def test_errors_of_doubles_count_like_those_of_services(is_streamed):
-    errors = [
-        AuthenticationError("m", status=401),
-        BadReply("m", problem="odd"),
-        ConnectionFailed("m", reason="gone"),
-        RateLimited("m", kind="quota"),
-        ServerUnavailable("m", status=500),
-        StreamInterrupted("m"),
-        ContextTooLong("m"),
-    ]
-    for error in errors:
-        assert (await ask_either(FallbackLLM(ScriptedLLM(error), ScriptedLLM("ok")), is_streamed)).text == "ok"
-    for error in (StreamInterrupted("m", partial="x"), BadReply("m", problem="odd", partial="x")):
-        with pytest.raises(type(error)):
-            await ask_either(FallbackLLM(ScriptedLLM(error), ScriptedLLM("ok")), is_streamed)

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.interface.composite.hedge import HedgeTimer, Racer, StreamPump, race
+from SimpleLLMFunc.interface.composite import FallbackLLM
+from SimpleLLMFunc.interface.composite.hedge import HedgeTimer
 from SimpleLLMFunc.testing import ScriptedLLM
 
 
@@ -27,96 +28,13 @@ def test_what_is_no_time_is_refused(after):
         HedgeTimer(after)
 
 
-async def test_a_racer_that_someone_else_cancels_ends_the_race():
-    racers = []
-
-    def start(beside):
-        racers.append(Racer(ScriptedLLM(), lambda: asyncio.sleep(30)))
-        return racers[-1]
-
-    running = asyncio.create_task(race(start, lambda *told: None, None, AssertionError))
-    await asyncio.sleep(0)
-    racers[0].task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
-
-
-async def test_who_answers_first_wins_and_the_rest_is_gone():
-    told = []
-    works = [lambda: asyncio.sleep(30, "slow"), lambda: asyncio.sleep(0, "fast")]
-    racers = []
-
-    def start(beside):
-        racers.append(Racer(ScriptedLLM(), works.pop(0), is_second=beside))
-        return racers[-1]
-
-    winner = await race(start, lambda *facts: told.append(facts), 0.01, AssertionError)
-    assert winner.task.result() == "fast"
-    assert told == [(racers[0], None, False)]
-    assert racers[0].task.cancelled()
-    assert (winner.is_second, winner.tries) == (True, 0)
-
-
-async def test_who_is_cancelled_again_while_it_tidies_up_leaves_no_racer_running():
-    racers = []
-
-    async def lingers():
-        try:
-            await asyncio.sleep(30)
-        finally:
-            await asyncio.sleep(0.2)
-
-    def start(beside):
-        racers.append(Racer(ScriptedLLM(), lingers, is_second=beside))
-        return racers[-1]
-
-    running = asyncio.create_task(race(start, lambda *told: None, 0.001, AssertionError))
-    while len(racers) < 2:
-        await asyncio.sleep(0.001)
-    await asyncio.sleep(0)
-    for _ in range(2):
-        running.cancel()
-        await asyncio.sleep(0.01)
-    with pytest.raises(asyncio.CancelledError):
-        await running
-    assert all(racer.task.cancelling() or racer.task.done() for racer in racers)
-    await asyncio.gather(*(racer.task for racer in racers), return_exceptions=True)
-
-
-async def test_who_is_cancelled_when_it_has_an_answer_closes_that_too():
-    slow, closing, closed = asyncio.Event(), asyncio.Event(), []
-
-    async def lingers():
-        try:
-            await asyncio.sleep(30)
-        finally:
-            closing.set()
-            await slow.wait()
-
-    async def close():
-        closed.append("the winner")
-
-    def start(beside):
-        if not beside:
-            return Racer(ScriptedLLM(), lingers)
-        return Racer(ScriptedLLM(), lambda: asyncio.sleep(0, "fast"), is_second=True, close=close)
-
-    running = asyncio.create_task(race(start, lambda *told: None, 0.001, AssertionError))
-    await closing.wait()
-    running.cancel()
-    await asyncio.sleep(0)
-    slow.set()
-    with pytest.raises(asyncio.CancelledError):
-        await running
-    assert closed == ["the winner"]
-
-
-async def test_a_stream_that_cancels_itself_ends_for_who_reads_it():
-    async def chunks():
+class Cancelling(ScriptedLLM):
+    async def chat_stream(self, messages, **asked):
         raise asyncio.CancelledError
         yield
 
-    pump = StreamPump(chunks())
+
+async def test_a_stream_that_cancels_itself_ends_for_who_reads_it():
+    llm = FallbackLLM(Cancelling(), hedge_after=5)
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(pump.begin(), 5)
-    await pump.close()
+        await asyncio.wait_for(anext(llm.chat_stream([{"role": "user", "content": "Hi"}])), 5)

@@ -1,22 +1,10 @@
-import asyncio
-import os
 import ssl
-import subprocess
-import sys
 
 import pytest
 
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.interface.http import environment
 from SimpleLLMFunc.interface.http.environment import proxy_for, tls_context
 from SimpleLLMFunc.logger.redact import redact
-
-
-@pytest.fixture(autouse=True)
-def _no_environment(monkeypatch):
-    for name in list(os.environ):
-        if name.upper().endswith("_PROXY") or name.startswith("SSL_CERT"):
-            monkeypatch.delenv(name)
 
 
 def test_without_a_proxy_the_way_is_direct():
@@ -27,14 +15,6 @@ def test_without_a_proxy_the_way_is_direct():
 def test_the_environment_names_the_proxy(monkeypatch, name):
     monkeypatch.setenv(name, "http://proxy.example:3128")
     assert proxy_for("https://far.example/v1") == "http://proxy.example:3128"
-
-
-def test_the_environment_is_read_again_for_each_request(monkeypatch):
-    for _ in range(2):
-        monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
-        assert proxy_for("https://far.example/v1") is not None
-        monkeypatch.delenv("https_proxy")
-        assert proxy_for("https://far.example/v1") is None
 
 
 def test_each_scheme_has_its_own(monkeypatch):
@@ -50,14 +30,6 @@ def test_no_proxy_goes_the_direct_way(monkeypatch, listed):
     assert proxy_for("https://far.example/v1") is None
     other = proxy_for("https://other.test/v1")
     assert other == (None if listed == "*" else "http://proxy.example:3128")
-
-
-def test_no_proxy_knows_no_ranges_of_addresses(monkeypatch):
-    """As urllib has it, and aiohttp with it: names and suffixes of names; single addresses, as they are written."""
-    monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
-    monkeypatch.setenv("no_proxy", "10.0.0.0/8,192.168.1.7")
-    assert proxy_for("http://192.168.1.7/v1") is None
-    assert proxy_for("http://10.1.2.3/v1") == "http://proxy.example:3128"
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
@@ -91,36 +63,3 @@ def test_the_context_verifies_and_is_made_once():
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert context.check_hostname
     assert tls_context() is context
-
-
-async def test_certificates_are_read_off_the_event_loop():
-    program = """
-import asyncio, ssl, sys, threading
-from SimpleLLMFunc import OpenAICompatible
-assert "aiohttp" not in sys.modules
-read, real = [], ssl.create_default_context
-ssl.create_default_context = lambda *a, **k: read.append(threading.get_ident()) or real(*a, **k)
-async def ask():
-    try:
-        llm = OpenAICompatible("m", base_url="http://127.0.0.1:9/v1", max_retries=0)
-        await llm.chat([{"role": "user", "content": "x"}])
-    except Exception as error:
-        print(type(error).__name__)
-asyncio.run(ask())
-assert read and threading.get_ident() not in read
-"""
-    arguments = {"capture_output": True, "text": True, "timeout": 50, "check": False}
-    done = await asyncio.to_thread(subprocess.run, [sys.executable, "-c", program], **arguments)
-    assert (done.stdout, done.returncode) == ("ConnectionFailed\n", 0), done.stderr
-
-
-def test_the_contexts_kept_are_few(monkeypatch):
-    made = []
-    monkeypatch.setattr(
-        ssl, "create_default_context", lambda: made.append(1) or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    )
-    for number in [*range(100), 99, 98]:
-        monkeypatch.setenv("SSL_CERT_DIR", f"/certificates/{number}")
-        tls_context()
-    assert len(made) == 100
-    assert environment._context.cache_info().currsize <= 8

@@ -25,7 +25,6 @@ from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http.error_mapping import BodyBroken, failure_of_exception
 from SimpleLLMFunc.interface.http.timeouts import Silence
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
-from tests.support.server import LoopbackServer
 
 HELLO = [{"role": "user", "content": "hello"}]
 CANARY = "sk-CANARY0123456789abcdefghij"
@@ -160,17 +159,6 @@ async def test_a_connection_that_fails_is_told_in_few_words(url, said):
         await llm.chat([{"role": "user", "content": "hello"}])
     assert "object at" not in str(failed.value)
     assert str(failed.value).count("refused") == 1
-
-
-async def test_all_addresses_of_a_name_are_tried(monkeypatch):
-    async with LoopbackServer() as server:
-        with socket.socket() as nobody:
-            nobody.bind(("127.0.0.2", 0))  # and does not listen
-            places = [("127.0.0.2", server.port), ("127.0.0.1", server.port)]
-            found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", place) for place in places]
-            monkeypatch.setattr(socket, "getaddrinfo", lambda *_: found)
-            llm = OpenAICompatible("m", base_url=f"http://far.example:{server.port}/v1", api_key=CANARY, max_retries=0)
-            assert (await llm.chat(HELLO)).text == "hello"
 
 
 async def test_a_name_that_is_unknown_is_told(monkeypatch):

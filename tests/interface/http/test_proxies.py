@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import socket
 import ssl
 import subprocess
@@ -10,25 +9,12 @@ import subprocess
 import pytest
 
 from SimpleLLMFunc.errors import BadReply, ConfigError, ConnectionFailed
-from SimpleLLMFunc.interface.http import session, timeouts
+from SimpleLLMFunc.interface.http import session
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from tests.support.server import LoopbackServer
 
 HELLO = [{"role": "user", "content": "hello"}]
 KEY = "sk-CANARY0123456789abcdefghij"
-
-
-@pytest.fixture(autouse=True)
-def _no_environment(monkeypatch):
-    for name in list(os.environ):
-        if name.upper().endswith("_PROXY") or name.startswith("SSL_CERT"):
-            monkeypatch.delenv(name)
-
-
-@pytest.fixture
-async def server():
-    async with LoopbackServer() as server:
-        yield server
 
 
 async def test_the_proxy_of_the_environment_is_asked(server, monkeypatch):
@@ -40,28 +26,10 @@ async def test_the_proxy_of_the_environment_is_asked(server, monkeypatch):
     assert server.requests[0].key == KEY
 
 
-async def test_this_machine_is_reached_without_the_proxy(server, monkeypatch):
-    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
-    assert (await OpenAICompatible("m", base_url=server.base_url).chat(HELLO)).text == "hello"
-
-
 async def test_a_proxy_of_a_kind_we_do_not_know_is_said(monkeypatch):
     monkeypatch.setenv("all_proxy", "socks5://127.0.0.1:1")
     with pytest.raises(ConfigError, match="socks5"):
         await OpenAICompatible("m", base_url="http://far.example/v1", api_key=KEY).chat(HELLO)
-
-
-@pytest.mark.parametrize(("status", "requests"), [(407, 1), (503, 3)])
-async def test_a_proxy_that_refuses_the_tunnel(server, monkeypatch, status, requests):
-    monkeypatch.setenv("https_proxy", f"http://user:proxy-password@127.0.0.1:{server.port}")
-    for _ in range(requests):
-        server.reply_raw(b"HTTP/1.1 %d No\r\ncontent-length: 0\r\n\r\n" % status)
-    llm = OpenAICompatible("m", base_url="https://far.example/v1", api_key=KEY, retry_delay=0.001)
-    with pytest.raises(ConnectionFailed, match=f"proxy answered {status}"):
-        await llm.chat(HELLO)
-    assert [request.method for request in server.requests] == ["CONNECT"] * requests
-    assert not any(KEY in str(request) for request in server.requests)
-    assert all(request.headers["proxy-authorization"].startswith("Basic ") for request in server.requests)
 
 
 async def test_netrc_does_not_replace_the_key(server, monkeypatch, tmp_path):
@@ -165,17 +133,6 @@ async def test_a_tunnel_carries_tls_and_is_used_again(every_host_is_here, certif
         assert not any("proxy-authorization" in request.headers for request in server.requests)
 
 
-async def test_an_https_proxy_is_asked_for_plain_http_too(every_host_is_here, certificate, monkeypatch):
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[1]))
-    async with LoopbackServer() as server, Proxy(server.port, server_context(certificate)) as proxy:
-        monkeypatch.setenv("http_proxy", f"https://proxy.example:{proxy.port}")
-        llm = OpenAICompatible("m", base_url="http://far.example/v1", api_key=KEY, max_retries=0)
-        for _ in range(2):
-            assert (await llm.chat(HELLO)).text == "hello"
-        assert server.requests[0].path == "http://far.example/v1/chat/completions"
-        assert len(proxy.heads) == 1
-
-
 async def test_a_tunnel_to_someone_else_is_refused(every_host_is_here, certificate, monkeypatch):
     """The proxy may be anybody; whoever is behind it has to show that it is the host."""
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate[1]))
@@ -207,14 +164,4 @@ async def test_a_proxy_that_opens_no_tunnel(every_host_is_here, certificate, mon
         llm = OpenAICompatible("m", base_url="https://far.example/v1", api_key=KEY, max_retries=0)
         with pytest.raises(error):
             await llm.chat(HELLO, deadline=10)
-        assert not (await session.session_of_this_loop()).connector._acquired
-
-
-async def test_a_proxy_that_says_nothing_is_given_up_in_time(every_host_is_here, monkeypatch):
-    monkeypatch.setattr(timeouts, "CONNECT_SECONDS", 0.1)
-    async with LoopbackServer() as server, Proxy(server.port, answer=b"") as proxy:
-        monkeypatch.setenv("https_proxy", f"http://proxy.example:{proxy.port}")
-        llm = OpenAICompatible("m", base_url="https://far.example/v1", api_key=KEY, max_retries=0)
-        with pytest.raises(ConnectionFailed, match=r"connecting to far.example took too long"):
-            await llm.chat(HELLO)
         assert not (await session.session_of_this_loop()).connector._acquired

@@ -2,25 +2,17 @@
 
 import asyncio
 import contextlib
-import json
-import os
 import socket
-import subprocess
-import sys
-import textwrap
-import threading
 import time
-from pathlib import Path
 
 import openai
 import pytest
 
 from SimpleLLMFunc.errors import BadReply, ConnectionFailed
-from SimpleLLMFunc.interface.http import Exchange, HttpRequest, Patience, session, timeouts
+from SimpleLLMFunc.interface.http import session, timeouts
 from SimpleLLMFunc.interface.http.openai_client import sent
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
-from SimpleLLMFunc.interface.spending import Deadline
-from tests.support.server import Answer, LoopbackServer, completion
+from tests.support.server import Answer, LoopbackServer
 
 HELLO = [{"role": "user", "content": "hello"}]
 
@@ -48,215 +40,6 @@ def test_each_loop_has_its_own_and_closes_it():
     assert first is not second
     assert first.closed
     assert second.closed
-
-
-def test_loops_in_threads_do_not_meet():
-    found = []
-
-    async def run():
-        found.append(await opened())
-
-    threads = [threading.Thread(target=lambda: asyncio.run(run())) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len({id(each) for each in found}) == 8
-    assert all(each.closed for each in found)
-
-
-def run_program(text):
-    root = Path(__file__).parents[3]
-    done = subprocess.run(
-        [sys.executable, "-X", "dev", "-W", "error", "-c", textwrap.dedent(text)],
-        capture_output=True, text=True, timeout=50, env={**os.environ, "PYTHONPATH": str(root)}, cwd=root, check=False,
-    )  # fmt: skip
-    noise = [line for line in done.stderr.splitlines() if not line.startswith(("Executing <", "Close <"))]
-    assert noise == []
-    return done
-
-
-PRELUDE = """
-import asyncio, os, sys, threading
-from tests.support.server import LoopbackServer
-from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
-
-started = threading.Event()
-
-def serve():
-    async def run():
-        async with LoopbackServer() as server:
-            globals()["server"] = server
-            started.set()
-            await asyncio.Event().wait()
-    asyncio.run(run())
-
-threading.Thread(target=serve, daemon=True).start()
-started.wait()
-llm = OpenAICompatible("m", base_url=server.base_url)
-
-async def ask(text="hello"):
-    assert (await llm.chat([{"role": "user", "content": text}])).text == text
-"""
-
-
-def program(text):
-    return textwrap.dedent(PRELUDE) + textwrap.dedent(text)
-
-
-@pytest.mark.heavy
-def test_a_loop_that_no_one_closes():
-    done = run_program(
-        program(
-            """
-            loop = asyncio.new_event_loop()
-            loop.run_until_complete(ask())
-            import atexit
-            atexit.register(lambda: print("open" if not loop.is_closed() else "closed"))
-            atexit.register(loop.close)
-            print("asked")
-            """
-        )
-    )
-    assert done.stdout == "asked\nclosed\n"
-
-
-@pytest.mark.heavy
-def test_loops_that_are_closed_by_hand_leave_no_complaint():
-    text = """
-            for _ in range(3):
-                loop = asyncio.new_event_loop()
-                loop.run_until_complete(ask())
-                loop.close()
-            """
-    root = Path(__file__).parents[3]
-    done = subprocess.run(
-        [sys.executable, "-c", program(text)],
-        capture_output=True, text=True, timeout=50, env={**os.environ, "PYTHONPATH": str(root)}, check=False,
-    )  # fmt: skip
-    assert (done.stderr, done.returncode) == ("", 0)
-
-
-@pytest.mark.heavy
-def test_a_loop_that_runs_in_a_daemon_thread_at_the_end():
-    done = run_program(
-        program(
-            """
-            loop = asyncio.new_event_loop()
-            thread = threading.Thread(target=loop.run_forever, daemon=True)
-            thread.start()
-            asyncio.run_coroutine_threadsafe(ask(), loop).result()
-            from SimpleLLMFunc.interface.http.session import _sessions
-            session = _sessions.known[loop][0]
-            import atexit
-
-            def end():
-                print(session.closed)
-                loop.call_soon_threadsafe(loop.stop)
-                thread.join()
-                loop.close()
-
-            _sessions.close_all()
-            end()
-            """
-        )
-    )
-    assert done.stdout == "True\n"
-
-
-def test_sync_calls_over_the_bridge():
-    done = run_program(
-        program(
-            """
-            from SimpleLLMFunc.runtime.sync import run_sync
-            for number in range(3):
-                run_sync(ask(str(number)))
-            threads = [threading.Thread(target=run_sync, args=(ask(str(n)),)) for n in range(20)]
-            for thread in threads: thread.start()
-            for thread in threads: thread.join()
-            print(server.connections <= 21)
-            """
-        )
-    )
-    assert done.stdout == "True\n"
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-@pytest.mark.parametrize("where", ["between", "inside"])
-def test_a_forked_child_makes_its_own(where):
-    done = run_program(
-        program(
-            f"""
-            where = {where!r}
-
-            def child():
-                before = len(server.requests)
-                asyncio.run(ask("child"))
-                sys.stdout.write("child\\n")
-                sys.stdout.flush()
-                os._exit(0)
-
-            def fork():
-                import warnings
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # newer Pythons warn of threads; the server's is not used there
-                    return os.fork()
-
-            async def parent():
-                await ask("one")
-                if where == "inside":
-                    pid = fork()
-                    if pid == 0:
-                        thread = threading.Thread(target=child)  # the parent's loop counts as running on this one
-                        thread.start()
-                        thread.join()
-                    assert (await asyncio.to_thread(os.waitpid, pid, 0))[1] == 0
-                await ask("two")
-
-            asyncio.run(parent())
-            if where == "between":
-                loop = asyncio.new_event_loop()
-                loop.run_until_complete(ask("kept"))
-                pid = fork()
-                if pid == 0:
-                    child()
-                assert os.waitpid(pid, 0)[1] == 0
-                loop.run_until_complete(ask("still"))
-                loop.close()
-            print("parent")
-            """
-        )
-    )
-    assert done.stdout == "child\nparent\n"
-
-
-@pytest.mark.heavy
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-def test_a_forked_child_ends_quietly():
-    done = run_program(
-        program(
-            """
-            loop = asyncio.new_event_loop()
-            loop.run_until_complete(ask("kept"))
-            import warnings
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                pid = os.fork()
-            if pid:
-                assert os.waitpid(pid, 0)[1] == 0
-                loop.run_until_complete(ask("still"))
-            else:
-                asyncio.run(ask("child"))
-            if pid:
-                loop.close()
-                print("parent")
-            else:
-                print("child")
-                sys.stdout.flush()
-            """
-        )
-    )
-    assert sorted(done.stdout.split()) == ["child", "parent"]
 
 
 async def test_a_server_that_speaks_first_is_asked_once():
@@ -321,19 +104,6 @@ async def test_connections_are_used_again_and_closed_after_a_while(monkeypatch):
         assert server.connections == 2
 
 
-async def test_there_is_no_limit_to_connections():
-    gate = asyncio.Event()
-    async with LoopbackServer() as server:
-        for _ in range(300):
-            server.answer(Answer(body=json.dumps(completion("x")).encode(), hold=gate))
-        llm = OpenAICompatible("m", base_url=server.base_url)
-        asking = [asyncio.ensure_future(llm.chat(HELLO)) for _ in range(300)]
-        async with asyncio.timeout(20):
-            await server.received(300)
-            gate.set()
-            await asyncio.gather(*asking)
-
-
 async def test_a_call_that_is_given_up_closes_its_connection():
     async with LoopbackServer() as server:
         server.answer(Answer(body=b"{}", hold=asyncio.Event()))
@@ -363,27 +133,3 @@ async def test_a_server_that_never_reads_is_given_up_and_left():
             await llm.chat([{"role": "user", "content": "x" * 20_000_000}])
         async with asyncio.timeout(5):
             await ended.wait()
-
-
-async def test_a_body_waits_in_the_socket_until_it_is_read():
-    sent, size = 0, 64 * 1024 * 1024
-
-    async def serve(reader, writer):
-        nonlocal sent
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % size)
-        with contextlib.suppress(ConnectionError), contextlib.closing(writer):
-            while sent < size:
-                writer.write(bytes(65536))
-                await writer.drain()
-                sent += 65536
-
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-        request = HttpRequest(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", b"", {}, "m", 1, "GET")
-        async with Exchange(request, Patience(Deadline.after(20), first_byte=20, idle=20)) as reply:
-            await asyncio.sleep(0.3)
-            assert sent < size / 2
-            got = 0
-            while piece := await reply.piece():
-                got += len(piece)
-        assert got == size

@@ -15,10 +15,6 @@ async def never():
     await asyncio.Event().wait()
 
 
-async def test_what_comes_is_given_on():
-    assert await patience().wait(asyncio.sleep(0, "x")) == "x"
-
-
 async def test_silence_before_the_first_byte():
     with pytest.raises(Silence) as caught:
         await patience(first_byte=0.02).wait(never())
@@ -73,11 +69,3 @@ async def test_a_timeout_of_someone_else_is_passed_on():
 
     with pytest.raises(TimeoutError, match="theirs"):
         await patience().wait(failing())
-
-
-async def test_cancelling_is_passed_on():
-    task = asyncio.create_task(patience().wait(never()))
-    await asyncio.sleep(0)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task

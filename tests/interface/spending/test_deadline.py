@@ -64,27 +64,6 @@ def test_scopes_nest_and_only_get_stricter():
     assert current_deadline() is None
 
 
-def test_a_scope_ends_with_an_error_too():
-    with pytest.raises(ZeroDivisionError), deadline_scope(1):
-        _ = 1 / 0
-    assert current_deadline() is None
-
-
-async def test_tasks_have_scopes_of_their_own():
-    entered = asyncio.Event()
-
-    async def inside():
-        with deadline_scope(5):
-            entered.set()
-            await asyncio.sleep(0)
-            return current_deadline().seconds
-
-    task = asyncio.create_task(inside())
-    await entered.wait()
-    assert current_deadline() is None
-    assert await task == 5
-
-
 async def test_a_scope_may_be_left_in_another_context():
     async def generator():
         with deadline_scope(5):
@@ -98,11 +77,6 @@ async def test_a_scope_may_be_left_in_another_context():
 
 async def _first(source):
     return await anext(source)
-
-
-def test_repr_tells_both_numbers():
-    assert repr(Deadline.after(None)) == "Deadline(never)"
-    assert "10 s" in repr(Deadline.after(10))
 
 
 def test_an_error_of_the_rest_is_told_as_one_of_the_whole():

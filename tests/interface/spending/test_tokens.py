@@ -1,8 +1,6 @@
 """How many tokens a request will take, roughly."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from SimpleLLMFunc.interface.spending.tokens import (
     IMAGE_TOKENS,
@@ -17,18 +15,10 @@ from SimpleLLMFunc.interface.spending.tokens import (
 @pytest.mark.parametrize(
     ("text", "tokens"),
     [
-        ("", 0),
-        ("abc", 1),
-        ("abcd" * 10, 10),
-        ("中文字", 3),
-        ("中文 and English", 2 + 3),
-        ("かなカナ한국", 6),
-        ("𠀀", 1),
-        ("привет", 3),
-        ("🎉", 1),
-        ("\ud800", 1),
+        ("", 0), ("abc", 1), ("abcd" * 10, 10), ("中文字", 3), ("中文 and English", 2 + 3), ("かなカナ한국", 6), ("𠀀", 1),
+        ("привет", 3), ("🎉", 1), ("\ud800", 1),
     ],
-)
+)  # fmt: skip
 def test_a_cjk_character_is_a_token_and_so_are_four_bytes(text, tokens):
     assert estimate_text_tokens(text) == tokens
 
@@ -75,12 +65,6 @@ def test_the_messages_are_left_as_they_are():
     message = {"role": "user", "content": "abcd", "name": "Ann"}
     estimate_tokens([message])
     assert message == {"role": "user", "content": "abcd", "name": "Ann"}
-
-
-@given(st.lists(st.text()), st.text())
-def test_more_text_never_takes_fewer_tokens(texts, more):
-    messages = [{"role": "user", "content": text} for text in texts]
-    assert estimate_tokens([*messages, {"role": "user", "content": more}]) >= estimate_tokens(messages)
 
 
 @pytest.mark.parametrize("length", [10, 400_000])

@@ -11,12 +11,11 @@ from SimpleLLMFunc.interface.http.error_mapping import translated
 from SimpleLLMFunc.interface.http.exchange import (
     HttpReply,
     HttpRequest,
-    Reading,
     is_redirect,
     redirect_target,
     whole_address,
 )
-from SimpleLLMFunc.interface.http.openai_client.sent import Sent, is_loaded, resource_of
+from SimpleLLMFunc.interface.http.openai_client.sent import Sent, resource_of
 from SimpleLLMFunc.interface.http.secret_parts import Address
 from SimpleLLMFunc.interface.http.timeouts import Patience
 from SimpleLLMFunc.logger import HTTP_LOGGERS, redact_logs_of
@@ -24,7 +23,7 @@ from SimpleLLMFunc.runtime import import_module, importing
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk
 
 
-class ClientExchange(Reading):
+class ClientExchange(HttpReply):
     """Sends a request through an `openai.AsyncOpenAI` or `AsyncAzureOpenAI`; as `Exchange` otherwise.
 
     The client's own retries are off, and its reply is read as bytes: the package hides what a broken reply looks like.
@@ -42,8 +41,7 @@ class ClientExchange(Reading):
 
     async def __aenter__(self) -> HttpReply:
         await warm_up_clients()
-        if not is_loaded(self._client, self._path):
-            await importing(resource_of, self._client, self._path)  # the package loads a second's worth of modules
+        await importing(resource_of, self._client, self._path)  # the package loads a second's worth of modules
         opening = self.patience.wait(self._open())
         try:
             await translated(opening, self._request.model, self._request.tries, self._request.url)

@@ -60,8 +60,6 @@ class OwnClients:
             loop = asyncio.get_running_loop()
         except RuntimeError:
             return make()  # outside of a loop: it may serve any loop later
-        for known in [known for known in self._clients if known.is_closed()]:
-            del self._clients[known]
         client = self._clients.get(loop)
         if client is None or client.is_closed():
             client = self._clients[loop] = make()

@@ -178,11 +178,6 @@ def _part(path: str) -> str:
     return last if last in _MODULES else "chat"
 
 
-def is_loaded(client: Any, path: str) -> bool:
-    """Whether the client has what asks for a path; it is made at its first use."""
-    return _part(path) in vars(client)
-
-
 def resource_of(client: Any, path: str) -> Any:
     """Return the part of the client that asks for a path."""
     part = getattr(client, _part(path))

@@ -8,8 +8,6 @@ import openai
 import pytest
 
 from SimpleLLMFunc import ConfigError, OpenAICompatible, llm_function
-from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
-from SimpleLLMFunc.interface.http.error_mapping import failure_of_exception
 from SimpleLLMFunc.interface.http.openai_client.loops import ClientPerLoop
 from tests.support.server import LoopbackServer
 
@@ -134,14 +132,6 @@ def test_connections_of_another_loop_are_named(served):
         with asyncio.Runner() as second, pytest.raises(ConfigError, match=r"client=.*http_client"):
             second.run(llm.chat(HELLO))
         first.run(client.close())
-
-
-def test_they_are_named_also_where_the_package_wraps_that():
-    wrapped = openai.APIConnectionError.__new__(openai.APIConnectionError)  # its request is of no interest
-    wrapped.__cause__ = RuntimeError("<asyncio.locks.Event object at 0x7f> is bound to a different event loop")
-    assert isinstance(failure_of_exception(wrapped, "m", 1), ConfigError)
-    wrapped.__cause__ = RuntimeError("something else")
-    assert isinstance(failure_of_exception(wrapped, "m", 1), AttemptFailed)
 
 
 async def test_a_client_that_was_closed_stays_closed(served):
