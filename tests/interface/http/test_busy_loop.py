@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import gzip
+import http.server
 import json
 import socket
 import ssl
@@ -14,7 +15,9 @@ import time
 
 import pytest
 
-from SimpleLLMFunc.errors import BadReply, DeadlineExceeded, StreamInterrupted
+from SimpleLLMFunc import budget
+from SimpleLLMFunc.errors import BadReply, ConnectionFailed, DeadlineExceeded, StreamInterrupted
+from SimpleLLMFunc.interface.attempts import LISTENER
 from SimpleLLMFunc.interface.http import exchange, session
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from tests.support.busy_loop import HELLO, ThreadServer, keep_loop_busy, read_request, whole_reply
@@ -132,6 +135,56 @@ async def test_kept_connections_that_were_closed_meanwhile_fail_no_call(ends_by)
         assert texts == [str(number) for number in range(8)]
 
 
+class ClosesIdleConnections(http.server.BaseHTTPRequestHandler):
+    """A real server that keeps connections, and closes one that is idle without a word."""
+
+    protocol_version = "HTTP/1.1"
+    timeout = 0.1
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["content-length"]))
+        self.wfile.write(whole_reply("here"))
+
+    def log_message(self, *args):
+        pass
+
+
+class FailedTries:
+    def __init__(self):
+        self.errors = []
+
+    def try_failed(self, error, **_):
+        self.errors.append(error)
+
+
+async def test_a_service_that_closes_idle_connections_costs_nothing_that_is_counted():
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), ClosesIdleConnections) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        listener = FailedTries()
+        block = LISTENER.enter(listener)
+        try:
+            llm = OpenAICompatible(
+                "m",
+                base_url=f"http://127.0.0.1:{server.server_address[1]}/v1",
+                api_key="sk-test",
+                max_retries=2,
+                retry_delay=0.001,
+                requests_per_minute=3,
+            )
+            with budget(requests=3) as spent:
+                for _ in range(3):
+                    reply = await llm.chat(HELLO, deadline=20)  # a fourth request would wait for a minute
+                    assert (reply.text, reply.tries) == ("here", 1)
+                    keep_loop_busy(0.3)
+            assert spent.requests == 3
+            assert listener.errors == []
+        finally:
+            LISTENER.leave(block)
+            server.shutdown()
+            thread.join()
+
+
 @pytest.mark.parametrize("pause", [0.0, 0.05])
 async def test_llama_cpp_keeps_no_connection_after_a_stream_though_it_says_so(pause):
     """It closes the connection a moment after the stream; a request that is sent in between is lost."""
@@ -152,6 +205,26 @@ async def test_llama_cpp_keeps_no_connection_after_a_stream_though_it_says_so(pa
             assert "".join(piece.text for piece in pieces) == "a"
             await asyncio.sleep(pause)
         assert server.connections == 3
+
+
+async def test_a_request_that_was_taken_and_not_answered_counts():
+    """Nobody knows whether it was read, and paid: only the caller may ask again."""
+    count = 0
+
+    def serve(sock, _):
+        nonlocal count
+        while body := read_request(sock):
+            count += 1
+            if count == 2:
+                return
+            sock.sendall(whole_reply(asked_for(body)))
+
+    with ThreadServer(serve) as server:
+        llm = model(server)
+        await text_of(llm)
+        with pytest.raises(ConnectionFailed, match="without an answer"):
+            await text_of(llm)
+        assert count == 2
 
 
 # --- blanks that are packed ----------------------------------------------------------------------------------
@@ -195,6 +268,23 @@ async def test_packed_blanks_count_as_what_they_unpack_to(stream, monkeypatch):
             await ask(model(server), stream, deadline=20)
 
 
+async def test_blanks_before_an_answer_are_dropped():
+    body = whole_reply("here it is").partition(b"\r\n\r\n")[2]
+    packed = gzip.compress(b" \n" * 5_000_000 + body)
+    with ThreadServer(sends(PACKED % (b"application/json", len(packed)) + packed)) as server:
+        assert await text_of(model(server), deadline=20) == "here it is"
+        assert "".join([piece.text for piece in await ask(model(server), True, deadline=20)]) == "here it is"
+
+
+async def test_members_that_hold_nothing_do_not_outlast_a_deadline():
+    nothing = gzip.compress(b"") * 500_000
+    with ThreadServer(sends(PACKED % (b"application/json", len(nothing)) + nothing)) as server:
+        started = time.monotonic()
+        with pytest.raises(DeadlineExceeded):
+            await model(server).chat(HELLO, deadline=0.2)
+        assert time.monotonic() - started < 5
+
+
 # --- what has come counts --------------------------------------------------------------------------------------
 
 
@@ -218,6 +308,32 @@ async def test_text_that_came_before_a_connection_broke_is_not_lost_on_a_slow_re
             async for piece in pieces:
                 texts.append(piece.text)
         assert "".join(texts) == broken.value.partial == "01234567"
+
+
+async def test_text_that_came_while_the_loop_was_busy_for_too_long_counts(monkeypatch):
+    monkeypatch.setattr("SimpleLLMFunc.interface.attempts.http_model.IDLE_SECONDS", 0.2)
+
+    goes_on, said = threading.Event(), threading.Event()
+
+    def serve(sock, _):
+        read_request(sock)
+        sock.sendall(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")
+        sock.sendall(sse(chunk({"content": "a"}), done=False))
+        goes_on.wait(5)
+        sock.sendall(sse(chunk({"content": "b"}), chunk({}, finish_reason="stop")))
+        said.set()
+
+    with ThreadServer(serve) as server:
+        pieces = model(server).chat_stream(HELLO)
+        texts = [(await anext(pieces)).text]
+        following = asyncio.ensure_future(anext(pieces))
+        await asyncio.sleep(0)
+        goes_on.set()
+        assert said.wait(5)
+        keep_loop_busy(0.3)
+        texts.append((await following).text)
+        texts += [piece.text async for piece in pieces]
+        assert "".join(texts) == "ab"
 
 
 # --- TLS ---------------------------------------------------------------------------------------------------------
