@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import unquote
 
-from SimpleLLMFunc.base.parsing import Repair, path_text
+from SimpleLLMFunc.base.parsing import Repair
 from SimpleLLMFunc.calls.slot.places import Places, kinds_of_value
-from SimpleLLMFunc.calls.slot.pointer import ABSENT, APPEND, MAX_STEPS, index_of, pointer_path, pointer_text, value_at
+from SimpleLLMFunc.calls.slot.pointer import MAX_STEPS, index_of, pointer_path, pointer_text
 from SimpleLLMFunc.calls.slot.subschemas import Schema, copied
 from SimpleLLMFunc.errors import CallError, cut
 
@@ -23,21 +22,17 @@ NULL_UNWANTED: Final = "null where a value is wanted"
 class Building:
     """Puts keys and pointers together.
 
-    Plain keys are laid over what is there, objects member by member; then each pointer sets its value, in an order of
-    our own, so that the order in which they were given means nothing.
+    Plain keys are laid over what is there, objects member by member. Then each pointer sets its value, sorted, so that
+    the order in which they were given means nothing.
 
     Attributes:
-        receipts: what was read in another way than it was written.
         dropped: pointers to places that the schema does not have, each with the reason.
     """
 
     def __init__(self, places: Places, root: Schema) -> None:
-        self.receipts: list[Repair] = []
         self.dropped: list[Repair] = []
         self._places = places
         self._root = root
-        self._steps: dict[tuple[str, ...], set[str]] = {}
-        self._appended: dict[tuple[str, ...], int] = {}
 
     def built(self, data: Mapping[str, Any], onto: Mapping[str, Any]) -> dict[str, Any]:
         """Return the nested data; neither argument is changed.
@@ -45,69 +40,41 @@ class Building:
         Raises:
             CallError: a pointer makes no sense: below a scalar, no index into a list, a gap in a list.
         """
-        plain, pointers = self._sorted_out(data)
-        plain = self._without_nulls(self._root, plain, ())
-        pointers = {path: value for path, value in pointers.items() if self._is_given(path, value)}
-        if () in pointers:
-            onto = _whole(pointers.pop(()))
-        for path in pointers:
-            for length in range(len(path)):
-                self._steps.setdefault(path[:length], set()).add(path[length])
-        tree: dict[str, Any] = copied(onto)
-        _lay_over(tree, copied(plain))
-        # Indices as numbers, so that each item comes after the one before it, and a value before what goes below it.
-        for path in sorted(pointers, key=lambda path: [_order(step) for step in path]):
-            replaced = value_at(plain, path)
-            if replaced is not ABSENT and replaced != pointers[path]:
-                self._note_replaced(path, replaced, path)
-            self._set(tree, path, copied(pointers[path]))
-        return tree
-
-    def _note_replaced(self, where: tuple[str, ...], value: Any, path: tuple[str, ...]) -> None:
-        said = f"{cut(repr(value), 60)} replaced by what stands at {pointer_text(path)!r}"
-        self.receipts.append((path_text(where), said))
-
-    # --- what is a pointer -------------------------------------------------------------------------------
-
-    def _sorted_out(self, data: Mapping[str, Any]) -> tuple[dict[str, Any], dict[tuple[str, ...], Any]]:
         plain: dict[str, Any] = {}
         pointers: dict[tuple[str, ...], Any] = {}
         for key, value in data.items():
-            path = self._path(key, value)
+            path = self._pointer(key, value)
             if path is None:
                 plain[key] = value
-            elif self._leads_somewhere(path):
-                if path in pointers and pointers[path] != value:
-                    raise CallError(f"{pointer_text(path)!r} is given twice with different values", {"pointer": key})
-                pointers[path] = value
-            else:
+            elif not self._leads_somewhere(path):
                 self.dropped.append((pointer_text(path), UNKNOWN_FIELD))
-        return plain, pointers
+            else:
+                pointers[path] = value
+        plain = self._without_nulls(self._root, plain, ())
+        pointers = {path: value for path, value in pointers.items() if self._is_given(path, value)}
+        tree: dict[str, Any] = copied(pointers.pop((), onto))
+        _lay_over(tree, copied(plain))
+        # Indices as numbers: each item comes after the one before it, and a value before those below it.
+        for path in sorted(
+            pointers, key=lambda path: [(index_of(step) is None, index_of(step) or 0, step) for step in path]
+        ):
+            self._set(tree, path, copied(pointers[path]))
+        return tree
 
-    def _path(self, key: str, value: Any) -> tuple[str, ...] | None:
-        """Return the steps of a pointer; None for a plain key, also where the schema has a field of that very name."""
+    # --- what is a pointer -------------------------------------------------------------------------------
+
+    def _pointer(self, key: str, value: Any) -> tuple[str, ...] | None:
+        """Return the steps of a pointer; None for a plain key, also where the schema has a field of that very name.
+
+        The empty pointer is the whole data.
+        """
+        is_field = key in self._places.names(self._root)
+        if not key:
+            return () if not is_field and isinstance(value, Mapping) else None
         if not key.startswith("/"):
-            if not key:
-                is_field = "" in self._places.names(self._root) or not isinstance(value, Mapping)
-                return None if is_field and self._places.knows(self._root, key) else ()
-            if "/" not in key or self._places.knows(self._root, key):
-                return None
-            path = pointer_path(unquote(key[1:]) if key.startswith("#/") else f"/{key}")
-            if not self._is_known(path):
-                return None
-            self.receipts.append(
-                (path_text(path), f"the key {cut(key, 60)!r} read as the pointer {pointer_text(path)!r}")
-            )
-            return path
-        if key in self._places.names(self._root) and not self._is_known(pointer_path(key)):
             return None
-        return pointer_path(key)
-
-    def _is_known(self, path: tuple[str, ...]) -> bool:
-        try:
-            return self._leads_somewhere(path)
-        except CallError:
-            return False
+        path = pointer_path(key)
+        return None if is_field and not self._places.knows(self._root, path[0]) else path
 
     def _leads_somewhere(self, path: tuple[str, ...]) -> bool:
         """Tell whether the schema has such a place.
@@ -120,22 +87,24 @@ class Building:
             if schema is None:
                 return True
             kinds = self._places.kinds(schema)
-            if "object" in kinds and not self._is_index(schema, step):
-                if not self._places.knows(schema, step):
-                    return False
-            elif "array" in kinds and not self._is_index(schema, step):
-                raise _nonsense(path, f"{step!r} is no index, and {pointer_text(path[:number])!r} is a list")
-            elif kinds.isdisjoint({"array", "object"}):
-                what = " or ".join(sorted(kinds)) or "nothing"
-                raise _nonsense(path, f"{pointer_text(path[:number])!r} holds a value of the kind {what}")
+            if not self._is_index(schema, step):
+                if "object" in kinds:
+                    if not self._places.knows(schema, step):
+                        return False
+                elif "array" in kinds:
+                    raise _nonsense(path, f"{step!r} is no index, and {pointer_text(path[:number])!r} is a list")
+                else:
+                    what = " or ".join(sorted(kinds)) or "nothing"
+                    raise _nonsense(path, f"{pointer_text(path[:number])!r} holds a value of the kind {what}")
             schema = self._member(schema, step)
         return True
 
     def _is_index(self, schema: Schema, step: str) -> bool:
         """Tell whether a step is an index into a list there; a field of that name goes first."""
-        if "array" not in self._places.kinds(schema) or (step != APPEND and index_of(step) is None):
+        kinds = self._places.kinds(schema)
+        if "array" not in kinds or index_of(step) is None:
             return False
-        return "object" not in self._places.kinds(schema) or step not in self._places.names(schema)
+        return "object" not in kinds or step not in self._places.names(schema)
 
     def _member(self, schema: Schema, step: str) -> Schema | None:
         return self._places.member(schema, index_of(step) or 0 if self._is_index(schema, step) else step)
@@ -172,47 +141,27 @@ class Building:
         node: Any = tree
         for number in range(1, len(path)):
             above = path[:number]
-            key = self._key(node, path, number - 1)
-            is_there = key < len(node) if isinstance(node, list) else key in node
-            if not is_there or self._is_in_the_way(node[key], above):
-                if is_there and node[key] is not None:
-                    self._note_replaced(above, node[key], path)
-                _put(node, key, self._container(above, path[number]), path)
-            elif not isinstance(node[key], dict | list):
-                raise _nonsense(path, f"{pointer_text(above)!r} holds {cut(repr(node[key]), 60)}")
+            key = _key(node, path, number - 1)
+            there = node.get(key) if isinstance(node, dict) else node[key] if key < len(node) else None
+            schema = self._schema_at(above)
+            if there is None or self._is_in_the_way(there, schema):
+                _put(node, key, self._container(schema, path[number]), path)
+            elif not isinstance(there, dict | list):
+                raise _nonsense(path, f"{pointer_text(above)!r} holds {cut(repr(there), 60)}")
             node = node[key]
-        _put(node, self._key(node, path, len(path) - 1), value, path)
+        _put(node, _key(node, path, len(path) - 1), value, path)
 
-    def _is_in_the_way(self, value: Any, path: tuple[str, ...]) -> bool:
+    def _is_in_the_way(self, value: Any, schema: Schema | None) -> bool:
         """Tell whether a value is of another kind than the object or list that the schema wants there."""
-        schema = self._schema_at(path)
         kinds = frozenset[str]() if schema is None else self._places.kinds(schema)
-        return not kinds.isdisjoint({"array", "object"}) and (value is None or kinds_of_value(value).isdisjoint(kinds))
+        return not kinds.isdisjoint({"array", "object"}) and kinds_of_value(value).isdisjoint(kinds)
 
-    def _key(self, node: Any, path: tuple[str, ...], number: int) -> Any:
-        step = path[number]
-        if not isinstance(node, list):
-            return step
-        if step == APPEND:
-            # two pointers through the same new item mean one item
-            return self._appended.setdefault(path[:number], len(node))
-        index = index_of(step)
-        if index is None:
-            raise _nonsense(path, f"{step!r} is no index, and {pointer_text(path[:number])!r} is a list")
-        return index
-
-    def _container(self, path: tuple[str, ...], step: str) -> dict[str, Any] | list[Any]:
-        """Return a new container for a step: the one in the schema, else the one that the steps imply."""
-        schema = self._schema_at(path)
-        if schema is not None:
-            kinds = self._places.kinds(schema)
-            if "object" not in kinds or self._is_index(schema, step):
-                return []
-            if "array" not in kinds or index_of(step) is None:
-                return {}
-        steps = self._steps.get(path, {step})
-        indices = {0 if step == APPEND else index_of(step) for step in steps}
-        return [] if None not in indices and 0 in indices else {}
+    def _container(self, schema: Schema | None, step: str) -> dict[str, Any] | list[Any]:
+        """Return a new container for a step: the one in the schema; else a list for the index 0."""
+        kinds = self._places.kinds({} if schema is None else schema)
+        if schema is not None and "object" not in kinds:
+            return []
+        return [] if "array" in kinds and step == "0" and (schema is None or self._is_index(schema, step)) else {}
 
 
 def checked_data(data: Any, what: str) -> Mapping[str, Any]:
@@ -240,20 +189,18 @@ def checked_data(data: Any, what: str) -> Mapping[str, Any]:
     return data
 
 
-def _whole(value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise CallError("the empty pointer is the whole data, which must be an object", {"pointer": ""})
-    return value
-
-
 def _nonsense(path: tuple[str, ...], why: str) -> CallError:
     pointer = pointer_text(path)
     return CallError(f"the pointer {cut(pointer, 100)!r} leads nowhere: {why}", {"pointer": pointer})
 
 
-def _order(step: str) -> tuple[int, int, str]:
+def _key(node: Any, path: tuple[str, ...], number: int) -> Any:
+    """Return what a step is to a node: a key of an object, an index of a list."""
+    step = path[number]
     index = index_of(step)
-    return (2, 0, "") if step == APPEND else (1, 0, step) if index is None else (0, index, "")
+    if isinstance(node, list) and index is None:
+        raise _nonsense(path, f"{step!r} is no index, and {pointer_text(path[:number])!r} is a list")
+    return index if isinstance(node, list) else step
 
 
 def _put(node: Any, key: Any, value: Any, path: tuple[str, ...]) -> None:

@@ -82,7 +82,7 @@ class Filling:
             Pointer and value of each answer that does not fit.
         """
         asked, before = self._asked, copied(self._data)
-        found = self._converted(self._unwrapped(answer), self._data, may_drop=True)
+        found = self._converted(answer, self._data, may_drop=True)
         self._data = copied(_merged(self._data, found, asked))
         unfit: list[tuple[str, Any]] = []
         for steps, value in self._taken_out():
@@ -103,15 +103,6 @@ class Filling:
     @property
     def _asked(self) -> set[Steps]:
         return {pointer_path(pointer) for pointer in self.remaining.get("properties", {})}
-
-    def _unwrapped(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the object in ``{"parameters": {…}}``, under any key, if the schema has no such field."""
-        named = self._schema.get("properties")
-        (name, inside), *others = answer.items() if answer else [("", None)]
-        if others or not named or name in named or name.startswith("/") or not isinstance(inside, Mapping):
-            return answer
-        self.receipts.append(("", f"unwrapped from {name!r}"))
-        return inside
 
     def _converted(
         self, values: Mapping[str, Any], onto: Mapping[str, Any], *, may_drop: bool = False

@@ -166,10 +166,8 @@ class Slot(CoreCall, input_model=SlotInput, output_model=SlotOutput):
                 SLOT_FUNCTION_PROMPT[self._language], values, name="SLOT_FUNCTION_PROMPT", text=guard_text
             )
             messages[-1]["content"] = f"{messages[-1]['content']}\n\n{request}".strip()
-        # the prompt names alternatives at the root; providers refuse them in the parameters of a function
-        parameters = {key: part for key, part in nullable.items() if key not in {"anyOf", "allOf"}}
         try:
-            return await self._json(messages, parameters)
+            return await self._json(messages, nullable)
         except (ResponseParseError, EmptyResponseError) as error:
             push_warning(f"{self.name or 'Slot'}: the model gave no JSON for the missing values: {error}")
             return {}

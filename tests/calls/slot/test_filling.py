@@ -126,15 +126,6 @@ def test_a_wrong_item_of_the_model_does_not_pass_as_a_shorter_list() -> None:
     assert filling.remaining == {}
 
 
-def test_missing_items_are_added_behind_those_that_are_there() -> None:
-    schema = schema_of(numbers={"type": "array", "items": INTEGER, "minItems": 3})
-    filling = filling_of(schema, {"numbers": [1]})
-    assert asked(filling) == ["/numbers/1", "/numbers/2"]
-    filling.take({"numbers": [7, 8, 9]})
-    assert filling.data == {"numbers": [1, 8, 9]}
-    assert filling.remaining == {}
-
-
 def test_numbers_in_words_leave_a_receipt() -> None:
     filling = filling_of(schema_of(count=INTEGER), {"count": "5"})
     assert filling.data == {"count": 5}
@@ -149,16 +140,6 @@ def test_keys_outside_the_schema_leave_a_note() -> None:
     filling.take({"city": "Bonn", "mood": "good", "/planet": "Mars"})
     assert filling.data == {"city": "Bonn"}
     assert sorted(pointer for pointer, _ in filling.dropped) == ["/mood", "/planet"]
-
-
-def test_a_wrapper_around_the_answer_is_taken_off() -> None:
-    filling = filling_of(ORDER, {"city": "Bonn"})
-    filling.take({"parameters": {"/items/0/name": "pan", "/items/0/price": 1}})
-    assert filling.data["items"] == [{"name": "pan", "price": 1}]
-    assert filling.receipts == [("", "unwrapped from 'parameters'")]
-    own = filling_of(schema_of(options=schema_of(city=STRING)))
-    own.take({"options": {"city": "Bonn"}})
-    assert own.data == {"options": {"city": "Bonn"}}
 
 
 def test_a_pointer_that_makes_no_sense() -> None:

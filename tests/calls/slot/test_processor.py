@@ -455,10 +455,8 @@ def test_attack_11_work_that_only_the_data_makes_explode_is_counted(monkeypatch)
 
 def test_a_long_way_of_references_ends():
     chain = {str(number): {"allOf": [{"$ref": f"#/$defs/{number + 1}"}]} for number in range(900)} | {"900": {}}
-    processor = SlotProcessor({"$defs": chain, "properties": {"a": {"$ref": "#/$defs/0"}}})
-    for ask in (processor.check_json, processor.convert, processor.process_json):
-        with pytest.raises(SchemaError, match=r"nested too deeply|nest too deeply"):
-            ask({"a": {"b": 1}})
+    with pytest.raises(SchemaError, match="nest too deeply"):
+        SlotProcessor({"$defs": chain, "properties": {"a": {"$ref": "#/$defs/0"}}})
 
 
 def test_a_schema_that_refers_to_itself_with_progress_is_fine():

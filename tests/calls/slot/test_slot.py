@@ -502,18 +502,6 @@ async def test_a_service_that_refuses_the_names_is_asked_in_the_prompt() -> None
     assert "/items/0/price" in bodies[2]["messages"][-1]["content"]
 
 
-async def test_the_second_phase_offers_no_choice_at_its_root() -> None:
-    schema = {
-        **schema_of("name", name=STRING, phone=STRING, mail=STRING),
-        "anyOf": [{"required": ["phone"]}, {"required": ["mail"]}],
-    }
-    llm = ScriptedLLM("{}", call(**{"/name": "Ada", "/mail": "ada@example.org", "/phone": None}))
-    output = await filled(llm, schema)
-    assert output == SlotOutput(slot_data={"name": "Ada", "mail": "ada@example.org"}, remaining_schema={})
-    assert "anyOf" not in asked_by_call(llm)
-    assert "anyOf" in llm.requests[1][1]["content"]
-
-
 async def test_much_data_is_checked_off_the_loop() -> None:
     # The guard looks: thousands of values against a schema take longer than others should wait.
     item = schema_of(name=STRING, count=INTEGER)
