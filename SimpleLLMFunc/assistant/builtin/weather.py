@@ -6,13 +6,13 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
-from SimpleLLMFunc.assistant.builtin.forecast_days import read_days
 from SimpleLLMFunc.assistant.builtin.localized_tool import WORDS, Language, localized
+from SimpleLLMFunc.calls.slot.time_words import Calendar
 from SimpleLLMFunc.errors import ProviderError, cut
 from SimpleLLMFunc.interface.attempts import get_json
 from SimpleLLMFunc.tools import ModelRetry, Tool
@@ -36,7 +36,6 @@ _SEPARATORS = re.compile("[,，、/(（]")
 _ENDINGS = re.compile("(?:特别行政区|自治区|自治州|地区|市|省|县|区|州)$")
 _COUNTRY_CODES: Final = {"usa": "us", "america": "us", "uk": "gb", "britain": "gb", "greatbritain": "gb", "uae": "ae"}
 _MOST_CANDIDATES = 5
-_CLEARLY_LARGER = 10
 
 
 # --- what the service says -----------------------------------------------------------------------------------
@@ -200,18 +199,18 @@ def _lies_in(place: Place, regions: list[str]) -> bool:
     return all(_COUNTRY_CODES.get(region, region) in here or _ENDINGS.sub("", region) in here for region in regions)
 
 
-def _rivals(place: Place, others: Sequence[Place]) -> list[Place]:
-    """Return the other places that this name may mean."""
-    size = place.population or 0
-    same = [
-        other
-        for other in others
-        if other is not place
-        and _folded(other.name) == _folded(place.name)
-        and (other.population or 0) * _CLEARLY_LARGER > size
-        and (other.admin1, other.country) != (place.admin1, place.country)
-    ]
-    return same[:_MOST_CANDIDATES]
+def read_days(text: str, today: date) -> list[date]:
+    """Return the days that a text means, in order; no text means today.
+
+    Raises:
+        ValueError: it names no day, or more days than a forecast has.
+    """
+    span = Calendar("UTC", datetime.combine(today, time())).read(text.strip() or "today")
+    if span is not None:
+        first, last = date.fromisoformat(span.first_day), date.fromisoformat(span.last_day)
+        if (last - first).days < _FORECAST_DAYS:
+            return [first + timedelta(number) for number in range((last - first).days + 1)]
+    raise ValueError(f"{text[:60]!r} names no day")
 
 
 # --- as a tool -----------------------------------------------------------------------------------------------
@@ -253,12 +252,12 @@ def weather_tools(*, language: Language = "zh", service: OpenMeteo = OpenMeteo()
             days = read_days(date, weather.today)
         except ValueError:
             raise ModelRetry(words["no day"].format(date=cut(date, 60))) from None
-        return _told(weather, days, _rivals(fitting[0], fitting), language)
+        return _told(weather, days, language)
 
     return [localized(get_weather, language, _IN_CHINESE, timeout=3 * service.timeout)]
 
 
-def _told(weather: Weather, days: Sequence[date], rivals: Sequence[Place], language: Language) -> str:
+def _told(weather: Weather, days: Sequence[date], language: Language) -> str:
     words = _WORDS[language]
     known = {day.time: day for day in weather.days}
     if not any(day in known for day in days):
@@ -271,8 +270,6 @@ def _told(weather: Weather, days: Sequence[date], rivals: Sequence[Place], langu
     lines += [_line(known[day], weather.today, language) for day in days if day in known]
     if missing := [day.isoformat() for day in days if day not in known]:
         lines.append(words["missing"].format(days=", ".join(missing)))
-    if rivals:
-        lines.append(words["rivals"].format(places="; ".join(place.shown for place in rivals)))
     lines.append(words["source"])
     return "\n".join(lines)
 

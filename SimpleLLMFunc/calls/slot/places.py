@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 Kinds: TypeAlias = frozenset[str]
 
-ALL_KINDS: Final = frozenset("null boolean integer number string array object".split())
+ALL_KINDS: Final = frozenset(["null", "boolean", "integer", "number", "string", "array", "object"])
 CUSTOM_KINDS: Final = {
     # a date is given in words, and is a start and an end once it was read
     "date": frozenset({"date", "string", "object"}),

@@ -9,7 +9,7 @@ import random
 import pytest
 
 from SimpleLLMFunc.assistant.builtin import digest as digest_module
-from SimpleLLMFunc.assistant.builtin.digest import MAX_PARTS, PART_CHARS, Digest, bare, parts_of
+from SimpleLLMFunc.assistant.builtin.digest import MAX_PARTS, PART_CHARS, Digest, parts_of
 from SimpleLLMFunc.errors import ServerUnavailable
 from SimpleLLMFunc.testing import ScriptedLLM
 
@@ -136,10 +136,3 @@ async def test_a_failure_is_the_error_itself_and_ends_the_others(monkeypatch):
     with pytest.raises(ServerUnavailable):
         await Digest(ScriptedLLM(reply, repeat=True)).extract("x" * 2500)
     assert cancelled == [0, 2] or cancelled == [2, 0]
-
-
-def test_quotes_are_found_whatever_their_spaces_and_forms():
-    letters = bare("The price is 42,50\n EUR（含税）。")
-    assert bare("PRICE  is 42,50 eur") in letters
-    assert bare("(含税)") in letters
-    assert bare("43") not in letters
