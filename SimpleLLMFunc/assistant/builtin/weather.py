@@ -207,7 +207,7 @@ def read_days(text: str, today: date) -> list[date]:
     """
     span = Calendar("UTC", datetime.combine(today, time())).read(text.strip() or "today")
     if span is not None:
-        first, last = date.fromisoformat(span.first_day), date.fromisoformat(span.last_day)
+        first, last = span.start.date(), span.last.date()
         if (last - first).days < _FORECAST_DAYS:
             return [first + timedelta(number) for number in range((last - first).days + 1)]
     raise ValueError(f"{text[:60]!r} names no day")

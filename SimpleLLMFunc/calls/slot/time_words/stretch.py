@@ -1,11 +1,11 @@
-"""A stretch of local time, and the same in a time zone."""
+"""Stretches of time: as words name them, and in a time zone."""
 
 from __future__ import annotations
 
 import calendar
 import datetime as dt
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 DAY: Final = dt.timedelta(days=1)
 
@@ -33,46 +33,21 @@ class Stretch:
         return self.end - self.start == DAY and self.start.time() == dt.time()
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A stretch of time in a zone."""
+class Span(NamedTuple):
+    """A stretch of time: its first and its last second. Both are the same for one moment."""
 
-    stretch: Stretch
-    zone: dt.tzinfo
-
-    @property
-    def is_moment(self) -> bool:
-        """Whether it is one instant."""
-        return self.stretch.start == self.stretch.end
+    start: dt.datetime
+    last: dt.datetime
 
     @property
-    def first_day(self) -> str:
-        """The day it begins, as YYYY-MM-DD."""
-        return self.stretch.start.date().isoformat()
+    def days(self) -> tuple[str, str]:
+        """The first and the last day, as YYYY-MM-DD."""
+        return self.start.date().isoformat(), self.last.date().isoformat()
 
     @property
-    def last_day(self) -> str:
-        """The last day of which some is in it, as YYYY-MM-DD."""
-        return self._last.date().isoformat()
-
-    @property
-    def first_second(self) -> int:
-        """The second it begins, from 1970 in UTC."""
-        return int(self.stretch.start.replace(tzinfo=self.zone).timestamp())
-
-    @property
-    def last_second(self) -> int:
-        """The last second in it, from 1970 in UTC."""
-        return int(self._last.replace(tzinfo=self.zone).timestamp())
-
-    @property
-    def moment(self) -> str:
-        """The instant it begins, with its offset from UTC."""
-        return self.stretch.start.replace(tzinfo=self.zone).isoformat()
-
-    @property
-    def _last(self) -> dt.datetime:
-        return self.stretch.start if self.is_moment else self.stretch.end - dt.timedelta(seconds=1)
+    def seconds(self) -> tuple[int, int]:
+        """The first and the last second, counted from 1970 in UTC."""
+        return int(self.start.timestamp()), int(self.last.timestamp())
 
 
 def days(first: dt.date, last: dt.date, *, has_year: bool = True) -> Stretch:
