@@ -97,7 +97,6 @@ def test_it_is_uncertain(answer):
         "If I don't know the answer, I look it up.",
         "Do you not know where to start? Begin at the top.",
         "如果我不知道答案，我会去查。",
-        "Subject: Friday\n\nDear Tom,\n\nI'm not sure if I can come.\n\nKind regards,\nAnn",
         "The translation is:\n\nI don't know where he lives.",
         "译文如下：\n我不知道他住在哪里。",
         "我们无法预测未来。",
