@@ -69,11 +69,8 @@ class SessionFiles:
                 return image.to_part(), ""
             if isinstance(image, str) and image.startswith(("data:", "http://", "https://")):
                 return ImgUrl(image).to_part(), ""
-            content = _decoded(image, "image_data")
-            kept = self.add("image", content)
+            name = self.add("image", _decoded(image, "image_data"))
             assert self.root is not None, "a file was kept"
-            kind = ImgPath(self.root / kept, root=self.root).mime_type.rpartition("/")[2]
-            name = self._renamed(kept, f"image.{kind}")
             return ImgPath(self.root / name, root=self.root).to_part(), name
         except (ValueError, FileNotFoundError) as error:
             raise UsageError(f"image_data cannot be used: {error}") from None
@@ -107,15 +104,6 @@ class SessionFiles:
             'file_data is a Path, a File, {"name": "report.pdf", "content": bytes or base64 text}, or a pair of the two; '
             f"not {type(file).__name__}."
         )
-
-    def _renamed(self, name: str, wanted: str) -> str:
-        assert self.root is not None, "a file was kept"
-        with self._lock:
-            self.names.remove(name)
-            own = _free_name(wanted, self.names)
-            self.root.joinpath(name).rename(self.root / own)
-            self.names.append(own)
-            return own
 
     def close(self) -> None:
         """Remove the folder; a forked child leaves its parent's alone."""

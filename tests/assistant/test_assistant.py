@@ -439,9 +439,9 @@ async def test_an_image_is_shown_and_a_file_is_named_and_both_go_with_the_sessio
         "What is this?", session_id="s", image_data=PNG, file_data={"name": "../../notes.txt", "content": b"hello"}
     )
     text, image = llm.requests[0][-1]["content"]
-    assert text["text"] == "What is this?\n\n附件: image.png, notes.txt"
+    assert text["text"] == "What is this?\n\n附件: image, notes.txt"
     assert image["image_url"]["url"].startswith("data:image/png;base64,")
-    assert result["tool_results"][0]["result"] == "image.png,notes.txt"
+    assert result["tool_results"][0]["result"] == "image,notes.txt"
     assert roots[0].exists()
     assert assistant.end_session("s")
     assert not roots[0].exists()
