@@ -123,7 +123,7 @@ class AIAssistant:
             user_id: whose memories count; None, or an id that begins with "anonymous", has none.
             ai_id: the id under which this assistant speaks; the model is told.
             image_data: an `ImgPath` or `ImgUrl`, bytes, a data URL or an address, base64 text.
-            file_data: a `Path` or `File`, ``{"name": …, "content": bytes or base64}``, or a pair of the two.
+            file_data: a `Path` or `File`, or ``{"name": …, "content": bytes or base64}``.
 
         Returns:
             `tool_results` holds ``{id, name, arguments, result, failed}`` for each call, `sources` holds

@@ -79,7 +79,7 @@ class SessionFiles:
         """Keep the file that came with a question and return its name.
 
         Args:
-            file: a `Path` or a `File` (never a str: a text from a user must not name a file); ``{"name": …, "content": bytes or base64 text}``; or a pair of name and content.
+            file: a `Path` or a `File` (never a str: a text from a user must not name a file); ``{"name": …, "content": bytes or base64 text}``.
 
         Raises:
             UsageError: nothing of these, or not readable.
@@ -98,10 +98,8 @@ class SessionFiles:
                 raise UsageError(f"file_data: {cut(str(path), 200)!r} cannot be read: {error}") from None
         if isinstance(file, Mapping) and "content" in file:
             return self.add(str(file.get("name") or "file"), _decoded(file["content"], "file_data"))
-        if isinstance(file, (tuple, list)) and len(file) == 2 and isinstance(file[0], str):
-            return self.add(file[0], _decoded(file[1], "file_data"))
         raise UsageError(
-            'file_data is a Path, a File, {"name": "report.pdf", "content": bytes or base64 text}, or a pair of the two; '
+            'file_data is a Path, a File or {"name": "report.pdf", "content": bytes or base64 text}; '
             f"not {type(file).__name__}."
         )
 

@@ -126,21 +126,6 @@ async def test_a_large_image_is_read_off_the_loop(folder, engine):
     assert "42" in await tool("large.png", "text")
 
 
-async def test_text_of_a_data_url(engine):
-    tool, _ = analyze()
-    data = base64.b64encode(PICTURE.read_bytes()).decode()
-    assert "42" in await tool(f"data:image/png;base64,{data}", "text")
-    assert engine == [PICTURE.read_bytes()]
-
-
-@pytest.mark.parametrize("url", ["data:image/png,abc", "data:image/png;base64,!!!", "data:text/html;base64,AA=="])
-async def test_a_data_url_that_holds_no_image(engine, url):
-    tool, _ = analyze()
-    with pytest.raises(ValueError, match=r"(?i)base64|image"):
-        await tool(url, "text")
-    assert engine == []
-
-
 async def test_text_of_an_address_is_refused_without_a_request(engine):
     async with LoopbackServer() as server:
         tool, _ = analyze(language="en")

@@ -5,12 +5,11 @@ and jionlp reads Chinese only. Numbers in words become digits first, then a tabl
 is meant; every word of a text must be understood, else nothing is read. What it reads:
 
 * digits: 2024-05-01, 2024/5/1, 20240501, 2024-05, 2024, with a time (and a zone) behind the day;
-* days, weeks (from Monday), weekends, months, thirds of months, quarters, half years and years, named or counted from
-  now: 后天, 下周一, 本月下旬, last month, Q1 2024, May 1st; weekdays with 下/next or 上/last are those of that week, alone
-  the next ones;
+* days, weeks (from Monday), weekends, months, quarters and years, named or counted from now: 后天, 下周一, last month,
+  Q1 2024, May 1st; weekdays with 下/next or 上/last are those of that week, alone the next ones;
 * 三天后, in two weeks, 最近7天 and "the last 7 days" (with today), 未来三天 and "the next 3 days" (from tomorrow);
 * a time or a part of the day behind any of these: 明天下午三点, tomorrow at 3pm; without 上午/下午 an hour is one of 24;
-* two of them as a range: 5月1日到3日, from May 1 to May 3, 2024; what the second end leaves open is as in the first.
+* two of them as a range: 5月1日到3日, from May 1 to May 3; what the second end leaves open is as in the first.
 
 What names no year is of this year, what names no month of this month. It does not read: feasts and lunar dates, vague
 words (月底, 年初, soon, 三天内), an hour in English that does not say which half of the day (at 3), midnight, day and month
@@ -20,6 +19,7 @@ both as bare numbers (05/01), numbers beyond the hundreds in characters, a range
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
@@ -44,6 +44,7 @@ from SimpleLLMFunc.calls.slot.time_words.vocabulary import (
 from SimpleLLMFunc.calls.zone import zone_of
 
 _LONGEST: Final = 80
+_YEAR: Final = re.compile("[0-9]{4}|年")
 
 
 class Calendar:
@@ -153,21 +154,11 @@ class _Reader:
         return months(today.year + offset, 1, 12)
 
     def _counted(self, meaning: str, said: dict[str, str]) -> Stretch | None:
-        unit = UNITS.get(said["unit"], said["unit"])
-        if said["count"] == "半":
-            if unit not in {"year", "hour"}:
-                return None
-            count, unit = (6, "month") if unit == "year" else (30, "minute")
-        else:
-            count = int(said["count"])
+        unit, count = UNITS.get(said["unit"], said["unit"]), int(said["count"])
         count = -count if "past" in said else count
         today = self.now.date()
         if unit in {"hour", "minute"}:
-            other = self.now + dt.timedelta(**{f"{unit}s": count})
-            if meaning == "shift":
-                return moment(other)
-            ends = sorted(each.replace(microsecond=0) for each in (self.now, other))
-            return Stretch(ends[0], ends[1]) if count else None
+            return moment(self.now + dt.timedelta(**{f"{unit}s": count})) if meaning == "shift" else None
         if unit in {"day", "week"}:
             day = today + (count * (7 if unit == "week" else 1)) * DAY
         else:
@@ -180,32 +171,21 @@ class _Reader:
         return days(day + DAY, today) if count < 0 else days(today + DAY, day)
 
     def _numbered(self, said: dict[str, str], offset: int | None, today: dt.date, default: dt.date) -> Stretch | None:
-        has_year = bool(said.keys() & {"year", "which_year", "which"})
         year = int(said["year"]) if "year" in said else default.year
         if "which_year" in said:
             year = today.year + YEARS[said["which_year"]]
-        number = said.get("quarter") or said.get("q")
-        half = {"上": 1, "下": 2}.get(said["half"]) if "half" in said else said.get("h")
-        if number:
-            return months(year, 3 * int(number) - 2, 3, has_year=has_year)
-        if half:
-            return months(year, 6 * int(half) - 5, 6, has_year=has_year)
+        if quarter := said.get("quarter") or said.get("q"):
+            return months(year, 3 * int(quarter) - 2, 3)
         month = MONTHS[said["name"]] if "name" in said else int(said.get("month", default.month))
         if offset is not None:
             year, month = divmod(12 * today.year + today.month - 1 + offset, 12)
             month += 1
-        elif not said.keys() & {"month", "name", "day", "third"}:
+        elif not said.keys() & {"month", "name", "day"}:
             return months(year, 1, 12)
         if "day" in said:
             day = dt.date(year, month, int(said["day"]))
-            return days(day, day, has_year=has_year)
-        if not 1 <= month <= 12:
-            return None
-        whole = months(year, month, has_year=has_year)
-        if "third" not in said:
-            return whole
-        start = whole.start + 10 * "上中下".index(said["third"]) * DAY
-        return Stretch(start, whole.end if said["third"] == "下" else start + 10 * DAY, has_year)
+            return days(day, day)
+        return months(year, month) if 1 <= month <= 12 else None
 
     # --- times of day ---
 
@@ -223,7 +203,7 @@ class _Reader:
                 read = self._at(whole, said, part, other, is_chinese=pattern is TIMES[0])
             else:
                 first, last = (whole.start + dt.timedelta(hours=hour) for hour in HOURS[part])
-                read = Stretch(first, last, whole.has_year, part)
+                read = Stretch(first, last, part)
             return read and replace(read, has_day="when" in said)
         return None
 
@@ -274,10 +254,10 @@ class _Reader:
         second = self.one(right, first)
         if first is None or second is None:
             return None
-        if second.has_year and not first.has_year:
-            first = self.one(left, second) or first
-        if (second.has_day and not first.has_day) or first.start > second.start:
-            return None  # "3pm to tomorrow" may begin on either day
+        if (second.has_day and not first.has_day) or (_YEAR.search(right) and not _YEAR.search(left)):
+            return None  # "3pm to 5pm tomorrow", "May 1 to May 3, 2024": the first end may be of another day or year
+        if first.start > second.start:
+            return None
         end = max(first.end, second.end)
         return Stretch(first.start, end) if end > first.start else None
 
@@ -302,4 +282,4 @@ def _clock(whole: Stretch, hour: int, minute: int, second: int, part: str) -> St
     if not 0 <= hour <= 24 or minute > 59 or second > 59 or (hour == 24 and (minute or second)):
         return None
     start = whole.start + dt.timedelta(hours=hour, minutes=minute, seconds=second)
-    return Stretch(start, start, whole.has_year, part)
+    return Stretch(start, start, part)

@@ -16,14 +16,12 @@ class Stretch:
 
     Attributes:
         start, end: naive; the end is the first instant behind it. A moment begins where it ends.
-        has_year: the words named the year, or counted from today; else the year was taken from around them.
         part: the part of the day that the words named.
         has_day: the words named the day, or more of them; else it was taken from around them.
     """
 
     start: dt.datetime
     end: dt.datetime
-    has_year: bool = True
     part: str = ""
     has_day: bool = True
 
@@ -50,17 +48,17 @@ class Span(NamedTuple):
         return int(self.start.timestamp()), int(self.last.timestamp())
 
 
-def days(first: dt.date, last: dt.date, *, has_year: bool = True) -> Stretch:
+def days(first: dt.date, last: dt.date) -> Stretch:
     """Return the stretch from the first day to the last, both in it."""
     start, end = (dt.datetime.combine(date, dt.time()) for date in (first, last))
-    return Stretch(start, end + DAY, has_year)
+    return Stretch(start, end + DAY)
 
 
-def months(year: int, number: int, count: int = 1, *, has_year: bool = True) -> Stretch:
+def months(year: int, number: int, count: int = 1) -> Stretch:
     """Return some months; the number of the first may lie outside 1 to 12 and then counts into other years."""
     (year, month), (last_year, last) = (divmod(12 * year + each - 1, 12) for each in (number, number + count - 1))
     end = dt.date(last_year, last + 1, calendar.monthrange(last_year, last + 1)[1])
-    return days(dt.date(year, month + 1, 1), end, has_year=has_year)
+    return days(dt.date(year, month + 1, 1), end)
 
 
 def moment(instant: dt.datetime) -> Stretch:
