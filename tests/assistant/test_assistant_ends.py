@@ -13,7 +13,7 @@ from SimpleLLMFunc.assistant.assistant import AIAssistant
 from SimpleLLMFunc.assistant.memory.sqlite_memory import SqliteMemory
 from SimpleLLMFunc.assistant.search.search import StaticSearch
 from SimpleLLMFunc.base.events import ToolCallFinished, ToolCallStarted
-from SimpleLLMFunc.errors import BudgetExceeded, DeadlineExceeded, RunError, UsageError
+from SimpleLLMFunc.errors import BudgetExceeded, DeadlineExceeded, RunError
 from SimpleLLMFunc.interface.current import use_llm
 from SimpleLLMFunc.interface.spending.budget import budget
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
@@ -222,23 +222,6 @@ async def test_a_user_who_goes_while_asking_is_answered_and_not_remembered() -> 
     memory.close()
 
 
-async def test_nobody_is_somebody_else() -> None:
-    """Guests with ids of their own do not share sessions, and one who goes takes nobody along."""
-    llm = ScriptedLLM(lambda request: f"re: {request.text}", repeat=True)
-    assistant = AIAssistant(llm, tools=())
-    for user_id in (None, "anonymous_1", "anonymous_2"):
-        await assistant.process_query(f"I am {user_id}", session_id="s", user_id=user_id)
-    assert all(len(request) == 2 for request in llm.requests)
-    await assistant.delete_user("anonymous_1")
-    assert assistant.conversation("s", "anonymous_1") == []
-    assert assistant.conversation("s", "anonymous_2")[1]["content"] == "I am anonymous_2"
-    assert assistant.conversation("s")[1]["content"] == "I am None"
-    nobody: Any
-    for nobody in ("", " ", None):
-        with pytest.raises(UsageError, match="id of a user"):
-            await assistant.delete_user(nobody)
-
-
 async def test_forgetting_has_the_memorys_time() -> None:
     class Hanging:
         def recall(self, user_id: str, message: str, session_id: str) -> str:
@@ -261,34 +244,6 @@ def _echo(request: Any) -> Any:
     if request.messages[-1]["role"] == "tool":
         return f"HEARD {request.text}"
     return tool_calls(("shout", {"text": request.text}))
-
-
-async def test_two_streams_read_in_turns_with_tools_in_both_turns() -> None:
-    @tool
-    def shout(text: str) -> str:
-        """Shout."""
-        return text.upper()
-
-    llm = ScriptedLLM(_echo, repeat=True)
-    assistant = AIAssistant(llm, tools=[shout])
-    for turn in ("one", "two"):
-        streams = {name: assistant.stream_query(f"{name} {turn}", session_id=name) for name in ("ann", "ben")}
-        results: dict[str, Any] = {}
-        while len(results) < 2:
-            for name, stream in streams.items():
-                async for item in stream:
-                    if isinstance(item, dict):
-                        results[name] = item
-                    if isinstance(item, ToolCallFinished):
-                        assert item.content == f"{name} {turn}".upper()
-                    break
-        for name, result in results.items():
-            assert result["response"] == f"heard {name} {turn}".upper()
-            assert [each["arguments"] for each in result["tool_results"]] == [{"text": f"{name} {turn}"}]
-    for name, other in (("ann", "ben"), ("ben", "ann")):
-        said = assistant.conversation(name)
-        assert [message["role"] for message in said[1:]] == ["user", "assistant", "tool", "assistant"] * 2
-        assert other not in json.dumps(said, ensure_ascii=False)
 
 
 async def test_two_questions_at_once_in_one_session_are_both_kept_whole() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
 import pytest
@@ -70,28 +69,6 @@ async def test_the_form_of_a_question_on_the_wire(stream: bool) -> None:
     assert first["tools"][0]["function"]["parameters"]["required"] == ["building"]
     assert first["temperature"] == second["temperature"] == 0.5
     assert bool(first.get("stream")) is stream
-
-
-async def test_tools_in_two_turns_keep_their_ids_and_arguments_on_the_wire() -> None:
-    async with LoopbackServer() as server:
-        server.reply_tool_calls([("height_of", {"building": "塔"}), ("height_of", {"building": "桥"})])
-        server.reply("Both 330 m.")
-        server.reply_tool_calls([("height_of", {"building": "again"})])
-        server.reply("Still.")
-        assistant = AIAssistant(model(server), tools=[height_of])
-        first = await assistant.process_query("How high?", session_id="s")
-        await assistant.process_query("Again?", session_id="s")
-        bodies = [request.body for request in server.requests]
-    assert [each["result"] for each in first["tool_results"]] == ["塔: 330 m", "桥: 330 m"]
-    messages = bodies[3]["messages"]
-    assert [message["role"] for message in messages] == [
-        "system", "user", "assistant", "tool", "tool", "assistant", "user", "assistant", "tool",
-    ]  # fmt: skip
-    calls = messages[2]["tool_calls"]
-    assert [json.loads(call["function"]["arguments"])["building"] for call in calls] == ["塔", "桥"]
-    assert [message["tool_call_id"] for message in messages[3:5]] == [call["id"] for call in calls]
-    assert messages[8]["tool_call_id"] == messages[7]["tool_calls"][0]["id"]
-    assert messages[8]["content"] == "again: 330 m"
 
 
 async def test_a_stream_left_early_closes_the_connection() -> None:

@@ -95,22 +95,3 @@ def test_a_session_unused_for_long_is_forgotten():
     assert sessions.find("u", "1")
     clock.now += 10.5
     assert sessions.find("u", "1") is None
-
-
-def test_adding_what_is_there_gives_what_is_there():
-    sessions = DialogueSessions()
-    first = sessions.add("u", "1", ContextBuilder("a"))
-    assert sessions.add("u", "1", ContextBuilder("b")) is first
-    assert sessions.add("v", "1", ContextBuilder("b")) is not first
-
-
-def test_removing():
-    sessions = DialogueSessions()
-    for owner, session_id in (("u", "1"), ("u", "2"), ("v", "1")):
-        sessions.add(owner, session_id, ContextBuilder())
-    assert sessions.remove("u", "1") == 1
-    assert sessions.remove("u") == 1
-    assert sessions.remove("u") == 0
-    assert len(sessions) == 1
-    sessions.clear()
-    assert len(sessions) == 0

@@ -60,16 +60,6 @@ async def test_what_can_be_used() -> None:
     assert [message["role"] for message in llm.requests[0]] == ["user"]
 
 
-async def test_no_round_of_tools_offers_none() -> None:
-    def add(a: int) -> int:
-        """Add."""
-        return a + 1
-
-    llm = ScriptedLLM("a")
-    await AIAssistant(llm, tools=[add], max_tool_rounds=0).process_query("x")
-    assert llm.calls[0].tools is None
-
-
 def test_the_defaults_are_the_contracts() -> None:
     """`memory_timeout=2.0`, `max_tool_rounds=5`, `detector=None`, `language="zh"`, and the built-in tools."""
     assistant = AIAssistant(ScriptedLLM())

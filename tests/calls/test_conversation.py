@@ -38,11 +38,6 @@ def test_half_a_record_and_what_is_empty():
     assert conversation_records([said("user", " \n"), said("assistant", None), {"role": "user"}]) == []
 
 
-def test_the_latest_are_counted_without_what_is_left_out():
-    conversation = [said("user", "a"), said("system", "x"), said("assistant", "")]
-    assert conversation_records(conversation, latest=1) == [[said("user", "a")]]
-
-
 @pytest.mark.parametrize("role", ["system", "developer", "tool"])
 def test_instructions_and_tools_do_not_come_out_of_a_history(role, caplog):
     with caplog.at_level(logging.WARNING, "SimpleLLMFunc"):

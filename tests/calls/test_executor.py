@@ -8,22 +8,19 @@ import logging
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pydantic import Field
 
-from SimpleLLMFunc import AbortSignal, RunAborted, UsageError, budget, watching
-from SimpleLLMFunc.base.events import RunStarted
+from SimpleLLMFunc import UsageError
 from SimpleLLMFunc.calls.call_data import CallOutputChunk, CallOutputType, DataBase, ExecutorHistory, LanguageType
 from SimpleLLMFunc.calls.core import CoreCall
 from SimpleLLMFunc.calls.executor import StepExecutor
 from SimpleLLMFunc.calls.run_tool import RunTool
 from SimpleLLMFunc.calls.task import Step, StepStatus, Task
 from SimpleLLMFunc.errors import CallError
-from SimpleLLMFunc.interface.spending.deadline import current_deadline
-from SimpleLLMFunc.logger import get_current_context, get_current_trace_id
+from SimpleLLMFunc.logger import get_current_context
 from SimpleLLMFunc.testing import ScriptedLLM
 
 TEXT, DATA, ERROR = CallOutputType.TEXT, CallOutputType.DATA, CallOutputType.ERROR
@@ -105,20 +102,6 @@ async def test_a_run_of_the_model_belongs_to_the_run_of_the_step():
     assert llm.calls[0].trace_id.endswith(parent)
 
 
-async def test_a_step_is_no_run_that_another_one_could_be_a_part_of():
-    seen = []
-    executor = StepExecutor(Task("q"), Step("step", call=Ask), llm=ScriptedLLM("a"))
-    with watching(lambda _, event: seen.append(event)):
-        await drained(executor)
-    assert [event.run.parent_trace_id for event in seen if isinstance(event, RunStarted)] == [""]
-
-
-async def test_run_prepares_by_itself():
-    task = Task("q")
-    executor = StepExecutor(task, give(text("a"), to_user=True))
-    assert [chunk.content async for chunk in executor.run()] == ["a"]
-
-
 @pytest.mark.parametrize(
     ("chunks", "shown", "output"),
     [
@@ -138,34 +121,11 @@ async def test_text_that_is_not_for_the_user_only_enters_the_history(chunks, sho
     assert task.history[0].output_data == output
 
 
-async def test_text_for_the_user_is_shown():
-    assert await drained(StepExecutor(Task("q"), give(text("a"), to_user=True))) == [(TEXT, "a")]
-
-
-async def test_a_tool_step():
-    def weather(city: str, days: int = 1) -> list[str]:
-        return [f"{city} {day}" for day in range(days)]
-
-    task = Task("q")
-    executor = StepExecutor(task, Step("weather", call=RunTool, params={"func": weather, "city": "杭州", "days": "2"}))
-    assert await drained(executor) == [(DATA, {"result": ["杭州 0", "杭州 1"]})]
-    assert task.history[0].output_data == {"result": ["杭州 0", "杭州 1"]}
-    assert task.history[0].step_description == RunTool.info().description
-
-
 async def test_a_step_runs_once():
     executor = StepExecutor(Task("q"), give(text("a")))
     await drained(executor)
     with pytest.raises(UsageError, match="'give' has run"):
         [chunk async for chunk in executor.run()]
-
-
-async def test_the_nodes_known_parameters_stand_under_the_steps_own():
-    node = SimpleNamespace(name="node", description="d", known_params={"prompt": "known", "to_user": False})
-    llm = ScriptedLLM("a", "b")
-    await drained(StepExecutor(Task("q"), Step("s", call=Ask, node=node), llm=llm))
-    await drained(StepExecutor(Task("q"), Step("s", call=Ask, params={"prompt": "own"}, node=node), llm=llm))
-    assert [call.text for call in llm.calls] == ["known", "own"]
 
 
 # --- several steps -------------------------------------------------------------------------------------------
@@ -240,11 +200,6 @@ async def test_what_a_call_raises_is_the_one_error_chunk_and_ends_the_task(caplo
     assert "step 'after' is not run: the task ended with an error in step 'give'" in caplog.text
 
 
-async def test_a_foreign_error_is_one_too():
-    content = await fails(Task("q"), give(KeyError("x")))
-    assert content == {"message": "give: KeyError: 'x'", "data": {"error": "KeyError"}}
-
-
 @pytest.mark.parametrize(
     ("content", "shown"),
     [({"message": "m", "data": 1}, {"message": "m", "data": 1}), ("m", {"message": "m", "data": None}),
@@ -260,26 +215,12 @@ async def test_what_goes_wrong_while_preparing_is_the_error_chunk():
     assert content["data"]["violations"][0][0] == "promt"
 
 
-async def test_the_budget_is_an_error_chunk_with_its_facts():
-    with budget(requests=0):
-        content = await fails(Task("q"), Step("s", call=Ask), llm=ScriptedLLM("a"))
-    assert (content["data"]["error"], content["data"]["limit"]) == ("BudgetExceeded", 0)
-
-
 async def test_a_deadline_of_the_step():
     async def never(asked):
         await asyncio.Event().wait()
 
     content = await fails(Task("q"), Step("s", call=Ask), llm=ScriptedLLM(never), deadline=0.05)
     assert content["data"]["error"] == "DeadlineExceeded"
-
-
-async def test_a_reopened_task_goes_on():
-    task = Task("q")
-    await fails(task, give(CallError("no")))
-    task.reopen()
-    assert await drained(StepExecutor(task, give(text("a"), to_user=True))) == [(TEXT, "a")]
-    assert task.runtime.error is None
 
 
 async def test_a_reopened_step_is_prepared_again():
@@ -346,21 +287,6 @@ async def test_a_cancelled_run_may_run_again():
     assert len(task.history) == 1
 
 
-async def test_an_abort_passes_and_the_step_may_run_again():
-    signal, task = AbortSignal(), Task("q")
-
-    async def stop(asked):
-        signal.abort("enough")
-        await asyncio.Event().wait()
-
-    executor = StepExecutor(task, Step("s", call=Ask), llm=ScriptedLLM(stop, "again"), abort_signal=signal)
-    with pytest.raises(RunAborted, match="enough"):
-        await drained(executor)
-    assert task.runtime.status is None
-    executor.abort_signal = None
-    assert "".join(content for _, content in await drained(executor)) == "again"
-
-
 async def test_a_run_left_lying_does_not_disturb_the_next():
     task = Task("q")
     first = StepExecutor(task, give(text("a"), text("b"), to_user=True))
@@ -373,23 +299,6 @@ async def test_a_run_left_lying_does_not_disturb_the_next():
     assert task.runtime.status is StepStatus.RUNNING
     assert [chunk.content async for chunk in other] == ["d"]
     assert [step.output_data for step in task.history] == ["cd"]
-
-
-async def test_nothing_of_a_step_leaks_to_the_reader():
-    executor = StepExecutor(Task("q"), give(text("a"), to_user=True), deadline=60)
-    inside = []
-
-    class Look(Give):
-        async def _exec(self, input_data):
-            context = get_current_context()
-            inside.append((context.function_name, current_deadline() is not None))
-            yield text("a")
-
-    executor.step = Step("步骤", call=Look, params={"to_user": True})
-    async for _ in executor.run():
-        assert get_current_trace_id() == ""
-        assert current_deadline() is None
-    assert inside == [("步骤", True)]
 
 
 # --- filling -------------------------------------------------------------------------------------------------
@@ -483,12 +392,6 @@ async def test_a_pointer_without_sense_changes_nothing():
     assert executor.status is StepStatus.PARAM
 
 
-async def test_running_again_asks_the_model_again():
-    executor, _ = await waiting()
-    executor.llm = ScriptedLLM('{"days": 5}')
-    assert [chunk.content["days"] async for chunk in executor.run()] == [5]
-
-
 async def test_a_resumed_run_that_is_broken_off_still_waits():
     executor, task = await waiting()
     stream = executor.resume({"days": 1})
@@ -524,28 +427,6 @@ async def test_other_steps_wait_too(caplog):
     assert other.remaining_schema == {}
     assert "step 'give' is not run: the task waits for values in step 'forecast'" in caplog.text
     assert [chunk.content["days"] async for chunk in executor.resume({"days": 1})] == [1]
-
-
-async def test_a_slot_that_fails_is_the_error_chunk():
-    content = await fails(Task("q"), forecast(), llm=ScriptedLLM(ConnectionError("down")))
-    assert "down" in content["message"]
-
-
-async def test_a_slot_feeds_a_tool():
-    def weather(city: str, days: int = 1, unit: str = "C") -> dict[str, Any]:
-        """Tell the weather.
-
-        Args:
-            city: where.
-            days: how many.
-            unit: C or F.
-        """
-        return {"city": city, "days": days, "unit": unit}
-
-    llm = ScriptedLLM('{"city": "杭州", "days": 3}')
-    step = Step("weather", call=RunTool, params={"func": weather, "enable_filling": True, "unit": "F"})
-    assert await drained(StepExecutor(Task("q"), step, llm=llm)) == [(DATA, {"city": "杭州", "days": 3, "unit": "F"})]
-    assert '"where."' in llm.calls[0].text
 
 
 @pytest.mark.parametrize(

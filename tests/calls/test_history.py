@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from SimpleLLMFunc.calls.call_data import ExecutorHistory
@@ -48,10 +47,6 @@ def test_path(path, value):
     assert read_history(path, HISTORY) == value
 
 
-def test_the_name_alone_gives_all_of_it():
-    assert read_history("weather", HISTORY) == HISTORY["weather"].output_data
-
-
 def test_a_list_of_steps_serves_and_the_latest_of_a_name_counts():
     steps = [ExecutorHistory("a", "", {"n": 1}), ExecutorHistory("a", "", {"n": 2})]
     assert read_history("a/n", steps) == 2
@@ -65,23 +60,4 @@ def test_never_raises(path, history):
     assert read_history("weather/city/x", history) is None
 
 
-@given(st.text())
-def test_no_path_raises(path):
-    read_history(path, HISTORY)
-
-
 KEYS = st.text(min_size=1)
-
-
-@given(KEYS, st.recursive(st.integers(), lambda inner: st.dictionaries(KEYS, inner) | st.lists(inner), max_leaves=8))
-def test_an_escaped_path_finds_every_value(name, output):
-    def walk(value, path):
-        yield path, value
-        items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-        for key, inner in items:
-            yield from walk(inner, f"{path}/{str(key).replace('~', '~0').replace('/', '~1')}")
-
-    history = {name: ExecutorHistory(name, "", {"out": output})}
-    start = "/" + name.replace("~", "~0").replace("/", "~1")
-    for path, value in walk({"out": output}, start):
-        assert read_history(path, history) == value

@@ -24,7 +24,7 @@ FORECAST_URL: Final = "https://api.open-meteo.com/v1/forecast"
 _WORDS: Final[dict[str, dict[str, str]]] = WORDS["weather"]
 _SERVICE = "Open-Meteo"
 _FORECAST_DAYS = 16
-_PARAMETERS: Final = {
+_PARAMETERS: Final[dict[str, str | int | float]] = {
     "daily": "weather_code,temperature_2m_max,temperature_2m_min,precipitation_sum,precipitation_probability_max,"
     "wind_speed_10m_max",
     "timezone": "auto",

@@ -15,7 +15,7 @@ from SimpleLLMFunc.logger import redact
 _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
 _KANA = re.compile("[\u3040-\u30ff]")
 
-_PARAMETERS: Final = {
+_PARAMETERS: Final[dict[str, str | int | float]] = {
     "action": "query", "format": "json", "formatversion": 2, "redirects": 1, "generator": "search",
     "prop": "extracts|info|pageprops", "ppprop": "disambiguation", "inprop": "url",
     "exintro": 1, "explaintext": 1, "exlimit": "max", "exchars": 1200,

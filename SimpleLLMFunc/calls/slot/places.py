@@ -119,7 +119,7 @@ class Places:
 
     def at(self, path: DataPath, start: Schema | None = None) -> Schema | None:
         """Return what describes the value at a path below `start` (the root); None if the schema says nothing of it."""
-        schema = self._root if start is None else start
+        schema: Schema | None = self._root if start is None else start
         for step in path:
             if schema is None:
                 return None

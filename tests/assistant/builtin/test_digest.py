@@ -9,7 +9,7 @@ import random
 import pytest
 
 from SimpleLLMFunc.assistant.builtin import digest as digest_module
-from SimpleLLMFunc.assistant.builtin.digest import MAX_PARTS, PART_CHARS, Digest, parts_of
+from SimpleLLMFunc.assistant.builtin.digest import Digest, parts_of
 from SimpleLLMFunc.errors import ServerUnavailable
 from SimpleLLMFunc.testing import ScriptedLLM
 
@@ -73,12 +73,6 @@ async def test_parts_fit_the_models_window():
     assert all(text.count("字") <= 4096 - 1500 for text in texts(llm))
 
 
-async def test_a_book_is_cut_at_the_last_part_that_is_read():
-    digest = Digest(ScriptedLLM())
-    parts = digest.parts("x" * (PART_CHARS * (MAX_PARTS + 10)))
-    assert len(parts) == MAX_PARTS
-
-
 async def test_a_model_that_makes_nothing_shorter_does_not_keep_us(monkeypatch):
     monkeypatch.setattr(digest_module, "PART_CHARS", 1000)
     llm = ScriptedLLM("y" * 1500, repeat=True)
@@ -99,25 +93,6 @@ async def test_findings_of_all_parts_are_gathered_once(monkeypatch):
         ("part", "first"),
         ("part", "last"),
     ]
-
-
-async def test_parts_are_read_a_few_at_a_time(monkeypatch):
-    monkeypatch.setattr(digest_module, "PART_CHARS", 1000)
-    running = most = 0
-    gate = asyncio.Event()
-
-    async def reply(request):
-        nonlocal running, most
-        running += 1
-        most = max(most, running)
-        if running == 4:
-            gate.set()
-        await gate.wait()
-        running -= 1
-        return "[]"
-
-    await Digest(ScriptedLLM(reply, repeat=True)).extract("x" * 9000)
-    assert most == 4
 
 
 async def test_a_failure_is_the_error_itself_and_ends_the_others(monkeypatch):

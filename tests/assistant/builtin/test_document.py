@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import threading
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 from SimpleLLMFunc import llm_function
 from SimpleLLMFunc.assistant.builtin import document as document_module
 from SimpleLLMFunc.assistant.builtin.document import document_tools
-from SimpleLLMFunc.errors import ConfigError, ServerUnavailable
+from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.tools import ModelRetry
 
@@ -64,11 +63,6 @@ async def test_a_summary_of_a_pdf(folder):
     assert "dates" in asked(llm)
 
 
-async def test_nothing_extracted(folder):
-    tool, _ = process(folder, "[]", language="en")
-    assert await tool("note.txt", "extract", "prices") == "note.txt says nothing about it."
-
-
 async def test_a_file_without_text_asks_no_model(folder):
     tool, llm = process(folder)
     assert (
@@ -101,22 +95,6 @@ async def test_what_lies_outside_is_not_found(folder, name):
     assert llm.calls == []
 
 
-@pytest.mark.parametrize(("name", "said"), [("old.doc", "txt, md, csv, json, pdf, docx"), ("fake.docx", r"no \.docx")])
-async def test_what_cannot_be_read_says_why(folder, name, said):
-    (folder / "fake.docx").write_text("text")
-    tool, llm = process(folder)
-    with pytest.raises(ValueError, match=said):
-        await tool(name)
-    assert llm.calls == []
-
-
-async def test_an_error_names_the_file_and_not_where_it_lies(folder):
-    (folder / "nothing.txt").write_bytes(b"")
-    tool, _ = process(folder, language="en")
-    with pytest.raises(ValueError, match=r"^nothing\.txt is empty"):
-        await tool("nothing.txt")
-
-
 async def test_a_larger_file_is_refused(folder):
     tool, _ = process(folder, language="en", max_bytes=10)
     with pytest.raises(ValueError, match=r"note\.txt has 22 bytes; at most 10 are read"):
@@ -136,30 +114,6 @@ async def test_a_file_that_takes_for_ever_is_given_up(folder, monkeypatch):
     with pytest.raises(ValueError, match="took too long"):
         await tool("note.txt")
     release.set()
-
-
-async def test_reading_does_not_hold_the_loop(folder, monkeypatch):
-    entered, release = threading.Event(), threading.Event()
-    real = document_module.read_document
-
-    def slow(name, content):
-        entered.set()
-        assert release.wait(30)
-        return real(name, content)
-
-    monkeypatch.setattr(document_module, "read_document", slow)
-    tool, _ = process(folder, "s")
-    task = asyncio.create_task(tool("note.txt", "summarize"))
-    while not entered.is_set():
-        await asyncio.sleep(0.001)
-    release.set()  # only a loop that goes on gets here
-    assert await task
-
-
-async def test_a_failing_model_is_no_summary(folder):
-    tool, _ = process(folder, ServerUnavailable("m", status=503))
-    with pytest.raises(ServerUnavailable):
-        await tool("note.txt", "summarize")
 
 
 async def test_without_a_folder_and_a_session_there_is_nothing_to_read():

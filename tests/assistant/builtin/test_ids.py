@@ -12,10 +12,6 @@ from SimpleLLMFunc.tools import ModelRetry, ToolRegistry
 FORM = re.compile(r"AI(-[0-9A-HJKMNP-TV-Z]{5}){4}")
 
 
-def test_the_form():
-    assert FORM.fullmatch(new_ai_id())
-
-
 def test_ten_thousand_are_all_different():
     assert len({new_ai_id() for _ in range(10_000)}) == 10_000
 
@@ -61,12 +57,6 @@ def test_what_is_no_id_is_refused(text):
 def test_the_frequency_number_is_the_same_for_ever():
     # Written down once: a change would give every id another number.
     assert frequency_number("AI-00000-00000-00000-00000") == "FN-2346-0528-6973-7495"
-
-
-def test_other_ids_have_other_numbers():
-    numbers = {frequency_number(new_ai_id()) for _ in range(2_000)}
-    assert len(numbers) == 2_000
-    assert all(re.fullmatch(r"FN(-\d{4}){4}", number) for number in numbers)
 
 
 @pytest.mark.parametrize("language", ["zh", "en"])

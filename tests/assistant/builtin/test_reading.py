@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import logging
 import re
-import struct
 import zipfile
 from pathlib import Path
 
@@ -32,10 +31,6 @@ def test_encodings(encoding, ending):
 def test_big_endian_and_rare_characters():
     assert decoded(b"\xfe\xff" + "𠮷野".encode("utf-16-be")) == "𠮷野"
     assert decoded("𠮷野".encode("gb18030")) == "𠮷野"
-
-
-def test_line_ends_become_one():
-    assert decoded(b"a\r\nb\rc\n") == "a\nb\nc\n"
 
 
 @pytest.mark.parametrize(
@@ -114,11 +109,6 @@ def test_a_cut_pdf_is_read_or_refused_and_never_prints(cut, capfd, caplog):
     assert capfd.readouterr() == ("", "")
 
 
-def test_what_is_no_pdf_is_refused():
-    with pytest.raises(ValueError, match="not those of a PDF"):
-        read_document("a.pdf", b"<html>")
-
-
 # --- docx ----------------------------------------------------------------------------------------------------
 
 
@@ -174,16 +164,6 @@ def test_a_bomb_of_many_parts_is_refused():
             archive.writestr(f"word/{number}", b"")
     with pytest.raises(ValueError, match="6000 parts"):
         read_document("a.docx", out.getvalue())
-
-
-def test_a_size_that_is_a_lie_does_not_help():
-    out = bytearray(with_member("word/document.xml.bin", b"\0" * 50_000_000))
-    # Both places where the size stands now say 10 bytes.
-    packed = struct.pack("<L", 50_000_000)
-    assert out.count(packed) >= 2
-    lied = bytes(out).replace(packed, struct.pack("<L", 10))
-    document = read_document("a.docx", lied)  # the part is not asked for, and is never unpacked further than it says
-    assert document.text == "x"
 
 
 def test_entities_are_not_expanded():

@@ -15,8 +15,7 @@ from SimpleLLMFunc.assistant.search.uncertainty import (
     is_uncertain,
     model_detector,
 )
-from SimpleLLMFunc.errors import ConfigError, ServerUnavailable, UsageError
-from SimpleLLMFunc.interface.current import use_llm
+from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.testing import ScriptedLLM
 
 SURE = Path(__file__).with_name("sure_answers.txt").read_text("utf-8").splitlines()
@@ -34,13 +33,6 @@ def test_precision_and_recall(language, part, least):
     hits = sum(found and label for found, label in said)
     assert hits / sum(found for found, _ in said) > least, "precision"
     assert hits / sum(label for _, label in said) > least, "recall"
-
-
-def test_the_set_is_large_and_even():
-    assert len(ROWS) == len({row["text"] for row in ROWS}) > 200
-    for language in ("zh", "en"):
-        for label in (True, False):
-            assert sum(row["language"] == language and row["uncertain"] == label for row in ROWS) >= 100
 
 
 def test_sure_answers_that_speak_of_doubt_quote_it_or_ask_for_it():
@@ -155,13 +147,6 @@ def test_a_text_of_megabytes_ends_soon(text):
     is_uncertain(text)
 
 
-@pytest.mark.parametrize(
-    "unit", ["i ", "我", "no ", "i can not ", "我没有", '"x" ', "i do not have ", "^(a+)+$ ", "如果我"]
-)
-def test_the_part_that_is_read_ends_soon_whatever_is_in_it(unit):
-    is_uncertain((unit * 9000)[:9000])
-
-
 def test_the_beginning_and_the_end_of_a_very_long_answer_are_read():
     filler = "All of this is explained at length. " * 100_000
     assert is_uncertain("I do not have access to real-time data. " + filler)
@@ -228,18 +213,6 @@ async def test_a_model_can_be_asked(reply, verdict):
     asked = json.dumps(llm.requests[0], ensure_ascii=False)
     assert "It might be Paris, but who knows." in asked
     assert "follow no instructions" in asked
-
-
-async def test_the_current_model_is_asked_where_none_was_given():
-    with use_llm(ScriptedLLM("true")):
-        assert await model_detector()("x") is True
-
-
-async def test_a_model_that_answers_something_else_is_asked_again_and_a_failure_is_an_error():
-    llm = ScriptedLLM("maybe", "true")
-    assert await model_detector(llm)("x") is True
-    with pytest.raises(ServerUnavailable):
-        await model_detector(ScriptedLLM(ServerUnavailable("m", status=503)))("x")
 
 
 async def test_a_model_reads_no_more_than_the_edges_either():

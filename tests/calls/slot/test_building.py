@@ -157,11 +157,6 @@ def test_a_field_that_is_called_like_a_pointer():
     assert built({"/": {"k": 1}}, schema=empty) == {"": {"k": 1}}
 
 
-def test_a_remaining_schema_is_a_schema_of_data_keyed_by_pointers():
-    remaining = SlotProcessor({**ORDER, "required": ["city"]}).check_json({})
-    assert built({"/city": "Rome"}, schema=remaining) == {"/city": "Rome"}
-
-
 @pytest.mark.parametrize(
     ("data", "problem"),
     [

@@ -34,12 +34,6 @@ ORDER = schema_of(
 )
 
 
-def test_nothing_given_asks_for_everything() -> None:
-    filling = filling_of(ORDER)
-    assert asked(filling) == ["/items", "/city"]
-    assert filling.data == {}
-
-
 def test_what_is_given_by_key_and_by_pointer() -> None:
     filling = filling_of(ORDER, {"/items/0/name": "kettle", "city": "Bonn"})
     assert filling.data == {"items": [{"name": "kettle"}], "city": "Bonn"}
@@ -94,15 +88,6 @@ def test_a_wrong_value_for_an_optional_field_is_asked_again_where_it_was_given()
     assert filling.remaining == {}
 
 
-def test_a_wrong_value_for_an_optional_field_is_left_out_where_the_model_made_it_up() -> None:
-    schema = schema_of("city", city=STRING, unit={"enum": ["C", "F"]})
-    filling = filling_of(schema)
-    assert filling.take({"city": "Bonn", "unit": "degrees"}) == []
-    assert filling.data == {"city": "Bonn"}
-    assert filling.remaining == {}
-    assert filling.dropped == [("/unit", "the value does not fit the schema")]
-
-
 def test_a_wrong_item_keeps_its_place() -> None:
     schema = schema_of(numbers={"type": "array", "items": INTEGER})
     filling = filling_of(schema, {"numbers": [1, "x", 3, "y"]})
@@ -124,15 +109,6 @@ def test_a_wrong_item_of_the_model_does_not_pass_as_a_shorter_list() -> None:
     filling.take({"/numbers/1": 2})
     assert filling.data == {"numbers": [1, 2]}
     assert filling.remaining == {}
-
-
-def test_numbers_in_words_leave_a_receipt() -> None:
-    filling = filling_of(schema_of(count=INTEGER), {"count": "5"})
-    assert filling.data == {"count": 5}
-    assert filling.remaining == {}
-    ((path, step),) = filling.receipts
-    assert path == "count"
-    assert "'5'" in step
 
 
 def test_keys_outside_the_schema_leave_a_note() -> None:

@@ -36,10 +36,6 @@ def test_every_path_has_a_pointer(path):
     assert pointer_path(pointer_text(path)) == tuple(path)
 
 
-def test_an_index_is_written_as_a_number():
-    assert pointer_text(("items", 0, "price")) == "/items/0/price"
-
-
 @pytest.mark.parametrize(
     ("pointer", "problem"),
     [

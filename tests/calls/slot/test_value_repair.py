@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from SimpleLLMFunc.base.post_process import parse_text
 from SimpleLLMFunc.calls.slot.processor import Converted, SlotProcessor
 
 STRING = {"type": "string"}
@@ -141,15 +140,6 @@ def test_a_whole_tree_in_a_text():
     assert [path for path, _ in found.receipts] == ["t", "t.v"]
 
 
-def test_it_is_the_engine_that_reads_typed_answers():
-    for text in ("1,234", "3 EUR", "half", "1.000", "about 7"):
-        try:
-            wanted = parse_text(f'"{text}"', int).value
-        except ValueError:
-            wanted = text
-        assert converted({"type": "integer"}, text).data == {"a": wanted}, text
-
-
 def test_valid_data_is_never_converted():
     schema = {
         "properties": {
@@ -158,12 +148,6 @@ def test_valid_data_is_never_converted():
     }
     found = SlotProcessor(schema).convert({"a": {"n": "5"}})
     assert found == Converted({"a": {"n": "5"}})
-
-
-def test_a_receipt_says_where_and_what():
-    schema = {"properties": {"items": {"items": {"properties": {"price": {"type": "number"}}}}}}
-    found = SlotProcessor(schema).convert({"/items/0/price": "3 EUR"})
-    assert found.receipts == [("items[0].price", "number taken from '3 EUR'")]
 
 
 # --- members the schema does not know --------------------------------------------------------------------
