@@ -10,9 +10,7 @@ import pytest
 from SimpleLLMFunc.assistant.assistant import AIAssistant
 from SimpleLLMFunc.assistant.memory.sqlite_memory import SqliteMemory
 from SimpleLLMFunc.assistant.search.search import StaticSearch
-from SimpleLLMFunc.base.events import ToolCallFinished, ToolCallStarted
 from SimpleLLMFunc.errors import AuthenticationError, ServerUnavailable
-from SimpleLLMFunc.interface.local.local_model import LocalModel
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.tools import tool
 from tests.support.server import Answer, LoopbackServer, chunk, sse
@@ -101,35 +99,3 @@ async def test_a_service_that_fails_is_an_error_and_no_answer_and_nothing_is_sea
         said = [message["content"] for message in server.requests[-1].body["messages"][1:]]
     assert search.queries == []
     assert said == ["Q2?"]
-
-
-@pytest.mark.heavy
-@pytest.mark.local_model
-@pytest.mark.timeout(180)
-async def test_the_small_model_calls_a_tool_through_json_actions() -> None:
-    """It cannot call tools of itself: a JSON action under a schema stands in, with the same events and history."""
-    llm = LocalModel(seed=1, threads=1)
-    assert llm.profile.tools == "json"
-    assistant = AIAssistant(llm, tools=[height_of], language="en", temperature=0, max_tokens=60, max_tool_rounds=1)
-    items: list[Any] = []
-    for seed in range(6):
-        assistant.llm_caller.params["seed"] = seed
-        items = [
-            item
-            async for item in assistant.stream_query(
-                'Use the tool "height_of" with building "Eiffel Tower".', session_id=f"s{seed}"
-            )
-        ]
-        if items[-1]["has_tool_calls"]:
-            break
-    result = items[-1]
-    assert result["has_tool_calls"], "in no run of six did it take the tool"
-    assert [type(item) for item in items if isinstance(item, (ToolCallStarted, ToolCallFinished))][:2] == [
-        ToolCallStarted,
-        ToolCallFinished,
-    ]
-    assert result["tool_results"][0]["name"] == "height_of"
-    assert result["response"].strip()
-    roles = [message["role"] for message in assistant.conversation(result["session_id"])]
-    assert roles[:4] == ["system", "user", "assistant", "tool"]
-    assert roles[-1] == "assistant"

@@ -58,12 +58,6 @@ async def test_the_loop_of_the_note_by_hand():
     assert llm.calls[1].tools is None
 
 
-def test_a_result_without_its_call_is_not_sent():
-    context = ContextBuilder("Be kind.")
-    context.update_context_with_tool_result("add", "2", "nobody")
-    assert [message["role"] for message in context.build_context("hello")] == ["system", "user"]
-
-
 async def test_arguments_that_are_no_object_stay_text():
     llm = ScriptedLLM(tool_calls(("add", "[1]")))
     assert (await LLMCaller(llm).invoke([{"role": "user", "content": "x"}]))["tool_calls"][0]["arguments"] == "[1]"

@@ -16,7 +16,6 @@ from SimpleLLMFunc import (
 from SimpleLLMFunc.calls.asking import Asker
 from SimpleLLMFunc.calls.call_data import CallOutputChunk, CallOutputType, DataBase, LanguageType
 from SimpleLLMFunc.calls.core import CoreCall
-from SimpleLLMFunc.calls.slot import fill_slots
 from SimpleLLMFunc.errors import CallError, ConfigError, EmptyResponseError
 from SimpleLLMFunc.interface.profile import PROFILES, Profile
 from SimpleLLMFunc.testing import ScriptedLLM
@@ -83,15 +82,6 @@ async def test_the_object_is_what_the_model_wrote_and_not_checked():
     written = {"city": 5, "town": None, "nested": {"list": [1.5, "5"]}}
     assert await ask(ScriptedLLM(tool_calls(("answer", written)))) == written
     assert await ask(ScriptedLLM(tool_calls(("answer", {})))) == {}
-
-
-async def test_definitions_and_references_go_along():
-    schema = {"$ref": "#/$defs/F", "$defs": {"F": {"type": "object", "properties": {"f": {"$ref": "#/$defs/F"}}}}}
-    llm = ScriptedLLM(tool_calls(("answer", {"f": {}})))
-    assert await ask(llm, schema) == {"f": {}}
-    sent = llm.calls[0].tools[0]["function"]["parameters"]
-    assert sent["$defs"] == schema["$defs"]
-    assert sent["type"] == "object"
 
 
 @pytest.mark.parametrize("kind", ["array", "string", ["string", "null"]])
@@ -250,15 +240,6 @@ async def test_golden_form(language):
     llm = ScriptedLLM(TEXT, profile=NO_TOOLS)
     await Asker("X", llm, language).json(ASKED, SCHEMA, {}, max_reasks=0)
     golden(f"call_json_{language}.txt", as_text(llm.requests[0]))
-
-
-@pytest.mark.parametrize("language", list(LanguageType))
-async def test_what_is_no_model_is_said_at_once(language):
-    with pytest.raises(ConfigError, match=r"llm= is a model such as .*, not str; None asks the current one"):
-        [piece async for piece in Asker("X", "gpt-5-mini", language).text(ASKED, {}, streaming=True)]
-    with pytest.raises(CallError, match="llm= is a model") as caught:
-        await fill_slots(SCHEMA, "q", llm="gpt-5-mini", language=language)
-    assert isinstance(caught.value.__cause__, ConfigError)
 
 
 async def test_an_unknown_parameter_is_named():

@@ -26,16 +26,11 @@ def test_the_values_are_the_contracts():
 @pytest.mark.parametrize(
     ("given", "language"),
     [
-        ("zh", LanguageType.CHINESE),
-        ("zh-Hans-CN", LanguageType.CHINESE),
-        ("zh_TW", LanguageType.CHINESE),
-        ("中文", LanguageType.CHINESE),
-        ("en", LanguageType.ENGLISH),
-        ("en_US.UTF-8", LanguageType.ENGLISH),
-        (" English ", LanguageType.ENGLISH),
-        (LanguageType.ENGLISH, LanguageType.ENGLISH),
+        ("zh", LanguageType.CHINESE), ("zh-Hans-CN", LanguageType.CHINESE), ("zh_TW", LanguageType.CHINESE),
+        ("中文", LanguageType.CHINESE), ("en", LanguageType.ENGLISH), ("en_US.UTF-8", LanguageType.ENGLISH),
+        (" English ", LanguageType.ENGLISH), (LanguageType.ENGLISH, LanguageType.ENGLISH),
     ],
-)
+)  # fmt: skip
 def test_a_language_is_known_by_its_spellings(given, language, caplog):
     caplog.set_level(logging.WARNING, "SimpleLLMFunc")
     assert LanguageType.of(given) is language

@@ -11,10 +11,8 @@ import pytest
 from pydantic import Field, ValidationError
 
 from SimpleLLMFunc import (
-    ProviderError,
     RunAborted,
     TemplateError,
-    budget,
     use_llm,
     watching,
 )
@@ -31,8 +29,7 @@ from SimpleLLMFunc.calls.call_data import (
 )
 from SimpleLLMFunc.calls.core import CoreCall
 from SimpleLLMFunc.errors import CallError, ConfigError
-from SimpleLLMFunc.interface.spending.deadline import current_deadline
-from SimpleLLMFunc.logger import get_current_context, get_current_trace_id, log_context
+from SimpleLLMFunc.logger import get_current_context, log_context
 from SimpleLLMFunc.testing import ScriptedLLM
 
 TEXT, DATA = CallOutputType.TEXT, CallOutputType.DATA
@@ -367,26 +364,6 @@ async def test_a_run_is_named_in_the_log_and_shown_to_who_watches():
     assert [kind for _, kind in seen if kind != "ReplyDelta"] == [
         "RunStarted", "TurnStarted", "ReplyReceived", "AnswerReviewed", "MessageAppended", "RunFinished",
     ]  # fmt: skip
-
-
-async def test_what_is_in_force_inside_does_not_leak_to_the_reader():
-    on = executor(ScriptedLLM("one two"))
-    call = await Say.instance(on)
-    with budget(seconds=60):
-        async for _ in call.exec(on, call.input):
-            assert current_deadline() is None
-            assert get_current_trace_id() == ""
-
-
-async def test_a_broken_stream_tells_what_had_come():
-    on = executor(ScriptedLLM(["par", "tial", ProviderError("gone", model="m", status=503)]))
-    call, got = await Say.instance(on), []
-    with pytest.raises(CallError, match="gone") as caught:
-        async for chunk in call.exec(on, call.input):
-            got.append(chunk.content)
-    assert got == ["par", "tial"]
-    assert caught.value.data["status"] == 503
-    assert caught.value.trace_id.startswith("Say_")
 
 
 # --- refusals of the service ---------------------------------------------------------------------------------

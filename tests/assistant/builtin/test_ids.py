@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from SimpleLLMFunc.assistant.builtin.ids import ALPHABET, check_ai_id, frequency_number, id_tools, new_ai_id
 from SimpleLLMFunc.tools import ModelRetry, ToolRegistry
-
-FORM = re.compile(r"AI(-[0-9A-HJKMNP-TV-Z]{5}){4}")
 
 
 def test_ten_thousand_are_all_different():

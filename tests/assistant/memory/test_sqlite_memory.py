@@ -15,7 +15,6 @@ from SimpleLLMFunc.assistant.memory import memory_file
 from SimpleLLMFunc.assistant.memory.extraction import ExtractedMemory
 from SimpleLLMFunc.assistant.memory.sqlite_memory import SqliteMemory
 from SimpleLLMFunc.errors import ConfigError, UsageError
-from SimpleLLMFunc.runtime.sync import run_sync
 from SimpleLLMFunc.testing import ScriptedLLM
 from tests.support.starved import without_slow_steps
 
@@ -291,37 +290,6 @@ print([[m["content"] for m in request[1:]] for request in llm.requests])
     assert done.stdout.strip() == "[['I am Anna.', 'Hello Anna.', 'Who am I?'], ['Who am I?']]"
 
 
-def _write(path: str, number: int) -> None:
-    memory = SqliteMemory(path)
-
-    async def work() -> None:
-        for turn in range(20):
-            await memory.remember("u", f"word{number}x{turn}", "ok", f"s{number}")
-
-    asyncio.run(work())
-    memory.close()
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-async def test_a_forked_child_opens_the_file_itself(path, memory):
-    await memory.add_memory("u", "from the parent")
-    code = f"""
-import asyncio, os
-from SimpleLLMFunc.assistant.memory.sqlite_memory import SqliteMemory
-memory = SqliteMemory({str(path)!r})
-asyncio.run(memory.add_memory("u", "before the fork"))
-pid = os.fork()
-if pid == 0:
-    asyncio.run(memory.add_memory("u", "in the child"))
-    os._exit(0)
-assert os.waitpid(pid, 0)[1] == 0
-print([each.text for each in asyncio.run(memory.memories("u"))])
-memory.close()
-"""
-    done = await asyncio.to_thread(subprocess.run, [sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout.strip() == "['in the child', 'before the fork', 'from the parent']", done.stderr
-
-
 async def test_a_file_of_another_program_and_a_damaged_one_are_refused(tmp_path):
     other = tmp_path / "other.sqlite"
     connection = sqlite3.connect(other)
@@ -345,32 +313,3 @@ def test_options_that_cannot_be_used(options):
 
 
 # --- many at once ------------------------------------------------------------------------------------------
-
-
-def test_threads_with_loops_of_their_own_and_without_share_a_memory(path):
-    llm = ScriptedLLM(lambda request: extracted(("fact", "One.")) if "known" in request.text else "ok", repeat=True)
-    memory = SqliteMemory(path, llm=llm, extract_every=4, summarize_every=0)
-    assistant = AIAssistant(ScriptedLLM("ok", repeat=True), memory=memory, tools=(), memory_timeout=60)
-    failed: list[BaseException] = []
-
-    def work(number: int) -> None:
-        try:
-            for turn in range(4):
-                if number % 2:
-                    assistant.process_query_sync(f"{turn}", "s", f"u{number}")
-                else:
-                    asyncio.run(assistant.process_query(f"{turn}", "s", f"u{number}"))
-        except BaseException as error:
-            failed.append(error)
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(10)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failed == []
-    run_sync(memory.settle())
-    for number in range(10):
-        assert len(run_sync(memory.history(f"u{number}", "s"))) == 8
-        assert [each.text for each in run_sync(memory.memories(f"u{number}"))] == ["One."]
-    memory.close()

@@ -72,29 +72,15 @@ def test_it_is_uncertain(answer):
 @pytest.mark.parametrize(
     "answer",
     [
-        "",
-        "   \n",
-        "42",
-        "搜索引擎的原理是：先抓取，再建索引。",
-        "海森堡不确定性原理说明位置和动量不能同时确定。",
-        "Sorry for the delay, the answer is 4.",
-        'The phrase "I don\'t know" has three words.',
-        "他说：“我不知道。”",
-        "「我不知道」是一句口头禅。",
-        "Write `I don't know` there.",
-        "```\nprint('I do not know')\n```\nThis prints a line.",
-        "```\nI do not know",
-        "> I don't know\n\nThat is what you wrote; the answer is 4.",
-        "    I don't know\n\nis the output.",
-        "If I don't know the answer, I look it up.",
-        "Do you not know where to start? Begin at the top.",
-        "如果我不知道答案，我会去查。",
-        "The translation is:\n\nI don't know where he lives.",
-        "译文如下：\n我不知道他住在哪里。",
-        "我们无法预测未来。",
-        "您不清楚的地方可以问我。",
+        "", "   \n", "42", "搜索引擎的原理是：先抓取，再建索引。", "海森堡不确定性原理说明位置和动量不能同时确定。",
+        "Sorry for the delay, the answer is 4.", 'The phrase "I don\'t know" has three words.', "他说：“我不知道。”",
+        "「我不知道」是一句口头禅。", "Write `I don't know` there.", "```\nprint('I do not know')\n```\nThis prints a line.",
+        "```\nI do not know", "> I don't know\n\nThat is what you wrote; the answer is 4.",
+        "    I don't know\n\nis the output.", "If I don't know the answer, I look it up.",
+        "Do you not know where to start? Begin at the top.", "如果我不知道答案，我会去查。",
+        "The translation is:\n\nI don't know where he lives.", "译文如下：\n我不知道他住在哪里。", "我们无法预测未来。", "您不清楚的地方可以问我。",
     ],
-)
+)  # fmt: skip
 def test_it_is_not_uncertain(answer):
     assert not is_uncertain(answer), explain(answer)
 

@@ -20,7 +20,7 @@ from SimpleLLMFunc.calls.call_data import (
 )
 from SimpleLLMFunc.calls.llm import LLM, LLMInput, LLMOutput
 from SimpleLLMFunc.calls.llm import llm as llm_module
-from SimpleLLMFunc.calls.llm.prompt import LLM_CONTEXT_PROMPT, LLM_DEFAULT_PROMPT, NO_CONTEXT
+from SimpleLLMFunc.calls.llm.prompt import LLM_DEFAULT_PROMPT, NO_CONTEXT
 from SimpleLLMFunc.calls.task import Task, TaskRuntime
 from SimpleLLMFunc.errors import CallError, TemplateError
 from SimpleLLMFunc.testing import ScriptedLLM
@@ -126,16 +126,12 @@ def test_attributes_and_their_defaults():
 @pytest.mark.parametrize(
     ("params", "field"),
     [
-        ({"temperature": -0.1}, "temperature"),
-        ({"temperature": 2.1}, "temperature"),
-        ({"temperature": "warm"}, "temperature"),
-        ({"step_history_size": -1}, "step_history_size"),
-        ({"step_history_size": 11}, "step_history_size"),
-        ({"history_length": -1}, "history_length"),
-        ({"system_prompt": None}, "system_prompt"),
-        ({"nonsense": 1}, "nonsense"),
+        ({"temperature": -0.1}, "temperature"), ({"temperature": 2.1}, "temperature"),
+        ({"temperature": "warm"}, "temperature"), ({"step_history_size": -1}, "step_history_size"),
+        ({"step_history_size": 11}, "step_history_size"), ({"history_length": -1}, "history_length"),
+        ({"system_prompt": None}, "system_prompt"), ({"nonsense": 1}, "nonsense"),
     ],
-)
+)  # fmt: skip
 async def test_parameters_out_of_range_are_a_call_error(params, field):
     llm = ScriptedLLM("never")
     with pytest.raises(CallError) as caught:
@@ -150,24 +146,6 @@ async def test_parameters_out_of_range_are_a_call_error(params, field):
 )
 async def test_the_ends_of_the_ranges_count(params):
     assert await run(executor_of(ScriptedLLM("ok")), **params)
-
-
-@pytest.mark.parametrize(
-    ("language", "sentences"),
-    [
-        (ZH, ["以下是AI处理用户指令时所做的思考，在<reasoning>中给出：", "你作为AI，在完成用户指令前，需要获取必要的信息。为此，你调用了一些工具，并获得了它们的输出："]),
-        (EN, ["The following is the thinking of the AI when processing the user's instruction, given in <reasoning>:",
-              "As an AI, before completing the user's instruction, you need to obtain necessary information. For this purpose, you have called some tools and obtained their outputs:"]),
-    ],
-)  # fmt: skip
-def test_the_prompts_hold_the_sentences_of_the_note(language, sentences):
-    for sentence in sentences:
-        assert sentence in LLM_CONTEXT_PROMPT[language]
-    for mark in ("<tool_data>", "{{ reasoning }}", "<name>{{ tool.step_name }}</name>",
-                 "<description>{{ tool.step_description }}</description>", "<output>{{ tool.output_data }}</output>"):  # fmt: skip
-        assert mark in LLM_CONTEXT_PROMPT[language]
-    for mark in ("<instructions>", "{{ time }}", "<user_question>", "{{ question }}", "<context>", "{{ context }}"):
-        assert mark in LLM_DEFAULT_PROMPT[language]
 
 
 # --- what is shown ---------------------------------------------------------------------------------------
@@ -302,13 +280,6 @@ async def test_history_length_counts_messages(length, kept):
     assert all(message["role"] == roles[message["content"]] for message in messages[:-2])
 
 
-async def test_the_history_is_not_a_template_and_keeps_its_text():
-    text = "{{ 7*7 }} </context> <b>"
-    llm = ScriptedLLM("ok")
-    await run(executor_of(llm, conversation=[{"role": "user", "content": text}]), history_length=1)
-    assert llm.requests[0][0] == {"role": "user", "content": text}
-
-
 # --- asking ----------------------------------------------------------------------------------------------
 
 
@@ -329,23 +300,6 @@ async def test_chunks_come_as_they_arrive():
         assert request.stream
         assert request.body["temperature"] == 0.25
         assert [message["role"] for message in request.body["messages"]] == ["system", "user"]
-
-
-async def test_on_the_wire_the_system_message_is_first():
-    async with LoopbackServer() as server:
-        server.reply("ok")
-        executor = executor_of(
-            OpenAICompatible("m", api_key="k", base_url=server.base_url), conversation=CONVERSATION[:2]
-        )
-        call = await LLM.instance(executor, None, history_length=2)
-        assert [message["role"] for message in call.input["message"]] == ["user", "assistant", "system", "user"]
-        assert [chunk.content async for chunk in call.exec(executor, call.input)]
-        assert [message["role"] for message in server.requests[0].body["messages"]] == [
-            "system",
-            "user",
-            "assistant",
-            "user",
-        ]
 
 
 async def test_no_temperature_leaves_it_to_the_provider():

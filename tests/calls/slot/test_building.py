@@ -49,25 +49,21 @@ def built(data: Any, onto: Any = None, schema: Any = ORDER) -> Any:
 @pytest.mark.parametrize(
     ("data", "nested"),
     [
-        ({}, {}),
-        ({"city": "Rome"}, {"city": "Rome"}),
-        ({"/city": "Rome"}, {"city": "Rome"}),
+        ({}, {}), ({"city": "Rome"}, {"city": "Rome"}), ({"/city": "Rome"}, {"city": "Rome"}),
         ({"/a~1b": "x", "/m~0n": "y"}, {"a/b": "x", "m~n": "y"}),
         ({"a/b": "x", "m~n": "y"}, {"a/b": "x", "m~n": "y"}),
         ({"/items/0/price": 1, "/items/0/name": "n"}, {"items": [{"price": 1, "name": "n"}]}),
         ({"/items/0": {"price": 1}, "/items/0/name": "n"}, {"items": [{"price": 1, "name": "n"}]}),
         ({"/items/0/sizes/0": "s", "/items/0/sizes/1": "m"}, {"items": [{"sizes": ["s", "m"]}]}),
         ({"items": [{"price": 1}], "/items/1/price": 2}, {"items": [{"price": 1}, {"price": 2}]}),
-        ({"/items": []}, {"items": []}),
-        ({"/address/zip": 5}, {"address": {"zip": 5}}),
-        ({"/address": None}, {"address": None}),
-        ({"/codes/0": 5, "/codes/x": 6}, {"codes": {"0": 5, "x": 6}}),
+        ({"/items": []}, {"items": []}), ({"/address/zip": 5}, {"address": {"zip": 5}}),
+        ({"/address": None}, {"address": None}), ({"/codes/0": 5, "/codes/x": 6}, {"codes": {"0": 5, "x": 6}}),
         ({"/free/x/0": 1, "/free/x/1": 2}, {"free": {"x": [1, 2]}}),
         ({"/free/x/1": 1, "/free/x/2": 2}, {"free": {"x": {"1": 1, "2": 2}}}),
         ({"/any/0": 1, "/any/1": 2}, {"any": [1, 2]}),
         ({"": {"city": "Rome"}, "/tags/0": "x"}, {"city": "Rome", "tags": ["x"]}),
     ],
-)
+)  # fmt: skip
 def test_any_order_gives_the_same(data, nested):
     for order in itertools.permutations(data.items()):
         assert built(dict(order)) == nested
@@ -118,23 +114,17 @@ def test_null_does_not_wipe_out_what_is_there():
         ({"/items/0/price/x": 1}, "holds a value of the kind integer or number"),
         ({"/city": "Rome", "/city/x": 1}, "holds a value of the kind string"),
         ({"/free/a": 1, "/free/a/b": 2}, "'/free/a' holds 1"),
-        ({"free": {"a": 1}, "/free/a/b": 2}, "'/free/a' holds 1"),
-        ({"/any": 5, "/any/b": 2}, "'/any' holds 5"),
-        ({"/tags/x": "a"}, "'x' is no index, and '/tags' is a list"),
-        ({"/tags/01": "a"}, "'01' is no index"),
-        ({"/tags/-1": "a"}, "'-1' is no index"),
-        ({"/tags/1.5": "a"}, "'1.5' is no index"),
-        ({"/any": [1], "/any/x": 2}, "'x' is no index"),
-        ({"/tags/1": "a"}, "the list has no item 0 before it"),
+        ({"free": {"a": 1}, "/free/a/b": 2}, "'/free/a' holds 1"), ({"/any": 5, "/any/b": 2}, "'/any' holds 5"),
+        ({"/tags/x": "a"}, "'x' is no index, and '/tags' is a list"), ({"/tags/01": "a"}, "'01' is no index"),
+        ({"/tags/-1": "a"}, "'-1' is no index"), ({"/tags/1.5": "a"}, "'1.5' is no index"),
+        ({"/any": [1], "/any/x": 2}, "'x' is no index"), ({"/tags/1": "a"}, "the list has no item 0 before it"),
         ({"/tags/0": "a", "/tags/2": "c"}, "the list has no item 1 before it"),
-        ({"/tags/999999999": "a"}, "the list has no item 0 before it"),
-        ({"/a/~2": 1}, "'~' must be written '~0'"),
-        ({"/city~": 1}, "'~' must be written '~0'"),
-        ({"/x" * 100: 1}, "more than 64 steps"),
+        ({"/tags/999999999": "a"}, "the list has no item 0 before it"), ({"/a/~2": 1}, "'~' must be written '~0'"),
+        ({"/city~": 1}, "'~' must be written '~0'"), ({"/x" * 100: 1}, "more than 64 steps"),
         ({"/free/x/0": 1, "/free/x/k": 2}, "'k' is no index, and '/free/x' is a list"),
         ({"/tags/-": "a"}, "'-' is no index"),
     ],
-)
+)  # fmt: skip
 def test_a_pointer_that_makes_no_sense_is_refused(data, problem):
     for order in itertools.permutations(data.items()):
         with pytest.raises(CallError) as caught:

@@ -96,16 +96,10 @@ async def test_an_unknown_language_is_chinese() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"history": [{"name": "x"}]},
-        {"history": ["x"]},
-        {"history": 5},
-        {"data": {"/city/x": 1}},
-        {"data": 5},
-        {"facts": [1]},
-        {"facts": 5},
-        {"time_zone": "nowhere"},
+        {"history": [{"name": "x"}]}, {"history": ["x"]}, {"history": 5}, {"data": {"/city/x": 1}}, {"data": 5},
+        {"facts": [1]}, {"facts": 5}, {"time_zone": "nowhere"},
     ],
-)
+)  # fmt: skip
 async def test_arguments_that_do_not_fit_are_a_call_error(wrong: dict[str, Any]) -> None:
     with pytest.raises(CallError):
         await fill_slots(WEATHER, "q", **wrong)

@@ -13,19 +13,11 @@ from SimpleLLMFunc.errors import CallError
 @pytest.mark.parametrize(
     ("pointer", "path"),
     [
-        ("", ()),
-        ("/", ("",)),
-        ("/foo", ("foo",)),
-        ("/foo/0", ("foo", "0")),
-        ("/a~1b", ("a/b",)),
-        ("/m~0n", ("m~n",)),
-        ("/~01", ("~1",)),
-        ("/c%d", ("c%d",)),
-        ("/ ", (" ",)),
-        ("//", ("", "")),
+        ("", ()), ("/", ("",)), ("/foo", ("foo",)), ("/foo/0", ("foo", "0")), ("/a~1b", ("a/b",)),
+        ("/m~0n", ("m~n",)), ("/~01", ("~1",)), ("/c%d", ("c%d",)), ("/ ", (" ",)), ("//", ("", "")),
         ("/城市", ("城市",)),
     ],
-)
+)  # fmt: skip
 def test_pointers_and_paths(pointer, path):
     assert pointer_path(pointer) == path
     assert pointer_text(path) == pointer

@@ -189,63 +189,33 @@ def test_a_provider_is_shown_standard_types():
 # --- null ------------------------------------------------------------------------------------------------
 
 
-def test_every_basic_value_may_be_null_in_the_copy():
-    schema = {
-        "type": "object",
-        "properties": {
-            "s": {"type": "string", "minLength": 2},
-            "n": {"type": "number"},
-            "i": {"type": "integer"},
-            "b": {"type": "boolean"},
-            "d": {"type": "date"},
-            "u": {"type": ["string", "integer"]},
-            "z": {"type": ["string", "null"]},
-            "e": {"enum": ["C", "F"]},
-            "t": {"type": "string", "enum": ["C", "F"]},
-            "c": {"const": "fixed"},
-            "o": {
-                "type": "object",
-                "properties": {"s": {"type": "string"}},
-                "additionalProperties": {"type": "integer"},
-            },
-            "l": {"type": "array", "items": {"type": "integer"}},
-            "p": {"type": "array", "items": [{"type": "integer"}], "additionalItems": {"type": "string"}},
-            "r": {"$ref": "#/definitions/word"},
-            "x": {"allOf": [{"type": "string"}, {"maxLength": 9}]},
-            "y": {"enum": [{"k": 1}]},
-        },
-        "required": ["s"],
-        "definitions": {"word": {"type": "string"}},
-        "$defs": {"whole": {"type": "integer"}},
-    }
-    before = json.dumps(schema)
-    made = SlotProcessor(schema).add_null_to_basic_types()
-    assert json.dumps(schema) == before
-    of = made["properties"]
-    assert (made["type"], made["required"]) == ("object", ["s"])
-    assert of["s"] == {"type": ["string", "null"], "minLength": 2}
-    assert of["n"] == {"type": ["number", "null"]}
-    assert of["i"] == {"type": ["integer", "null"]}
-    assert of["b"] == {"type": ["boolean", "null"]}
-    assert of["d"] == {"type": ["date", "null"]}
-    assert of["u"] == {"type": ["string", "integer", "null"]}
-    assert of["z"] == {"type": ["string", "null"]}
-    assert of["e"] == {"enum": ["C", "F", None]}
-    assert of["t"] == {"type": ["string", "null"], "enum": ["C", "F", None]}
-    assert of["c"] == {"const": "fixed"}
-    assert of["y"] == {"enum": [{"k": 1}]}
-    assert of["o"]["properties"] == {"s": {"type": ["string", "null"]}}
-    assert of["o"]["additionalProperties"] == {"type": ["integer", "null"]}
-    assert (of["o"]["type"], of["l"]["type"]) == ("object", "array")
-    assert of["l"]["items"] == {"type": ["integer", "null"]}
-    assert of["p"] == {
-        "type": "array",
-        "items": [{"type": ["integer", "null"]}],
-        "additionalItems": {"type": ["string", "null"]},
-    }
-    assert made["definitions"] == {"word": {"type": ["string", "null"]}}
-    assert made["$defs"] == {"whole": {"type": ["integer", "null"]}}
-    assert SlotProcessor(made).check_json(dict.fromkeys("snibduzetrx")) == {}
+STRING_OR_NULL, INTEGER_OR_NULL = {"type": ["string", "null"]}, {"type": ["integer", "null"]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "made"),
+    [
+        ({"type": "string", "minLength": 2}, {"type": ["string", "null"], "minLength": 2}),
+        *(({"type": kind}, {"type": [kind, "null"]}) for kind in ("number", "integer", "boolean", "date", "timestamp")),
+        ({"type": ["string", "integer"]}, {"type": ["string", "integer", "null"]}),
+        (STRING_OR_NULL, STRING_OR_NULL),
+        ({"enum": ["C", "F"]}, {"enum": ["C", "F", None]}),
+        ({"type": "string", "enum": ["C", "F"]}, {"type": ["string", "null"], "enum": ["C", "F", None]}),
+        ({"const": "fixed"}, {"const": "fixed"}),
+        ({"enum": [{"k": 1}]}, {"enum": [{"k": 1}]}),
+        ({"type": "object", "properties": {"s": {"type": "string"}}, "additionalProperties": {"type": "integer"}},
+         {"type": "object", "properties": {"s": STRING_OR_NULL}, "additionalProperties": INTEGER_OR_NULL}),
+        ({"type": "array", "items": {"type": "integer"}}, {"type": "array", "items": INTEGER_OR_NULL}),
+        ({"items": [{"type": "integer"}], "additionalItems": {"type": "string"}},
+         {"items": [INTEGER_OR_NULL], "additionalItems": STRING_OR_NULL}),
+    ],
+)  # fmt: skip
+def test_every_basic_value_may_be_null_in_the_copy(schema, made):
+    whole = {"type": "object", "properties": {"a": schema}, "required": ["a"], "definitions": {"w": {"type": "string"}}}
+    before = json.dumps(whole)
+    copy = SlotProcessor(whole).add_null_to_basic_types()
+    assert json.dumps(whole) == before
+    assert copy == {**whole, "properties": {"a": made}, "definitions": {"w": STRING_OR_NULL}}
 
 
 def test_null_in_several_branches_of_which_one_was_to_fit():
@@ -312,21 +282,9 @@ def doubling(levels: int, wrap: Any = lambda ref: ref) -> dict[str, Any]:
         ({"type": "array"}, "must describe an object"),
         ({"allOf": [{"type": "object"}, {"type": "string"}]}, "must describe an object"),
         ({"properties": {"a": {"type": "integr"}}}, "no valid JSON Schema at /properties/a/type: 'integr'"),
-        ({"properties": {"a/b": {"minLength": -1}}}, "at /properties/a~1b/minLength"),
-        ({"properties": {"a": {"enum": "x"}}}, "at /properties/a/enum"),
-        ({"properties": [1]}, "at /properties"),
-        ({"properties": {"a": 5}}, "at /properties/a"),
-        ({"allOf": 5}, "at /allOf"),
-        ({"required": "a"}, "at /required"),
-        ({"properties": {1: {}}}, "at /properties: the key 1 is no text"),
         ({"properties": {"a": {"pattern": "("}}}, "the pattern '(' is wrong, or looks around or back at /properties/a"),
-        ({"properties": {"a": {"pattern": "(?=x)y"}}}, "looks around or back at /properties/a"),
-        ({"patternProperties": {"(?!x)": {}}}, "looks around"),
         ({"properties": {"a": {"$ref": "#/definitions/no"}}}, "'#/definitions/no' at /properties/a leads nowhere"),
         ({"properties": {"a": {"$ref": "#nowhere"}}}, "'#nowhere' leads to no schema"),
-        ({"properties": {"a": {"$ref": "#/required"}}, "required": ["a"]},
-         "what its reference '#/required' leads to is no valid JSON Schema: ['a'] is not of type"),
-        ({"properties": {"a": {"$ref": "#/default/x"}}, "default": {"x": {}}}, "leads to a value, not to a schema"),
         ({"properties": {"a": {"$ref": "#/x/y"}}, "x": {"y": {"allOf": 5}}}, "what its reference '#/x/y' leads to is no valid JSON Schema at /allOf: 5"),
         ({"$ref": "#"}, "refers to itself without end"),
         ({"allOf": [{"$ref": "#"}]}, "refers to itself without end"),
@@ -367,16 +325,6 @@ def test_attack_10_nothing_is_fetched():
             listener.accept()
 
 
-def test_attack_11_a_pattern_that_explodes_elsewhere_is_harmless():
-    text = "a" * 28 + "!"
-    processor = SlotProcessor(
-        {"properties": {"a": {"pattern": "^(a+)+$"}}, "patternProperties": {"^(b+)+$": {"type": "integer"}}}
-    )
-    assert processor.check_json({"a": "a" * 28}) == {}
-    assert list(processor.check_json({"a": text})["properties"]) == ["/a"]
-    assert processor.convert({"b" * 28 + "!": 1, "bb": "5"}).data == {"bb": 5}
-
-
 def test_attack_11_work_that_only_the_data_makes_explode_is_counted(monkeypatch):
     monkeypatch.setattr(schema_check, "MAX_WORK", 2_000)
     processor = SlotProcessor(doubling(30, lambda ref: {"items": ref}))
@@ -405,23 +353,3 @@ def test_a_schema_that_refers_to_itself_with_progress_is_fine():
     assert processor.check_json(converted.data) == {}
     assert processor.check_json(value)["required"] == ["/next" * 25 + "/v"]
     assert processor.add_null_to_basic_types()["properties"]["v"] == {"type": ["integer", "null"]}
-
-
-def test_odd_values_are_no_foreign_errors():
-    processor = SlotProcessor(
-        {"properties": {"n": {"multipleOf": 0.1}, "s": {"pattern": "x"}, "e": {"enum": [float("nan")]}}}
-    )
-    for value in (
-        10**400,
-        float("inf"),
-        float("nan"),
-        "\ud800",
-        {"k": float("nan")},
-        dt.date(2024, 5, 1),
-        {1, 2},
-        b"x",
-    ):
-        data = {"n": value, "s": value, "e": value}
-        processor.check_json(data)
-        processor.convert(data)
-        processor.process_json(data)

@@ -116,16 +116,12 @@ def test_what_is_asked_for(schema, data, asked):
     [
         ({"not": {"required": ["a"]}}, {"a": 1}),
         ({"additionalProperties": False, "properties": {"a": STRING}}, {"b": 1}),
-        ({"maxProperties": 1}, {"a": 1, "b": 2}),
-        ({"minProperties": 2}, {}),
-        ({"propertyNames": {"maxLength": 1}}, {"ab": 1}),
-        ({"properties": {"a": False}}, {"a": 1}),
-        ({"oneOf": [{"required": ["a"]}, {"required": ["b"]}]}, {"a": 1, "b": 2}),
-        ({"enum": [{"a": 1}]}, {}),
-        ({"anyOf": [False, {"const": {"a": 1}}]}, {}),
-        ({"type": "object", "const": {"a": 1}}, {}),
+        ({"maxProperties": 1}, {"a": 1, "b": 2}), ({"minProperties": 2}, {}),
+        ({"propertyNames": {"maxLength": 1}}, {"ab": 1}), ({"properties": {"a": False}}, {"a": 1}),
+        ({"oneOf": [{"required": ["a"]}, {"required": ["b"]}]}, {"a": 1, "b": 2}), ({"enum": [{"a": 1}]}, {}),
+        ({"anyOf": [False, {"const": {"a": 1}}]}, {}), ({"type": "object", "const": {"a": 1}}, {}),
     ],
-)
+)  # fmt: skip
 def test_the_whole_is_asked_for_where_nothing_else_would_mend_it(schema, data):
     assert remaining(schema, data) == {"type": "object", "properties": {"": schema}, "required": [""]}
 

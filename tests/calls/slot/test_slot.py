@@ -75,24 +75,6 @@ async def test_the_attributes_of_the_note_and_their_defaults() -> None:
     assert Slot.output_model is SlotOutput
 
 
-async def test_input_and_output_of_the_note() -> None:
-    llm = ScriptedLLM('```json\n{"/city": "杭州"}\n```', call(**{"/date": "明天"}))
-    slot_input = SlotInput(remaining_schema=WEATHER)
-    context_data = {
-        "data": {},
-        "current_schema": WEATHER,
-        "summary": "用户询问天气信息",
-        "facts": ["用户对杭州天气感兴趣"],
-        "step_num": 1,
-    }
-    slot = await Slot.instance(executor(llm), **context_data)
-    output = await run(slot, executor(llm), slot_input)
-    assert output == SlotOutput(slot_data={"city": "杭州", "date": "明天"}, remaining_schema={})
-    prompt = llm.requests[0][-1]["content"]
-    assert "用户询问天气信息" in prompt
-    assert "用户对杭州天气感兴趣" in prompt
-
-
 async def test_the_schema_may_come_with_the_input_alone() -> None:
     llm = ScriptedLLM('{"city": "杭州", "date": "明天"}')
     slot = await Slot.instance(executor(llm))
@@ -131,16 +113,6 @@ async def test_given_first_and_second_phase_add_up_and_each_asks_for_the_rest_on
     assert ("/who" in second, "/what" in second, "/where" in second) == (False, False, True)
     parameters = asked_by_call(llm)
     assert list(parameters["properties"]) == parameters["required"] == ["/where", "/when"]
-
-
-async def test_nested_lists_are_asked_for_and_filled_item_by_item() -> None:
-    item = schema_of(name=STRING, price={"type": "number"})
-    schema = schema_of(items={"type": "array", "items": item, "minItems": 1}, city=STRING)
-    llm = ScriptedLLM('{"/items/1/price": 2.5}', call(**{"/items/0/price": 7, "/city": "杭州"}))
-    output = await filled(llm, schema, data={"items": [{"name": "pan"}, {"name": "pot"}]})
-    assert output.slot_data == {"items": [{"name": "pan", "price": 7}, {"name": "pot", "price": 2.5}], "city": "杭州"}
-    assert output.remaining_schema == {}
-    assert list(asked_by_call(llm)["properties"]) == ["/items/0/price", "/city"]
 
 
 async def test_conversions_leave_a_receipt_and_unknown_keys_a_note(caplog: pytest.LogCaptureFixture) -> None:
@@ -288,14 +260,10 @@ async def test_a_schema_that_cannot_be_used_is_a_call_error_before_any_request(s
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"data": {"/city/x": 1}},
-        {"data": ["city"]},
-        {"step_num": -1},
-        {"facts": "one"},
-        {"time_zone": "Mars/Olympus"},
-        {"unknown": 1},
+        {"data": {"/city/x": 1}}, {"data": ["city"]}, {"step_num": -1}, {"facts": "one"},
+        {"time_zone": "Mars/Olympus"}, {"unknown": 1},
     ],
-)
+)  # fmt: skip
 async def test_parameters_that_do_not_fit_are_a_call_error(wrong: dict[str, Any]) -> None:
     with pytest.raises(CallError):
         await Slot.instance(executor(None), **{"current_schema": WEATHER, **wrong})
@@ -336,21 +304,6 @@ async def test_the_second_phase_is_a_function_call_whose_parameters_are_keyed_by
     (tool,) = second["tools"]
     assert list(tool["function"]["parameters"]["properties"]) == list(FOUND)
     assert second["tool_choice"] == {"type": "function", "function": {"name": "answer"}}
-
-
-async def test_a_service_that_refuses_the_names_is_asked_in_the_prompt() -> None:
-    async with LoopbackServer() as server:
-        llm = OpenAICompatible("m", base_url=server.base_url, profile="groq")
-        server.reply("{}")
-        server.reply_status(
-            400, message="tools.0.input_schema.properties: Property keys should match '^[a-zA-Z0-9_.-]+$'"
-        )
-        server.reply(json.dumps(FOUND))
-        output = await filled(llm, ORDER, data=KNOWN)
-        bodies = [request.body for request in server.requests]
-    assert output == SlotOutput(slot_data=WHOLE, remaining_schema={})
-    assert ["tools" in body for body in bodies] == [False, True, False]
-    assert "/items/0/price" in bodies[2]["messages"][-1]["content"]
 
 
 async def test_much_data_is_checked_off_the_loop() -> None:

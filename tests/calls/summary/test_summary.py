@@ -217,19 +217,6 @@ async def test_a_chat_is_summarized():
     assert "You are a bot" not in prompt_of(llm)
 
 
-async def test_questions_with_answers_and_the_default_language():
-    llm = ScriptedLLM("总结")
-    assert await summarize(({"question": str(n), "answer": "a"} for n in range(2)), llm=llm) == "总结"
-    assert prompt_of(llm).count('role="user"') == prompt_of(llm).count('role="assistant"') == 2
-    assert prompt_of(llm).endswith("现在，输出背景总结：")
-
-
-async def test_one_fact_as_a_text_is_one_fact():
-    llm = ScriptedLLM("ok")
-    await summarize([], "one fact", llm=llm)
-    assert between(prompt_of(llm), "facts") == "\n<fact>\none fact\n</fact>"
-
-
 @pytest.mark.parametrize(
     ("conversation", "facts", "said"),
     [
