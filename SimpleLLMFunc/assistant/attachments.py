@@ -135,10 +135,8 @@ def _safe_name(name: str) -> str:
 
 
 def _free_name(name: str, taken: list[str]) -> str:
-    stem, dot, ending = name.rpartition(".")
-    stem, ending = (stem, dot + ending) if dot else (name, "")
     number, free = 1, name
     while free in taken:
         number += 1
-        free = f"{stem}-{number}{ending}"
+        free = f"{Path(name).stem}-{number}{Path(name).suffix}"
     return free

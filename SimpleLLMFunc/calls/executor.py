@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextvars
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -70,9 +70,6 @@ class StepExecutor:
         self.call: CoreCall | None = None
         self._failure: CallError | None = None
         self._seen: tuple[int, str] | None = None
-
-    def __repr__(self) -> str:
-        return f"StepExecutor({self.step.name!r}, status={self.status.value if self.status else None!r})"
 
     @property
     def remaining_schema(self) -> dict[str, Any]:
@@ -181,13 +178,16 @@ class StepExecutor:
             data = await self._filled(call)
         if data is None:
             return
-        output = _Output()
+        given: list[CallOutputChunk] = []
         async with aclosing(call.exec(self, data)) as chunks:
             async for chunk in chunks:
-                output.add(chunk)
+                if chunk.type is CallOutputType.ERROR:
+                    error = chunk.content if isinstance(chunk.content, dict) else {"message": chunk.content}
+                    raise CallError(str(error.get("message", "the step failed")), error.get("data"))
+                given.append(chunk)
                 if call.to_user or chunk.type is CallOutputType.DATA:
                     yield chunk
-        self.task.history.append(ExecutorHistory(self.step.name, call.description, output.whole()))
+        self.task.history.append(ExecutorHistory(self.step.name, call.description, _output(given)))
         self._stand(StepStatus.SUCCESS)
 
     async def _filled(self, call: CoreCall) -> dict[str, Any] | None:
@@ -243,34 +243,16 @@ class StepExecutor:
             push_error(f"step {self.step.name!r} failed: {failure}")
 
 
-class _Output:
-    """Joins the chunks of a step for the history."""
-
-    def __init__(self) -> None:
-        self._texts: list[str] = []
-        self._data: dict[str, Any] | None = None
-
-    def add(self, chunk: CallOutputChunk) -> None:
-        """Take in one chunk.
-
-        Raises:
-            CallError: it is an ERROR chunk.
-        """
-        content = chunk.content
-        if chunk.type is CallOutputType.ERROR:
-            error = content if isinstance(content, dict) else {"message": content}
-            raise CallError(str(error.get("message", "the step failed")), error.get("data"))
-        if chunk.type is CallOutputType.TEXT and isinstance(content, str):
-            self._texts.append(content)
-        else:
-            self._data = (self._data or {}) | (content if isinstance(content, dict) else {"result": content})
-
-    def whole(self) -> str | dict[str, Any]:
-        """Return the text, or the data; where there are both, the data with the text under `text`."""
-        text = "".join(self._texts)
-        if self._data is None:
-            return text
-        return {"text": text, **self._data} if text else self._data
+def _output(chunks: Sequence[CallOutputChunk]) -> str | dict[str, Any]:
+    """Return the text of a step, or its data; where there are both, the data with the text under `text`."""
+    text = "".join(str(chunk.content) for chunk in chunks if chunk.type is CallOutputType.TEXT)
+    given = [chunk.content for chunk in chunks if chunk.type is not CallOutputType.TEXT]
+    if not given:
+        return text
+    data: dict[str, Any] = {"text": text} if text else {}
+    for content in given:
+        data |= content if isinstance(content, dict) else {"result": content}
+    return data
 
 
 def _known(data: Mapping[str, Any], schema: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.tools import ModelRetry, Tool, ToolContext
-from SimpleLLMFunc.type import MAX_FILE_BYTES, read_file
+from SimpleLLMFunc.type import read_file
 
 Operation = Literal["analyze", "summarize", "extract"]
 
@@ -37,7 +37,6 @@ def document_tools(
     *,
     llm: LLM_Interface | None = None,
     language: Language = "zh",
-    max_bytes: int = MAX_FILE_BYTES,
 ) -> list[Tool]:
     """Return the tool `process_document`.
 
@@ -45,7 +44,6 @@ def document_tools(
         root: the folder whose files may be read, as well as those of the session; None for those only.
         llm: reads the text; None takes the current one (`use_llm`, environment) at each call.
         language: of the description, and of what the tool says.
-        max_bytes: a larger file is refused; never more than 20 MiB.
 
     Raises:
         ConfigError: `root` is no folder.
@@ -71,9 +69,6 @@ def document_tools(
         file, below = await in_thread(find_file, file_path, given_roots(folder, context), language)
 
         def read(name: str) -> Document:
-            size = file.stat().st_size
-            if size > max_bytes:
-                raise ValueError(words["too large"].format(name=name, size=size, limit=max_bytes))
             return read_document(name, read_file(file, below))
 
         with named_below(file, below) as name:

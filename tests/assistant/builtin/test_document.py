@@ -87,13 +87,10 @@ async def test_another_operation_is_refused(folder, operation):
 
 
 async def test_a_larger_file_is_refused(folder):
-    tool, _ = process(folder, language="en", max_bytes=10)
-    with pytest.raises(ValueError, match=r"note\.txt has 22 bytes; at most 10 are read"):
-        await tool("note.txt")
     with (folder / "sparse.txt").open("wb") as file:
         file.truncate(3_000_000_000)
     tool, _ = process(folder)
-    with pytest.raises(ValueError, match="3000000000"):
+    with pytest.raises(ValueError, match=r"^sparse\.txt has .*; at most 21"):
         await tool("sparse.txt")
 
 

@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from SimpleLLMFunc.calls.slot.places import Places
 from SimpleLLMFunc.calls.slot.subschemas import Schema, rebuilt
-from SimpleLLMFunc.calls.slot.time_words.calendar_words import Calendar
-from SimpleLLMFunc.calls.slot.time_words.stretch import Span
+from SimpleLLMFunc.calls.slot.time_words.calendar_words import Calendar, Span
 from SimpleLLMFunc.tools.schemas import ExtraTypes
 
 _HINTS: Final = {
