@@ -142,7 +142,7 @@ class Places:
             found.append(_joined("anyOf", inside))
         return _joined("allOf", found)
 
-    def parts(self, schema: Schema, *, also_conditions: bool = False) -> Iterator[dict[str, Any]]:
+    def parts(self, schema: Schema) -> Iterator[dict[str, Any]]:
         """Yield every subschema that describes the same value: through references, `allOf`, branches, conditions."""
         seen: set[int] = set()
         waiting = [schema]
@@ -152,14 +152,14 @@ class Places:
                 continue
             seen.add(id(part))
             yield part
-            conditions = [part["if"]] if also_conditions and "if" in part else []
             branches = [branch for group in _branches(part) for branch in group]
+            conditions = [part["if"]] if "if" in part else []
             waiting += reversed([*part.get("allOf", ()), *branches, *_dependent_schemas(part), *conditions])
 
     def names(self, schema: Schema) -> list[str]:
         """Return the members of an object that the schema names, in its order."""
         names: dict[str, None] = {}
-        for part in self.parts(schema, also_conditions=True):
+        for part in self.parts(schema):
             allowed = [name for name, inner in part.get("properties", {}).items() if inner is not False]
             names |= dict.fromkeys([*allowed, *part.get("required", ())])
         return list(names)

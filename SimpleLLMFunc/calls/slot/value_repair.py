@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, Final
 
-from SimpleLLMFunc.base.parsing import Repair, decode_strictly
+from SimpleLLMFunc.base.parsing import Repair, decode_strictly, path_text
 from SimpleLLMFunc.base.parsing.alignment import (
     Aligner,
     AnyShape,
     ChoiceShape,
-    FieldShape,
     Fit,
     LeafKind,
     LeafShape,
     ListShape,
     MappingShape,
-    ObjectShape,
     Shape,
     UnionShape,
 )
@@ -76,7 +75,9 @@ class ValueRepair:
     def _object(self, schema: Schema, value: dict[str, Any], path: DataPath) -> dict[str, Any]:
         kept: dict[str, Any] = {}
         names, is_free = set(self._places.names(schema)), self._places.is_free(schema)
-        for name, item in self._named(schema, value, path).items():
+        if self._may_align and not is_free:
+            value = self._named(names, value, path)
+        for name, item in value.items():
             where = (*path, name)
             inner = self._places.member(schema, name)
             if inner is None and name not in names and not is_free:
@@ -87,20 +88,22 @@ class ValueRepair:
                 kept[name] = self.mended(inner, item, where)
         return kept
 
-    def _named(self, schema: Schema, value: dict[str, Any], path: DataPath) -> dict[str, Any]:
+    def _named(self, names: set[str], value: dict[str, Any], path: DataPath) -> dict[str, Any]:
         """Return the members under the names of the schema, where case, spaces and hyphens do not count."""
-        known = self._places.names(schema)
-        if not self._may_align or value.keys() <= {*known} or self._places.is_free(schema):
+        folded: dict[str, list[str]] = {}
+        for known in names:
+            folded.setdefault(_folded(known), []).append(known)
+        meant = {name: name for name in value}
+        for name in value:
+            like = folded.get(_folded(name), [])
+            if name not in names and len(like) == 1:
+                meant[name] = like[0]
+        if len(set(meant.values())) < len(value):  # two values for one field: the choice would be a guess
             return value
-        fields = [FieldShape(name, [name], AnyShape(), is_required=False) for name in known]
-        shape = ObjectShape("object", fields, {part.key: part for part in fields}, extra="allow")
-        texts = {name: json.dumps(item, sort_keys=True, default=repr) for name, item in value.items()}
-        found = self._aligner.align(shape, texts, path, is_inner=True)
-        if not isinstance(found, Fit):  # two values for one field: the choice would be a guess
-            return value
-        self.receipts += found.repairs
-        by_text = {text: value[name] for name, text in texts.items()}
-        return {name: by_text[text] for name, text in found.value.items()}
+        for name, known in meant.items():
+            if name != known:
+                self.receipts.append((path_text((*path, known)), f"key {name!r} read as {known!r}"))
+        return {known: value[name] for name, known in meant.items()}
 
     # --- values of another kind --------------------------------------------------------------------------
 
@@ -136,6 +139,10 @@ class ValueRepair:
         if "object" in kinds and kinds.isdisjoint({"date", "timestamp"}):
             shapes.append(MappingShape(AnyShape(), AnyShape()))
         return shapes[0] if len(shapes) == 1 else UnionShape(shapes)
+
+
+def _folded(name: str) -> str:
+    return re.sub(r"[\W_]+", "", name.casefold())
 
 
 def _is_same(left: Any, right: Any) -> bool:
