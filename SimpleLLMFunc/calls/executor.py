@@ -139,7 +139,7 @@ class StepExecutor:
             return
         self.task.runtime.runs += 1
         number = self.task.runtime.runs
-        self._stand(StepStatus.RUNNING)
+        self._set_status(StepStatus.RUNNING)
         failure: CallError | None = None
         try:
             trace_id = generate_trace_id(self.step.name)
@@ -153,12 +153,12 @@ class StepExecutor:
                 except CallError as error:
                     failure = error
             if failure is not None:
-                self._stand(StepStatus.ERROR, failure)
+                self._set_status(StepStatus.ERROR, failure)
                 yield CallOutputChunk(CallOutputType.ERROR, {"message": str(failure), "data": failure.data})
         finally:
             # Broken off; a generator that was merely left lying may be closed after another run has begun.
             if self.status is StepStatus.RUNNING and self.task.runtime.runs == number:
-                self._stand(StepStatus.PARAM if self._waiting else None)
+                self._set_status(StepStatus.PARAM if self._waiting else None)
 
     async def _chunks(self) -> AsyncGenerator[CallOutputChunk, None]:
         """Prepare, fill, run; what the user may see is yielded, all of it becomes the step's output.
@@ -168,7 +168,7 @@ class StepExecutor:
         """
         if self._seen != self._seen_by_now or (self.call is None and self._failure is None):
             await self.init()  # not prepared, or before another step had ended
-            self._stand(StepStatus.RUNNING)
+            self._set_status(StepStatus.RUNNING)
         if self._failure is not None:
             raise self._failure
         assert self.call is not None, "a prepared step has its Call, or its failure"
@@ -188,7 +188,7 @@ class StepExecutor:
                 if call.to_user or chunk.type is CallOutputType.DATA:
                     yield chunk
         self.task.history.append(ExecutorHistory(self.step.name, call.description, _output(given)))
-        self._stand(StepStatus.SUCCESS)
+        self._set_status(StepStatus.SUCCESS)
 
     async def _filled(self, call: CoreCall) -> dict[str, Any] | None:
         """Return the input with its missing values filled in; None, and status PARAM, where some are still missing."""
@@ -210,7 +210,7 @@ class StepExecutor:
                         found = chunk.content
         if found["remaining_schema"]:
             self.task.runtime.waiting = Waiting(data=found["slot_data"], remaining_schema=found["remaining_schema"])
-            self._stand(StepStatus.PARAM)
+            self._set_status(StepStatus.PARAM)
             return None
         filled: dict[str, Any] = found["slot_data"]
         return filled
@@ -230,7 +230,7 @@ class StepExecutor:
             return StepStatus.PARAM, f"the task waits for values in step {runtime.step!r}"
         return None
 
-    def _stand(self, status: StepStatus | None, failure: CallError | None = None) -> None:
+    def _set_status(self, status: StepStatus | None, failure: CallError | None = None) -> None:
         """Set the status, here and in the task."""
         runtime = self.task.runtime
         self.status = runtime.status = status

@@ -118,11 +118,6 @@ def test_name_description_and_node_are_no_parameters():
     assert {"name", "description", "node"}.isdisjoint(Say.model_json_schema()["properties"])
 
 
-def test_an_unknown_parameter_is_an_error():
-    with pytest.raises(ValidationError, match="town"):
-        Say(town="Rome")
-
-
 def test_info_is_by_default_that_of_the_class():
     assert Say.info() == CallInfo("Say", "Says what it is given.")
     assert Say.info(LanguageType.ENGLISH) == Say.info()

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import subprocess
-import sys
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -435,49 +432,24 @@ async def test_none_is_a_value_where_the_schema_has_null(schema, is_known):
     assert seen == [{"city": "Rome", "x": None} if is_known else {"city": "Rome"}]
 
 
-# --- in another process --------------------------------------------------------------------------------------
+# --- from a file --------------------------------------------------------------------------------------
 
 
 def weather(city: str, days: int) -> dict[str, Any]:
     return {"city": city, "days": days}
 
 
-LATER = """
-import asyncio, sys
-from SimpleLLMFunc.calls.executor import StepExecutor
-from SimpleLLMFunc.calls.run_tool import RunTool
-from SimpleLLMFunc.calls.task import Step, Task
-
-def weather(city: str, days: int): return {"city": city, "days": days}
-
-async def main():
-    task = Task.load(sys.argv[1])
-    executor = StepExecutor(task, Step("forecast", call=RunTool, params={"func": weather, "enable_filling": True}))
-    await executor.init()
-    assert executor.remaining_schema["required"] == ["/days"], executor.remaining_schema
-    async for chunk in executor.resume({"/days": 4}):
-        pass
-    last = StepExecutor(task, Step("last", call=RunTool, params={"func": lambda: task.history[-1].data["days"]}))
-    async for chunk in last.run():
-        pass
-    task.save(sys.argv[1])
-
-asyncio.run(main())
-"""
-
-
-async def test_a_task_goes_on_in_another_process_also_while_it_waits(tmp_path):
+async def test_a_task_goes_on_from_its_file_also_while_it_waits(tmp_path):
     task, path = Task("q", LanguageType.ENGLISH), tmp_path / "task.json"
     await drained(StepExecutor(task, give(text("first"))))
     step = Step("forecast", call=RunTool, params={"func": weather, "enable_filling": True, "city": "Rome"})
     await drained(StepExecutor(task, step, llm=ScriptedLLM("{}", "{}")))
     assert task.runtime.status is StepStatus.PARAM
     task.save(path)
-    done = subprocess.run(
-        [sys.executable, "-c", LATER, str(path)], capture_output=True, text=True, timeout=50, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    loaded = Task.load(path)
-    assert [step.data for step in loaded.history] == [{"text": "first"}, {"city": "Rome", "days": 4}, {"result": 4}]
-    assert loaded.ids == task.ids
-    assert json.loads(path.read_text(encoding="utf-8"))["runtime"]["status"] == "success"
+    later = Task.load(path)
+    executor = StepExecutor(later, step)
+    await executor.init()
+    assert executor.remaining_schema["required"] == ["/days"]
+    assert [chunk.content async for chunk in executor.resume({"/days": 4})] == [{"city": "Rome", "days": 4}]
+    assert [step.data for step in later.history] == [{"text": "first"}, {"city": "Rome", "days": 4}]
+    assert (later.ids, later.runtime.status) == (task.ids, StepStatus.SUCCESS)

@@ -113,8 +113,6 @@ class TavilySearch:
             return ConnectionFailed(_SERVICE, reason=f"no reply within {self.timeout:g} s", advice="Try again later.")
         if type(error).__module__.partition(".")[0] in {"httpx", "httpcore"}:
             return ConnectionFailed(_SERVICE, reason=said)
-        if isinstance(error, (ValueError, AttributeError, RecursionError)):
-            return ProviderError(f"the reply is not a JSON object ({said}).", model=_SERVICE)
         return ProviderError(f"the search failed: {said}", model=_SERVICE)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -70,9 +70,6 @@ class WikipediaSearch:
         )
         return read_reply({"answer": "", "results": _articles(data)}, service="Wikipedia")
 
-    def __repr__(self) -> str:
-        return f"WikipediaSearch({self.language!r})"
-
 
 def _language_of(query: str) -> str:
     return "zh" if _HAN.search(query) and not _KANA.search(query) else "en"

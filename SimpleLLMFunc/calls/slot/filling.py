@@ -137,7 +137,7 @@ class Filling:
             remaining = self._processor.check_json(self._data)
             # a value that is not required is one of several alternatives, and may be right
             places = [pointer_path(pointer) for pointer in remaining.get("required", ())]
-            wrong = [steps for steps in places if _stands(self._data, steps)]
+            wrong = [steps for steps in places if _has_value(self._data, steps)]
             if not wrong:
                 return
             for steps in wrong:
@@ -146,7 +146,7 @@ class Filling:
     def _check(self) -> None:
         probe = copied(self._data)
         for steps, value in self._wrong.items():
-            if not _stands(probe, steps):
+            if not _has_value(probe, steps):
                 _put(probe, steps, value)
         self.remaining = self._processor.check_json(probe)
 
@@ -155,7 +155,7 @@ def _in_order(steps: Steps) -> list[tuple[int, str]]:
     return [(index_of(step) or 0, step) for step in steps]
 
 
-def _stands(data: Any, steps: Steps) -> bool:
+def _has_value(data: Any, steps: Steps) -> bool:
     """Tell whether there is a value; a null in a list only holds a place, and an empty object is no value."""
     if not steps:
         return bool(data)

@@ -47,15 +47,6 @@ def sent(llm):
 # --- a general description -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["general", "GENERAL ", "一般描述"])
-async def test_a_question_about_it(folder, kind):
-    tool, llm = analyze("4711", root=folder, language="en")
-    assert await tool("a.png", kind, "Which number is on it?") == "4711"
-    texts, _ = sent(llm)
-    assert "Which number is on it?" in texts
-    assert "English" in texts
-
-
 async def test_an_address_goes_to_the_model_and_is_never_fetched():
     async with LoopbackServer() as server:
         tool, llm = analyze("a cat")

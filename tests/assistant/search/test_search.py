@@ -132,13 +132,6 @@ def test_the_block_cannot_be_left_from_inside():
     assert "<|" not in text
 
 
-def test_each_result_gets_its_share_of_the_room():
-    long = [{"title": f"t{number}", "url": "", "content": "x" * 4000} for number in range(10)]
-    _, user = render_results("q", {"answer": "", "results": long}, max_chars=6000)
-    assert len(user["content"]) <= 6000
-    assert all(f"[{number}] t{number - 1}" in user["content"] for number in range(1, 11))
-
-
 # --- what came from a search -----------------------------------------------------------------------------
 
 

@@ -259,13 +259,6 @@ async def test_the_time_is_that_of_the_zone(zone, shown):
     assert (await call._prepare_message(CallVars(question="q")))[-1]["content"] == shown
 
 
-async def test_the_time_is_now():
-    before = dt.datetime.now(dt.timezone.utc).replace(microsecond=0)
-    [_, user] = await LLM(user_prompt="{{ time }}")._prepare_message(CallVars(question="q"))
-    shown = dt.datetime.strptime(user["content"] + " +0800", "%Y-%m-%d %H:%M:%S %z")
-    assert before <= shown <= dt.datetime.now(dt.timezone.utc)
-
-
 # --- the history -----------------------------------------------------------------------------------------
 
 

@@ -110,10 +110,3 @@ async def test_a_class_that_no_schema_can_be_made_of() -> None:
 
     with pytest.raises(SignatureError, match="Plain"):
         await fill_slots(Plain, "q")
-
-
-async def test_one_fact_as_a_text_is_one_fact() -> None:
-    schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
-    llm = ScriptedLLM('{"/city": "Bern"}')
-    await fill_slots(schema, "q", llm=llm, facts="The user lives in Bern")
-    assert '["The user lives in Bern"]' in llm.requests[0][-1]["content"]
