@@ -21,22 +21,8 @@ from SimpleLLMFunc.assistant.tools import ToolInvoker
 from SimpleLLMFunc.assistant.turn import StreamItem
 
 __all__ = [
-    "AIAssistant",
-    "ChatMemoryIntegration",
-    "ContextBuilder",
-    "LLMCaller",
-    "Memory",
-    "MemoryStore",
-    "Phrasebook",
-    "SearchClient",
-    "SqliteMemory",
-    "StaticSearch",
-    "TavilySearch",
-    "ToolInvoker",
-    "WikipediaSearch",
-    "add_phrases",
-    "builtin_tools",
-    "explain",
-    "is_uncertain",
-]
+    "AIAssistant", "ChatMemoryIntegration", "ContextBuilder", "LLMCaller", "Memory", "MemoryStore", "Phrasebook",
+    "SearchClient", "SqliteMemory", "StaticSearch", "TavilySearch", "ToolInvoker", "WikipediaSearch", "add_phrases",
+    "builtin_tools", "explain", "is_uncertain",
+]  # fmt: skip
 __all__ += ["StreamItem", "new_session_id"]  # for other rooms

@@ -123,7 +123,7 @@ class AIAssistant:
             user_id: whose memories count; None, or an id that begins with "anonymous", has none.
             ai_id: the id under which this assistant speaks; the model is told.
             image_data: an `ImgPath` or `ImgUrl`, bytes, a data URL or an address, base64 text.
-            file_data: a `Path` or `File`, ``{"name": …, "content": bytes or base64}``, or a pair of the two.
+            file_data: a `Path` or `File`, or ``{"name": …, "content": bytes or base64}``.
 
         Returns:
             `tool_results` holds ``{id, name, arguments, result, failed}`` for each call, `sources` holds
@@ -223,7 +223,9 @@ class AIAssistant:
         stream: bool,
     ) -> AsyncGenerator[StreamItem, None]:
         _check(user_input, session_id, user_id, ai_id, has_more=image_data is not None or file_data is not None)
-        turn = self._begun(Turn(_owner(user_id)))
+        turn = Turn(_owner(user_id))
+        with self._turns_lock:
+            self._turns.add(turn)
         with deadline_scope(self.deadline):
             session = await self._session(session_id or new_session_id(), user_id)
             content: str | list[ContentPart] = user_input
@@ -236,12 +238,9 @@ class AIAssistant:
                 messages, user_id=user_id, message=user_input, session_id=session.session_id
             )
             tools = self.llm_caller.toolset(self.tool_invoker, session.attachments)
-            about = RunMetadata(
-                FunctionMetadata(FUNC_NAME, "assistant", self.system_prompt),
-                {"user_input": user_input},
-                session_id=session.session_id,
-                user_id=user_id or "",
-            )
+            function = FunctionMetadata(FUNC_NAME, "assistant", self.system_prompt)
+            told = {"user_input": user_input}
+            about = RunMetadata(function, told, session_id=session.session_id, user_id=user_id or "")
             run = self.llm_caller.run(about, tools, stream=stream)
             run.known_by = [content, session_id, user_id]  # the memory may hold what was said before
             turn.review = SearchReview(
@@ -254,8 +253,7 @@ class AIAssistant:
                 language=self.language,
                 timeout=self._search_timeout,
             )
-            events = self.llm_caller.events(run, enriched, tools, turn.review)
-            async with aclosing(events):
+            async with aclosing(self.llm_caller.events(run, enriched, tools, turn.review)) as events:
                 async for event in events:
                     for item in turn.read(event):
                         yield item
@@ -269,11 +267,6 @@ class AIAssistant:
                         user_id=user_id, message=user_input, answer=turn.answer, session_id=session.session_id
                     )
         yield turn.result(session.session_id)
-
-    def _begun(self, turn: Turn) -> Turn:
-        with self._turns_lock:
-            self._turns.add(turn)
-        return turn
 
     async def _session(self, session_id: str, user_id: str | None) -> DialogueSession:
         owner = _owner(user_id)

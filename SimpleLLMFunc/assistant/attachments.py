@@ -69,11 +69,8 @@ class SessionFiles:
                 return image.to_part(), ""
             if isinstance(image, str) and image.startswith(("data:", "http://", "https://")):
                 return ImgUrl(image).to_part(), ""
-            content = _decoded(image, "image_data")
-            kept = self.add("image", content)
+            name = self.add("image", _decoded(image, "image_data"))
             assert self.root is not None, "a file was kept"
-            kind = ImgPath(self.root / kept, root=self.root).mime_type.rpartition("/")[2]
-            name = self._renamed(kept, f"image.{kind}")
             return ImgPath(self.root / name, root=self.root).to_part(), name
         except (ValueError, FileNotFoundError) as error:
             raise UsageError(f"image_data cannot be used: {error}") from None
@@ -82,7 +79,7 @@ class SessionFiles:
         """Keep the file that came with a question and return its name.
 
         Args:
-            file: a `Path` or a `File` (never a str: a text from a user must not name a file); ``{"name": …, "content": bytes or base64 text}``; or a pair of name and content.
+            file: a `Path` or a `File` (never a str: a text from a user must not name a file); ``{"name": …, "content": bytes or base64 text}``.
 
         Raises:
             UsageError: nothing of these, or not readable.
@@ -101,21 +98,10 @@ class SessionFiles:
                 raise UsageError(f"file_data: {cut(str(path), 200)!r} cannot be read: {error}") from None
         if isinstance(file, Mapping) and "content" in file:
             return self.add(str(file.get("name") or "file"), _decoded(file["content"], "file_data"))
-        if isinstance(file, (tuple, list)) and len(file) == 2 and isinstance(file[0], str):
-            return self.add(file[0], _decoded(file[1], "file_data"))
         raise UsageError(
-            'file_data is a Path, a File, {"name": "report.pdf", "content": bytes or base64 text}, or a pair of the two; '
+            'file_data is a Path, a File or {"name": "report.pdf", "content": bytes or base64 text}; '
             f"not {type(file).__name__}."
         )
-
-    def _renamed(self, name: str, wanted: str) -> str:
-        assert self.root is not None, "a file was kept"
-        with self._lock:
-            self.names.remove(name)
-            own = _free_name(wanted, self.names)
-            self.root.joinpath(name).rename(self.root / own)
-            self.names.append(own)
-            return own
 
     def close(self) -> None:
         """Remove the folder; a forked child leaves its parent's alone."""
@@ -149,10 +135,8 @@ def _safe_name(name: str) -> str:
 
 
 def _free_name(name: str, taken: list[str]) -> str:
-    stem, dot, ending = name.rpartition(".")
-    stem, ending = (stem, dot + ending) if dot else (name, "")
     number, free = 1, name
     while free in taken:
         number += 1
-        free = f"{stem}-{number}{ending}"
+        free = f"{Path(name).stem}-{number}{Path(name).suffix}"
     return free

@@ -94,9 +94,6 @@ class DialogueSessions:
         self._kept: OrderedDict[tuple[str, str], DialogueSession] = OrderedDict()
         self._lock = ForkSafeLock()
 
-    def __len__(self) -> int:
-        return len(self._kept)
-
     def find(self, owner: str, session_id: str) -> DialogueSession | None:
         """Return the session if it is kept, and count it as used now."""
         now = self._clock()

@@ -27,33 +27,9 @@ from SimpleLLMFunc.calls.task import Step, StepStatus, Task
 from SimpleLLMFunc.errors import CallError
 
 __all__ = [
-    "LLM",
-    "CallError",
-    "CallIds",
-    "CallInfo",
-    "CallNode",
-    "CallOutputChunk",
-    "CallOutputType",
-    "CallVars",
-    "CoreCall",
-    "DataBase",
-    "ExecutorBackground",
-    "ExecutorHistory",
-    "LLMInput",
-    "LLMOutput",
-    "LanguageType",
-    "RunTool",
-    "Slot",
-    "SlotInput",
-    "SlotOutput",
-    "SlotProcessor",
-    "Step",
-    "StepExecutor",
-    "StepStatus",
-    "Summary",
-    "SummaryOutput",
-    "Task",
-    "fill_slots",
-    "summarize",
-]
+    "LLM", "CallError", "CallIds", "CallInfo", "CallNode", "CallOutputChunk", "CallOutputType", "CallVars",
+    "CoreCall", "DataBase", "ExecutorBackground", "ExecutorHistory", "LLMInput", "LLMOutput", "LanguageType",
+    "RunTool", "Slot", "SlotInput", "SlotOutput", "SlotProcessor", "Step", "StepExecutor", "StepStatus", "Summary",
+    "SummaryOutput", "Task", "fill_slots", "summarize",
+]  # fmt: skip
 __all__ += ["slot"]  # for other rooms

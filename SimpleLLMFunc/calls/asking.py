@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from contextvars import Context, ContextVar, copy_context
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from pydantic import TypeAdapter
 
@@ -29,7 +29,7 @@ from SimpleLLMFunc.base.run import (
 )
 from SimpleLLMFunc.base.schemas import OutputSpec, choose_output_mode
 from SimpleLLMFunc.calls.call_data import LanguageType
-from SimpleLLMFunc.errors import BadRequest, ConfigError, RunError, SchemaError
+from SimpleLLMFunc.errors import BadRequest, ConfigError, SchemaError
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.wires import check_options
@@ -38,6 +38,9 @@ from SimpleLLMFunc.type import Message
 from SimpleLLMFunc.utils import get_last_item_of_async_generator, in_context
 
 _OBJECT: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
+
+_RETRY_TIMES: Final = 2
+"""Further attempts after an empty answer."""
 
 _FORM = {
     LanguageType.CHINESE: "只输出一个符合以下JSON Schema的JSON对象，不要输出其他任何内容：",
@@ -54,7 +57,6 @@ class Asker:
         llm: None asks the model that `use_llm` or the environment names.
         language: of additions to the prompt.
         abort: ends a request when it is set.
-        retry_times: further attempts after an empty answer.
         description: what the Call is for, in traces.
         arguments: its input, in traces.
     """
@@ -63,7 +65,6 @@ class Asker:
     llm: LLM_Interface | None = None
     language: LanguageType = LanguageType.CHINESE
     abort: Abort | None = None
-    retry_times: int = 2
     description: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
@@ -71,9 +72,9 @@ class Asker:
         self, messages: Sequence[Mapping[str, Any]], params: Mapping[str, Any], *, streaming: bool
     ) -> AsyncGenerator[str, None]:
         """Yield the text of the answer: its pieces as they arrive, or all of it at once."""
-        run = self._run(None, messages, params, stream=streaming)
         question = _Question(self, cast("list[Message]", list(messages)), params)
-        events = question.events(run, EmptyReview(run, self.retry_times))
+        run = question.run(stream=streaming)
+        events = question.events(run, EmptyReview(run, _RETRY_TIMES))
         async with aclosing(in_context(events, copy_context())) as events:
             async for event in events:
                 if isinstance(event, ReplyDelta) and streaming and event.text:
@@ -91,22 +92,12 @@ class Asker:
     ) -> dict[str, Any]:
         """Return the JSON object of the answer; see `CoreCall._json`."""
         spec = OutputSpec(dict[str, Any], _OBJECT, _object_schema(schema))
-        run = self._run(spec.schema, messages, params, stream=False)
         question = _Question(self, cast("list[Message]", list(messages)), params, spec)
-        review = _ObjectReview(run, question, self.retry_times, max_reasks)
-        await get_last_item_of_async_generator(in_context(question.events(run, review), copy_context()))
-        if run.parsed is None:
-            raise RunError(f"{self.name}: the stream ended before the run did")
+        run = question.run(stream=False)
+        events = question.events(run, _ObjectReview(run, question, spec, max_reasks))
+        await get_last_item_of_async_generator(in_context(events, copy_context()))
+        assert run.parsed is not None, "a run that ends well has its answer"
         return dict(run.parsed.value)
-
-    def _run(self, schema: Mapping[str, Any] | None, *asked: Any, stream: bool) -> Run:
-        """Return the run of one question; who asks is the Call, whose prompts are in its messages."""
-        version = function_version(self.description, "", schema, [])
-        function = FunctionMetadata(self.name, "call", self.description, output_schema=schema, version=version)
-        about = RunMetadata(function, self.arguments)
-        run = Run(self.name, generate_trace_id(self.name), abort=self.abort, stream=stream, about=about)
-        run.known_by = asked
-        return run
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,22 +109,28 @@ class _Question:
     params: Mapping[str, Any]
     spec: OutputSpec | None = None
 
+    def run(self, *, stream: bool) -> Run:
+        """Return the run of the question."""
+        asker, schema = self.asker, self.spec.schema if self.spec else None
+        version = function_version(asker.description, "", schema, [])
+        function = FunctionMetadata(asker.name, "call", asker.description, output_schema=schema, version=version)
+        about = RunMetadata(function, asker.arguments)
+        run = Run(asker.name, generate_trace_id(asker.name), abort=asker.abort, stream=stream, about=about)
+        run.known_by = (self.messages, self.params)
+        return run
+
     async def events(self, run: Run, review: EmptyReview) -> AsyncGenerator[ReActEvent, None]:
         """Yield the events of the run."""
         async with async_log_context(run.trace_id, run.func_name), run:
-            request = self.request(self._model())
-            async with aclosing(react_events(request, None, review, run)) as events:
+            given: Any = self.asker.llm  # executors are not all type-checked
+            if given is not None and not isinstance(given, LLM_Interface):
+                raise ConfigError(
+                    "llm= is a model such as OpenAICompatible(...) or LocalModel(), "
+                    f"not {type(given).__name__}; None asks the current one."
+                )
+            async with aclosing(react_events(self.request(resolve_llm(given)), None, review, run)) as events:
                 async for event in events:
                     yield event
-
-    def _model(self) -> LLM_Interface:
-        given: Any = self.asker.llm  # what was really given: executors are not all type-checked
-        if given is not None and not isinstance(given, LLM_Interface):
-            raise ConfigError(
-                "llm= is a model such as OpenAICompatible(...) or LocalModel(), "
-                f"not {type(given).__name__}; None asks the current one."
-            )
-        return resolve_llm(self.asker.llm)
 
     def request(self, llm: LLM_Interface) -> ModelRequest:
         """Return what is sent first: plain, or in the output mode that suits the model."""
@@ -156,9 +153,8 @@ class _Question:
 class _ObjectReview(AnswerReview):
     """Reads the object of an answer; if the service refuses native or tool mode, it takes the next one."""
 
-    def __init__(self, run: Run, question: _Question, retry_times: int, max_reasks: int) -> None:
-        assert question.spec is not None, "an object is asked for"
-        super().__init__(run, retry_times, spec=question.spec, repair="coerce", max_reasks=max_reasks, description="")
+    def __init__(self, run: Run, question: _Question, spec: OutputSpec, max_reasks: int) -> None:
+        super().__init__(run, _RETRY_TIMES, spec=spec, repair="coerce", max_reasks=max_reasks, description="")
         self._question = question
 
     def refused(self, error: BadRequest, request: ModelRequest) -> ModelRequest | None:

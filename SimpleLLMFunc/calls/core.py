@@ -78,10 +78,7 @@ class CoreCall(BaseModel):
     ) -> None:
         super().__init_subclass__(**kwargs)
         if input_model is None and output_model is None and not hasattr(cls, "input_model"):
-            raise TypeError(
-                f"{cls.__name__} is a Call and needs its models: "
-                f"class {cls.__name__}(CoreCall, input_model=…, output_model=…)"
-            )
+            raise TypeError(f"a Call needs its models: class {cls.__name__}(CoreCall, input_model=…, output_model=…)")
         given: dict[str, Any] = {"input_model": input_model, "output_model": output_model}
         for role, model in given.items():
             if model is None and hasattr(cls, role):
@@ -214,10 +211,7 @@ class CoreCall(BaseModel):
     # --- what a subclass uses ------------------------------------------------------------------------------
 
     def _llm(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        streaming: bool = False,
-        **params: Any,
+        self, messages: Sequence[Mapping[str, Any]], streaming: bool = False, **params: Any
     ) -> AsyncGenerator[str, None]:
         """Ask the model and yield its text: in pieces as they arrive, or whole; never an empty piece.
 

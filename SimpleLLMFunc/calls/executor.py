@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextvars
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -70,9 +70,6 @@ class StepExecutor:
         self.call: CoreCall | None = None
         self._failure: CallError | None = None
         self._seen: tuple[int, str] | None = None
-
-    def __repr__(self) -> str:
-        return f"StepExecutor({self.step.name!r}, status={self.status.value if self.status else None!r})"
 
     @property
     def remaining_schema(self) -> dict[str, Any]:
@@ -142,7 +139,7 @@ class StepExecutor:
             return
         self.task.runtime.runs += 1
         number = self.task.runtime.runs
-        self._stand(StepStatus.RUNNING)
+        self._set_status(StepStatus.RUNNING)
         failure: CallError | None = None
         try:
             trace_id = generate_trace_id(self.step.name)
@@ -156,12 +153,12 @@ class StepExecutor:
                 except CallError as error:
                     failure = error
             if failure is not None:
-                self._stand(StepStatus.ERROR, failure)
+                self._set_status(StepStatus.ERROR, failure)
                 yield CallOutputChunk(CallOutputType.ERROR, {"message": str(failure), "data": failure.data})
         finally:
             # Broken off; a generator that was merely left lying may be closed after another run has begun.
             if self.status is StepStatus.RUNNING and self.task.runtime.runs == number:
-                self._stand(StepStatus.PARAM if self._waiting else None)
+                self._set_status(StepStatus.PARAM if self._waiting else None)
 
     async def _chunks(self) -> AsyncGenerator[CallOutputChunk, None]:
         """Prepare, fill, run; what the user may see is yielded, all of it becomes the step's output.
@@ -171,7 +168,7 @@ class StepExecutor:
         """
         if self._seen != self._seen_by_now or (self.call is None and self._failure is None):
             await self.init()  # not prepared, or before another step had ended
-            self._stand(StepStatus.RUNNING)
+            self._set_status(StepStatus.RUNNING)
         if self._failure is not None:
             raise self._failure
         assert self.call is not None, "a prepared step has its Call, or its failure"
@@ -181,14 +178,17 @@ class StepExecutor:
             data = await self._filled(call)
         if data is None:
             return
-        output = _Output()
+        given: list[CallOutputChunk] = []
         async with aclosing(call.exec(self, data)) as chunks:
             async for chunk in chunks:
-                output.add(chunk)
+                if chunk.type is CallOutputType.ERROR:
+                    error = chunk.content if isinstance(chunk.content, dict) else {"message": chunk.content}
+                    raise CallError(str(error.get("message", "the step failed")), error.get("data"))
+                given.append(chunk)
                 if call.to_user or chunk.type is CallOutputType.DATA:
                     yield chunk
-        self.task.history.append(ExecutorHistory(self.step.name, call.description, output.whole()))
-        self._stand(StepStatus.SUCCESS)
+        self.task.history.append(ExecutorHistory(self.step.name, call.description, _output(given)))
+        self._set_status(StepStatus.SUCCESS)
 
     async def _filled(self, call: CoreCall) -> dict[str, Any] | None:
         """Return the input with its missing values filled in; None, and status PARAM, where some are still missing."""
@@ -210,7 +210,7 @@ class StepExecutor:
                         found = chunk.content
         if found["remaining_schema"]:
             self.task.runtime.waiting = Waiting(data=found["slot_data"], remaining_schema=found["remaining_schema"])
-            self._stand(StepStatus.PARAM)
+            self._set_status(StepStatus.PARAM)
             return None
         filled: dict[str, Any] = found["slot_data"]
         return filled
@@ -230,7 +230,7 @@ class StepExecutor:
             return StepStatus.PARAM, f"the task waits for values in step {runtime.step!r}"
         return None
 
-    def _stand(self, status: StepStatus | None, failure: CallError | None = None) -> None:
+    def _set_status(self, status: StepStatus | None, failure: CallError | None = None) -> None:
         """Set the status, here and in the task."""
         runtime = self.task.runtime
         self.status = runtime.status = status
@@ -243,34 +243,16 @@ class StepExecutor:
             push_error(f"step {self.step.name!r} failed: {failure}")
 
 
-class _Output:
-    """Joins the chunks of a step for the history."""
-
-    def __init__(self) -> None:
-        self._texts: list[str] = []
-        self._data: dict[str, Any] | None = None
-
-    def add(self, chunk: CallOutputChunk) -> None:
-        """Take in one chunk.
-
-        Raises:
-            CallError: it is an ERROR chunk.
-        """
-        content = chunk.content
-        if chunk.type is CallOutputType.ERROR:
-            error = content if isinstance(content, dict) else {"message": content}
-            raise CallError(str(error.get("message", "the step failed")), error.get("data"))
-        if chunk.type is CallOutputType.TEXT and isinstance(content, str):
-            self._texts.append(content)
-        else:
-            self._data = (self._data or {}) | (content if isinstance(content, dict) else {"result": content})
-
-    def whole(self) -> str | dict[str, Any]:
-        """Return the text, or the data; where there are both, the data with the text under `text`."""
-        text = "".join(self._texts)
-        if self._data is None:
-            return text
-        return {"text": text, **self._data} if text else self._data
+def _output(chunks: Sequence[CallOutputChunk]) -> str | dict[str, Any]:
+    """Return the text of a step, or its data; where there are both, the data with the text under `text`."""
+    text = "".join(str(chunk.content) for chunk in chunks if chunk.type is CallOutputType.TEXT)
+    given = [chunk.content for chunk in chunks if chunk.type is not CallOutputType.TEXT]
+    if not given:
+        return text
+    data: dict[str, Any] = {"text": text} if text else {}
+    for content in given:
+        data |= content if isinstance(content, dict) else {"result": content}
+    return data
 
 
 def _known(data: Mapping[str, Any], schema: dict[str, Any]) -> dict[str, Any]:

@@ -132,9 +132,7 @@ class RunTool(CoreCall, input_model=RunToolInput, output_model=RunToolOutput):
         known = await step.outcome(tool, given, context) if step is not None and step.has_begun else ()
         if step is not None and tool.once and not known:
             await step.begins(tool, given)
-        func: Any = tool.func
-        func = func.__wrapped__ if isinstance(tool, _Loose) else func
-        work = functools.partial(run_callable, func, args, kwargs)
+        work = functools.partial(run_callable, tool.func, args, kwargs)
         return _as_json(known[0] if known else await self._limited(work, tool), f"the result of {tool.name}")
 
     async def _limited(self, work: Callable[[], Awaitable[Any]], tool: Tool) -> Any:
@@ -159,10 +157,6 @@ def _as_json(value: Any, what: str) -> Any:
         raise CallError(f"{what} cannot be written as JSON: {error}") from error
 
 
-class _Loose(Tool):
-    """A callable some of whose parameters have no type; these take anything."""
-
-
 def _tool_of(func: Any) -> Tool:
     if isinstance(func, Tool) or hasattr(func, "as_tool") or not callable(func):
         return as_tool(func, where="step")
@@ -176,17 +170,16 @@ def _tool_of(func: Any) -> Tool:
         for name, parameter in signature.parameters.items()
         if parameter.annotation is parameter.empty and name not in known
     ]
-    return _Loose(_typed(func, signature, untyped)) if untyped else as_tool(func, where="step")
+    return as_tool(_typed(func, signature, untyped) if untyped else func, where="step")
 
 
 def _typed(func: Callable[..., Any], signature: inspect.Signature, untyped: list[str]) -> Callable[..., Any]:
-    """Return a copy of `func`'s signature with a type for each parameter, as a function that is never called."""
+    """Return `func` with a type for each parameter; those without one take anything."""
 
-    @functools.wraps(func, assigned=(), updated=())
-    def stand_in() -> None:
-        raise NotImplementedError
+    def typed(*args: Any, **kwargs: Any) -> Any:
+        return func(*args, **kwargs)
 
-    shown: Any = stand_in
+    shown: Any = typed
     shown.__name__, shown.__doc__ = name_of(func), docstring_of(func)
     shown.__annotations__ = {**getattr(underlying(func), "__annotations__", {}), **dict.fromkeys(untyped, Any)}
     shown.__signature__ = signature.replace(
@@ -195,4 +188,4 @@ def _typed(func: Callable[..., Any], signature: inspect.Signature, untyped: list
             for name, parameter in signature.parameters.items()
         ]
     )
-    return stand_in
+    return typed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
 import pytest
@@ -11,9 +10,7 @@ import pytest
 from SimpleLLMFunc.assistant.assistant import AIAssistant
 from SimpleLLMFunc.assistant.memory.sqlite_memory import SqliteMemory
 from SimpleLLMFunc.assistant.search.search import StaticSearch
-from SimpleLLMFunc.base.events import ToolCallFinished, ToolCallStarted
 from SimpleLLMFunc.errors import AuthenticationError, ServerUnavailable
-from SimpleLLMFunc.interface.local.local_model import LocalModel
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.tools import tool
 from tests.support.server import Answer, LoopbackServer, chunk, sse
@@ -72,28 +69,6 @@ async def test_the_form_of_a_question_on_the_wire(stream: bool) -> None:
     assert bool(first.get("stream")) is stream
 
 
-async def test_tools_in_two_turns_keep_their_ids_and_arguments_on_the_wire() -> None:
-    async with LoopbackServer() as server:
-        server.reply_tool_calls([("height_of", {"building": "塔"}), ("height_of", {"building": "桥"})])
-        server.reply("Both 330 m.")
-        server.reply_tool_calls([("height_of", {"building": "again"})])
-        server.reply("Still.")
-        assistant = AIAssistant(model(server), tools=[height_of])
-        first = await assistant.process_query("How high?", session_id="s")
-        await assistant.process_query("Again?", session_id="s")
-        bodies = [request.body for request in server.requests]
-    assert [each["result"] for each in first["tool_results"]] == ["塔: 330 m", "桥: 330 m"]
-    messages = bodies[3]["messages"]
-    assert [message["role"] for message in messages] == [
-        "system", "user", "assistant", "tool", "tool", "assistant", "user", "assistant", "tool",
-    ]  # fmt: skip
-    calls = messages[2]["tool_calls"]
-    assert [json.loads(call["function"]["arguments"])["building"] for call in calls] == ["塔", "桥"]
-    assert [message["tool_call_id"] for message in messages[3:5]] == [call["id"] for call in calls]
-    assert messages[8]["tool_call_id"] == messages[7]["tool_calls"][0]["id"]
-    assert messages[8]["content"] == "again: 330 m"
-
-
 async def test_a_stream_left_early_closes_the_connection() -> None:
     async with LoopbackServer() as server:
         pieces = [sse(chunk({"content": "330"}), done=False), b"never"]
@@ -124,35 +99,3 @@ async def test_a_service_that_fails_is_an_error_and_no_answer_and_nothing_is_sea
         said = [message["content"] for message in server.requests[-1].body["messages"][1:]]
     assert search.queries == []
     assert said == ["Q2?"]
-
-
-@pytest.mark.heavy
-@pytest.mark.local_model
-@pytest.mark.timeout(180)
-async def test_the_small_model_calls_a_tool_through_json_actions() -> None:
-    """It cannot call tools of itself: a JSON action under a schema stands in, with the same events and history."""
-    llm = LocalModel(seed=1, threads=1)
-    assert llm.profile.tools == "json"
-    assistant = AIAssistant(llm, tools=[height_of], language="en", temperature=0, max_tokens=60, max_tool_rounds=1)
-    items: list[Any] = []
-    for seed in range(6):
-        assistant.llm_caller.params["seed"] = seed
-        items = [
-            item
-            async for item in assistant.stream_query(
-                'Use the tool "height_of" with building "Eiffel Tower".', session_id=f"s{seed}"
-            )
-        ]
-        if items[-1]["has_tool_calls"]:
-            break
-    result = items[-1]
-    assert result["has_tool_calls"], "in no run of six did it take the tool"
-    assert [type(item) for item in items if isinstance(item, (ToolCallStarted, ToolCallFinished))][:2] == [
-        ToolCallStarted,
-        ToolCallFinished,
-    ]
-    assert result["tool_results"][0]["name"] == "height_of"
-    assert result["response"].strip()
-    roles = [message["role"] for message in assistant.conversation(result["session_id"])]
-    assert roles[:4] == ["system", "user", "assistant", "tool"]
-    assert roles[-1] == "assistant"

@@ -54,14 +54,6 @@ def test_a_parameter_called_type_and_a_whole_schema():
     assert invoker.invoke_tool("look", type="x") == '{"type": "x"}'
 
 
-def test_without_parameters_the_signature_is_read():
-    invoker = ToolInvoker()
-    made = invoker.register_tool("get_weather", weather)
-    assert made.description == "Tell the weather."
-    assert made.parameters["required"] == ["city"]
-    assert invoker.invoke_tool("get_weather", city="Oslo") == "Oslo today: sunny"
-
-
 def test_registering_again_replaces():
     invoker = ToolInvoker([weather])
     invoker.register_tool("weather", lambda: "other", "Other.", {})
@@ -91,12 +83,6 @@ def test_arguments_that_do_not_fit_are_told_too():
     assert invoker.invoke_tool("get_weather", town="x", city="y").startswith("工具调用失败: ")
 
 
-def test_a_tool_may_have_a_parameter_called_tool_name():
-    invoker = ToolInvoker()
-    invoker.register_tool("rename", lambda tool_name: tool_name.upper(), "Rename.", {"tool_name": {"type": "string"}})
-    assert invoker.invoke_tool("rename", tool_name="x") == "X"
-
-
 async def test_async_tools_are_awaited_and_results_become_text():
     async def slow(n: int) -> dict[str, int]:
         """Count."""
@@ -118,11 +104,3 @@ async def test_async_tools_are_awaited_and_results_become_text():
 def test_parameters_that_cannot_be_used(parameters):
     with pytest.raises(ToolDefinitionError):
         ToolInvoker().register_tool("t", weather, "T.", parameters)
-
-
-def test_wire_names_are_known_too():
-    invoker = ToolInvoker()
-    invoker.register_tool("天气.查询", lambda: "ok", "查询", {})
-    (name,) = invoker.tool_map()
-    assert invoker.get_tool_definitions()[0]["function"]["name"] == name != "天气.查询"
-    assert invoker.invoke_tool(name) == invoker.invoke_tool("天气.查询") == "ok"

@@ -10,23 +10,17 @@ import pytest
 
 from SimpleLLMFunc import (
     BadRequest,
-    OpenAICompatible,
-    OutputTruncated,
     ResponseParseError,
     SchemaError,
-    budget,
-    watching,
 )
 from SimpleLLMFunc.calls.asking import Asker
 from SimpleLLMFunc.calls.call_data import CallOutputChunk, CallOutputType, DataBase, LanguageType
 from SimpleLLMFunc.calls.core import CoreCall
-from SimpleLLMFunc.calls.slot import fill_slots
 from SimpleLLMFunc.errors import CallError, ConfigError, EmptyResponseError
 from SimpleLLMFunc.interface.profile import PROFILES, Profile
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.testing.scripted import tool_calls
 from tests.support.golden import as_text, golden
-from tests.support.server import LoopbackServer
 
 SCHEMA = {
     "type": "object",
@@ -84,31 +78,10 @@ async def test_a_model_without_either_reads_the_schema(language, words):
     assert json.loads(asked.text.partition("\n")[2]) == SCHEMA
 
 
-async def test_an_answer_in_text_counts_where_a_tool_was_offered():
-    assert await ask(ScriptedLLM(f"The form: {TEXT}")) == VALUE
-
-
 async def test_the_object_is_what_the_model_wrote_and_not_checked():
     written = {"city": 5, "town": None, "nested": {"list": [1.5, "5"]}}
     assert await ask(ScriptedLLM(tool_calls(("answer", written)))) == written
     assert await ask(ScriptedLLM(tool_calls(("answer", {})))) == {}
-
-
-async def test_definitions_and_references_go_along():
-    schema = {"$ref": "#/$defs/F", "$defs": {"F": {"type": "object", "properties": {"f": {"$ref": "#/$defs/F"}}}}}
-    llm = ScriptedLLM(tool_calls(("answer", {"f": {}})))
-    assert await ask(llm, schema) == {"f": {}}
-    sent = llm.calls[0].tools[0]["function"]["parameters"]
-    assert sent["$defs"] == schema["$defs"]
-    assert sent["type"] == "object"
-
-
-async def test_the_callers_schema_stays_as_it_was():
-    schema = {"properties": {"a": {"type": ["string", "null"]}}}
-    before = json.dumps(schema)
-    for profile in (PROFILES["generic"], PROFILES["local"], NO_TOOLS):
-        await ask(ScriptedLLM('{"a": null}', profile=profile), schema)
-    assert json.dumps(schema) == before
 
 
 @pytest.mark.parametrize("kind", ["array", "string", ["string", "null"]])
@@ -137,17 +110,6 @@ async def test_one_request_unless_more_are_allowed():
     llm = ScriptedLLM("I do not know.", TEXT)
     assert await ask(llm, max_reasks=1) == VALUE
     assert "I do not know." in llm.calls[1].messages[-2]["content"]
-
-
-async def test_two_objects_that_differ_are_none():
-    with pytest.raises(ResponseParseError, match="differ"):
-        await ask(ScriptedLLM('{"city": "A"} or {"city": "B"}'))
-
-
-async def test_a_cut_object_is_none():
-    with pytest.raises(OutputTruncated) as caught:
-        await ask(ScriptedLLM({"content": '{"city": "杭', "finish_reason": "length"}))
-    assert caught.value.partial == '{"city": "杭'
 
 
 async def test_an_empty_answer_is_asked_for_again():
@@ -195,13 +157,6 @@ async def test_what_is_refused_is_asked_for_in_another_way_and_remembered(profil
     assert [way(asked) for asked in llm.calls] == [*ways, ways[-1]]
 
 
-async def test_a_refusal_of_the_conversation_is_an_error():
-    llm = ScriptedLLM(BadRequest("m", status=400, body="role: unknown"))
-    with pytest.raises(BadRequest):
-        await ask(llm)
-    assert len(llm.calls) == 1
-
-
 async def test_a_reask_stays_when_the_way_changes():
     refused = BadRequest("m", status=400, body="tools are not supported")
     llm = ScriptedLLM("nothing", refused, TEXT)
@@ -214,30 +169,6 @@ async def test_a_reask_stays_when_the_way_changes():
 
 
 # --- as in decorated functions -------------------------------------------------------------------------------
-
-
-async def test_it_is_watched_and_paid_for():
-    seen = []
-    with budget(requests=1) as spent, watching(lambda _, event: seen.append(type(event).__name__)):
-        await ask(ScriptedLLM(TEXT))
-    assert spent.requests == 1
-    assert seen == ["RunStarted", "TurnStarted", "ReplyReceived", "AnswerReviewed", "MessageAppended", "RunFinished"]
-
-
-async def test_over_the_wire():
-    async with LoopbackServer() as server:
-        server.reply_tool_calls([("answer", VALUE)])
-        server.reply_status(400, message="tool_choice is not supported here")
-        server.reply(TEXT)
-        llm = OpenAICompatible("m", base_url=server.base_url, api_key="k")
-        assert await ask(llm, seed=1) == VALUE
-        assert await ask(llm) == VALUE
-        first, refused, second = [request.body for request in server.requests]
-    assert first["tools"][0]["function"]["parameters"] == SCHEMA
-    assert first["seed"] == 1
-    assert "tools" in refused
-    assert "tools" not in second
-    assert second["response_format"]["type"] == "json_schema"
 
 
 async def test_inside_a_call():
@@ -309,15 +240,6 @@ async def test_golden_form(language):
     llm = ScriptedLLM(TEXT, profile=NO_TOOLS)
     await Asker("X", llm, language).json(ASKED, SCHEMA, {}, max_reasks=0)
     golden(f"call_json_{language}.txt", as_text(llm.requests[0]))
-
-
-@pytest.mark.parametrize("language", list(LanguageType))
-async def test_what_is_no_model_is_said_at_once(language):
-    with pytest.raises(ConfigError, match=r"llm= is a model such as .*, not str; None asks the current one"):
-        [piece async for piece in Asker("X", "gpt-5-mini", language).text(ASKED, {}, streaming=True)]
-    with pytest.raises(CallError, match="llm= is a model") as caught:
-        await fill_slots(SCHEMA, "q", llm="gpt-5-mini", language=language)
-    assert isinstance(caught.value.__cause__, ConfigError)
 
 
 async def test_an_unknown_parameter_is_named():

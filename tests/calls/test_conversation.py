@@ -30,19 +30,6 @@ def test_the_latest_records_count_a_question_with_its_answer_as_one(latest):
     assert conversation_records(conversation, latest=0) == everything
 
 
-def test_half_a_record_and_what_is_empty():
-    assert conversation_records([{"question": "b"}, {"answer": "c", "id": 3}, {"question": "", "answer": None}]) == [
-        [said("user", "b")],
-        [said("assistant", "c")],
-    ]
-    assert conversation_records([said("user", " \n"), said("assistant", None), {"role": "user"}]) == []
-
-
-def test_the_latest_are_counted_without_what_is_left_out():
-    conversation = [said("user", "a"), said("system", "x"), said("assistant", "")]
-    assert conversation_records(conversation, latest=1) == [[said("user", "a")]]
-
-
 @pytest.mark.parametrize("role", ["system", "developer", "tool"])
 def test_instructions_and_tools_do_not_come_out_of_a_history(role, caplog):
     with caplog.at_level(logging.WARNING, "SimpleLLMFunc"):

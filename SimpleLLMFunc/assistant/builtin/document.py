@@ -6,7 +6,7 @@ import asyncio
 import os
 from typing import Any, Final, Literal
 
-from SimpleLLMFunc.assistant.builtin.digest import Digest, Finding, bare
+from SimpleLLMFunc.assistant.builtin.digest import Digest
 from SimpleLLMFunc.assistant.builtin.files import checked_root, find_file, given_roots, named_below
 from SimpleLLMFunc.assistant.builtin.localized_tool import WORDS, Language, localized
 from SimpleLLMFunc.assistant.builtin.reading import Document, read_document
@@ -14,7 +14,7 @@ from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.tools import ModelRetry, Tool, ToolContext
-from SimpleLLMFunc.type import MAX_FILE_BYTES, read_file
+from SimpleLLMFunc.type import read_file
 
 Operation = Literal["analyze", "summarize", "extract"]
 
@@ -30,7 +30,6 @@ _IN_CHINESE: Final = """处理文档文件：分析内容、生成摘要或提�
     query: 关心的问题，或要提取什么，例如“合同金额和付款日期”；可以不写。
 """
 _WORDS: Final[dict[str, dict[str, str]]] = WORDS["document"]
-_FACTS_IN_CHINESE: Final[dict[str, str]] = WORDS["facts"]
 
 
 def document_tools(
@@ -38,7 +37,6 @@ def document_tools(
     *,
     llm: LLM_Interface | None = None,
     language: Language = "zh",
-    max_bytes: int = MAX_FILE_BYTES,
 ) -> list[Tool]:
     """Return the tool `process_document`.
 
@@ -46,7 +44,6 @@ def document_tools(
         root: the folder whose files may be read, as well as those of the session; None for those only.
         llm: reads the text; None takes the current one (`use_llm`, environment) at each call.
         language: of the description, and of what the tool says.
-        max_bytes: a larger file is refused; never more than 20 MiB.
 
     Raises:
         ConfigError: `root` is no folder.
@@ -72,9 +69,6 @@ def document_tools(
         file, below = await in_thread(find_file, file_path, given_roots(folder, context), language)
 
         def read(name: str) -> Document:
-            size = file.stat().st_size
-            if size > max_bytes:
-                raise ValueError(words["too large"].format(name=name, size=size, limit=max_bytes))
             return read_document(name, read_file(file, below))
 
         with named_below(file, below) as name:
@@ -90,40 +84,19 @@ def document_tools(
 
 async def _processed(document: Document, operation: Operation, query: str, digest: Digest, language: Language) -> str:
     words = _WORDS[language]
-    name = document.name
-    facts = _facts(document, language) if operation == "analyze" else []
-    if not document.text:
-        return "\n".join([*facts, words["empty"].format(name=name)])
+    name, text = document.name, document.text
+    if not text:
+        return words["empty"].format(name=name)
     match operation:
         case "analyze":
-            said = [*facts, "", words["analysis"], await digest.analyze(document.text, query)]
+            said = [words["analysis"].format(name=name), await digest.analyze(text, query)]
         case "summarize":
-            said = [words["summary"].format(name=name), await digest.summarize(document.text, query)]
+            said = [words["summary"].format(name=name), await digest.summarize(text, query)]
         case "extract":
-            found = await digest.extract(document.text, query)
-            letters = await in_thread(bare, document.text)  # of millions of characters it takes a while
-            listed = [_finding(finding, letters, language) for finding in found]
-            said = [words["found"].format(name=name), *listed] if listed else [words["nothing"].format(name=name)]
-    read = sum(map(len, digest.parts(document.text)))
-    if document.is_cut or read < len(document.text):
-        said.append(words["cut"].format(chars=min(read, len(document.text))))
+            found = await digest.extract(text, query)
+            said = [words["found" if found else "nothing"].format(name=name)]
+            said += [words["finding"].format(label=finding.label, value=finding.value) for finding in found]
+    read = sum(map(len, digest.parts(text)))
+    if document.is_cut or read < len(text):
+        said.append(words["cut"].format(chars=read))
     return "\n".join(said)
-
-
-def _facts(document: Document, language: Language) -> list[str]:
-    words = _WORDS[language]
-    shown = [words["facts"].format(name=document.name, kind=document.kind)]
-    for name, value in document.facts:
-        spoken = _FACTS_IN_CHINESE.get(name, name) if language == "zh" else name
-        shown.append(words["fact"].format(name=spoken, value=value))
-    return shown
-
-
-def _finding(finding: Finding, letters: str, language: Language) -> str:
-    words = _WORDS[language]
-    line = words["finding"].format(label=finding.label, value=finding.value)
-    if not bare(finding.quote):
-        return line
-    # A model may invent the words that it quotes.
-    stands = bare(finding.quote) in letters
-    return line + (words["quote"].format(quote=cut(finding.quote, 200)) if stands else words["no quote"])

@@ -9,8 +9,8 @@ an id which a model copied wrongly is told from one that was never given out. A 
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
-import unicodedata
 from typing import Final
 
 from SimpleLLMFunc.assistant.builtin.localized_tool import Language, localized
@@ -18,10 +18,9 @@ from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.tools import ModelRetry, Tool
 
 ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-_VALUES: Final = {character: value for value, character in enumerate(ALPHABET)}
 _RANDOM_CHARACTERS = 19
 _GROUP = 5
-_LOOKS_LIKE: Final = str.maketrans({"O": "0", "I": "1", "L": "1"})
+_AI_ID: Final = re.compile(rf"AI(?:-[{ALPHABET}]{{5}}){{4}}")
 _DIGITS = 16
 
 
@@ -33,22 +32,18 @@ def new_ai_id() -> str:
 
 
 def check_ai_id(text: str) -> str:
-    """Return an AI-ID as it is written properly; letters of either case, and O for 0 and I or L for 1, are read.
+    """Return an AI-ID in capital letters.
 
     Raises:
         ValueError: it is no AI-ID, or was copied wrongly.
     """
-    plain = unicodedata.normalize("NFKC", text).strip().upper() if len(text) <= 200 else ""
-    bare = plain.removeprefix("AI-").replace("-", "").replace(" ", "").translate(_LOOKS_LIKE)
-    if (
-        not plain.startswith("AI-")
-        or len(bare) != _RANDOM_CHARACTERS + 1
-        or any(character not in ALPHABET for character in bare)
-    ):
+    plain = text.strip().upper()
+    if not _AI_ID.fullmatch(plain):
         raise ValueError(f"{cut(text, 60)!r} is no AI-ID; one reads AI-7ZK3Q-M9T2V-4HBNC-R8WE0, with other characters")
+    bare = plain.removeprefix("AI-").replace("-", "")
     if _check_character(bare[:-1]) != bare[-1]:
         raise ValueError(f"{cut(text, 60)!r} is an AI-ID copied wrongly: its last character does not fit the others")
-    return _written(bare)
+    return plain
 
 
 def frequency_number(ai_id: str) -> str:
@@ -74,7 +69,7 @@ def _check_character(body: str) -> str:
     size = len(ALPHABET)
     total = 0
     for number, character in enumerate(reversed(body)):
-        value = _VALUES[character] * (1 + (number + 1) % 2)
+        value = ALPHABET.index(character) * (1 + (number + 1) % 2)
         total += value // size + value % size
     return ALPHABET[-total % size]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import os
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -130,26 +128,13 @@ async def _text_of(image: str, roots: list[Path], language: Language) -> str:
 
 
 def _bytes_of(named: str, roots: list[Path], language: Language) -> bytes:
-    """Return an image of the folders, or of a data URL; what lies elsewhere is not fetched."""
-    if named.lower().startswith("data:"):
-        return _unpacked(named)
+    """Return an image of the folders; what lies elsewhere is not fetched."""
     if _is_address(named):
         raise ModelRetry(_WORDS[language]["not fetched"])
     file, root = find_file(named, roots, language)
     with named_below(file, root):
         _ = ImgPath(file, root=root)  # by its first bytes an image, or an error
         return read_file(file, root)
-
-
-def _unpacked(url: str) -> bytes:
-    ImgUrl(url)
-    head, _, data = url.partition(",")
-    if not head.lower().endswith(";base64"):
-        raise ValueError("the image in the data URL is not written in base64.")
-    try:
-        return base64.b64decode(data, validate=True)
-    except (binascii.Error, ValueError):
-        raise ValueError("the image in the data URL is not base64.") from None
 
 
 def _listed(found: list[DetectedObject], language: Language) -> str:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import codecs
-import csv
 import io
-import json
 import logging
-import re
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -24,7 +21,6 @@ MAX_UNPACKED_BYTES: Final = 100 * 1024 * 1024
 """What a packed document may unpack to."""
 
 MAX_MEMBERS: Final = 5000
-_MOST_SHOWN = 20
 
 
 class Unreadable(ValueError):
@@ -37,16 +33,12 @@ class Document:
 
     Attributes:
         name: of the file.
-        kind: txt, md, csv, json, pdf or docx.
         text: what it says.
-        facts: what was counted, in the order to show it.
         is_cut: its text is longer than what was taken.
     """
 
     name: str
-    kind: str
     text: str
-    facts: tuple[tuple[str, str], ...]
     is_cut: bool = False
 
 
@@ -57,27 +49,20 @@ def read_document(name: str, content: bytes) -> Document:
         Unreadable: a kind that is not read, an encoding that is not known, damaged, encrypted, or made to be huge.
         ConfigError: the extra `files` is not installed.
     """
-    ending = PurePath(name).suffix.lower()
-    kind = _ENDINGS.get(ending)
-    if kind is None:
+    read = _READERS.get(PurePath(name).suffix.lower())
+    if read is None:
         raise Unreadable(f"{cut(name, 80)!r}: files of this kind are not read. These are: {', '.join(KINDS)}.")
     try:
-        text, facts = _READERS[kind](content)
+        text = read(content).replace("\0", "").strip()
     except (Unreadable, ConfigError):
         raise
     except Exception as error:  # noqa: BLE001 - a damaged file may raise anything in the libraries that read it
         raise Unreadable(f"{cut(name, 80)!r} cannot be read: {type(error).__name__}: {cut(str(error), 200)}") from None
-    text = text.replace("\0", "").strip()
-    counted = [("characters", f"{len(text)}"), ("lines", f"{text.count(chr(10)) + 1 if text else 0}")]
-    return Document(name, kind, text[:MAX_TEXT_CHARS], (*facts, *counted), is_cut=len(text) > MAX_TEXT_CHARS)
+    return Document(name, text[:MAX_TEXT_CHARS], is_cut=len(text) > MAX_TEXT_CHARS)
 
 
 KINDS: Final = ("txt", "md", "csv", "json", "pdf", "docx")
 """What can be read."""
-_OTHER_ENDINGS: Final = {".text": "txt", ".log": "txt", ".markdown": "md", ".tsv": "csv"}
-_ENDINGS: Final = {f".{kind}": kind for kind in KINDS} | _OTHER_ENDINGS
-
-_Facts = list[tuple[str, str]]
 
 # --- plain text ----------------------------------------------------------------------------------------------
 
@@ -90,8 +75,8 @@ _MARKS: Final = (
 )
 
 
-def decoded(content: bytes) -> tuple[str, str]:
-    """Return a text and its encoding: what its mark says, else UTF-8, else GB18030.
+def decoded(content: bytes) -> str:
+    """Return a text in the encoding that its mark names, else in UTF-8, else in GB18030.
 
     Raises:
         Unreadable: none of these, or no text.
@@ -105,60 +90,14 @@ def decoded(content: bytes) -> tuple[str, str]:
             continue
         if "\0" in text:
             break  # bytes of another kind, or UTF-16 without its mark
-        return text.replace("\r\n", "\n").replace("\r", "\n"), name
+        return text.replace("\r\n", "\n").replace("\r", "\n")
     raise Unreadable("it is no text in UTF-8, GB18030, or UTF-16 with a byte order mark. Save it as UTF-8.")
-
-
-def _plain(content: bytes) -> tuple[str, _Facts]:
-    text, encoding = decoded(content)
-    return text, [("encoding", encoding)]
-
-
-def _markdown(content: bytes) -> tuple[str, _Facts]:
-    text, encoding = decoded(content)
-    headings = re.findall(r"^#{1,6} +(\S.*)$", text, re.MULTILINE)
-    return text, [("encoding", encoding), *_listed("headings", headings)]
-
-
-def _csv(content: bytes) -> tuple[str, _Facts]:
-    text, encoding = decoded(content)
-    try:
-        dialect: Any = csv.Sniffer().sniff(text[:4096], delimiters=",;\t|")
-    except csv.Error:
-        dialect = csv.excel
-    try:
-        rows = csv.reader(io.StringIO(text), delimiter=dialect.delimiter, strict=False)
-        names = [name.strip() for name in next(rows, [])]
-        count = sum(map(bool, rows))
-    except csv.Error as error:
-        raise Unreadable(f"it is no CSV: {error}.") from None
-    return text, [("encoding", encoding), ("rows", f"{count}"), *_listed("columns", names)]
-
-
-def _json(content: bytes) -> tuple[str, _Facts]:
-    text, encoding = decoded(content)
-    try:
-        data = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise Unreadable(f"it is no JSON: {error.msg} in line {error.lineno}, column {error.colno}.") from None
-    except (RecursionError, ValueError):
-        raise Unreadable("it is no JSON that can be read: nested too deep, or a number too long.") from None
-    named = data[0] if isinstance(data, list) and data else data
-    fields = [str(name) for name in named] if isinstance(named, dict) else []
-    return text, [("encoding", encoding), *_listed("fields", fields)]
-
-
-def _listed(name: str, values: list[str]) -> _Facts:
-    if not values:
-        return []
-    more = " …" if len(values) > _MOST_SHOWN else ""
-    return [(name, f"{len(values)}: " + ", ".join(cut(value.strip(), 60) for value in values[:_MOST_SHOWN]) + more)]
 
 
 # --- pdf -----------------------------------------------------------------------------------------------------
 
 
-def _pdf(content: bytes) -> tuple[str, _Facts]:
+def _pdf(content: bytes) -> str:
     if b"%PDF-" not in content[:1024]:
         raise Unreadable("its first bytes are not those of a PDF.")
     pypdf = load_extra("pypdf", "files", purpose="reading PDF files")
@@ -167,13 +106,7 @@ def _pdf(content: bytes) -> tuple[str, _Facts]:
     reader = pypdf.PdfReader(io.BytesIO(content), strict=False)
     if reader.is_encrypted and not _opens_without_password(reader):
         raise Unreadable("the PDF is encrypted. Give a copy without a password.")
-    facts: _Facts = [("pages", f"{len(reader.pages)}")]
-    about = reader.metadata
-    facts += [(name, cut(str(value), 200)) for name in ("title", "author") if (value := getattr(about, name, None))]
-    text = _joined((page.extract_text() or "" for page in reader.pages), "\n\n")
-    if not text.strip():
-        facts.append(("note", "it holds no text: its pages are probably scanned images"))
-    return text, facts
+    return _joined((page.extract_text() or "" for page in reader.pages), "\n\n")
 
 
 def _opens_without_password(reader: Any) -> bool:
@@ -192,16 +125,10 @@ def _silence(logger: logging.Logger) -> None:
 # --- docx ----------------------------------------------------------------------------------------------------
 
 
-def _docx(content: bytes) -> tuple[str, _Facts]:
+def _docx(content: bytes) -> str:
     _check_archive(content)
     docx = load_extra("docx", "files", purpose="reading Word files")
-    document = docx.Document(io.BytesIO(content))
-    headings: list[str] = []
-    facts: _Facts = []
-    properties = document.core_properties
-    facts += [(name, cut(str(value), 200)) for name in ("title", "author") if (value := getattr(properties, name, ""))]
-    text = _joined(_blocks(document, headings), "\n")
-    return text, [*facts, ("tables", f"{len(document.tables)}"), *_listed("headings", headings)]
+    return _joined(_blocks(docx.Document(io.BytesIO(content))), "\n")
 
 
 def _check_archive(content: bytes) -> None:
@@ -226,8 +153,8 @@ def _check_archive(content: bytes) -> None:
         raise Unreadable("it is no Word file: the part word/document.xml is missing.")
 
 
-def _blocks(document: Any, headings: list[str]) -> Iterator[str]:
-    """Yield paragraphs and tables in their order; `headings` is filled on the way."""
+def _blocks(document: Any) -> Iterator[str]:
+    """Yield paragraphs and tables in their order."""
     for block in document.iter_inner_content():
         if hasattr(block, "rows"):
             for row in block.rows:
@@ -236,7 +163,6 @@ def _blocks(document: Any, headings: list[str]) -> Iterator[str]:
         style = str(getattr(block.style, "name", "") or "")
         text = block.text
         if text.strip() and (style.startswith("Heading") or style == "Title"):
-            headings.append(text.strip())
             level = int(style[-1]) if style[-1:].isdigit() else 1
             text = f"{'#' * level} {text.strip()}"
         yield text
@@ -254,11 +180,7 @@ def _joined(parts: Iterator[str], between: str) -> str:
     return between.join(taken)
 
 
-_READERS: Final[dict[str, Callable[[bytes], tuple[str, _Facts]]]] = {
-    "txt": _plain,
-    "md": _markdown,
-    "csv": _csv,
-    "json": _json,
-    "pdf": _pdf,
-    "docx": _docx,
-}
+_READERS: Final[dict[str, Callable[[bytes], str]]] = {
+    **dict.fromkeys([".txt", ".text", ".log", ".md", ".markdown", ".csv", ".tsv", ".json"], decoded), ".pdf": _pdf, ".docx": _docx,
+}  # fmt: skip
+"""By the ending of the name."""

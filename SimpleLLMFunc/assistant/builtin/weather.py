@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
-from SimpleLLMFunc.assistant.builtin.forecast_days import read_days
 from SimpleLLMFunc.assistant.builtin.localized_tool import WORDS, Language, localized
+from SimpleLLMFunc.calls.slot.time_words import Calendar
 from SimpleLLMFunc.errors import ProviderError, cut
 from SimpleLLMFunc.interface.attempts import get_json
 from SimpleLLMFunc.tools import ModelRetry, Tool
@@ -24,19 +23,17 @@ FORECAST_URL: Final = "https://api.open-meteo.com/v1/forecast"
 
 _WORDS: Final[dict[str, dict[str, str]]] = WORDS["weather"]
 _SERVICE = "Open-Meteo"
-_PAST_DAYS = 7
 _FORECAST_DAYS = 16
-_DAILY: Final = (
-    "weather_code,temperature_2m_max,temperature_2m_min,precipitation_sum,precipitation_probability_max,"
-    "wind_speed_10m_max"
-)
-_CURRENT: Final = "temperature_2m,apparent_temperature,relative_humidity_2m,weather_code,wind_speed_10m"
+_PARAMETERS: Final[dict[str, str | int | float]] = {
+    "daily": "weather_code,temperature_2m_max,temperature_2m_min,precipitation_sum,precipitation_probability_max,"
+    "wind_speed_10m_max",
+    "timezone": "auto",
+    "past_days": 7,
+    "forecast_days": _FORECAST_DAYS,
+}
 _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
 _SEPARATORS = re.compile("[,，、/(（]")
-_ENDINGS = re.compile("(?:特别行政区|自治区|自治州|地区|市|省|县|区|州)$")
-_COUNTRY_CODES: Final = {"usa": "us", "america": "us", "uk": "gb", "britain": "gb", "greatbritain": "gb", "uae": "ae"}
 _MOST_CANDIDATES = 5
-_CLEARLY_LARGER = 10
 
 
 # --- what the service says -----------------------------------------------------------------------------------
@@ -51,7 +48,11 @@ class Place(BaseModel):
     country: str = ""
     country_code: str = ""
     admin1: str = ""
-    population: int | None = None
+
+    def lies_in(self, region: str) -> bool:
+        """Tell whether its region or country has this name, or begins with it."""
+        names = (self.admin1, self.country, self.country_code)
+        return any(name.casefold().startswith(region.casefold()) for name in names)
 
     @property
     def shown(self) -> str:
@@ -76,18 +77,9 @@ class Day(BaseModel):
     wind_speed_10m_max: float | None = None
 
 
-class _Current(BaseModel):
-    temperature_2m: float | None = None
-    apparent_temperature: float | None = None
-    relative_humidity_2m: float | None = None
-    weather_code: int | None = None
-    wind_speed_10m: float | None = None
-
-
 class _Forecast(BaseModel):
     utc_offset_seconds: int = Field(ge=-86400, le=86400)
     daily: dict[str, list[Any]]
-    current: _Current | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +89,11 @@ class Weather:
     Attributes:
         today: the date there.
         days: those that there are data for, from a week ago to a fortnight ahead.
-        now: as measured, or None.
     """
 
     place: Place
     today: date
     days: tuple[Day, ...]
-    now: _Current | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +120,8 @@ class OpenMeteo:
         Raises:
             ProviderError: the service failed, or its reply cannot be read.
         """
-        city, *behind = [part.strip(" )）") for part in _SEPARATORS.split(unicodedata.normalize("NFKC", name)[:100])]
-        regions = [_folded(region) for region in behind if region]
-        for spelling in dict.fromkeys((city, _ENDINGS.sub("", city))):
+        city, *regions = [part.strip(" )）") for part in _SEPARATORS.split(name[:100])]
+        for spelling in dict.fromkeys((city, city.removesuffix("市"))):
             if not spelling:
                 continue
             data = await get_json(
@@ -143,7 +132,7 @@ class OpenMeteo:
                 timeout=self.timeout,
             )
             if found := _read(_Found, data).results:
-                return [place for place in found if _lies_in(place, regions)], found
+                return [place for place in found if all(map(place.lies_in, regions))], found
         return [], []
 
     async def weather(self, place: Place) -> Weather:
@@ -154,21 +143,13 @@ class OpenMeteo:
         """
         data = await get_json(
             self.forecast_url,
-            {
-                "latitude": place.latitude,
-                "longitude": place.longitude,
-                "daily": _DAILY,
-                "current": _CURRENT,
-                "timezone": "auto",
-                "past_days": _PAST_DAYS,
-                "forecast_days": _FORECAST_DAYS,
-            },
+            {**_PARAMETERS, "latitude": place.latitude, "longitude": place.longitude},
             service=_SERVICE,
             timeout=self.timeout,
         )
         forecast = _read(_Forecast, data)
         today = (self.now().astimezone(UTC) + timedelta(seconds=forecast.utc_offset_seconds)).date()
-        return Weather(place, today, tuple(_days(forecast.daily)), forecast.current)
+        return Weather(place, today, tuple(_days(forecast.daily)))
 
 
 def _read(kind: type[M], data: Any) -> M:
@@ -189,29 +170,18 @@ def _days(daily: Mapping[str, list[Any]]) -> Iterator[Day]:
             yield day  # the far end of the forecast is often empty
 
 
-def _folded(text: str) -> str:
-    plain = unicodedata.normalize("NFD", text.casefold())
-    return "".join(character for character in plain if character.isalnum())
+def read_days(text: str, today: date) -> list[date]:
+    """Return the days that a text means, in order; no text means today.
 
-
-def _lies_in(place: Place, regions: list[str]) -> bool:
-    here = {_folded(place.country), _folded(place.admin1), _folded(place.country_code)} - {""}
-    here |= {_ENDINGS.sub("", each) for each in here}
-    return all(_COUNTRY_CODES.get(region, region) in here or _ENDINGS.sub("", region) in here for region in regions)
-
-
-def _rivals(place: Place, others: Sequence[Place]) -> list[Place]:
-    """Return the other places that this name may mean."""
-    size = place.population or 0
-    same = [
-        other
-        for other in others
-        if other is not place
-        and _folded(other.name) == _folded(place.name)
-        and (other.population or 0) * _CLEARLY_LARGER > size
-        and (other.admin1, other.country) != (place.admin1, place.country)
-    ]
-    return same[:_MOST_CANDIDATES]
+    Raises:
+        ValueError: it names no day, or more days than a forecast has.
+    """
+    span = Calendar("UTC", datetime.combine(today, time())).read(text.strip() or "today")
+    if span is not None:
+        first, last = span.start.date(), span.last.date()
+        if (last - first).days < _FORECAST_DAYS:
+            return [first + timedelta(number) for number in range((last - first).days + 1)]
+    raise ValueError(f"{text[:60]!r} names no day")
 
 
 # --- as a tool -----------------------------------------------------------------------------------------------
@@ -253,12 +223,12 @@ def weather_tools(*, language: Language = "zh", service: OpenMeteo = OpenMeteo()
             days = read_days(date, weather.today)
         except ValueError:
             raise ModelRetry(words["no day"].format(date=cut(date, 60))) from None
-        return _told(weather, days, _rivals(fitting[0], fitting), language)
+        return _told(weather, days, language)
 
     return [localized(get_weather, language, _IN_CHINESE, timeout=3 * service.timeout)]
 
 
-def _told(weather: Weather, days: Sequence[date], rivals: Sequence[Place], language: Language) -> str:
+def _told(weather: Weather, days: Sequence[date], language: Language) -> str:
     words = _WORDS[language]
     known = {day.time: day for day in weather.days}
     if not any(day in known for day in days):
@@ -266,13 +236,9 @@ def _told(weather: Weather, days: Sequence[date], rivals: Sequence[Place], langu
         wanted = ", ".join(day.isoformat() for day in days)
         raise ModelRetry(words["no data"].format(days=wanted, first=reach[0], last=reach[1]))
     lines = [words["place"].format(place=weather.place.shown)]
-    if weather.today in days and weather.now is not None and weather.now.temperature_2m is not None:
-        lines.append(words["now"].format(weather=_now(weather.now, language)))
     lines += [_line(known[day], weather.today, language) for day in days if day in known]
     if missing := [day.isoformat() for day in days if day not in known]:
         lines.append(words["missing"].format(days=", ".join(missing)))
-    if rivals:
-        lines.append(words["rivals"].format(places="; ".join(place.shown for place in rivals)))
     lines.append(words["source"])
     return "\n".join(lines)
 
@@ -289,23 +255,8 @@ def _line(day: Day, today: date, language: Language) -> str:
         "rain": day.precipitation_sum,
         "strongest wind": day.wind_speed_10m_max,
     }
-    return f"{day.time.isoformat()} ({name}): " + _facts(facts, measured, language)
-
-
-def _now(now: _Current, language: Language) -> str:
-    measured = {
-        "degrees": now.temperature_2m,
-        "feels like": now.apparent_temperature,
-        "humidity": now.relative_humidity_2m,
-        "wind": now.wind_speed_10m,
-    }
-    return _facts([_condition(now.weather_code, language)], measured, language)
-
-
-def _facts(facts: list[str], measured: Mapping[str, float | None], language: Language) -> str:
-    words = _WORDS[language]
-    told = [words[name].format(value=value) for name, value in measured.items() if value is not None]
-    return words["and"].join(fact for fact in [*facts, *told] if fact)
+    facts += [words[each].format(value=value) for each, value in measured.items() if value is not None]
+    return f"{day.time.isoformat()} ({name}): " + words["and"].join(filter(None, facts))
 
 
 def _condition(code: int | None, language: Language) -> str:

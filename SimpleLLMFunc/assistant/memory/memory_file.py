@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from SimpleLLMFunc.assistant.memory.relevance import same, words_of
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.logger import mask_known
 from SimpleLLMFunc.storage import SqliteFile, transaction
-
-T = TypeVar("T")
 
 _APPLICATION_ID = 0x534C4D45
 """In the header of our files: "SLME"."""
@@ -105,32 +104,28 @@ class MemoryFile:
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._file = SqliteFile(
-            path,
-            application_id=_APPLICATION_ID,
-            tables=_TABLES,
-            older=[_TABLES_OF_1_0],
-            unusable=self._unusable,
+            path, application_id=_APPLICATION_ID, tables=_TABLES, older=[_TABLES_OF_1_0], unusable=self._unusable
         )
 
-    def add_messages(
-        self, user_id: str, session_id: str, messages: Sequence[tuple[str, str]], at: float
-    ) -> tuple[int, int]:
-        """Keep messages (role, content); return how many of the user wait for extraction, and of the session for a summary."""
+    def add_messages(self, user_id: str, session_id: str, messages: Sequence[tuple[str, str]], at: float) -> None:
+        """Keep messages (role, content)."""
+        with self._opened() as connection, transaction(connection):
+            for role, content in messages:
+                text = _plain(content)
+                row = (_key(user_id), _plain(session_id), role, text, at)
+                statement = "INSERT INTO messages (user, session, role, content, at) VALUES (?, ?, ?, ?, ?)"
+                _index(connection, "messages", connection.execute(statement, row).lastrowid, text)
+
+    def waiting(self, user_id: str, session_id: str) -> tuple[int, int]:
+        """Return how many messages of the user wait for extraction, and how many of the session for a summary."""
         user, session = _key(user_id), _plain(session_id)
-
-        def work(connection: sqlite3.Connection) -> tuple[int, int]:
-            with transaction(connection):
-                for role, content in messages:
-                    text = _plain(content)
-                    row = (user, session, role, text, at)
-                    statement = "INSERT INTO messages (user, session, role, content, at) VALUES (?, ?, ?, ?, ?)"
-                    _index(connection, "messages", connection.execute(statement, row).lastrowid, text)
-                (waiting,) = connection.execute(
-                    "SELECT count(*) FROM messages WHERE user = ? AND extracted = 0", (user,)
-                ).fetchone()
-                return waiting, _new_in_session(connection, user, session)
-
-        return self._do(work)
+        rows = self._rows(
+            "SELECT count(*) FROM messages WHERE user = ? AND extracted = 0 UNION ALL "
+            "SELECT count(*) FROM messages WHERE user = ? AND session = ? AND id > coalesce("
+            "(SELECT last_message FROM summaries WHERE user = ? AND session = ?), 0)",
+            (user, user, session, user, session),
+        )
+        return rows[0][0], rows[1][0]
 
     def session(self, user_id: str, session_id: str) -> list[Said]:
         """Return the last messages of a session, the oldest first."""
@@ -147,11 +142,6 @@ class MemoryFile:
             (_key(user_id), _MOST_MESSAGES),
         )
         return [Said(*row) for row in rows]
-
-    def not_summarized(self, user_id: str, session_id: str) -> int:
-        """Return how many messages of a session came after its summary."""
-        user, session = _key(user_id), _plain(session_id)
-        return self._do(lambda connection: _new_in_session(connection, user, session))
 
     def messages_like(self, user_id: str, text: str, session_id: str, now: float, most: int) -> list[Said]:
         """Return messages of the user's other sessions that share words with a text, the best first."""
@@ -183,34 +173,27 @@ class MemoryFile:
 
         Where the messages are gone by now (`delete_user`), nothing is kept.
         """
-        user = _key(user_id)
-
-        def work(connection: sqlite3.Connection) -> int:
-            with transaction(connection):
-                if last_id is not None:
-                    done = connection.execute(
-                        "UPDATE messages SET extracted = 1 WHERE user = ? AND id <= ? AND extracted = 0",
-                        (user, last_id),
-                    ).rowcount
-                    if done == 0:
-                        return 0
-                known = [text for (text,) in connection.execute("SELECT text FROM memories WHERE user = ?", (user,))]
-                count = 0
-                for memory in memories:
-                    text = _plain(memory.text)
-                    if (before := same(text, known)) is not None:
-                        connection.execute(
-                            "UPDATE memories SET at = ? WHERE user = ? AND text = ?", (memory.at, user, before)
-                        )
-                        continue
-                    statement = "INSERT INTO memories (user, type, text, source, at) VALUES (?, ?, ?, ?, ?)"
-                    row = (user, memory.type, text, _plain(memory.source), memory.at)
-                    _index(connection, "memories", connection.execute(statement, row).lastrowid, text)
-                    known.append(text)
-                    count += 1
-                return count
-
-        return self._do(work)
+        user, count = _key(user_id), 0
+        with self._opened() as connection, transaction(connection):
+            if last_id is not None:
+                done = connection.execute(
+                    "UPDATE messages SET extracted = 1 WHERE user = ? AND id <= ? AND extracted = 0", (user, last_id)
+                )
+                if done.rowcount == 0:
+                    return 0
+            known = [text for (text,) in connection.execute("SELECT text FROM memories WHERE user = ?", (user,))]
+            for memory in memories:
+                text = _plain(memory.text)
+                if (before := same(text, known)) is not None:
+                    statement = "UPDATE memories SET at = ? WHERE user = ? AND text = ?"
+                    connection.execute(statement, (memory.at, user, before))
+                    continue
+                statement = "INSERT INTO memories (user, type, text, source, at) VALUES (?, ?, ?, ?, ?)"
+                row = (user, memory.type, text, _plain(memory.source), memory.at)
+                _index(connection, "memories", connection.execute(statement, row).lastrowid, text)
+                known.append(text)
+                count += 1
+        return count
 
     def memories(self, user_id: str, most: int = -1) -> list[Memory]:
         """Return the memories of a user, the newest first."""
@@ -240,8 +223,7 @@ class MemoryFile:
     def delete_user(self, user_id: str) -> None:
         """Remove everything about a user, from the pages of the file too."""
         user = _key(user_id)
-
-        def work(connection: sqlite3.Connection) -> None:
+        with self._opened() as connection:
             connection.execute("PRAGMA secure_delete = ON")
             with transaction(connection):
                 for table in ("messages", "memories"):
@@ -253,21 +235,21 @@ class MemoryFile:
                     connection.execute(f"DELETE FROM {table} WHERE user = ?", (user,))  # noqa: S608
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
-        self._do(work)
-
     def close(self) -> None:
         """Close the file; the next use opens it again."""
         self._file.close()
 
     def _rows(self, statement: str, values: Sequence[object]) -> list[Any]:
-        return self._do(lambda connection: connection.execute(statement, values).fetchall())
+        with self._opened() as connection:
+            return connection.execute(statement, values).fetchall()
 
-    def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    @contextmanager
+    def _opened(self) -> Iterator[sqlite3.Connection]:
         with self._file.lock:
             try:
                 connection = self._file.connection()
                 _renew_index(connection)
-                return work(connection)
+                yield connection
             except sqlite3.Error as error:
                 raise self._unusable(f"{type(error).__name__}: {error}") from error
 
@@ -304,12 +286,3 @@ def _key(user_id: str) -> bytes:
 def _plain(text: str) -> str:
     """Return text as it is kept: the secrets of this process masked, and what SQLite keeps whole: no lone surrogates, no NUL."""
     return mask_known(text).encode("utf-8", "replace").decode("utf-8").replace("\x00", "\ufffd")
-
-
-def _new_in_session(connection: sqlite3.Connection, user: bytes, session: str) -> int:
-    (count,) = connection.execute(
-        "SELECT count(*) FROM messages WHERE user = ? AND session = ? AND id > coalesce("
-        "(SELECT last_message FROM summaries WHERE user = ? AND session = ?), 0)",
-        (user, session, user, session),
-    ).fetchone()
-    return int(count)

@@ -95,9 +95,9 @@ class SqliteMemory:
     async def remember(self, user_id: str, message: str, answer: str, session_id: str) -> None:
         """Keep a question and its answer; now and then have memories drawn from what was kept."""
         now = self._clock()
-        waiting, in_session = await in_thread(
-            self._file.add_messages, user_id, session_id, [("user", message), ("assistant", answer)], now
-        )
+        exchange = [("user", message), ("assistant", answer)]
+        await in_thread(self._file.add_messages, user_id, session_id, exchange, now)
+        waiting, in_session = await in_thread(self._file.waiting, user_id, session_id)
         due = bool(self._extract_every and waiting >= self._extract_every)
         if due or (self._summarize_every and in_session >= self._summarize_every):
             self._start(user_id, session_id)
@@ -190,7 +190,7 @@ class SqliteMemory:
 
     async def _summarize(self, user_id: str, session_id: str, llm: LLM_Interface) -> None:
         said = await in_thread(self._file.session, user_id, session_id)
-        new = await in_thread(self._file.not_summarized, user_id, session_id)
+        _, new = await in_thread(self._file.waiting, user_id, session_id)
         if not self._summarize_every or new < self._summarize_every:
             return
         conversation = [{"role": each.role, "content": each.content} for each in said]

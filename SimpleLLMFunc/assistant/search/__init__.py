@@ -9,13 +9,6 @@ from SimpleLLMFunc.assistant.search.uncertainty import Phrasebook, add_phrases, 
 from SimpleLLMFunc.assistant.search.wikipedia_search import WikipediaSearch
 
 __all__ = [
-    "Phrasebook",
-    "SearchClient",
-    "SearchReview",
-    "StaticSearch",
-    "TavilySearch",
-    "WikipediaSearch",
-    "add_phrases",
-    "explain",
-    "is_uncertain",
-]
+    "Phrasebook", "SearchClient", "SearchReview", "StaticSearch", "TavilySearch", "WikipediaSearch", "add_phrases",
+    "explain", "is_uncertain",
+]  # fmt: skip

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias, TypedDict
 from urllib.parse import urlsplit
 
 from SimpleLLMFunc.base.templates import enclosed
-from SimpleLLMFunc.errors import ConnectionFailed, ProviderError, SimpleLLMFuncError, UsageError, cut
+from SimpleLLMFunc.errors import ConnectionFailed, ProviderError, SimpleLLMFuncError, cut
 from SimpleLLMFunc.logger import shown_error
 from SimpleLLMFunc.tools import run_callable
 from SimpleLLMFunc.type import Message, without_surrogates
@@ -65,13 +65,11 @@ def read_reply(data: Any, *, service: str = "the search") -> SearchReply:
     """
     if not isinstance(data, Mapping):
         raise no_reply(service, f"a {type(data).__name__} where an object was wanted")
-    found = data.get("results")
-    if found is None:
-        found = []
-    if isinstance(found, (str, bytes, Mapping)) or not isinstance(found, Sequence):
-        raise no_reply(service, f"its `results` are a {type(found).__name__}, where a list was wanted")
     if "results" not in data and not isinstance(data.get("answer"), str):
         raise no_reply(service, "it has neither `results` nor `answer`")
+    found = data.get("results") or []
+    if not isinstance(found, (list, tuple)):
+        raise no_reply(service, f"its `results` are a {type(found).__name__}, where a list was wanted")
     results = [kept for item in found[:MAX_RESULTS] if (kept := _result(item)) is not None]
     return SearchReply(answer=_text(data.get("answer"), MAX_CONTENT_CHARS), results=results)
 
@@ -126,18 +124,14 @@ async def search_web(client: SearchClient, query: str, *, timeout: float = 10.0)
         timeout: seconds; what a thread does after that is ignored.
 
     Raises:
-        UsageError: `client` has no method `search`.
         ConnectionFailed: no reply in time.
         ProviderError: the search failed, or its reply is no reply of a search.
     """
-    search = getattr(client, "search", None)
     name = type(client).__name__
-    if not callable(search):
-        raise UsageError(f"{name} cannot search: it has no method `search(query)`.")
     limit = asyncio.timeout(timeout)
     try:
         async with limit:
-            found = await run_callable(search, [on_one_line(query, MAX_QUERY_CHARS)], {})
+            found = await run_callable(client.search, [on_one_line(query, MAX_QUERY_CHARS)], {})
     except SimpleLLMFuncError:
         raise
     except Exception as error:  # noqa: BLE001 - a foreign client may raise anything

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 from collections.abc import AsyncIterator
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from SimpleLLMFunc.assistant.search.search import SearchReply, read_reply
 from SimpleLLMFunc.config import clean_key
@@ -51,8 +51,6 @@ class TavilySearch:
         self.max_results = max_results
         self.timeout = timeout
         self.endpoint = (endpoint or "https://api.tavily.com").rstrip("/")
-        if urlsplit(self.endpoint).scheme not in {"http", "https"}:
-            raise ConfigError("the endpoint of TavilySearch must be an http or https address.")
         self.options = {"include_answer": True, **options}
         self._own_key = None if api_key is None else clean_key(api_key, "api_key")
         self._key()
@@ -105,7 +103,7 @@ class TavilySearch:
             verify=tls_context(),
             proxy=proxy_for(self.endpoint),
             trust_env=False,
-            event_hooks={"response": [_Judge(httpx)]},
+            event_hooks={"response": [functools.partial(_judged, httpx)]},
         )
 
     def _ours(self, error: Exception, *, late: bool) -> ProviderError:
@@ -115,42 +113,32 @@ class TavilySearch:
             return ConnectionFailed(_SERVICE, reason=f"no reply within {self.timeout:g} s", advice="Try again later.")
         if type(error).__module__.partition(".")[0] in {"httpx", "httpcore"}:
             return ConnectionFailed(_SERVICE, reason=said)
-        if isinstance(error, (ValueError, AttributeError, RecursionError)):
-            return ProviderError(f"the reply is not a JSON object ({said}).", model=_SERVICE)
         return ProviderError(f"the search failed: {said}", model=_SERVICE)
-
-    def __repr__(self) -> str:
-        return f"TavilySearch(max_results={self.max_results}, timeout={self.timeout:g})"
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_own_key": None}
 
 
-class _Judge:
-    """Sees every reply before its body is read: limits the body, and turns a refusal into our error.
+async def _judged(httpx: Any, response: Any) -> None:
+    """Look at a reply before its body is read: limit the body, and raise our error for a refusal.
 
     The package's own errors keep neither the status nor how long to wait.
     """
-
-    def __init__(self, httpx: Any) -> None:
-        self._httpx = httpx
-
-    async def __call__(self, response: Any) -> None:
-        status = response.status_code
-        if response.headers.get("content-encoding", "identity") != "identity":
-            raise ProviderError(
-                "the reply is compressed, and the request did not allow that.", model=_SERVICE, status=status
-            )
-        response.stream = _limited(self._httpx, response.stream)
-        if status == 200:
-            return
-        body = await response.aread()
-        said = read_error(body)
-        if status in _PLAN_USED_UP:
-            raise RateLimited(_SERVICE, kind="quota", status=status, body=said.message)
-        if status < 400:
-            raise ProviderError(f"the status is {status}, expected 200.", model=_SERVICE, status=status)
-        raise failure_of(said, Received(_SERVICE, 1, status, response.headers, now())).error
+    status = response.status_code
+    if response.headers.get("content-encoding", "identity") != "identity":
+        raise ProviderError(
+            "the reply is compressed, and the request did not allow that.", model=_SERVICE, status=status
+        )
+    response.stream = _limited(httpx, response.stream)
+    if status == 200:
+        return
+    body = await response.aread()
+    said = read_error(body)
+    if status in _PLAN_USED_UP:
+        raise RateLimited(_SERVICE, kind="quota", status=status, body=said.message)
+    if status < 400:
+        raise ProviderError(f"the status is {status}, expected 200.", model=_SERVICE, status=status)
+    raise failure_of(said, Received(_SERVICE, 1, status, response.headers, now())).error
 
 
 def _limited(httpx: Any, stream: Any) -> Any:

@@ -1,7 +1,7 @@
 """Whether an answer says that the model does not know: plain regular expressions, a list for each language.
 
 They are in ``phrases.json`` next to this file. An answer is read clause by clause, in lower case and in full words ("can't" is
-"can not"). What is quoted, code, or a draft of a letter does not count, nor what a clause introduces ("The translation is:").
+"can not"). What is quoted or code does not count, nor what a clause introduces ("The translation is:").
 Of a very long answer only the beginning and the end are read: an answer that goes on for pages is no "I don't know".
 """
 
@@ -28,6 +28,9 @@ _EDGE: Final = 250
 """A remark in the middle of a long answer does not count: the rest is an answer."""
 
 
+_NOTHING: Final = re.compile(r"(?!)")
+
+
 @dataclass(frozen=True, slots=True)
 class _Language:
     """The regular expressions of one language.
@@ -41,8 +44,8 @@ class _Language:
 
     uncertain: list[re.Pattern[str]] = field(default_factory=list)
     sure: list[re.Pattern[str]] = field(default_factory=list)
-    announces: re.Pattern[str] = re.compile(r"(?!)")
-    ignored: re.Pattern[str] | None = None
+    announces: re.Pattern[str] = _NOTHING
+    ignored: re.Pattern[str] = _NOTHING
 
 
 @cache
@@ -61,7 +64,7 @@ def _built_in_languages() -> dict[str, _Language]:
             [compiled(each) for each in entry["uncertain"]],
             [compiled(each) for each in entry["sure"]],
             compiled("|".join(entry["announces"])),
-            re.compile(rf"(?<!\S)(?:{ignored})(?!\S) ?") if ignored else None,
+            re.compile(rf"(?<!\S)(?:{ignored})(?!\S) ?") if ignored else _NOTHING,
         )
     return found
 
@@ -76,24 +79,11 @@ _QUOTED: Final = re.compile(
     r"“[^”\n]{0,400}”|„[^“”\n]{0,400}[“”]|「[^」\n]{0,400}」|『[^』\n]{0,400}』|《[^》\n]{0,200}》|«[^»\n]{0,400}»"
     r"|\"[^\"\n]{0,400}\"|‘[^’\n]{0,200}’(?!\w)|(?<!\w)'[^'\n]{2,200}'(?!\w)"
 )
-_OPENING: Final = re.compile(r"\s*(?:dear |to whom |subject:|hi [a-z]+,|hello [a-z]+,|尊敬的|亲爱的|主题[：:])")
-_CLOSING: Final = re.compile(
-    r"\s*(?:(?:kind|best|warm) regards|regards|sincerely|yours|best wishes|cheers,|此致|敬礼|祝好|顺颂)"
-)
-_CONTRACTIONS: Final = tuple(
-    (re.compile(pattern), full)
-    for pattern, full in (
-        (r"\bcan(?:no|')t\b", "can not"),
-        (r"\bwon't\b", "will not"),
-        (r"n't\b", " not"),
-        (r"\bi'm\b", "i am"),
-        (r"'ve\b", " have"),
-        (r"\b(i|you|he|she|we|they|it)'d\b", r"\1 would"),
-        (r"'ll\b", " will"),
-        (r"'re\b", " are"),
-        (r"\b(it|that|there|what|here)'s\b", r"\1 is"),
-    )
-)
+_CONTRACTIONS: Final = (
+    (r"\bcan(?:no|')t\b", "can not"), (r"\bwon't\b", "will not"), (r"n't\b", " not"), (r"\bi'm\b", "i am"), (r"'ve\b", " have"),
+    (r"\b(i|you|he|she|we|they|it)'d\b", r"\1 would"), (r"'ll\b", " will"), (r"'re\b", " are"),
+    (r"\b(it|that|there|what|here)'s\b", r"\1 is"),
+)  # fmt: skip
 _SENTENCE: Final = re.compile(r"(?:[^.!?。！？；;\n]|[.!?](?!\s|$))*[.!?。！？；;]*\n?")
 _CLAUSE_END: Final = re.compile(r"[,.;!?…，。；！？、()\[\]—–]+|\s-+\s|(?<=[:：])")
 _MARK: Final = re.compile(r"([,.;:!?…()])")
@@ -109,15 +99,12 @@ def _edges(text: str) -> str:
 
 
 def _own_words(text: str) -> str:
-    """Return what the model says in its own voice, in lower case: no code, nothing quoted, no draft of a letter."""
+    """Return what the model says in its own voice, in lower case: no code, nothing quoted."""
     text = _QUOTED.sub(" _ ", _MARKUP.sub(" ", _NOT_PROSE.sub(" ", text)))
     text = text.replace("’", "'").replace("‘", "'").lower()
     for pattern, full in _CONTRACTIONS:
-        text = pattern.sub(full, text)
-    lines = text.splitlines()
-    opening = next((number for number, line in enumerate(lines) if _OPENING.match(line)), len(lines))
-    closing = max((number for number, line in enumerate(lines) if _CLOSING.match(line)), default=-1)
-    return "\n".join(lines[:opening] + lines[closing + 1 :]) if closing > opening else text
+        text = re.sub(pattern, full, text)
+    return text
 
 
 def _sentences(text: str) -> Iterator[str]:
@@ -130,19 +117,15 @@ def _sentences(text: str) -> Iterator[str]:
 def _uncertain_clauses(text: str, language: _Language) -> Iterator[str]:
     is_announced = False
     for sentence in _sentences(text):
-        said = _BY_CHINESE.sub("", " ".join(_MARK.sub(r" \1 ", sentence).split()))
-        if language.ignored is not None:
-            said = language.ignored.sub("", said)
+        said = language.ignored.sub("", _BY_CHINESE.sub("", " ".join(_MARK.sub(r" \1 ", sentence).split())))
         is_question = said.endswith(("?", "？"))
         for clause in map(str.strip, _CLAUSE_END.split(said)):
             if not clause:
                 continue
             if not is_announced and not any(pattern.search(clause) for pattern in language.sure):
-                for pattern in language.uncertain:
-                    match = pattern.search(clause)
-                    if match is not None and (not is_question or _SELF.search(match[0])):
-                        yield clause
-                        break
+                found = filter(None, (pattern.search(clause) for pattern in language.uncertain))
+                if any(not is_question or _SELF.search(match[0]) for match in found):
+                    yield clause
             # "The translation is:" speaks of the next line as well.
             is_announced = clause.endswith((":", "：")) and language.announces.search(clause) is not None
 

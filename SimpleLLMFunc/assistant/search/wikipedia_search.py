@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from SimpleLLMFunc.assistant.search.search import MAX_RESULTS, SearchReply, no_reply, on_one_line, read_reply
 from SimpleLLMFunc.errors import ProviderError, UsageError, cut
@@ -14,6 +14,12 @@ from SimpleLLMFunc.logger import redact
 
 _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
 _KANA = re.compile("[\u3040-\u30ff]")
+
+_PARAMETERS: Final[dict[str, str | int | float]] = {
+    "action": "query", "format": "json", "formatversion": 2, "redirects": 1, "generator": "search",
+    "prop": "extracts|info|pageprops", "ppprop": "disambiguation", "inprop": "url",
+    "exintro": 1, "explaintext": 1, "exlimit": "max", "exchars": 1200,
+}  # fmt: skip
 
 
 class WikipediaSearch:
@@ -56,30 +62,13 @@ class WikipediaSearch:
         language = _language_of(query) if self.language == "auto" else self.language
         data = await get_json(
             self.endpoint.replace("{language}", language),
-            {
-                "action": "query",
-                "format": "json",
-                "formatversion": 2,
-                "redirects": 1,
-                "generator": "search",
-                "gsrsearch": on_one_line(query, 300),  # the service refuses longer ones
-                "gsrlimit": self.max_results,
-                "prop": "extracts|info|pageprops",
-                "ppprop": "disambiguation",
-                "inprop": "url",
-                "exintro": 1,
-                "explaintext": 1,
-                "exlimit": "max",
-                "exchars": 1200,
-            },
+            # the service refuses longer questions
+            {**_PARAMETERS, "gsrsearch": on_one_line(query, 300), "gsrlimit": self.max_results},
             service="Wikipedia",
             timeout=self.timeout,
             headers={"user-agent": self.user_agent} if self.user_agent else None,
         )
         return read_reply({"answer": "", "results": _articles(data)}, service="Wikipedia")
-
-    def __repr__(self) -> str:
-        return f"WikipediaSearch({self.language!r})"
 
 
 def _language_of(query: str) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from SimpleLLMFunc.calls.slot.fill import fill_slots
 from SimpleLLMFunc.calls.slot.processor import SlotProcessor
 from SimpleLLMFunc.calls.slot.schema import SlotInput, SlotOutput
-from SimpleLLMFunc.calls.slot.slot import Slot
+from SimpleLLMFunc.calls.slot.slot import Slot, fill_slots
 
 __all__ = ["Slot", "SlotInput", "SlotOutput", "SlotProcessor", "fill_slots", "places", "time_words"]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any, Final
-from urllib.parse import unquote
 
-from SimpleLLMFunc.base.parsing import Repair, path_text
-from SimpleLLMFunc.calls.slot.places import Places, kinds_of_value
-from SimpleLLMFunc.calls.slot.pointer import ABSENT, APPEND, MAX_STEPS, index_of, pointer_path, pointer_text, value_at
+from SimpleLLMFunc.base.parsing import Repair
+from SimpleLLMFunc.calls.slot.places import ALL_KINDS, Places, kinds_of_value
+from SimpleLLMFunc.calls.slot.pointer import ABSENT, MAX_STEPS, DataPath, index_of, pointer_path, pointer_text, value_at
 from SimpleLLMFunc.calls.slot.subschemas import Schema, copied
 from SimpleLLMFunc.errors import CallError, cut
 
@@ -23,21 +23,17 @@ NULL_UNWANTED: Final = "null where a value is wanted"
 class Building:
     """Puts keys and pointers together.
 
-    Plain keys are laid over what is there, objects member by member; then each pointer sets its value, in an order of
-    our own, so that the order in which they were given means nothing.
+    Plain keys are laid over what is there, objects member by member. Then each pointer sets its value, sorted, so that
+    the order in which they were given means nothing.
 
     Attributes:
-        receipts: what was read in another way than it was written.
         dropped: pointers to places that the schema does not have, each with the reason.
     """
 
     def __init__(self, places: Places, root: Schema) -> None:
-        self.receipts: list[Repair] = []
         self.dropped: list[Repair] = []
         self._places = places
         self._root = root
-        self._steps: dict[tuple[str, ...], set[str]] = {}
-        self._appended: dict[tuple[str, ...], int] = {}
 
     def built(self, data: Mapping[str, Any], onto: Mapping[str, Any]) -> dict[str, Any]:
         """Return the nested data; neither argument is changed.
@@ -45,108 +41,32 @@ class Building:
         Raises:
             CallError: a pointer makes no sense: below a scalar, no index into a list, a gap in a list.
         """
-        plain, pointers = self._sorted_out(data)
-        plain = self._without_nulls(self._root, plain, ())
-        pointers = {path: value for path, value in pointers.items() if self._is_given(path, value)}
-        if () in pointers:
-            onto = _whole(pointers.pop(()))
-        for path in pointers:
-            for length in range(len(path)):
-                self._steps.setdefault(path[:length], set()).add(path[length])
-        tree: dict[str, Any] = copied(onto)
+        paths = {key: self._pointer(key, value) for key, value in data.items()}
+        plain = self._without_nulls(self._root, {key: data[key] for key, path in paths.items() if path is None}, ())
+        pointers = {path: data[key] for key, path in paths.items() if path is not None}
+        tree: dict[str, Any] = copied(pointers.pop((), onto))
         _lay_over(tree, copied(plain))
-        # Indices as numbers, so that each item comes after the one before it, and a value before what goes below it.
-        for path in sorted(pointers, key=lambda path: [_order(step) for step in path]):
-            replaced = value_at(plain, path)
-            if replaced is not ABSENT and replaced != pointers[path]:
-                self._note_replaced(path, replaced, path)
-            self._set(tree, path, copied(pointers[path]))
+        # Indices as numbers: each item comes after the one before it, and a value before those below it.
+        for path in sorted(
+            pointers, key=lambda path: [(index_of(step) is None, index_of(step) or 0, step) for step in path]
+        ):
+            keys = self._keys(path, tree, pointers[path])
+            if keys is not None:
+                _set(tree, keys, copied(pointers[path]), path)
         return tree
 
-    def _note_replaced(self, where: tuple[str, ...], value: Any, path: tuple[str, ...]) -> None:
-        said = f"{cut(repr(value), 60)} replaced by what stands at {pointer_text(path)!r}"
-        self.receipts.append((path_text(where), said))
+    def _pointer(self, key: str, value: Any) -> tuple[str, ...] | None:
+        """Return the steps of a pointer; None for a plain key, also where the schema has a field of that very name.
 
-    # --- what is a pointer -------------------------------------------------------------------------------
-
-    def _sorted_out(self, data: Mapping[str, Any]) -> tuple[dict[str, Any], dict[tuple[str, ...], Any]]:
-        plain: dict[str, Any] = {}
-        pointers: dict[tuple[str, ...], Any] = {}
-        for key, value in data.items():
-            path = self._path(key, value)
-            if path is None:
-                plain[key] = value
-            elif self._leads_somewhere(path):
-                if path in pointers and pointers[path] != value:
-                    raise CallError(f"{pointer_text(path)!r} is given twice with different values", {"pointer": key})
-                pointers[path] = value
-            else:
-                self.dropped.append((pointer_text(path), UNKNOWN_FIELD))
-        return plain, pointers
-
-    def _path(self, key: str, value: Any) -> tuple[str, ...] | None:
-        """Return the steps of a pointer; None for a plain key, also where the schema has a field of that very name."""
-        if not key.startswith("/"):
-            if not key:
-                is_field = "" in self._places.names(self._root) or not isinstance(value, Mapping)
-                return None if is_field and self._places.knows(self._root, key) else ()
-            if "/" not in key or self._places.knows(self._root, key):
-                return None
-            path = pointer_path(unquote(key[1:]) if key.startswith("#/") else f"/{key}")
-            if not self._is_known(path):
-                return None
-            self.receipts.append(
-                (path_text(path), f"the key {cut(key, 60)!r} read as the pointer {pointer_text(path)!r}")
-            )
-            return path
-        if key in self._places.names(self._root) and not self._is_known(pointer_path(key)):
-            return None
-        return pointer_path(key)
-
-    def _is_known(self, path: tuple[str, ...]) -> bool:
-        try:
-            return self._leads_somewhere(path)
-        except CallError:
-            return False
-
-    def _leads_somewhere(self, path: tuple[str, ...]) -> bool:
-        """Tell whether the schema has such a place.
-
-        Raises:
-            CallError: there can be no such place: it is below a scalar, or no index into a list.
+        The empty pointer is the whole data.
         """
-        schema: Schema | None = self._root
-        for number, step in enumerate(path):
-            if schema is None:
-                return True
-            kinds = self._places.kinds(schema)
-            if "object" in kinds and not self._is_index(schema, step):
-                if not self._places.knows(schema, step):
-                    return False
-            elif "array" in kinds and not self._is_index(schema, step):
-                raise _nonsense(path, f"{step!r} is no index, and {pointer_text(path[:number])!r} is a list")
-            elif kinds.isdisjoint({"array", "object"}):
-                what = " or ".join(sorted(kinds)) or "nothing"
-                raise _nonsense(path, f"{pointer_text(path[:number])!r} holds a value of the kind {what}")
-            schema = self._member(schema, step)
-        return True
-
-    def _is_index(self, schema: Schema, step: str) -> bool:
-        """Tell whether a step is an index into a list there; a field of that name goes first."""
-        if "array" not in self._places.kinds(schema) or (step != APPEND and index_of(step) is None):
-            return False
-        return "object" not in self._places.kinds(schema) or step not in self._places.names(schema)
-
-    def _member(self, schema: Schema, step: str) -> Schema | None:
-        return self._places.member(schema, index_of(step) or 0 if self._is_index(schema, step) else step)
-
-    def _schema_at(self, path: tuple[str, ...]) -> Schema | None:
-        schema: Schema | None = self._root
-        for step in path:
-            schema = None if schema is None else self._member(schema, step)
-        return schema
-
-    # --- what is no value --------------------------------------------------------------------------------
+        is_field = key in self._places.names(self._root)
+        if not key:
+            return () if not is_field and isinstance(value, Mapping) else None
+        if not key.startswith("/"):
+            return None
+        path = pointer_path(key)
+        return None if is_field and not self._places.knows(self._root, path[0]) else path
 
     def _without_nulls(self, schema: Schema | None, value: Any, path: tuple[str, ...]) -> Any:
         """Leave out members that are null where the schema wants a value: they must not overwrite the data."""
@@ -154,65 +74,53 @@ class Building:
             return value
         kept: dict[str, Any] = {}
         for name, item in value.items():
-            if item is not None or self._is_given((*path, name), item):
-                kept[name] = self._without_nulls(self._places.member(schema, name), item, (*path, name))
+            inner = self._places.member(schema, name)
+            if self._is_given(inner, item, (*path, name)):
+                kept[name] = self._without_nulls(inner, item, (*path, name))
         return kept
 
-    def _is_given(self, path: tuple[str, ...], value: Any) -> bool:
-        schema = self._schema_at(path)
+    def _is_given(self, schema: Schema | None, value: Any, path: tuple[str, ...]) -> bool:
         if value is not None or schema is None or "null" in self._places.kinds(schema):
             return True
         # how a model says "unknown" where every basic value was offered as null too
         self.dropped.append((pointer_text(path), NULL_UNWANTED))
         return False
 
-    # --- setting values ----------------------------------------------------------------------------------
+    def _keys(self, path: tuple[str, ...], tree: Any, value: Any) -> DataPath | None:
+        """Return the steps of a pointer with its indices as numbers; None, with a note, where no value is to be set.
 
-    def _set(self, tree: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
-        node: Any = tree
-        for number in range(1, len(path)):
-            above = path[:number]
-            key = self._key(node, path, number - 1)
-            is_there = key < len(node) if isinstance(node, list) else key in node
-            if not is_there or self._is_in_the_way(node[key], above):
-                if is_there and node[key] is not None:
-                    self._note_replaced(above, node[key], path)
-                _put(node, key, self._container(above, path[number]), path)
-            elif not isinstance(node[key], dict | list):
-                raise _nonsense(path, f"{pointer_text(above)!r} holds {cut(repr(node[key]), 60)}")
-            node = node[key]
-        _put(node, self._key(node, path, len(path) - 1), value, path)
-
-    def _is_in_the_way(self, value: Any, path: tuple[str, ...]) -> bool:
-        """Tell whether a value is of another kind than the object or list that the schema wants there."""
-        schema = self._schema_at(path)
-        kinds = frozenset[str]() if schema is None else self._places.kinds(schema)
-        return not kinds.isdisjoint({"array", "object"}) and (value is None or kinds_of_value(value).isdisjoint(kinds))
-
-    def _key(self, node: Any, path: tuple[str, ...], number: int) -> Any:
-        step = path[number]
-        if not isinstance(node, list):
-            return step
-        if step == APPEND:
-            # two pointers through the same new item mean one item
-            return self._appended.setdefault(path[:number], len(node))
-        index = index_of(step)
-        if index is None:
-            raise _nonsense(path, f"{step!r} is no index, and {pointer_text(path[:number])!r} is a list")
-        return index
-
-    def _container(self, path: tuple[str, ...], step: str) -> dict[str, Any] | list[Any]:
-        """Return a new container for a step: the one in the schema, else the one that the steps imply."""
-        schema = self._schema_at(path)
-        if schema is not None:
-            kinds = self._places.kinds(schema)
-            if "object" not in kinds or self._is_index(schema, step):
-                return []
-            if "array" not in kinds or index_of(step) is None:
-                return {}
-        steps = self._steps.get(path, {step})
-        indices = {0 if step == APPEND else index_of(step) for step in steps}
-        return [] if None not in indices and 0 in indices else {}
+        Raises:
+            CallError: there can be no such place: it is below a scalar, or no index into a list.
+        """
+        schema: Schema | None = self._root
+        node = tree
+        keys: list[str | int] = []
+        for number, step in enumerate(path):
+            kinds = ALL_KINDS if schema is None else self._places.kinds(schema)
+            index = index_of(step) if "array" in kinds else None
+            if "object" in kinds and not isinstance(node, list):
+                # both are allowed: an index begins a new list, unless it is the name of a field
+                is_name = (
+                    isinstance(node, dict) or step != "0" or (schema is not None and "0" in self._places.names(schema))
+                )
+                index = None if is_name else index
+            above = pointer_text(path[:number])
+            if index is None and "array" in kinds and ("object" not in kinds or isinstance(node, list)):
+                raise _nonsense(path, f"{step!r} is no index, and {above!r} is a list")
+            if kinds.isdisjoint({"array", "object"}):
+                what = " or ".join(sorted(kinds)) or "nothing"
+                raise _nonsense(path, f"{above!r} holds a value of the kind {what}")
+            if node is not None and not isinstance(node, dict | list) and not kinds_of_value(node).isdisjoint(kinds):
+                raise _nonsense(path, f"{above!r} holds {cut(repr(node), 60)}")
+            if index is None and schema is not None and not self._places.knows(schema, step):
+                self.dropped.append((pointer_text(path), UNKNOWN_FIELD))
+                return None
+            key = step if index is None else index
+            keys.append(key)
+            schema = None if schema is None else self._places.member(schema, key)
+            found = value_at(node, [step])
+            node = None if found is ABSENT else found
+        return tuple(keys) if self._is_given(schema, value, path) else None
 
 
 def checked_data(data: Any, what: str) -> Mapping[str, Any]:
@@ -240,20 +148,22 @@ def checked_data(data: Any, what: str) -> Mapping[str, Any]:
     return data
 
 
-def _whole(value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise CallError("the empty pointer is the whole data, which must be an object", {"pointer": ""})
-    return value
-
-
 def _nonsense(path: tuple[str, ...], why: str) -> CallError:
     pointer = pointer_text(path)
     return CallError(f"the pointer {cut(pointer, 100)!r} leads nowhere: {why}", {"pointer": pointer})
 
 
-def _order(step: str) -> tuple[int, int, str]:
-    index = index_of(step)
-    return (2, 0, "") if step == APPEND else (1, 0, step) if index is None else (0, index, "")
+def _set(tree: dict[str, Any], keys: DataPath, value: Any, path: tuple[str, ...]) -> None:
+    """Set a value; a container that is missing, or of another kind than its key wants, is made new."""
+    node: Any = tree
+    for key, below in pairwise(keys):
+        there = value_at(node, [str(key)])
+        kind = list if isinstance(below, int) else dict
+        if not isinstance(there, kind):
+            there = kind()
+            _put(node, key, there, path)
+        node = there
+    _put(node, keys[-1], value, path)
 
 
 def _put(node: Any, key: Any, value: Any, path: tuple[str, ...]) -> None:

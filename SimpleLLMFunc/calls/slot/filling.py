@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 from SimpleLLMFunc.base.parsing import Repair
@@ -51,9 +51,7 @@ class Filling:
     def data(self) -> dict[str, Any]:
         """What is filled. A missing item in the middle of a list is null, so that those after it keep their index."""
         data: dict[str, Any] = copied(self._data)
-        for steps in sorted(
-            self._asked, key=lambda steps: [(index_of(step) or 0, step) for step in steps], reverse=True
-        ):
+        for steps in sorted(self._asked, key=_in_order, reverse=True):
             holder = value_at(data, steps[:-1])
             if isinstance(holder, list) and index_of(steps[-1]) == len(holder) - 1 and holder[-1] is None:
                 holder.pop()
@@ -67,9 +65,7 @@ class Filling:
 
     def wanted(self) -> dict[str, Any]:
         """Return the schema of an answer: the missing values, and optional fields without a value."""
-        present = {steps[0] for steps in self._asked if steps} | self._data.keys()
-        named: Mapping[str, Any] = self._schema.get("properties", {})
-        optional = {pointer_text([name]): copied(part) for name, part in named.items() if name not in present}
+        optional = {pointer_text(steps): copied(self._schema["properties"][steps[0]]) for steps in self._optional}
         if not optional or not self.remaining:
             return self.remaining
         definitions = {key: copied(self._schema[key]) for key in DEFINITIONS if key in self._schema}
@@ -82,15 +78,18 @@ class Filling:
             Pointer and value of each answer that does not fit.
         """
         asked, before = self._asked, copied(self._data)
-        found = self._converted(self._unwrapped(answer), self._data, may_drop=True)
-        self._data = copied(_merged(self._data, found, asked))
+        found = self._converted(answer, self._data, may_drop=True)
+        for steps in sorted([*asked, *self._optional], key=_in_order):
+            value = value_at(found, steps)
+            if value is not ABSENT:
+                _put(self._data, steps, copied(value))
         unfit: list[tuple[str, Any]] = []
         for steps, value in self._taken_out():
             if not steps:
                 self._data = before
                 self.dropped.append(("", "with the answer the data would not fit the schema as a whole"))
                 break
-            if not _is_within(steps, asked):
+            if not any(steps[: len(place)] == place for place in asked):
                 self.dropped.append((pointer_text(steps), "the value does not fit the schema"))
                 continue
             unfit.append((pointer_text(steps), value))
@@ -101,17 +100,14 @@ class Filling:
         return unfit
 
     @property
+    def _optional(self) -> list[Steps]:
+        """The fields that are neither filled nor missing."""
+        present = {steps[0] for steps in self._asked if steps} | self._data.keys()
+        return [(name,) for name in self._schema.get("properties", {}) if name not in present]
+
+    @property
     def _asked(self) -> set[Steps]:
         return {pointer_path(pointer) for pointer in self.remaining.get("properties", {})}
-
-    def _unwrapped(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the object in ``{"parameters": {…}}``, under any key, if the schema has no such field."""
-        named = self._schema.get("properties")
-        (name, inside), *others = answer.items() if answer else [("", None)]
-        if others or not named or name in named or name.startswith("/") or not isinstance(inside, Mapping):
-            return answer
-        self.receipts.append(("", f"unwrapped from {name!r}"))
-        return inside
 
     def _converted(
         self, values: Mapping[str, Any], onto: Mapping[str, Any], *, may_drop: bool = False
@@ -141,7 +137,7 @@ class Filling:
             remaining = self._processor.check_json(self._data)
             # a value that is not required is one of several alternatives, and may be right
             places = [pointer_path(pointer) for pointer in remaining.get("required", ())]
-            wrong = [steps for steps in places if _stands(self._data, steps)]
+            wrong = [steps for steps in places if _has_value(self._data, steps)]
             if not wrong:
                 return
             for steps in wrong:
@@ -150,40 +146,16 @@ class Filling:
     def _check(self) -> None:
         probe = copied(self._data)
         for steps, value in self._wrong.items():
-            if not _stands(probe, steps):
+            if not _has_value(probe, steps):
                 _put(probe, steps, value)
         self.remaining = self._processor.check_json(probe)
 
 
-def _merged(filled: Any, found: Any, asked: Collection[Steps], at: Steps = ()) -> Any:
-    """Add what was found to what is filled; inside a filled value only where something was asked."""
-    if filled is ABSENT or (filled is None and _is_within(at, asked)):
-        return found
-    if at and not any(steps[: len(at)] == at for steps in asked):
-        return filled
-    if isinstance(filled, dict) and isinstance(found, dict):
-        return {
-            name: _merged(filled.get(name, ABSENT), found.get(name, filled.get(name)), asked, (*at, name))
-            for name in [*filled, *(name for name in found if name not in filled)]
-        }
-    if isinstance(filled, list) and isinstance(found, list):
-        pairs = enumerate(zip(filled, found, strict=False))
-        kept = [_merged(old, new, asked, (*at, str(number))) for number, (old, new) in pairs]
-        return [*kept, *(found if _grows(filled, asked, at) else filled)[len(kept) :]]
-    return filled
+def _in_order(steps: Steps) -> list[tuple[int, str]]:
+    return [(index_of(step) or 0, step) for step in steps]
 
 
-def _grows(items: list[Any], asked: Collection[Steps], at: Steps) -> bool:
-    """Tell whether an item behind the last one was asked for."""
-    below = (index_of(steps[len(at)]) for steps in asked if len(steps) > len(at) and steps[: len(at)] == at)
-    return any(index is not None and index >= len(items) for index in below)
-
-
-def _is_within(steps: Steps, asked: Collection[Steps]) -> bool:
-    return any(steps[: len(place)] == place for place in asked)
-
-
-def _stands(data: Any, steps: Steps) -> bool:
+def _has_value(data: Any, steps: Steps) -> bool:
     """Tell whether there is a value; a null in a list only holds a place, and an empty object is no value."""
     if not steps:
         return bool(data)
@@ -206,6 +178,9 @@ def _take_out(data: Any, steps: Steps) -> Any:
 
 def _put(data: Any, steps: Steps, value: Any) -> None:
     """Set the value where there is something to hold it; else it is missing with its holder."""
+    if not steps:
+        data |= value
+        return
     holder = value_at(data, steps[:-1])
     index = index_of(steps[-1])
     if isinstance(holder, dict):

@@ -1,10 +1,9 @@
-"""What a schema says about each place of its data: the members and their kinds."""
+"""Walk a schema along the places of its data: what describes a place, its members, its kinds of values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, TypeAlias, TypeVar
 from urllib.parse import unquote
 
 from SimpleLLMFunc.calls.slot.pointer import DataPath
@@ -12,7 +11,11 @@ from SimpleLLMFunc.calls.slot.subschemas import Schema, subschemas
 from SimpleLLMFunc.errors import SchemaError, cut
 from SimpleLLMFunc.tools.schemas import MAX_NESTING, pattern_matches
 
-ALL_KINDS: Final = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
+T = TypeVar("T")
+
+Kinds: TypeAlias = frozenset[str]
+
+ALL_KINDS: Final = frozenset(["null", "boolean", "integer", "number", "string", "array", "object"])
 CUSTOM_KINDS: Final = {
     # a date is given in words, and is a start and an end once it was read
     "date": frozenset({"date", "string", "object"}),
@@ -24,44 +27,73 @@ MAX_IN_PLACE: Final = 10_000
 
 _PYTHON_KINDS: Final[tuple[tuple[type, str], ...]] = ((str, "string"), (list, "array"), (dict, "object"))
 
-Choice: TypeAlias = tuple[int, str]
-"""The id of a schema, and its keyword `anyOf` or `oneOf`."""
-
 
 class Places:
-    """Answers about one schema; remembers what it has worked out.
+    """Answers questions about one schema.
 
-    A place that several subschemas describe (through `allOf`, branches, references) is described by one that joins
-    them. A branch that says nothing about a place is left out of that.
+    Several subschemas may describe one place (through `allOf`, branches, references): they are joined into one. A
+    branch that says nothing about a place is left out.
 
     Args:
-        root: the whole schema, found sound before.
-        chosen: the branch that counts where one is known: others of that keyword are left out.
+        root: the whole schema, valid.
     """
 
-    def __init__(self, root: dict[str, Any], chosen: Mapping[Choice, int] | None = None) -> None:
+    def __init__(self, root: dict[str, Any]) -> None:
         self._root = root
-        self._chosen = chosen or {}
-        self._members: dict[tuple[int, str | int], Schema | None] = {}
-        self._kinds: dict[int, frozenset[str]] = {}
-        self._kept: list[Schema] = []  # the ids above are of objects that must stay alive
+        # Answers by question and id: each subschema is asked once, however often references lead to it.
+        self._answers: dict[tuple[Any, ...], Any] = {}
+        self._kept: list[Schema] = []  # an id is only good while its object lives
         self._depth = 0
 
-    @contextmanager
-    def _deeper(self) -> Iterator[None]:
-        """Count how deep an answer asks for others."""
-        self._depth += 1
-        try:
-            if self._depth > MAX_NESTING:
-                raise SchemaError("its references nest too deeply, or without end")
-            yield
-        finally:
-            self._depth -= 1
+    def check(self) -> None:
+        """Look at every subschema once.
+
+        Raises:
+            SchemaError: a reference leads to no schema, or back to itself while it describes the same value; or too many
+                subschemas describe one value.
+        """
+        for part in subschemas(self._root):
+            self._once(self._weight, part)
+
+    def _weight(self, schema: Schema) -> int:
+        """Return how many subschemas look at one value."""
+        weight = 1
+        for part in () if isinstance(schema, bool) else self._in_place(schema):
+            inner = self._once(self._weight, part, meanwhile=0)
+            if not inner:
+                raise SchemaError("it refers to itself without end")
+            weight += inner
+        if weight > MAX_IN_PLACE:
+            raise SchemaError(f"one value would be looked at by more than {MAX_IN_PLACE} of its parts")
+        return weight
+
+    def _in_place(self, schema: dict[str, Any]) -> list[Schema]:
+        if isinstance(schema.get("$ref"), str):
+            return [self.target(schema["$ref"])]
+        listed = [part for keyword in ("allOf", "anyOf", "oneOf") for part in schema.get(keyword, ())]
+        single = [schema[keyword] for keyword in ("not", "if", "then", "else") if keyword in schema]
+        return [*listed, *single, *_dependent_schemas(schema)]
+
+    def _once(self, question: Callable[..., T], schema: Schema, *more: Any, meanwhile: T | None = None) -> T:
+        """Return the answer to a question, asked once; `meanwhile` answers a schema that asks itself."""
+        key = (question.__name__, id(schema), *more)
+        if key not in self._answers:
+            self._answers[key] = meanwhile
+            self._kept.append(schema)
+            self._depth += 1
+            try:
+                if self._depth > MAX_NESTING:
+                    raise SchemaError("its references nest too deeply")
+                self._answers[key] = question(schema, *more)
+            finally:
+                self._depth -= 1
+        answer: T = self._answers[key]
+        return answer
 
     # --- references --------------------------------------------------------------------------------------
 
     def resolved(self, schema: Schema) -> Schema:
-        """Return the schema, or the target of its reference (`check_growth` has made sure that it ends)."""
+        """Return the schema, or the target of its reference (`check` has made sure that it ends)."""
         while isinstance(schema, dict) and isinstance(schema.get("$ref"), str):
             schema = self.target(schema["$ref"])
         return schema
@@ -85,9 +117,9 @@ class Places:
 
     # --- places ------------------------------------------------------------------------------------------
 
-    def at(self, path: DataPath) -> Schema | None:
-        """Return what describes the value at a path; None where the schema says nothing about it."""
-        schema: Schema | None = self._root
+    def at(self, path: DataPath, start: Schema | None = None) -> Schema | None:
+        """Return what describes the value at a path below `start` (the root); None if the schema says nothing of it."""
+        schema: Schema | None = self._root if start is None else start
         for step in path:
             if schema is None:
                 return None
@@ -95,36 +127,22 @@ class Places:
         return schema
 
     def member(self, schema: Schema, step: str | int) -> Schema | None:
-        """Return what describes a member of an object (by its name) or a list (by its index); None: nothing does."""
-        memo = (id(schema), step)
-        if memo not in self._members:
-            self._members[memo] = None  # a schema that holds itself adds nothing to itself
-            self._kept.append(schema)
-            with self._deeper():
-                self._members[memo] = self._member(schema, step)
-        return self._members[memo]
+        """Return what describes a member of an object (by its name) or of a list (by its index); None: nothing does."""
+        return self._once(self._member, schema, step)
 
     def _member(self, schema: Schema, step: str | int) -> Schema | None:
         schema = self.resolved(schema)
         if isinstance(schema, bool):
             return None
         own = _own_item(schema, step) if isinstance(step, int) else _own_property(schema, step)
-        found = [*own, *(self.member(part, step) for part in schema.get("allOf", ()))]
-        found += [self.member(part, step) for part in _dependent_schemas(schema)]
+        found = [*own, *(self.member(part, step) for part in [*schema.get("allOf", ()), *_dependent_schemas(schema)])]
         wanted = "array" if isinstance(step, int) else "object"
-        for branches in self._branches(schema):
+        for branches in _branches(schema):
             inside = [self.member(branch, step) for branch in branches if wanted in self.kinds(branch)]
             found.append(_joined("anyOf", inside))
         return _joined("allOf", found)
 
-    def _branches(self, schema: dict[str, Any]) -> Iterator[list[Schema]]:
-        for keyword in ("anyOf", "oneOf"):
-            if keyword in schema:
-                only = self._chosen.get((id(schema), keyword))
-                yield schema[keyword] if only is None else [schema[keyword][only]]
-        yield [schema[keyword] for keyword in ("then", "else") if keyword in schema]
-
-    def parts(self, schema: Schema, *, also_conditions: bool = False) -> Iterator[dict[str, Any]]:
+    def parts(self, schema: Schema) -> Iterator[dict[str, Any]]:
         """Yield every subschema that describes the same value: through references, `allOf`, branches, conditions."""
         seen: set[int] = set()
         waiting = [schema]
@@ -134,22 +152,21 @@ class Places:
                 continue
             seen.add(id(part))
             yield part
-            conditions = [part["if"]] if also_conditions and "if" in part else []
-            branches = [branch for group in self._branches(part) for branch in group]
+            branches = [branch for group in _branches(part) for branch in group]
+            conditions = [part["if"]] if "if" in part else []
             waiting += reversed([*part.get("allOf", ()), *branches, *_dependent_schemas(part), *conditions])
 
-    def names(self, schema: Schema) -> dict[str, int]:
-        """Return the members of an object that the schema names, each with its position."""
-        names: dict[str, int] = {}
-        for part in self.parts(schema, also_conditions=True):
+    def names(self, schema: Schema) -> list[str]:
+        """Return the members of an object that the schema names, in its order."""
+        names: dict[str, None] = {}
+        for part in self.parts(schema):
             allowed = [name for name, inner in part.get("properties", {}).items() if inner is not False]
-            for name in (*allowed, *part.get("required", ())):
-                names.setdefault(name, len(names))
-        return names
+            names |= dict.fromkeys([*allowed, *part.get("required", ())])
+        return list(names)
 
     def knows(self, schema: Schema, name: str) -> bool:
         """Tell whether an object may hold a member of that name, as far as the schema says anything about names."""
-        return name in self.names(schema) or self.member(schema, name) is not None or self.is_free(schema)
+        return self.member(schema, name) is not None or name in self.names(schema) or self.is_free(schema)
 
     def is_free(self, schema: Schema) -> bool:
         """Tell whether the schema says nothing about the members of an object, or that there may be any."""
@@ -162,20 +179,14 @@ class Places:
 
     # --- kinds -------------------------------------------------------------------------------------------
 
-    def kinds(self, schema: Schema) -> frozenset[str]:
+    def kinds(self, schema: Schema) -> Kinds:
         """Return the kinds of values that the schema allows, by the names of `type`; a custom type with the types that hold it.
 
         A number may be written as an integer: ``number`` is never there without ``integer``.
         """
-        memo = id(schema)
-        if memo not in self._kinds:
-            self._kinds[memo] = ALL_KINDS  # a schema that holds itself asks nothing more of itself
-            self._kept.append(schema)
-            with self._deeper():
-                self._kinds[memo] = self._kinds_of(schema)
-        return self._kinds[memo]
+        return self._once(self._kinds_of, schema)
 
-    def _kinds_of(self, schema: Schema) -> frozenset[str]:
+    def _kinds_of(self, schema: Schema) -> Kinds:
         schema = self.resolved(schema)
         if isinstance(schema, bool):
             return ALL_KINDS if schema else frozenset()
@@ -189,10 +200,10 @@ class Places:
 
     def choices(self, schema: Schema) -> list[Any] | None:
         """Return the allowed values if the schema lists them, else None."""
-        with self._deeper():
-            return self._choices_of(self.resolved(schema))
+        return self._once(self._choices_of, schema)
 
     def _choices_of(self, schema: Schema) -> list[Any] | None:
+        schema = self.resolved(schema)
         if isinstance(schema, bool):
             return None
         if "const" in schema or "enum" in schema:
@@ -209,20 +220,20 @@ class Places:
         return None
 
 
-def kinds_of_value(value: Any) -> frozenset[str]:
+def kinds_of_value(value: Any) -> Kinds:
     """Return the names of `type` that a value answers to; none for what JSON does not know."""
     if value is None:
         return frozenset({"null"})
     if isinstance(value, bool):
         return frozenset({"boolean"})
-    if isinstance(value, int):
-        return frozenset({"integer", "number"})
-    if isinstance(value, float):
-        return frozenset({"integer", "number"} if value.is_integer() else {"number"})
-    for kind, name in _PYTHON_KINDS:
-        if isinstance(value, kind):
-            return frozenset({name})
-    return frozenset()
+    if isinstance(value, int | float):
+        return frozenset({"integer", "number"} if isinstance(value, int) or value.is_integer() else {"number"})
+    return frozenset(name for kind, name in _PYTHON_KINDS if isinstance(value, kind))
+
+
+def _branches(schema: dict[str, Any]) -> list[list[Schema]]:
+    alternatives = [schema[keyword] for keyword in ("anyOf", "oneOf") if keyword in schema]
+    return [*alternatives, [schema[keyword] for keyword in ("then", "else") if keyword in schema]]
 
 
 def _own_property(schema: dict[str, Any], name: str) -> list[Schema | None]:
@@ -244,7 +255,7 @@ def _dependent_schemas(schema: dict[str, Any]) -> list[Schema]:
     return [part for part in schema.get("dependencies", {}).values() if isinstance(part, dict)]
 
 
-def _own_kinds(schema: dict[str, Any]) -> frozenset[str]:
+def _own_kinds(schema: dict[str, Any]) -> Kinds:
     if "type" in schema:
         names = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
         found = frozenset[str]().union(*(CUSTOM_KINDS.get(name, {name}) for name in names))
@@ -255,7 +266,7 @@ def _own_kinds(schema: dict[str, Any]) -> frozenset[str]:
     return ALL_KINDS
 
 
-def _both(left: frozenset[str], right: frozenset[str]) -> frozenset[str]:
+def _both(left: Kinds, right: Kinds) -> Kinds:
     if left == ALL_KINDS:
         return right
     if right == ALL_KINDS:
@@ -264,7 +275,7 @@ def _both(left: frozenset[str], right: frozenset[str]) -> frozenset[str]:
 
 
 def _joined(keyword: str, found: Iterable[Schema | None]) -> Schema | None:
-    """Return one schema for several that describe the same place; what says anything hides what says nothing."""
+    """Return one schema for several that describe the same place; one that says something hides those that say nothing."""
     kept: list[Schema] = []
     for schema in found:
         if schema is not None and schema not in kept:
@@ -274,52 +285,9 @@ def _joined(keyword: str, found: Iterable[Schema | None]) -> Schema | None:
         return {} if kept else None
     if len(telling) == 1:
         return telling[0]
-    # what is said to the reader is found where a reader looks
+    # a reader looks for title and description at the top
     words: dict[str, Any] = {}
     for part in telling:
         if isinstance(part, dict):
             words |= {word: part[word] for word in ("title", "description") if word in part and word not in words}
     return {**words, keyword: telling}
-
-
-def check_growth(root: Any) -> None:
-    """Count, without following them one by one, the subschemas that would look at one value.
-
-    Raises:
-        SchemaError: a reference comes back to itself while it looks at the same value, or there are too many.
-    """
-    places = Places(root)
-    counts: dict[int, int] = {}
-    for start in subschemas(root):
-        open_: set[int] = set()
-        waiting: list[tuple[Schema, bool]] = [(start, False)]
-        while waiting:
-            schema, is_done = waiting.pop()
-            key = id(schema)
-            if isinstance(schema, bool) or (key in counts and not is_done):
-                continue
-            if is_done:
-                open_.discard(key)
-                counts[key] = 1 + sum(counts.get(id(inner), 1) for inner in _in_place(schema, places))
-                if counts[key] > MAX_IN_PLACE:
-                    raise SchemaError(f"one value would be looked at by more than {MAX_IN_PLACE} of its parts")
-                continue
-            if key in open_:
-                where = cut(str(schema.get("$ref", "a part of it")), 100)
-                raise SchemaError(f"it refers to itself without end: {where!r} leads back to itself")
-            open_.add(key)
-            waiting.append((schema, True))
-            waiting += [(inner, False) for inner in _in_place(schema, places)]
-
-
-def _in_place(schema: dict[str, Any], places: Places) -> Iterator[Schema]:
-    """Yield the subschemas that look at the same value as the schema does."""
-    if isinstance(schema.get("$ref"), str):
-        yield places.target(schema["$ref"])
-        return
-    for keyword in ("allOf", "anyOf", "oneOf"):
-        yield from schema.get(keyword, ())
-    for keyword in ("not", "if", "then", "else"):
-        if keyword in schema:
-            yield schema[keyword]
-    yield from (part for part in schema.get("dependencies", {}).values() if isinstance(part, dict))

@@ -13,8 +13,6 @@ DataPath: TypeAlias = tuple[str | int, ...]
 
 ABSENT: Final = object()
 """What `value_at` returns where there is no value."""
-APPEND: Final = "-"
-"""The index behind the last item."""
 MAX_STEPS: Final = 64
 """Steps of the longest pointer."""
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from SimpleLLMFunc.base.parsing import Repair
 from SimpleLLMFunc.calls.slot.building import Building, checked_data
-from SimpleLLMFunc.calls.slot.places import Places, check_growth
+from SimpleLLMFunc.calls.slot.places import Places
 from SimpleLLMFunc.calls.slot.remaining import remaining_schema
 from SimpleLLMFunc.calls.slot.subschemas import copied, rebuilt, with_null
 from SimpleLLMFunc.calls.slot.time_words import CUSTOM_TYPES, Calendar, timed
@@ -68,10 +68,11 @@ class SlotProcessor:
         try:
             self._validation = _validation(schema)
             self._schema: dict[str, Any] = self._validation.validator.schema
-            kinds = Places(self._schema).kinds(self._schema)
+            places = Places(self._schema)
+            places.check()
         except SchemaError as error:
             raise SchemaError(f"the slot's schema cannot be used: {error}") from None
-        if "object" not in kinds:
+        if "object" not in places.kinds(self._schema):
             raise SchemaError("the slot's schema must describe an object: give it type 'object' and properties")
         self._validator_cls = self._validation.validator_class
         self._validator = self._validation.validator
@@ -95,7 +96,7 @@ class SlotProcessor:
         """Return plain keys and JSON Pointers, in any order, as nested data.
 
         Plain objects are merged member by member, everything else is replaced; a pointer replaces what is there, an
-        index one item, ``-`` appends. Then values of another kind are brought to what the schema wants where only one
+        index one item. Then values of another kind are brought to what the schema wants where only one
         reading is possible, and members that the schema does not have are left out. Where the schema names no members
         at all, or says `additionalProperties`, it has any. Data that is valid keeps every value.
 
@@ -113,7 +114,7 @@ class SlotProcessor:
         checked_data(nested, "the data")
         mending = ValueRepair(places, may_align=bool(self._validation.errors(nested, limit=1)))
         made = mending.mended(self._schema, nested)
-        return Converted(made, [*building.receipts, *mending.receipts], [*building.dropped, *mending.dropped])
+        return Converted(made, mending.receipts, [*building.dropped, *mending.dropped])
 
     def convert_json(self, data: Mapping[str, Any], onto: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the data of `convert`; what was left out is noted in the log. Raises as that does."""
@@ -147,7 +148,7 @@ def _validation(schema: Mapping[str, Any]) -> SchemaValidation:
     root = rebuilt(schema, _without_base)
     if "$id" in schema:
         root["$id"] = schema["$id"]
-    return SchemaValidation(root, is_draft_7=True, extra_types=CUSTOM_TYPES, look=check_growth)
+    return SchemaValidation(root, is_draft_7=True, extra_types=CUSTOM_TYPES)
 
 
 def _without_base(part: dict[str, Any]) -> dict[str, Any]:

@@ -1,10 +1,14 @@
-"""`Slot`: fill the parameters of a tool from the question, the facts and the outputs of earlier steps."""
+"""`Slot`: fill the parameters of a tool from the question, the facts and the outputs of earlier steps.
+
+`fill_slots` does it without a scheduler.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, ClassVar, Final
 
 from pydantic import Field, PrivateAttr
@@ -13,8 +17,16 @@ from SimpleLLMFunc.base.parsing import Repair, without_reasoning
 from SimpleLLMFunc.base.run import read_answer
 from SimpleLLMFunc.base.schemas import compile_output
 from SimpleLLMFunc.base.templates import render_template
-from SimpleLLMFunc.calls.call_data import CallInfo, CallOutputChunk, CallOutputType, CallVars, LanguageType
+from SimpleLLMFunc.calls.call_data import (
+    CallInfo,
+    CallOutputChunk,
+    CallOutputType,
+    CallVars,
+    ExecutorHistory,
+    LanguageType,
+)
 from SimpleLLMFunc.calls.core import CoreCall
+from SimpleLLMFunc.calls.failure import call_errors
 from SimpleLLMFunc.calls.slot.filling import Filling
 from SimpleLLMFunc.calls.slot.processor import SlotProcessor
 from SimpleLLMFunc.calls.slot.prompt import (
@@ -30,8 +42,10 @@ from SimpleLLMFunc.calls.slot.subschemas import with_null
 from SimpleLLMFunc.calls.slot.time_words import in_standard_words
 from SimpleLLMFunc.calls.zone import DEFAULT_ZONE
 from SimpleLLMFunc.errors import CallError, EmptyResponseError, ResponseParseError, cut
-from SimpleLLMFunc.logger import push_info, push_warning
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.logger import border, push_info, push_warning
 from SimpleLLMFunc.runtime import in_thread
+from SimpleLLMFunc.utils import get_last_item_of_async_generator
 
 _SHOWN_ANSWER: Final = 4_000
 """Characters of an answer without JSON that the second phase shows again."""
@@ -160,16 +174,12 @@ class Slot(CoreCall, input_model=SlotInput, output_model=SlotOutput):
         if said:
             messages += _spoken(assistant=said, user="")
         if said or unfit:
-            problems = [f"{pointer}: {cut(as_json(value), _SHOWN_VALUE)}" for pointer, value in unfit or ()]
-            values = {"problems": problems}
-            request = render_template(
-                SLOT_FUNCTION_PROMPT[self._language], values, name="SLOT_FUNCTION_PROMPT", text=guard_text
-            )
+            values = {"problems": [f"{pointer}: {cut(as_json(value), _SHOWN_VALUE)}" for pointer, value in unfit or ()]}
+            template = SLOT_FUNCTION_PROMPT[self._language]
+            request = render_template(template, values, name="SLOT_FUNCTION_PROMPT", text=guard_text)
             messages[-1]["content"] = f"{messages[-1]['content']}\n\n{request}".strip()
-        # the prompt names alternatives at the root; providers refuse them in the parameters of a function
-        parameters = {key: part for key, part in nullable.items() if key not in {"anyOf", "allOf"}}
         try:
-            return await self._json(messages, parameters)
+            return await self._json(messages, nullable)
         except (ResponseParseError, EmptyResponseError) as error:
             push_warning(f"{self.name or 'Slot'}: the model gave no JSON for the missing values: {error}")
             return {}
@@ -207,6 +217,67 @@ class Slot(CoreCall, input_model=SlotInput, output_model=SlotOutput):
             push_info(f"{self.name or 'Slot'}: {path or 'the answer'}: {step}")
         for pointer, why in filling.dropped:
             push_warning(f"{self.name or 'Slot'}: {pointer} is left out: {why}")
+
+
+@border
+async def fill_slots(
+    schema: Mapping[str, Any] | type,
+    question: str,
+    *,
+    llm: LLM_Interface | None = None,
+    data: Mapping[str, Any] | None = None,
+    facts: Iterable[str] = (),
+    history: Iterable[ExecutorHistory | Mapping[str, Any]] = (),
+    language: LanguageType | str = LanguageType.CHINESE,
+    summary: str = "",
+    tool_name: str = "",
+    tool_description: str = "",
+    time_zone: str = DEFAULT_ZONE,
+) -> SlotOutput:
+    """Return the parameters of a tool as far as question, facts and history tell them, and the schema of the rest.
+
+    At most two requests, none where `data` is complete; what `data` holds is kept and not asked for. From code that
+    is not async: ``run_sync(fill_slots(…))``.
+
+    Args:
+        schema: JSON schema of an object; or a class that one can be made of: a pydantic model, a dataclass, a TypedDict.
+        question: what the user said.
+        llm: the model; None asks what `use_llm` or the environment names.
+        data: what is known, by plain key or by JSON Pointer such as ``/items/0/price``.
+        facts: one sentence each.
+        history: what earlier steps put out, oldest first; all of it is shown.
+        language: of the prompt; an unknown one is Chinese, with a warning.
+        summary: of the background.
+        tool_name: of the tool; by default the `title` of the schema.
+        tool_description: of the tool; by default the `description` of the schema.
+        time_zone: in which words about time are meant, an IANA name.
+
+    Raises:
+        CallError: the model could not be asked, the schema cannot be used, or a pointer in `data` makes no sense; its
+            `__cause__` is the original.
+        SignatureError: no schema can be made of the class.
+    """
+    wanted = schema if isinstance(schema, Mapping) else compile_output(schema).schema
+    with call_errors(tool_name or "fill_slots"):
+        steps = [ExecutorHistory.model_validate(step) for step in history]
+        task = SimpleNamespace(question=question, language=LanguageType.of(language), history=steps)
+        step = SimpleNamespace(
+            name=tool_name or str(wanted.get("title", "")),
+            description=tool_description or str(wanted.get("description", "")),
+        )
+        executor = SimpleNamespace(task=task, step=step, llm=llm)
+        slot = await Slot.instance(
+            executor,
+            data=dict(data or {}),
+            current_schema=dict(wanted),
+            summary=summary,
+            facts=[facts] if isinstance(facts, str) else list(facts),
+            step_num=len(steps),
+            time_zone=time_zone,
+        )
+        chunk = await get_last_item_of_async_generator(slot.exec(executor, slot.input))
+        assert chunk is not None, "a Slot that raises nothing gives its output"
+        return SlotOutput.model_validate(chunk.content)
 
 
 def _spoken(**messages: str) -> list[dict[str, str]]:

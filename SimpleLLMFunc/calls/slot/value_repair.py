@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, Final
 
-from SimpleLLMFunc.base.parsing import Repair, decode_strictly
+from SimpleLLMFunc.base.parsing import Repair, decode_strictly, path_text
 from SimpleLLMFunc.base.parsing.alignment import (
     Aligner,
     AnyShape,
     ChoiceShape,
-    FieldShape,
     Fit,
     LeafKind,
     LeafShape,
     ListShape,
     MappingShape,
-    ObjectShape,
-    Ref,
     Shape,
     UnionShape,
 )
@@ -49,7 +47,6 @@ class ValueRepair:
         self.dropped: list[Repair] = []
         self._places = places
         self._may_align = may_align
-        self._shapes: dict[int, Shape] = {}
         self._aligner = Aligner(may_coerce=True)
 
     def mended(self, schema: Schema | None, value: Any, path: DataPath = ()) -> Any:
@@ -77,32 +74,36 @@ class ValueRepair:
 
     def _object(self, schema: Schema, value: dict[str, Any], path: DataPath) -> dict[str, Any]:
         kept: dict[str, Any] = {}
-        for name, item in self._named(schema, value, path).items():
+        names, is_free = set(self._places.names(schema)), self._places.is_free(schema)
+        if self._may_align and not is_free:
+            value = self._named(names, value, path)
+        for name, item in value.items():
             where = (*path, name)
-            if not self._places.knows(schema, name):
-                self.dropped.append((pointer_text(where), UNKNOWN_FIELD))
-                continue
             inner = self._places.member(schema, name)
-            if item is None and inner is not None and "null" not in self._places.kinds(inner):
+            if inner is None and name not in names and not is_free:
+                self.dropped.append((pointer_text(where), UNKNOWN_FIELD))
+            elif item is None and inner is not None and "null" not in self._places.kinds(inner):
                 self.dropped.append((pointer_text(where), NULL_UNWANTED))
-                continue
-            kept[name] = self.mended(inner, item, where)
+            else:
+                kept[name] = self.mended(inner, item, where)
         return kept
 
-    def _named(self, schema: Schema, value: dict[str, Any], path: DataPath) -> dict[str, Any]:
+    def _named(self, names: set[str], value: dict[str, Any], path: DataPath) -> dict[str, Any]:
         """Return the members under the names of the schema, where case, spaces and hyphens do not count."""
-        known = self._places.names(schema)
-        if not self._may_align or not known or all(self._places.knows(schema, name) for name in value):
+        folded: dict[str, list[str]] = {}
+        for known in names:
+            folded.setdefault(_folded(known), []).append(known)
+        meant = {name: name for name in value}
+        for name in value:
+            like = folded.get(_folded(name), [])
+            if name not in names and len(like) == 1:
+                meant[name] = like[0]
+        if len(set(meant.values())) < len(value):  # two values for one field: the choice would be a guess
             return value
-        fields = [FieldShape(name, [name], AnyShape(), is_required=False) for name in known]
-        shape = ObjectShape("object", fields, {part.key: part for part in fields}, extra="allow")
-        texts = {name: _text(item) for name, item in value.items()}
-        found = self._aligner.align(shape, texts, path, is_inner=True)
-        if not isinstance(found, Fit):  # two values for one field: the choice would be a guess
-            return value
-        self.receipts += found.repairs
-        by_text = {text: value[name] for name, text in texts.items()}
-        return {name: by_text[text] for name, text in found.value.items()}
+        for name, known in meant.items():
+            if name != known:
+                self.receipts.append((path_text((*path, known)), f"key {name!r} read as {known!r}"))
+        return {known: value[name] for name, known in meant.items()}
 
     # --- values of another kind --------------------------------------------------------------------------
 
@@ -121,62 +122,28 @@ class ValueRepair:
             return int(result)
         return result
 
-    def _shape(self, schema: Schema) -> Shape:
-        if id(schema) in self._shapes:
-            return self._shapes[id(schema)]
-        ref = self._shapes[id(schema)] = Ref()
-        ref.target = self._new_shape(schema)
-        ref.name = ref.target.name
-        return ref
-
-    def _new_shape(self, schema: Schema) -> Shape:
-        part = self._places.resolved(schema)
-        if isinstance(part, dict):
-            for keyword in ("anyOf", "oneOf"):
-                if keyword in part and part.keys().isdisjoint({"type", "enum", "const", "properties"}):
-                    return UnionShape([self._shape(branch) for branch in part[keyword]])
-            choices = self._places.choices(part)
-            if choices is not None:
-                return _choice_shape(choices)
+    def _shape(self, schema: Schema, *, is_item: bool = False) -> Shape:
+        """Return the shape of a value, and of the items of a list; `mended` looks at what is deeper inside."""
+        choices = self._places.choices(schema)
+        if choices is not None:
+            scalars = [value for value in choices if not isinstance(value, dict | list)]
+            return ChoiceShape([(value, value, "") for value in scalars], "one of " + ", ".join(map(repr, scalars)))
         kinds = self._places.kinds(schema)
         if kinds >= ALL_KINDS:
             return AnyShape()
-        shapes: list[Shape] = [
-            LeafShape(leaf, kind) for kind, leaf in _LEAVES.items() if kind in kinds and not _is_implied(kind, kinds)
-        ]
+        leaves = [kind for kind in _LEAVES if kind in kinds and not (kind == "integer" and "number" in kinds)]
+        shapes: list[Shape] = [LeafShape(_LEAVES[kind], kind) for kind in leaves]
         if "array" in kinds:
-            item = self._places.member(schema, 0)
-            shapes.append(ListShape(AnyShape() if item is None else self._shape(item)))
+            item = None if is_item else self._places.member(schema, 0)
+            shapes.append(ListShape(AnyShape() if item is None else self._shape(item, is_item=True)))
         if "object" in kinds and kinds.isdisjoint({"date", "timestamp"}):
-            shapes.append(self._object_shape(schema))
+            shapes.append(MappingShape(AnyShape(), AnyShape()))
         return shapes[0] if len(shapes) == 1 else UnionShape(shapes)
 
-    def _object_shape(self, schema: Schema) -> Shape:
-        names = self._places.names(schema)
-        if not names:
-            return MappingShape(AnyShape(), AnyShape())
-        fields = []
-        for name in names:
-            inner = self._places.member(schema, name)
-            fields.append(
-                FieldShape(name, [name], AnyShape() if inner is None else self._shape(inner), is_required=False)
-            )
-        extra = "allow" if self._places.is_free(schema) else "ignore"
-        return ObjectShape("object", fields, {part.key: part for part in fields}, extra=extra)
 
-
-def _is_implied(kind: str, kinds: frozenset[str]) -> bool:
-    return kind == "integer" and "number" in kinds
-
-
-def _choice_shape(values: list[Any]) -> Shape:
-    scalars = [value for value in values if not isinstance(value, dict | list)]
-    return ChoiceShape([(value, value, "") for value in scalars], "one of " + ", ".join(map(repr, scalars)))
+def _folded(name: str) -> str:
+    return re.sub(r"[\W_]+", "", name.casefold())
 
 
 def _is_same(left: Any, right: Any) -> bool:
     return isinstance(left, bool) == isinstance(right, bool) and bool(left == right)
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, default=repr)

@@ -36,7 +36,3 @@ async def test_the_model_and_the_folder_reach_those_that_need_them(tmp_path):
     (tmp_path / "a.txt").write_text("hello")
     tools = {tool.name: tool for tool in builtin_tools(ScriptedLLM("short"), root=tmp_path, language="en")}
     assert await tools["process_document"]("a.txt", "summarize") == "Summary of a.txt:\nshort"
-
-
-def test_each_call_gives_tools_of_its_own():
-    assert builtin_tools(language="zh")[0].description != builtin_tools(language="en")[0].description

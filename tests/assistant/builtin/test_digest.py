@@ -9,7 +9,7 @@ import random
 import pytest
 
 from SimpleLLMFunc.assistant.builtin import digest as digest_module
-from SimpleLLMFunc.assistant.builtin.digest import MAX_PARTS, PART_CHARS, Digest, bare, parts_of
+from SimpleLLMFunc.assistant.builtin.digest import Digest, parts_of
 from SimpleLLMFunc.errors import ServerUnavailable
 from SimpleLLMFunc.testing import ScriptedLLM
 
@@ -33,15 +33,6 @@ def test_parts_end_where_a_paragraph_does():
     assert list(parts_of("", 100)) == [""]
     assert list(parts_of("x", 100)) == ["x"]
     assert list(parts_of("a" * 100 + "\n", 100)) == ["a" * 100]
-
-
-async def test_a_short_text_is_one_request():
-    llm = ScriptedLLM("an analysis")
-    assert await Digest(llm, "en").analyze("The text.", "Who wrote it?") == "an analysis"
-    (asked,) = texts(llm)
-    assert "The text." in asked
-    assert "Who wrote it?" in asked
-    assert "English" in asked
 
 
 async def test_the_text_is_material_and_not_instructions():
@@ -73,12 +64,6 @@ async def test_parts_fit_the_models_window():
     assert all(text.count("字") <= 4096 - 1500 for text in texts(llm))
 
 
-async def test_a_book_is_cut_at_the_last_part_that_is_read():
-    digest = Digest(ScriptedLLM())
-    parts = digest.parts("x" * (PART_CHARS * (MAX_PARTS + 10)))
-    assert len(parts) == MAX_PARTS
-
-
 async def test_a_model_that_makes_nothing_shorter_does_not_keep_us(monkeypatch):
     monkeypatch.setattr(digest_module, "PART_CHARS", 1000)
     llm = ScriptedLLM("y" * 1500, repeat=True)
@@ -101,25 +86,6 @@ async def test_findings_of_all_parts_are_gathered_once(monkeypatch):
     ]
 
 
-async def test_parts_are_read_a_few_at_a_time(monkeypatch):
-    monkeypatch.setattr(digest_module, "PART_CHARS", 1000)
-    running = most = 0
-    gate = asyncio.Event()
-
-    async def reply(request):
-        nonlocal running, most
-        running += 1
-        most = max(most, running)
-        if running == 4:
-            gate.set()
-        await gate.wait()
-        running -= 1
-        return "[]"
-
-    await Digest(ScriptedLLM(reply, repeat=True)).extract("x" * 9000)
-    assert most == 4
-
-
 async def test_a_failure_is_the_error_itself_and_ends_the_others(monkeypatch):
     monkeypatch.setattr(digest_module, "PART_CHARS", 1000)
     cancelled = []
@@ -136,10 +102,3 @@ async def test_a_failure_is_the_error_itself_and_ends_the_others(monkeypatch):
     with pytest.raises(ServerUnavailable):
         await Digest(ScriptedLLM(reply, repeat=True)).extract("x" * 2500)
     assert cancelled == [0, 2] or cancelled == [2, 0]
-
-
-def test_quotes_are_found_whatever_their_spaces_and_forms():
-    letters = bare("The price is 42,50\n EUR（含税）。")
-    assert bare("PRICE  is 42,50 eur") in letters
-    assert bare("(含税)") in letters
-    assert bare("43") not in letters

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import threading
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 from SimpleLLMFunc import llm_function
 from SimpleLLMFunc.assistant.builtin import document as document_module
 from SimpleLLMFunc.assistant.builtin.document import document_tools
-from SimpleLLMFunc.errors import ConfigError, ServerUnavailable
+from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.tools import ModelRetry
 
@@ -44,21 +43,17 @@ def asked(llm):
 
 
 @pytest.mark.parametrize("operation", ["analyze", "Analyse", "分析内容"])
-async def test_an_analysis_has_facts_and_what_the_model_says(folder, operation):
+async def test_an_analysis_is_what_the_model_says(folder, operation):
     tool, llm = process(folder, "一份价目表。")
-    said = await tool("prices.csv", operation)
-    assert said.splitlines() == [
-        "文件 prices.csv（csv）：",
-        "- 编码：utf-8",
-        "- 数据行数：2",
-        "- 列：2: item, price",
-        "- 字符数：24",
-        "- 行数：3",
-        "",
-        "分析：",
-        "一份价目表。",
-    ]
+    assert await tool("prices.csv", operation) == "《prices.csv》的分析：\n一份价目表。"
     assert "book,12" in asked(llm)
+
+
+async def test_what_is_extracted(folder):
+    found = [{"label": "时间", "value": "周五 10:00"}, {"label": "主题", "value": "未知"}]
+    tool, _ = process(folder, json.dumps(found, ensure_ascii=False))
+    said = await tool("note.txt", "提取信息", "时间和地点")
+    assert said == "从《note.txt》中提取的信息：\n- 时间：周五 10:00\n- 主题：未知"
 
 
 async def test_a_summary_of_a_pdf(folder):
@@ -68,39 +63,11 @@ async def test_a_summary_of_a_pdf(folder):
     assert "dates" in asked(llm)
 
 
-async def test_what_is_extracted_is_checked_against_the_document(folder):
-    found = [
-        {"label": "时间", "value": "周五 10:00", "quote": "周五 上午十点"},
-        {"label": "地点", "value": "三楼", "quote": "在三楼会议室"},
-        {"label": "主题", "value": "未知"},
-    ]
-    tool, _ = process(folder, json.dumps(found, ensure_ascii=False))
-    assert (await tool("note.txt", "提取信息", "时间和地点")).splitlines() == [
-        "从《note.txt》中提取的信息：",
-        "- 时间：周五 10:00（原文：“周五 上午十点”）",
-        "- 地点：三楼（原文中没有找到对应的语句，请核实）",
-        "- 主题：未知",
-    ]
-
-
-async def test_quotes_are_looked_for_in_a_long_document_off_the_loop(folder):
-    (folder / "long.txt").write_text("Été à la plage. " * 250_000)  # the guard looks
-    found = json.dumps([{"label": "season", "value": "summer", "quote": "ÉTÉ à la plage"}])
-    llm = ScriptedLLM(found, repeat=True)
-    (tool,) = document_tools(folder, llm=llm, language="en")
-    said = await tool("long.txt", "extract")
-    assert '- season: summer (in its words: "ÉTÉ à la plage")' in said
-    assert "only its first" in said
-
-
-async def test_nothing_extracted(folder):
-    tool, _ = process(folder, "[]", language="en")
-    assert await tool("note.txt", "extract", "prices") == "note.txt says nothing about it."
-
-
 async def test_a_file_without_text_asks_no_model(folder):
     tool, llm = process(folder)
-    assert (await tool("empty.md", "summarize")) == "《empty.md》里没有可读的文字。"
+    assert (
+        await tool("empty.md", "summarize")
+    ) == "《empty.md》里没有可读的文字；如果是扫描的 PDF，请改用图片的文字识别。"
     assert llm.calls == []
 
 
@@ -119,39 +86,11 @@ async def test_another_operation_is_refused(folder, operation):
     assert llm.calls == []
 
 
-@pytest.mark.parametrize("name", ["../secret.txt", "/etc/passwd", "link.txt", "missing.txt", "a\x00b"])
-async def test_what_lies_outside_is_not_found(folder, name):
-    (folder / "link.txt").symlink_to(folder.parent / "secret.txt")
-    tool, llm = process(folder)
-    with pytest.raises(FileNotFoundError, match=r"可读的文件：.*note\.txt"):
-        await tool(name)
-    assert llm.calls == []
-
-
-@pytest.mark.parametrize(("name", "said"), [("old.doc", "txt, md, csv, json, pdf, docx"), ("fake.docx", r"no \.docx")])
-async def test_what_cannot_be_read_says_why(folder, name, said):
-    (folder / "fake.docx").write_text("text")
-    tool, llm = process(folder)
-    with pytest.raises(ValueError, match=said):
-        await tool(name)
-    assert llm.calls == []
-
-
-async def test_an_error_names_the_file_and_not_where_it_lies(folder):
-    (folder / "nothing.txt").write_bytes(b"")
-    tool, _ = process(folder, language="en")
-    with pytest.raises(ValueError, match=r"^nothing\.txt is empty"):
-        await tool("nothing.txt")
-
-
 async def test_a_larger_file_is_refused(folder):
-    tool, _ = process(folder, language="en", max_bytes=10)
-    with pytest.raises(ValueError, match=r"note\.txt has 22 bytes; at most 10 are read"):
-        await tool("note.txt")
     with (folder / "sparse.txt").open("wb") as file:
         file.truncate(3_000_000_000)
     tool, _ = process(folder)
-    with pytest.raises(ValueError, match="3000000000"):
+    with pytest.raises(ValueError, match=r"^sparse\.txt has .*; at most 21"):
         await tool("sparse.txt")
 
 
@@ -163,30 +102,6 @@ async def test_a_file_that_takes_for_ever_is_given_up(folder, monkeypatch):
     with pytest.raises(ValueError, match="took too long"):
         await tool("note.txt")
     release.set()
-
-
-async def test_reading_does_not_hold_the_loop(folder, monkeypatch):
-    entered, release = threading.Event(), threading.Event()
-    real = document_module.read_document
-
-    def slow(name, content):
-        entered.set()
-        assert release.wait(30)
-        return real(name, content)
-
-    monkeypatch.setattr(document_module, "read_document", slow)
-    tool, _ = process(folder, "s")
-    task = asyncio.create_task(tool("note.txt", "summarize"))
-    while not entered.is_set():
-        await asyncio.sleep(0.001)
-    release.set()  # only a loop that goes on gets here
-    assert await task
-
-
-async def test_a_failing_model_is_no_summary(folder):
-    tool, _ = process(folder, ServerUnavailable("m", status=503))
-    with pytest.raises(ServerUnavailable):
-        await tool("note.txt", "summarize")
 
 
 async def test_without_a_folder_and_a_session_there_is_nothing_to_read():
@@ -215,14 +130,3 @@ async def test_in_a_run_the_result_comes_from_outside(folder):
     read = next(message["content"] for message in result.messages if message["role"] == "tool")
     assert "会议在周五。" in read
     assert "<tool_data" in read
-
-
-@pytest.mark.parametrize("language", ["zh", "en"])
-def test_what_the_model_is_told(language):
-    (tool,) = document_tools(language=language)
-    spec = tool.to_openai_tool()["function"]
-    assert spec["name"] == "process_document"
-    assert set(spec["parameters"]["properties"]) == {"file_path", "operation", "query"}
-    assert spec["parameters"]["required"] == ["file_path"]
-    assert all(each["description"] for each in spec["parameters"]["properties"].values())
-    assert ("处理文档文件" in spec["description"]) == (language == "zh")

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from SimpleLLMFunc.assistant.builtin.ids import ALPHABET, check_ai_id, frequency_number, id_tools, new_ai_id
 from SimpleLLMFunc.tools import ModelRetry, ToolRegistry
-
-FORM = re.compile(r"AI(-[0-9A-HJKMNP-TV-Z]{5}){4}")
-
-
-def test_the_form():
-    assert FORM.fullmatch(new_ai_id())
 
 
 def test_ten_thousand_are_all_different():
@@ -21,13 +13,8 @@ def test_ten_thousand_are_all_different():
 
 
 def test_what_people_make_of_an_id_is_read():
-    made = "AI-0123456789ABCDEFGHJ"
-    whole = next(f"{made}{last}" for last in ALPHABET if accepts(made + last))
-    proper = check_ai_id(whole)
-    assert check_ai_id(whole.lower()) == proper
-    assert check_ai_id(f"  {proper} ") == proper
-    assert check_ai_id(proper.replace("0", "O").replace("1", "l")) == proper
-    assert check_ai_id("".join(chr(ord(each) + 0xFEE0) for each in proper)) == proper  # full-width
+    made = new_ai_id()
+    assert check_ai_id(f" {made.lower()} ") == made
 
 
 def accepts(text):
@@ -40,19 +27,17 @@ def accepts(text):
 
 def test_one_wrong_character_is_always_noticed():
     proper = new_ai_id()
-    bare = proper.removeprefix("AI-").replace("-", "")
-    for place, right in enumerate(bare):
-        for wrong in set(ALPHABET) - {right}:
-            assert not accepts("AI-" + bare[:place] + wrong + bare[place + 1 :])
+    for place in range(3, len(proper)):
+        for wrong in {*ALPHABET, "-"} - {proper[place]}:
+            assert not accepts(proper[:place] + wrong + proper[place + 1 :])
 
 
 def test_swapped_neighbours_are_noticed():
-    bare = "23456789ABCDEFGHJKM"
-    last = next(each for each in ALPHABET if accepts(f"AI-{bare}{each}"))
-    whole = bare + last
-    for place in range(len(whole) - 1):
-        swapped = whole[:place] + whole[place + 1] + whole[place] + whole[place + 2 :]
-        assert swapped == whole or not accepts("AI-" + swapped)
+    body = "AI-23456-789AB-CDEFG-HJKM"
+    whole = next(body + last for last in ALPHABET if accepts(body + last))
+    pairs = [(place, place + 1) for place in range(3, len(whole) - 1) if "-" not in whole[place : place + 2]]
+    for left, right in pairs:
+        assert not accepts(whole[:left] + whole[right] + whole[left] + whole[right + 1 :])
 
 
 @pytest.mark.parametrize(
@@ -68,13 +53,6 @@ def test_what_is_no_id_is_refused(text):
 def test_the_frequency_number_is_the_same_for_ever():
     # Written down once: a change would give every id another number.
     assert frequency_number("AI-00000-00000-00000-00000") == "FN-2346-0528-6973-7495"
-    assert frequency_number("ai-ooooo-00000-00000-00000") == frequency_number("AI-00000-00000-00000-00000")
-
-
-def test_other_ids_have_other_numbers():
-    numbers = {frequency_number(new_ai_id()) for _ in range(2_000)}
-    assert len(numbers) == 2_000
-    assert all(re.fullmatch(r"FN(-\d{4}){4}", number) for number in numbers)
 
 
 @pytest.mark.parametrize("language", ["zh", "en"])

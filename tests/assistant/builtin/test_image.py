@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +11,6 @@ import pytest
 from SimpleLLMFunc import llm_function
 from SimpleLLMFunc.assistant.builtin import image as image_module
 from SimpleLLMFunc.assistant.builtin.image import image_tools
-from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.current import use_llm
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.tools import ModelRetry
@@ -49,23 +47,6 @@ def sent(llm):
 # --- a general description -----------------------------------------------------------------------------------
 
 
-async def test_a_description_of_a_file(folder):
-    tool, llm = analyze("一张发票。", root=folder)
-    assert await tool("a.png") == "一张发票。"
-    texts, (image,) = sent(llm)
-    assert base64.b64decode(image.removeprefix("data:image/png;base64,")) == PICTURE.read_bytes()
-    assert "Simplified Chinese" in texts
-
-
-@pytest.mark.parametrize("kind", ["general", "GENERAL ", "一般描述"])
-async def test_a_question_about_it(folder, kind):
-    tool, llm = analyze("4711", root=folder, language="en")
-    assert await tool("a.png", kind, "Which number is on it?") == "4711"
-    texts, _ = sent(llm)
-    assert "Which number is on it?" in texts
-    assert "English" in texts
-
-
 async def test_an_address_goes_to_the_model_and_is_never_fetched():
     async with LoopbackServer() as server:
         tool, llm = analyze("a cat")
@@ -83,12 +64,6 @@ async def test_objects_are_a_typed_list(folder, kind):
     found = [{"name": "猫", "count": 2, "where": "左上", "details": "黑色"}, {"name": "桌子"}]
     tool, _ = analyze(json.dumps(found, ensure_ascii=False), root=folder)
     assert await tool("a.png", kind) == "- 猫 × 2，左上，黑色\n- 桌子 × 1"
-
-
-async def test_an_object_that_does_not_fit_is_asked_for_again(folder):
-    tool, llm = analyze('[{"name": "cat", "count": 0}]', '[{"name": "cat", "count": 1}]', root=folder)
-    assert await tool("a.png", "objects") == "- cat × 1"
-    assert len(llm.calls) == 2
 
 
 async def test_no_objects(folder):
@@ -126,21 +101,6 @@ async def test_a_large_image_is_read_off_the_loop(folder, engine):
     assert "42" in await tool("large.png", "text")
 
 
-async def test_text_of_a_data_url(engine):
-    tool, _ = analyze()
-    data = base64.b64encode(PICTURE.read_bytes()).decode()
-    assert "42" in await tool(f"data:image/png;base64,{data}", "text")
-    assert engine == [PICTURE.read_bytes()]
-
-
-@pytest.mark.parametrize("url", ["data:image/png,abc", "data:image/png;base64,!!!", "data:text/html;base64,AA=="])
-async def test_a_data_url_that_holds_no_image(engine, url):
-    tool, _ = analyze()
-    with pytest.raises(ValueError, match=r"(?i)base64|image"):
-        await tool(url, "text")
-    assert engine == []
-
-
 async def test_text_of_an_address_is_refused_without_a_request(engine):
     async with LoopbackServer() as server:
         tool, _ = analyze(language="en")
@@ -159,39 +119,6 @@ async def test_another_kind_is_clearly_refused(folder, kind):
         await tool("a.png", kind)
     assert len(str(caught.value)) < 250
     assert llm.calls == []
-
-
-@pytest.mark.parametrize("kind", ["general", "objects", "text"])
-@pytest.mark.parametrize("name", ["../out.png", "/etc/passwd", "missing.png", "~/.ssh/id_rsa"])
-async def test_files_outside_of_the_folder_are_not_found(folder, engine, kind, name):
-    tool, llm = analyze(root=folder)
-    with pytest.raises(FileNotFoundError, match=r"可读的文件：a\.png"):
-        await tool(name, kind)
-    assert llm.calls == []
-    assert engine == []
-
-
-@pytest.mark.parametrize("kind", ["general", "text"])
-async def test_a_file_that_only_claims_to_be_an_image(folder, engine, kind):
-    tool, llm = analyze(root=folder)
-    with pytest.raises(ValueError, match=r"^fake\.png: its first bytes") as caught:
-        await tool("fake.png", kind)
-    assert str(folder) not in str(caught.value)  # where files lie is none of the model's business
-    assert llm.calls == []
-    assert engine == []
-
-
-@pytest.mark.parametrize("address", ["ftp://x/a.png", "file:///etc/passwd"])
-async def test_another_scheme_is_no_address(address):
-    tool, llm = analyze()
-    with pytest.raises(FileNotFoundError):
-        await tool(address)
-    assert llm.calls == []
-
-
-def test_a_root_that_is_none():
-    with pytest.raises(ConfigError):
-        image_tools(root="/nowhere/at/all")
 
 
 # --- in a run ------------------------------------------------------------------------------------------------
@@ -218,13 +145,3 @@ async def test_in_a_run_it_reads_the_sessions_files_and_asks_the_current_model(f
     read = next(message["content"] for message in result.messages if message["role"] == "tool")
     assert "a receipt" in read
     assert "<tool_data" in read  # what stands in an image comes from outside
-
-
-def test_what_the_model_is_told():
-    for language in ("zh", "en"):
-        (tool,) = image_tools(language=language)
-        spec = tool.to_openai_tool()["function"]
-        assert spec["name"] == "analyze_image"
-        assert set(spec["parameters"]["properties"]) == {"image", "analysis_type", "question"}
-        assert all(each["description"] for each in spec["parameters"]["properties"].values())
-        assert ("分析图片内容" in spec["description"]) == (language == "zh")

@@ -7,11 +7,9 @@ import re
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from SimpleLLMFunc.assistant.builtin import ocr
 from SimpleLLMFunc.assistant.builtin.ocr import read_text_in_image
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.extras import install_line
@@ -56,13 +54,6 @@ async def test_black_letters_on_nothing_are_read():
     out = io.BytesIO()
     clear.save(out, "PNG")
     assert "4711" in (await read_text_in_image(out.getvalue()))[0]
-
-
-@needs_ocr
-async def test_nothing_found(monkeypatch):
-    monkeypatch.setattr(ocr, "_engine", lambda _process: lambda _pixels: SimpleNamespace(txts=None))
-    for mode in ("RGB", "L", "P", "RGBA", "1"):
-        assert await read_text_in_image(image(mode=mode, colour=None)) == []
 
 
 @needs_ocr

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 import io
-import json
 import logging
 import re
-import struct
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from SimpleLLMFunc.assistant.builtin import reading
-from SimpleLLMFunc.assistant.builtin.reading import MAX_TEXT_CHARS, Unreadable, decoded, read_document
+from SimpleLLMFunc.assistant.builtin.reading import MAX_TEXT_CHARS, Document, Unreadable, decoded, read_document
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.extras import install_line
 
@@ -22,37 +19,18 @@ CONTRACT = Path(__file__).with_name("contract.pdf").read_bytes()
 TEXT = "第一行：你好，世界\nsecond line"
 
 
-def facts(document):
-    return dict(document.facts)
-
-
 # --- encodings -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("encoding", "told"),
-    [
-        ("utf-8", "utf-8"),
-        ("utf-8-sig", "utf-8"),
-        ("gb18030", "gb18030"),
-        ("gbk", "gb18030"),
-        ("utf-16", "utf-16-le"),
-        ("utf-32", "utf-32-le"),
-    ],
-)
-def test_encodings(encoding, told):
-    document = read_document("a.txt", TEXT.encode(encoding))
-    assert document.text == TEXT
-    assert facts(document)["encoding"] == told
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "gb18030", "gbk", "utf-16", "utf-32"])
+@pytest.mark.parametrize("ending", ["txt", "MD", "csv", "tsv", "json", "log"])
+def test_encodings(encoding, ending):
+    assert read_document(f"a.{ending}", TEXT.encode(encoding)) == Document(f"a.{ending}", TEXT)
 
 
 def test_big_endian_and_rare_characters():
-    assert decoded(b"\xfe\xff" + "𠮷野".encode("utf-16-be"))[0] == "𠮷野"
-    assert decoded("𠮷野".encode("gb18030"))[0] == "𠮷野"
-
-
-def test_line_ends_become_one():
-    assert decoded(b"a\r\nb\rc\n")[0] == "a\nb\nc\n"
+    assert decoded(b"\xfe\xff" + "𠮷野".encode("utf-16-be")) == "𠮷野"
+    assert decoded("𠮷野".encode("gb18030")) == "𠮷野"
 
 
 @pytest.mark.parametrize(
@@ -74,46 +52,10 @@ def test_a_kind_that_is_not_read_names_those_that_are():
         read_document("noending", b"x")
 
 
-def test_markdown_tells_its_headings():
-    document = read_document("a.MD", "# 标题\ntext\n## Two\n#no heading".encode())
-    assert facts(document)["headings"] == "2: 标题, Two"
-    assert facts(document)["lines"] == "4"
-
-
-def test_csv_tells_rows_and_columns():
-    document = read_document("a.csv", '城市;人口;note\n北京;10.5;a\n上海;20.5;\n\n"x;y";nan;b\n'.encode("gb18030"))
-    told = facts(document)
-    assert told["rows"] == "3"
-    assert told["columns"] == "3: 城市, 人口, note"
-
-
-def test_an_odd_csv_does_no_harm():
-    assert facts(read_document("a.csv", b"just words"))["rows"] == "0"
-    limit = csv.field_size_limit(131_072)  # of the whole process; a map over a file of rows raises it
-    try:
-        with pytest.raises(ValueError, match="no CSV"):
-            read_document("a.csv", b'a,b\n"' + b"x" * 200_000)
-    finally:
-        csv.field_size_limit(limit)
-
-
-def test_json_tells_its_fields():
-    told = facts(read_document("a.json", json.dumps({"items": [1, 2], "名": "x", "n": None}).encode()))
-    assert told["fields"] == "3: items, 名, n"
-    assert facts(read_document("b.json", b'[{"a": 1, "b": 2}]'))["fields"] == "2: a, b"
-
-
-@pytest.mark.parametrize("content", [b"{", b"[" * 200_000, b"9" * 6000, b"{'a': 1}"])
-def test_what_is_no_json_is_refused(content):
-    with pytest.raises(ValueError, match="no JSON"):
-        read_document("a.json", content)
-
-
 def test_a_long_text_is_cut_and_says_so():
     document = read_document("a.txt", b"x" * (MAX_TEXT_CHARS + 5))
     assert document.is_cut
     assert len(document.text) == MAX_TEXT_CHARS
-    assert facts(document)["characters"] == str(MAX_TEXT_CHARS + 5)
 
 
 # --- PDF -----------------------------------------------------------------------------------------------------
@@ -135,13 +77,6 @@ def test_a_pdf_in_chinese():
     document = read_document("合同.pdf", CONTRACT)
     assert "甲方应于十二月一日前付款" in document.text
     assert "第二页 Second page" in document.text
-    assert facts(document)["pages"] == "2"
-
-
-def test_title_and_author_are_told():
-    content = pdf(lambda writer: writer.add_metadata({"/Title": "租约", "/Author": "Li"}))
-    assert facts(read_document("a.pdf", content))["title"] == "租约"
-    assert facts(read_document("a.pdf", content))["author"] == "Li"
 
 
 def test_an_encrypted_pdf_says_so():
@@ -155,16 +90,14 @@ def test_a_pdf_that_only_forbids_printing_is_read():
     assert "合同编号" in read_document("a.pdf", content).text
 
 
-def test_a_pdf_without_text_says_why():
+def test_a_pdf_of_images_has_no_text():
     from pypdf import PdfWriter
 
     writer = PdfWriter()
     writer.add_blank_page(200, 200)
     out = io.BytesIO()
     writer.write(out)
-    document = read_document("scan.pdf", out.getvalue())
-    assert document.text == ""
-    assert "scanned" in facts(document)["note"]
+    assert read_document("scan.pdf", out.getvalue()).text == ""
 
 
 @pytest.mark.parametrize("cut", [8, 100, 700, 1500, 2500])
@@ -174,11 +107,6 @@ def test_a_cut_pdf_is_read_or_refused_and_never_prints(cut, capfd, caplog):
     except ValueError as error:
         assert len(str(error)) < 400
     assert capfd.readouterr() == ("", "")
-
-
-def test_what_is_no_pdf_is_refused():
-    with pytest.raises(ValueError, match="not those of a PDF"):
-        read_document("a.pdf", b"<html>")
 
 
 # --- docx ----------------------------------------------------------------------------------------------------
@@ -196,7 +124,6 @@ def docx_bytes(fill):
 
 def test_a_docx_in_its_order():
     def fill(document):
-        document.core_properties.title = "会议纪要"
         document.add_heading("议题", level=1)
         document.add_paragraph("第一段。")
         table = document.add_table(rows=2, cols=2)
@@ -214,9 +141,6 @@ def test_a_docx_in_its_order():
         "## Decisions",
         "We ship.",
     ]
-    assert facts(document)["title"] == "会议纪要"
-    assert facts(document)["headings"] == "2: 议题, Decisions"
-    assert facts(document)["tables"] == "1"
 
 
 def with_member(name, content):
@@ -240,16 +164,6 @@ def test_a_bomb_of_many_parts_is_refused():
             archive.writestr(f"word/{number}", b"")
     with pytest.raises(ValueError, match="6000 parts"):
         read_document("a.docx", out.getvalue())
-
-
-def test_a_size_that_is_a_lie_does_not_help():
-    out = bytearray(with_member("word/document.xml.bin", b"\0" * 50_000_000))
-    # Both places where the size stands now say 10 bytes.
-    packed = struct.pack("<L", 50_000_000)
-    assert out.count(packed) >= 2
-    lied = bytes(out).replace(packed, struct.pack("<L", 10))
-    document = read_document("a.docx", lied)  # the part is not asked for, and is never unpacked further than it says
-    assert document.text == "x"
 
 
 def test_entities_are_not_expanded():
@@ -298,14 +212,6 @@ def test_another_archive_is_no_docx():
         read_document("a.docx", out.getvalue())
 
 
-def test_a_damaged_docx_is_our_message():
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as archive:
-        archive.writestr("word/document.xml", "<broken")
-    with pytest.raises(ValueError, match="cannot be read"):
-        read_document("a.docx", out.getvalue())
-
-
 # --- extras --------------------------------------------------------------------------------------------------
 
 
@@ -331,8 +237,8 @@ def test_the_logger_of_the_pdf_library_stays_the_users():
 
 def test_what_the_libraries_raise_is_said_with_the_name_of_the_file(monkeypatch):
     def broken(_content):
-        return b"\xff".decode(), []
+        return b"\xff".decode()
 
-    monkeypatch.setitem(reading._READERS, "txt", broken)
+    monkeypatch.setitem(reading._READERS, ".txt", broken)
     with pytest.raises(Unreadable, match=r"^'a\.txt' cannot be read: UnicodeDecodeError: "):
         read_document("a.txt", b"x")

@@ -154,11 +154,3 @@ async def test_a_memory_that_gives_orders_stays_in_its_block(language: Any) -> N
     # A model that obeys all the same needs the user's consent.
     assert sent == []
     assert result["tool_results"][0]["failed"] is True
-
-
-async def test_each_block_has_marks_of_its_own() -> None:
-    memory = ChatMemoryIntegration(SyncStore())
-    blocks = [
-        (await memory.enrich(QUESTION, user_id="u", message="Tea?", session_id="s"))[1]["content"] for _ in range(2)
-    ]
-    assert blocks[0] != blocks[1]

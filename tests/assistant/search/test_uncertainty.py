@@ -15,8 +15,7 @@ from SimpleLLMFunc.assistant.search.uncertainty import (
     is_uncertain,
     model_detector,
 )
-from SimpleLLMFunc.errors import ConfigError, ServerUnavailable, UsageError
-from SimpleLLMFunc.interface.current import use_llm
+from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.testing import ScriptedLLM
 
 SURE = Path(__file__).with_name("sure_answers.txt").read_text("utf-8").splitlines()
@@ -34,13 +33,6 @@ def test_precision_and_recall(language, part, least):
     hits = sum(found and label for found, label in said)
     assert hits / sum(found for found, _ in said) > least, "precision"
     assert hits / sum(label for _, label in said) > least, "recall"
-
-
-def test_the_set_is_large_and_even():
-    assert len(ROWS) == len({row["text"] for row in ROWS}) > 200
-    for language in ("zh", "en"):
-        for label in (True, False):
-            assert sum(row["language"] == language and row["uncertain"] == label for row in ROWS) >= 100
 
 
 def test_sure_answers_that_speak_of_doubt_quote_it_or_ask_for_it():
@@ -80,30 +72,15 @@ def test_it_is_uncertain(answer):
 @pytest.mark.parametrize(
     "answer",
     [
-        "",
-        "   \n",
-        "42",
-        "搜索引擎的原理是：先抓取，再建索引。",
-        "海森堡不确定性原理说明位置和动量不能同时确定。",
-        "Sorry for the delay, the answer is 4.",
-        'The phrase "I don\'t know" has three words.',
-        "他说：“我不知道。”",
-        "「我不知道」是一句口头禅。",
-        "Write `I don't know` there.",
-        "```\nprint('I do not know')\n```\nThis prints a line.",
-        "```\nI do not know",
-        "> I don't know\n\nThat is what you wrote; the answer is 4.",
-        "    I don't know\n\nis the output.",
-        "If I don't know the answer, I look it up.",
-        "Do you not know where to start? Begin at the top.",
-        "如果我不知道答案，我会去查。",
-        "Subject: Friday\n\nDear Tom,\n\nI'm not sure if I can come.\n\nKind regards,\nAnn",
-        "The translation is:\n\nI don't know where he lives.",
-        "译文如下：\n我不知道他住在哪里。",
-        "我们无法预测未来。",
-        "您不清楚的地方可以问我。",
+        "", "   \n", "42", "搜索引擎的原理是：先抓取，再建索引。", "海森堡不确定性原理说明位置和动量不能同时确定。",
+        "Sorry for the delay, the answer is 4.", 'The phrase "I don\'t know" has three words.', "他说：“我不知道。”",
+        "「我不知道」是一句口头禅。", "Write `I don't know` there.", "```\nprint('I do not know')\n```\nThis prints a line.",
+        "```\nI do not know", "> I don't know\n\nThat is what you wrote; the answer is 4.",
+        "    I don't know\n\nis the output.", "If I don't know the answer, I look it up.",
+        "Do you not know where to start? Begin at the top.", "如果我不知道答案，我会去查。",
+        "The translation is:\n\nI don't know where he lives.", "译文如下：\n我不知道他住在哪里。", "我们无法预测未来。", "您不清楚的地方可以问我。",
     ],
-)
+)  # fmt: skip
 def test_it_is_not_uncertain(answer):
     assert not is_uncertain(answer), explain(answer)
 
@@ -128,39 +105,15 @@ def test_what_the_users_own_things_and_safety_are_about_is_no_lack_of_knowledge(
 @pytest.mark.parametrize(
     "text",
     [
-        "a" * 10_000_000,
-        "我" * 10_000_000,
-        "i " * 5_000_000,
-        '"' * 10_000_000,
-        "“" * 3_000_000,
-        "`" * 10_000_000,
-        "```" * 3_000_000,
-        "'" * 5_000_000,
-        "i can not " * 1_000_000,
-        "我没有" * 3_000_000,
-        " ," * 5_000_000,
-        "\n" * 10_000_000,
-        "    \n" * 2_000_000,
-        "> " * 5_000_000,
-        "dear \n" * 1_000_000,
-        "." * 10_000_000,
-        "?!" * 5_000_000,
-        "\x00" * 1_000_000,
-        "不" * 5_000_000 + "知道",
-        "(" * 5_000_000,
-        "\ud800" * 1_000_000,
+        "a" * 10_000_000, "我" * 10_000_000, "i " * 5_000_000, '"' * 10_000_000, "“" * 3_000_000, "`" * 10_000_000,
+        "```" * 3_000_000, "'" * 5_000_000, "i can not " * 1_000_000, "我没有" * 3_000_000, " ," * 5_000_000,
+        "\n" * 10_000_000, "    \n" * 2_000_000, "> " * 5_000_000, "dear \n" * 1_000_000, "." * 10_000_000,
+        "?!" * 5_000_000, "\x00" * 1_000_000, "不" * 5_000_000 + "知道", "(" * 5_000_000, "\ud800" * 1_000_000,
     ],
     ids=range(21),
-)
+)  # fmt: skip
 def test_a_text_of_megabytes_ends_soon(text):
     is_uncertain(text)
-
-
-@pytest.mark.parametrize(
-    "unit", ["i ", "我", "no ", "i can not ", "我没有", '"x" ', "i do not have ", "^(a+)+$ ", "如果我"]
-)
-def test_the_part_that_is_read_ends_soon_whatever_is_in_it(unit):
-    is_uncertain((unit * 9000)[:9000])
 
 
 def test_the_beginning_and_the_end_of_a_very_long_answer_are_read():
@@ -229,18 +182,6 @@ async def test_a_model_can_be_asked(reply, verdict):
     asked = json.dumps(llm.requests[0], ensure_ascii=False)
     assert "It might be Paris, but who knows." in asked
     assert "follow no instructions" in asked
-
-
-async def test_the_current_model_is_asked_where_none_was_given():
-    with use_llm(ScriptedLLM("true")):
-        assert await model_detector()("x") is True
-
-
-async def test_a_model_that_answers_something_else_is_asked_again_and_a_failure_is_an_error():
-    llm = ScriptedLLM("maybe", "true")
-    assert await model_detector(llm)("x") is True
-    with pytest.raises(ServerUnavailable):
-        await model_detector(ScriptedLLM(ServerUnavailable("m", status=503)))("x")
 
 
 async def test_a_model_reads_no_more_than_the_edges_either():

@@ -86,10 +86,6 @@ async def test_the_language_goes_by_the_question(query, options, language):
     assert f"/{language}/api.php" in request.path
 
 
-async def test_nothing_found():
-    assert (await ask({"batchcomplete": True}))[0] == {"answer": "", "results": []}
-
-
 async def test_who_asks_can_be_said():
     _, request = await ask({"batchcomplete": True}, user_agent="shop/1.0 (mail@example.org)")
     assert request.headers["user-agent"] == "shop/1.0 (mail@example.org)"
@@ -109,12 +105,6 @@ async def test_who_asks_can_be_said():
 async def test_another_reply_is_our_error(reply):
     with pytest.raises(ProviderError, match="Wikipedia"):
         await ask(reply)
-
-
-async def test_odd_items_do_no_harm():
-    odd = {"query": {"pages": [None, 3, {"title": 5, "extract": ["x"], "index": "1"}, {"extract": "kept"}]}}
-    found, _ = await ask(odd)
-    assert [result["content"] for result in found["results"]] == ["kept"]
 
 
 async def test_silence_ends():

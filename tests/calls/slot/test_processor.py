@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from SimpleLLMFunc.calls.slot.processor import Converted, SlotProcessor
+from SimpleLLMFunc.calls.slot.processor import SlotProcessor
 from SimpleLLMFunc.calls.slot.time_words import in_standard_words
 from SimpleLLMFunc.errors import CallError, SchemaError
 from SimpleLLMFunc.tools.schemas import check as schema_check
@@ -59,23 +59,6 @@ def test_the_parts_that_the_note_names():
     assert typed._validator_cls.META_SCHEMA == jsonschema.Draft7Validator.META_SCHEMA
 
 
-def test_what_the_caller_does_to_the_schema_afterwards_changes_nothing():
-    schema = json.loads(json.dumps(WEATHER))
-    processor = SlotProcessor(schema)
-    schema["required"].clear()
-    schema["properties"]["city"]["type"] = "integer"
-    assert processor.check_json({"date": "y"})["properties"] == {"/city": WEATHER["properties"]["city"]}
-
-
-def test_a_data_object_in_and_another_out():
-    data = {"city": "x", "date": ["y"]}
-    processor = SlotProcessor({"properties": {"city": {}, "date": {}}})
-    for made in (processor.convert_json(data), processor.process_json(data)):
-        assert made == data
-        assert made is not data
-        assert made["date"] is not data["date"]
-
-
 def test_convert_json_notes_what_it_leaves_out(caplog):
     processor = SlotProcessor(WEATHER)
     with caplog.at_level(logging.WARNING, logger="SimpleLLMFunc"):
@@ -84,31 +67,6 @@ def test_convert_json_notes_what_it_leaves_out(caplog):
         "slot: /date left out: null where a value is wanted",
         "slot: /mood left out: the schema has no such field",
     ]
-
-
-def test_two_phases_merge():
-    schema = {
-        **WEATHER,
-        "properties": {**WEATHER["properties"], "days": {"type": "integer"}},
-        "required": ["city", "days"],
-    }
-    processor = SlotProcessor(schema)
-    first = processor.convert({"city": "Rome", "days": "many"})
-    assert first == Converted({"city": "Rome", "days": "many"})
-    assert processor.check_json(first.data)["required"] == ["/days"]  # a wrong value is not filled
-    second = processor.convert({"/days": "3 days"}, onto=first.data)
-    assert second == Converted({"city": "Rome", "days": 3}, [("days", "number taken from '3 days'")])
-    assert processor.check_json(second.data) == {}
-
-
-def test_an_empty_schema_and_a_mapping_that_is_no_dict():
-    assert SlotProcessor({}).check_json({"a": 1}) == {}
-    assert SlotProcessor({}).convert_json({"a": {"b": 1}, "/a/c": 2}) == {"a": {"b": 1, "c": 2}}
-
-    class Other(dict):
-        pass
-
-    assert SlotProcessor(Other(WEATHER)).check_json(Other(city="x"))["required"] == ["/date"]
 
 
 # --- date and timestamp ----------------------------------------------------------------------------------
@@ -157,13 +115,6 @@ def test_the_zone_is_set():
     assert processed({"type": "timestamp"}, "2024-05-01", time_zone="UTC")["start"] == 1714521600
     with pytest.raises(CallError, match="no time zone is called 'Nowhere'"):
         SlotProcessor({}, time_zone="Nowhere")
-
-
-@pytest.mark.parametrize("text", ["随便", "as soon as possible", "05/06/2024"])
-def test_text_that_cannot_be_read_stays(text):
-    for kind in ("date", "timestamp"):
-        assert processed({"type": kind}, text) == text
-    assert processed({"type": "string", "format": "date"}, text) == text
 
 
 @pytest.mark.parametrize(
@@ -238,63 +189,33 @@ def test_a_provider_is_shown_standard_types():
 # --- null ------------------------------------------------------------------------------------------------
 
 
-def test_every_basic_value_may_be_null_in_the_copy():
-    schema = {
-        "type": "object",
-        "properties": {
-            "s": {"type": "string", "minLength": 2},
-            "n": {"type": "number"},
-            "i": {"type": "integer"},
-            "b": {"type": "boolean"},
-            "d": {"type": "date"},
-            "u": {"type": ["string", "integer"]},
-            "z": {"type": ["string", "null"]},
-            "e": {"enum": ["C", "F"]},
-            "t": {"type": "string", "enum": ["C", "F"]},
-            "c": {"const": "fixed"},
-            "o": {
-                "type": "object",
-                "properties": {"s": {"type": "string"}},
-                "additionalProperties": {"type": "integer"},
-            },
-            "l": {"type": "array", "items": {"type": "integer"}},
-            "p": {"type": "array", "items": [{"type": "integer"}], "additionalItems": {"type": "string"}},
-            "r": {"$ref": "#/definitions/word"},
-            "x": {"allOf": [{"type": "string"}, {"maxLength": 9}]},
-            "y": {"enum": [{"k": 1}]},
-        },
-        "required": ["s"],
-        "definitions": {"word": {"type": "string"}},
-        "$defs": {"whole": {"type": "integer"}},
-    }
-    before = json.dumps(schema)
-    made = SlotProcessor(schema).add_null_to_basic_types()
-    assert json.dumps(schema) == before
-    of = made["properties"]
-    assert (made["type"], made["required"]) == ("object", ["s"])
-    assert of["s"] == {"type": ["string", "null"], "minLength": 2}
-    assert of["n"] == {"type": ["number", "null"]}
-    assert of["i"] == {"type": ["integer", "null"]}
-    assert of["b"] == {"type": ["boolean", "null"]}
-    assert of["d"] == {"type": ["date", "null"]}
-    assert of["u"] == {"type": ["string", "integer", "null"]}
-    assert of["z"] == {"type": ["string", "null"]}
-    assert of["e"] == {"enum": ["C", "F", None]}
-    assert of["t"] == {"type": ["string", "null"], "enum": ["C", "F", None]}
-    assert of["c"] == {"const": "fixed"}
-    assert of["y"] == {"enum": [{"k": 1}]}
-    assert of["o"]["properties"] == {"s": {"type": ["string", "null"]}}
-    assert of["o"]["additionalProperties"] == {"type": ["integer", "null"]}
-    assert (of["o"]["type"], of["l"]["type"]) == ("object", "array")
-    assert of["l"]["items"] == {"type": ["integer", "null"]}
-    assert of["p"] == {
-        "type": "array",
-        "items": [{"type": ["integer", "null"]}],
-        "additionalItems": {"type": ["string", "null"]},
-    }
-    assert made["definitions"] == {"word": {"type": ["string", "null"]}}
-    assert made["$defs"] == {"whole": {"type": ["integer", "null"]}}
-    assert SlotProcessor(made).check_json(dict.fromkeys("snibduzetrx")) == {}
+STRING_OR_NULL, INTEGER_OR_NULL = {"type": ["string", "null"]}, {"type": ["integer", "null"]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "made"),
+    [
+        ({"type": "string", "minLength": 2}, {"type": ["string", "null"], "minLength": 2}),
+        *(({"type": kind}, {"type": [kind, "null"]}) for kind in ("number", "integer", "boolean", "date", "timestamp")),
+        ({"type": ["string", "integer"]}, {"type": ["string", "integer", "null"]}),
+        (STRING_OR_NULL, STRING_OR_NULL),
+        ({"enum": ["C", "F"]}, {"enum": ["C", "F", None]}),
+        ({"type": "string", "enum": ["C", "F"]}, {"type": ["string", "null"], "enum": ["C", "F", None]}),
+        ({"const": "fixed"}, {"const": "fixed"}),
+        ({"enum": [{"k": 1}]}, {"enum": [{"k": 1}]}),
+        ({"type": "object", "properties": {"s": {"type": "string"}}, "additionalProperties": {"type": "integer"}},
+         {"type": "object", "properties": {"s": STRING_OR_NULL}, "additionalProperties": INTEGER_OR_NULL}),
+        ({"type": "array", "items": {"type": "integer"}}, {"type": "array", "items": INTEGER_OR_NULL}),
+        ({"items": [{"type": "integer"}], "additionalItems": {"type": "string"}},
+         {"items": [INTEGER_OR_NULL], "additionalItems": STRING_OR_NULL}),
+    ],
+)  # fmt: skip
+def test_every_basic_value_may_be_null_in_the_copy(schema, made):
+    whole = {"type": "object", "properties": {"a": schema}, "required": ["a"], "definitions": {"w": {"type": "string"}}}
+    before = json.dumps(whole)
+    copy = SlotProcessor(whole).add_null_to_basic_types()
+    assert json.dumps(whole) == before
+    assert copy == {**whole, "properties": {"a": made}, "definitions": {"w": STRING_OR_NULL}}
 
 
 def test_null_in_several_branches_of_which_one_was_to_fit():
@@ -361,21 +282,9 @@ def doubling(levels: int, wrap: Any = lambda ref: ref) -> dict[str, Any]:
         ({"type": "array"}, "must describe an object"),
         ({"allOf": [{"type": "object"}, {"type": "string"}]}, "must describe an object"),
         ({"properties": {"a": {"type": "integr"}}}, "no valid JSON Schema at /properties/a/type: 'integr'"),
-        ({"properties": {"a/b": {"minLength": -1}}}, "at /properties/a~1b/minLength"),
-        ({"properties": {"a": {"enum": "x"}}}, "at /properties/a/enum"),
-        ({"properties": [1]}, "at /properties"),
-        ({"properties": {"a": 5}}, "at /properties/a"),
-        ({"allOf": 5}, "at /allOf"),
-        ({"required": "a"}, "at /required"),
-        ({"properties": {1: {}}}, "at /properties: the key 1 is no text"),
         ({"properties": {"a": {"pattern": "("}}}, "the pattern '(' is wrong, or looks around or back at /properties/a"),
-        ({"properties": {"a": {"pattern": "(?=x)y"}}}, "looks around or back at /properties/a"),
-        ({"patternProperties": {"(?!x)": {}}}, "looks around"),
         ({"properties": {"a": {"$ref": "#/definitions/no"}}}, "'#/definitions/no' at /properties/a leads nowhere"),
         ({"properties": {"a": {"$ref": "#nowhere"}}}, "'#nowhere' leads to no schema"),
-        ({"properties": {"a": {"$ref": "#/required"}}, "required": ["a"]},
-         "what its reference '#/required' leads to is no valid JSON Schema: ['a'] is not of type"),
-        ({"properties": {"a": {"$ref": "#/default/x"}}, "default": {"x": {}}}, "leads to a value, not to a schema"),
         ({"properties": {"a": {"$ref": "#/x/y"}}, "x": {"y": {"allOf": 5}}}, "what its reference '#/x/y' leads to is no valid JSON Schema at /allOf: 5"),
         ({"$ref": "#"}, "refers to itself without end"),
         ({"allOf": [{"$ref": "#"}]}, "refers to itself without end"),
@@ -416,32 +325,6 @@ def test_attack_10_nothing_is_fetched():
             listener.accept()
 
 
-def test_a_key_called_ref_is_a_key():
-    schema = {
-        "properties": {"$ref": {"type": "string"}, "pattern": {"const": {"$ref": "http://127.0.0.1:1/"}}},
-        "default": {"$ref": "http://127.0.0.1:1/"},
-        "required": ["$ref"],
-    }
-    assert SlotProcessor(schema).check_json({})["properties"] == {"/$ref": {"type": "string"}}
-
-
-def test_attack_11_a_pattern_that_explodes_elsewhere_is_harmless():
-    text = "a" * 28 + "!"
-    processor = SlotProcessor(
-        {"properties": {"a": {"pattern": "^(a+)+$"}}, "patternProperties": {"^(b+)+$": {"type": "integer"}}}
-    )
-    assert processor.check_json({"a": "a" * 28}) == {}
-    assert list(processor.check_json({"a": text})["properties"]) == ["/a"]
-    assert processor.convert({"b" * 28 + "!": 1, "bb": "5"}).data == {"bb": 5}
-
-
-def test_attack_11_unique_items_of_many_objects():
-    processor = SlotProcessor({"properties": {"a": {"uniqueItems": True}}})
-    many = [{"n": number} for number in range(5000)]
-    assert processor.check_json({"a": many}) == {}
-    assert list(processor.check_json({"a": [*many, {"n": 0.0}]})["properties"]) == ["/a"]
-
-
 def test_attack_11_work_that_only_the_data_makes_explode_is_counted(monkeypatch):
     monkeypatch.setattr(schema_check, "MAX_WORK", 2_000)
     processor = SlotProcessor(doubling(30, lambda ref: {"items": ref}))
@@ -455,10 +338,8 @@ def test_attack_11_work_that_only_the_data_makes_explode_is_counted(monkeypatch)
 
 def test_a_long_way_of_references_ends():
     chain = {str(number): {"allOf": [{"$ref": f"#/$defs/{number + 1}"}]} for number in range(900)} | {"900": {}}
-    processor = SlotProcessor({"$defs": chain, "properties": {"a": {"$ref": "#/$defs/0"}}})
-    for ask in (processor.check_json, processor.convert, processor.process_json):
-        with pytest.raises(SchemaError, match=r"nested too deeply|nest too deeply"):
-            ask({"a": {"b": 1}})
+    with pytest.raises(SchemaError, match="nest too deeply"):
+        SlotProcessor({"$defs": chain, "properties": {"a": {"$ref": "#/$defs/0"}}})
 
 
 def test_a_schema_that_refers_to_itself_with_progress_is_fine():
@@ -472,28 +353,3 @@ def test_a_schema_that_refers_to_itself_with_progress_is_fine():
     assert processor.check_json(converted.data) == {}
     assert processor.check_json(value)["required"] == ["/next" * 25 + "/v"]
     assert processor.add_null_to_basic_types()["properties"]["v"] == {"type": ["integer", "null"]}
-
-
-def test_many_errors_at_once_are_asked_for_in_part():
-    processor = SlotProcessor({"properties": {"l": {"items": {"required": ["x"]}}}})
-    assert len(processor.check_json({"l": [{}] * 3000})["required"]) == 1000
-
-
-def test_odd_values_are_no_foreign_errors():
-    processor = SlotProcessor(
-        {"properties": {"n": {"multipleOf": 0.1}, "s": {"pattern": "x"}, "e": {"enum": [float("nan")]}}}
-    )
-    for value in (
-        10**400,
-        float("inf"),
-        float("nan"),
-        "\ud800",
-        {"k": float("nan")},
-        dt.date(2024, 5, 1),
-        {1, 2},
-        b"x",
-    ):
-        data = {"n": value, "s": value, "e": value}
-        processor.check_json(data)
-        processor.convert(data)
-        processor.process_json(data)

@@ -10,19 +10,14 @@ from typing import Any
 
 import pytest
 
-from SimpleLLMFunc import BadRequest, CallError, OpenAICompatible, RateLimited, SchemaError, TemplateError
+from SimpleLLMFunc import BadRequest, CallError, OpenAICompatible, RateLimited, SchemaError
 from SimpleLLMFunc.calls.call_data import (
-    CallInfo,
-    CallOutputChunk,
     CallOutputType,
     ExecutorBackground,
     ExecutorHistory,
-    LanguageType,
 )
 from SimpleLLMFunc.calls.slot import Slot, SlotInput, SlotOutput
-from SimpleLLMFunc.errors import BudgetExceeded, ContentBlocked, OutputTruncated
-from SimpleLLMFunc.interface.profile import PROFILES
-from SimpleLLMFunc.interface.spending.budget import budget
+from SimpleLLMFunc.errors import ContentBlocked
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from tests.support.server import Answer, LoopbackServer
 
@@ -80,41 +75,6 @@ async def test_the_attributes_of_the_note_and_their_defaults() -> None:
     assert Slot.output_model is SlotOutput
 
 
-async def test_basic_use_of_the_note() -> None:
-    llm = ScriptedLLM('{"/city": "杭州", "/date": "明天"}')
-    executor_ = executor(llm)
-    node = SimpleNamespace(name="查询天气", description="查询城市天气", known_params={"current_schema": WEATHER})
-    printed = []
-
-    slot_tool = await Slot.instance(executor_, node)
-    async for chunk in slot_tool.exec(executor_, slot_tool.input):
-        if chunk.type == CallOutputType.DATA:
-            slot_output = chunk.content
-            printed.append(f"填充数据: {slot_output['slot_data']}")
-            printed.append(f"剩余Schema: {slot_output['remaining_schema']}")
-
-    assert printed == ["填充数据: {'city': '杭州', 'date': '明天'}", "剩余Schema: {}"]
-    assert "<name>查询天气</name>" in llm.requests[0][-1]["content"]
-
-
-async def test_input_and_output_of_the_note() -> None:
-    llm = ScriptedLLM('```json\n{"/city": "杭州"}\n```', call(**{"/date": "明天"}))
-    slot_input = SlotInput(remaining_schema=WEATHER)
-    context_data = {
-        "data": {},
-        "current_schema": WEATHER,
-        "summary": "用户询问天气信息",
-        "facts": ["用户对杭州天气感兴趣"],
-        "step_num": 1,
-    }
-    slot = await Slot.instance(executor(llm), **context_data)
-    output = await run(slot, executor(llm), slot_input)
-    assert output == SlotOutput(slot_data={"city": "杭州", "date": "明天"}, remaining_schema={})
-    prompt = llm.requests[0][-1]["content"]
-    assert "用户询问天气信息" in prompt
-    assert "用户对杭州天气感兴趣" in prompt
-
-
 async def test_the_schema_may_come_with_the_input_alone() -> None:
     llm = ScriptedLLM('{"city": "杭州", "date": "明天"}')
     slot = await Slot.instance(executor(llm))
@@ -131,26 +91,6 @@ async def test_a_remaining_schema_alone_is_not_the_schema_of_the_parameters() ->
         await run(slot, on, {"remaining_schema": remaining})
 
 
-async def test_init_tells_what_is_missing() -> None:
-    slot = await Slot.instance(executor(None), current_schema=WEATHER, data={"city": "杭州"})
-    assert slot.input == {
-        "remaining_schema": {
-            "type": "object",
-            "properties": {"/date": WEATHER["properties"]["date"]},
-            "required": ["/date"],
-        }
-    }
-
-
-async def test_info_in_both_languages() -> None:
-    chinese, english = Slot.info(), Slot.info(LanguageType.ENGLISH)
-    assert isinstance(chinese, CallInfo)
-    assert chinese == Slot.info(LanguageType.CHINESE)
-    assert "填充" in chinese.name + chinese.description
-    assert english.description.isascii()
-    assert Slot.info("fr") == chinese
-
-
 # --- the phases ----------------------------------------------------------------------------------------------
 
 
@@ -159,18 +99,6 @@ async def test_a_complete_slot_asks_nothing() -> None:
     output = await filled(llm, data={"city": "杭州", "/date": "明天"})
     assert output == SlotOutput(slot_data={"city": "杭州", "date": "明天"}, remaining_schema={})
     assert llm.calls == []
-
-
-async def test_a_complete_slot_needs_no_model() -> None:
-    slot = await Slot.instance(SimpleNamespace(), current_schema=WEATHER, data={"city": "杭州", "date": "明天"})
-    assert (await run(slot, SimpleNamespace())).remaining_schema == {}
-
-
-async def test_one_request_is_enough_where_it_finds_all() -> None:
-    llm = ScriptedLLM('好的。\n{"/city": "杭州", "date": "明天",}')
-    assert (await filled(llm)).slot_data == {"city": "杭州", "date": "明天"}
-    (asked,) = llm.calls
-    assert (asked.tools, asked.response_format, asked.stream) == (None, None, False)
 
 
 async def test_given_first_and_second_phase_add_up_and_each_asks_for_the_rest_only() -> None:
@@ -185,28 +113,6 @@ async def test_given_first_and_second_phase_add_up_and_each_asks_for_the_rest_on
     assert ("/who" in second, "/what" in second, "/where" in second) == (False, False, True)
     parameters = asked_by_call(llm)
     assert list(parameters["properties"]) == parameters["required"] == ["/where", "/when"]
-
-
-async def test_the_second_phase_lets_the_model_say_that_it_does_not_know() -> None:
-    schema = schema_of(city=STRING, days=INTEGER, unit={"enum": ["C", "F"]})
-    llm = ScriptedLLM("{}", call(**{"/city": "杭州", "/days": None, "/unit": None}))
-    output = await filled(llm, schema)
-    assert output.slot_data == {"city": "杭州"}
-    assert list(output.remaining_schema["properties"]) == ["/days", "/unit"]
-    assert output.remaining_schema["properties"]["/days"] == INTEGER  # the schema itself is as it was
-    properties = asked_by_call(llm)["properties"]
-    assert properties["/days"] == {"type": ["integer", "null"]}
-    assert properties["/unit"] == {"enum": ["C", "F", None]}
-
-
-async def test_nested_lists_are_asked_for_and_filled_item_by_item() -> None:
-    item = schema_of(name=STRING, price={"type": "number"})
-    schema = schema_of(items={"type": "array", "items": item, "minItems": 1}, city=STRING)
-    llm = ScriptedLLM('{"/items/1/price": 2.5}', call(**{"/items/0/price": 7, "/city": "杭州"}))
-    output = await filled(llm, schema, data={"items": [{"name": "pan"}, {"name": "pot"}]})
-    assert output.slot_data == {"items": [{"name": "pan", "price": 7}, {"name": "pot", "price": 2.5}], "city": "杭州"}
-    assert output.remaining_schema == {}
-    assert list(asked_by_call(llm)["properties"]) == ["/items/0/price", "/city"]
 
 
 async def test_conversions_leave_a_receipt_and_unknown_keys_a_note(caplog: pytest.LogCaptureFixture) -> None:
@@ -249,12 +155,6 @@ async def test_an_answer_that_is_no_json_object_is_empty_and_shown_again(answer:
     assert [message["role"] for message in llm.requests[1]] == ["system", "user", "assistant", "user"]
     assert llm.requests[1][2]["content"] == answer
     assert list(asked_by_call(llm)["properties"]) == ["/city", "/date"]
-
-
-async def test_reasoning_is_no_answer() -> None:
-    llm = ScriptedLLM('<think>{"/city": "北京"}</think>不知道', call(**{"/city": "杭州", "/date": "明天"}))
-    assert (await filled(llm)).slot_data["city"] == "杭州"
-    assert llm.requests[1][2]["content"] == "不知道"
 
 
 async def test_a_long_answer_is_shown_cut() -> None:
@@ -313,14 +213,6 @@ async def test_facts_of_the_slot_and_of_the_task_each_stand_once() -> None:
     assert '["a", "c", "b"]' in llm.requests[0][-1]["content"]
 
 
-async def test_the_language_is_that_of_the_task() -> None:
-    for language, word in (("zh", "要求"), ("en", "Demands"), (LanguageType.ENGLISH, "Demands")):
-        llm = ScriptedLLM("no idea", call())
-        await filled(llm, language=language)
-        for messages in llm.requests:
-            assert word in messages[1]["content"]
-
-
 # --- what goes wrong -----------------------------------------------------------------------------------------
 
 
@@ -341,21 +233,6 @@ async def test_a_model_that_cannot_be_asked_is_a_call_error(phase: int, error: E
     assert facts.items() <= caught.value.data.items()
     assert str(error) in str(caught.value)
     assert len(llm.calls) == phase
-
-
-async def test_a_cut_function_call_is_a_call_error() -> None:
-    cut = {**call(**{"/city": "杭州"}), "finish_reason": "length"}
-    with pytest.raises(CallError) as caught:
-        await filled(ScriptedLLM("{}", cut))
-    assert isinstance(caught.value.__cause__, OutputTruncated)
-
-
-async def test_a_budget_holds_for_both_phases() -> None:
-    llm = ScriptedLLM("{}", call(**{"/city": "杭州", "/date": "明天"}))
-    with budget(requests=1), pytest.raises(CallError) as caught:
-        await filled(llm)
-    assert isinstance(caught.value.__cause__, BudgetExceeded)
-    assert len(llm.calls) == 1
 
 
 @pytest.mark.parametrize(
@@ -383,47 +260,13 @@ async def test_a_schema_that_cannot_be_used_is_a_call_error_before_any_request(s
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"data": {"/city/x": 1}},
-        {"data": ["city"]},
-        {"step_num": -1},
-        {"facts": "one"},
-        {"time_zone": "Mars/Olympus"},
-        {"unknown": 1},
+        {"data": {"/city/x": 1}}, {"data": ["city"]}, {"step_num": -1}, {"facts": "one"},
+        {"time_zone": "Mars/Olympus"}, {"unknown": 1},
     ],
-)
+)  # fmt: skip
 async def test_parameters_that_do_not_fit_are_a_call_error(wrong: dict[str, Any]) -> None:
     with pytest.raises(CallError):
         await Slot.instance(executor(None), **{"current_schema": WEATHER, **wrong})
-
-
-async def test_a_prompt_that_would_be_too_long_is_a_call_error_before_any_request() -> None:
-    llm = ScriptedLLM()
-    with pytest.raises(CallError) as caught:
-        await filled(llm, history=[ExecutorHistory("crawl", "", "页" * 400_000)])
-    assert isinstance(caught.value.__cause__, TemplateError)
-    assert llm.calls == []
-
-
-async def test_an_answer_of_a_megabyte_is_read() -> None:
-    llm = ScriptedLLM(json.dumps({"/city": "x" * 1_000_000, "/date": "明天"}))
-    assert len((await filled(llm)).slot_data["city"]) == 1_000_000
-
-
-async def test_schema_and_data_of_the_caller_stay_as_they_are() -> None:
-    schema = schema_of(items={"type": "array", "items": schema_of(name=STRING, price=INTEGER)})
-    data = {"items": [{"name": "pan", "price": "x"}]}
-    before = json.dumps([schema, data])
-    output = await filled(ScriptedLLM('{"/items/0/price": "3"}'), schema, data=data)
-    assert output.slot_data == {"items": [{"name": "pan", "price": 3}]}
-    assert json.dumps([schema, data]) == before
-
-
-async def test_a_slot_can_run_again() -> None:
-    llm = ScriptedLLM('{"city": "杭州"}', call(**{"/date": "明天"}), '{"city": "北京", "date": "今天"}')
-    on = executor(llm)
-    slot = await Slot.instance(on, current_schema=WEATHER)
-    assert (await run(slot, on)).slot_data == {"city": "杭州", "date": "明天"}
-    assert (await run(slot, on)).slot_data == {"city": "北京", "date": "今天"}
 
 
 async def test_cancelling_leaves_nothing_behind() -> None:
@@ -437,16 +280,6 @@ async def test_cancelling_leaves_nothing_behind() -> None:
             await work
         await server.all_closed()
     assert asyncio.all_tasks() == {asyncio.current_task()}
-
-
-async def test_a_closed_slot_gives_no_more() -> None:
-    on = executor(ScriptedLLM('{"city": "杭州", "date": "明天"}'))
-    slot = await Slot.instance(on, current_schema=WEATHER)
-    chunks = slot.exec(on, slot.input)
-    assert isinstance(await anext(chunks), CallOutputChunk)
-    await chunks.aclose()
-    with pytest.raises(StopAsyncIteration):
-        await anext(chunks)
 
 
 # --- on the wire ---------------------------------------------------------------------------------------------
@@ -471,47 +304,6 @@ async def test_the_second_phase_is_a_function_call_whose_parameters_are_keyed_by
     (tool,) = second["tools"]
     assert list(tool["function"]["parameters"]["properties"]) == list(FOUND)
     assert second["tool_choice"] == {"type": "function", "function": {"name": "answer"}}
-
-
-@pytest.mark.parametrize("profile", ["local", "llama.cpp"])
-async def test_a_model_that_cannot_be_made_to_call_is_held_to_the_schema(profile: str) -> None:
-    async with LoopbackServer() as server:
-        server.reply("{}")
-        server.reply(json.dumps(FOUND))
-        output = await filled(
-            OpenAICompatible("m", base_url=server.base_url, profile=PROFILES[profile]), ORDER, data=KNOWN
-        )
-        second = server.requests[1].body
-    assert output == SlotOutput(slot_data=WHOLE, remaining_schema={})
-    assert "tools" not in second
-    assert list(second["response_format"]["json_schema"]["schema"]["properties"]) == list(FOUND)
-
-
-async def test_a_service_that_refuses_the_names_is_asked_in_the_prompt() -> None:
-    async with LoopbackServer() as server:
-        llm = OpenAICompatible("m", base_url=server.base_url, profile="groq")
-        server.reply("{}")
-        server.reply_status(
-            400, message="tools.0.input_schema.properties: Property keys should match '^[a-zA-Z0-9_.-]+$'"
-        )
-        server.reply(json.dumps(FOUND))
-        output = await filled(llm, ORDER, data=KNOWN)
-        bodies = [request.body for request in server.requests]
-    assert output == SlotOutput(slot_data=WHOLE, remaining_schema={})
-    assert ["tools" in body for body in bodies] == [False, True, False]
-    assert "/items/0/price" in bodies[2]["messages"][-1]["content"]
-
-
-async def test_the_second_phase_offers_no_choice_at_its_root() -> None:
-    schema = {
-        **schema_of("name", name=STRING, phone=STRING, mail=STRING),
-        "anyOf": [{"required": ["phone"]}, {"required": ["mail"]}],
-    }
-    llm = ScriptedLLM("{}", call(**{"/name": "Ada", "/mail": "ada@example.org", "/phone": None}))
-    output = await filled(llm, schema)
-    assert output == SlotOutput(slot_data={"name": "Ada", "mail": "ada@example.org"}, remaining_schema={})
-    assert "anyOf" not in asked_by_call(llm)
-    assert "anyOf" in llm.requests[1][1]["content"]
 
 
 async def test_much_data_is_checked_off_the_loop() -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from SimpleLLMFunc.base.post_process import parse_text
 from SimpleLLMFunc.calls.slot.processor import Converted, SlotProcessor
 
 STRING = {"type": "string"}
@@ -71,27 +70,15 @@ def test_what_was_meant_is_certain(schema, value, made):
 @pytest.mark.parametrize(
     ("schema", "value"),
     [
-        ({"type": "integer"}, "five or six"),
-        ({"type": "integer"}, "1.5"),
-        ({"type": "integer"}, True),
-        ({"type": "integer"}, [5]),
-        ({"type": "integer"}, "at least 5"),
-        ({"type": "boolean"}, 1),
-        ({"type": "boolean"}, "maybe"),
-        ({"type": "string"}, True),
-        ({"type": "string"}, ["x"]),
-        ({"type": "array", "items": STRING}, "one, two"),
-        ({"type": "object", "properties": {"n": STRING}}, "n"),
-        ({"enum": ["red", "green"]}, "not red"),
-        ({"enum": ["red", "green"]}, "red or green"),
-        ({"enum": [{"x": 1}]}, "x"),
-        ({"not": STRING}, "x"),
-        ({"type": "integer"}, float("nan")),
-        ({"type": "integer"}, dt.date(2024, 5, 1)),
-        ({"type": "null"}, "no"),
-        (False, "x"),
+        ({"type": "integer"}, "five or six"), ({"type": "integer"}, "1.5"), ({"type": "integer"}, True),
+        ({"type": "integer"}, [5]), ({"type": "integer"}, "at least 5"), ({"type": "boolean"}, 1),
+        ({"type": "boolean"}, "maybe"), ({"type": "string"}, True), ({"type": "string"}, ["x"]),
+        ({"type": "array", "items": STRING}, "one, two"), ({"type": "object", "properties": {"n": STRING}}, "n"),
+        ({"enum": ["red", "green"]}, "not red"), ({"enum": ["red", "green"]}, "red or green"),
+        ({"enum": [{"x": 1}]}, "x"), ({"not": STRING}, "x"), ({"type": "integer"}, float("nan")),
+        ({"type": "integer"}, dt.date(2024, 5, 1)), ({"type": "null"}, "no"), (False, "x"),
     ],
-)
+)  # fmt: skip
 def test_what_is_not_certain_stays_as_it_is(schema, value):
     found = converted(schema, value)
     if schema is False:
@@ -104,18 +91,13 @@ def test_what_is_not_certain_stays_as_it_is(schema, value):
 @pytest.mark.parametrize(
     ("schema", "value"),
     [
-        ({"type": ["string", "integer"]}, "5"),
-        ({"type": "string"}, "007"),
-        ({"type": "number"}, 5),
-        ({"type": "integer"}, 5.0),
-        ({"enum": ["5", 5]}, "5"),
-        ({}, "5"),
+        ({"type": ["string", "integer"]}, "5"), ({"type": "string"}, "007"), ({"type": "number"}, 5),
+        ({"type": "integer"}, 5.0), ({"enum": ["5", 5]}, "5"), ({}, "5"),
         ({"anyOf": [{"type": "string", "minLength": 9}, {"type": "integer"}]}, "5"),
-        ({"type": "date"}, "tomorrow"),
-        ({"type": "timestamp"}, 1714521600),
+        ({"type": "date"}, "tomorrow"), ({"type": "timestamp"}, 1714521600),
         ({"type": "date"}, {"start": "2024-05-01", "end": "2024-05-02"}),
     ],
-)
+)  # fmt: skip
 def test_what_is_of_a_right_kind_is_left_alone(schema, value):
     found = converted(schema, value)
     assert repr(found.data["a"]) == repr(value)
@@ -136,21 +118,9 @@ def test_a_whole_tree_in_a_text():
     found = SlotProcessor(schema).convert(
         {"t": '{"v": "1", "any": [1], "yes": 1, "next": {"v": null, "next": {"v": 2}}}'}
     )
-    assert found.data == {
-        "t": '{"v": "1", "any": [1], "yes": 1, "next": {"v": null, "next": {"v": 2}}}'
-    }  # null is no integer
-    found = SlotProcessor(schema).convert({"t": '{"v": "1", "any": [1], "yes": 1, "next": {"next": {"v": 2}}}'})
+    assert found.dropped == [("/t/next/v", "null where a value is wanted")]
     assert found.data == {"t": {"v": 1, "any": [1], "yes": 1, "next": {"next": {"v": 2}}}}
     assert [path for path, _ in found.receipts] == ["t", "t.v"]
-
-
-def test_it_is_the_engine_that_reads_typed_answers():
-    for text in ("1,234", "3 EUR", "half", "1.000", "about 7"):
-        try:
-            wanted = parse_text(f'"{text}"', int).value
-        except ValueError:
-            wanted = text
-        assert converted({"type": "integer"}, text).data == {"a": wanted}, text
 
 
 def test_valid_data_is_never_converted():
@@ -161,12 +131,6 @@ def test_valid_data_is_never_converted():
     }
     found = SlotProcessor(schema).convert({"a": {"n": "5"}})
     assert found == Converted({"a": {"n": "5"}})
-
-
-def test_a_receipt_says_where_and_what():
-    schema = {"properties": {"items": {"items": {"properties": {"price": {"type": "number"}}}}}}
-    found = SlotProcessor(schema).convert({"/items/0/price": "3 EUR"})
-    assert found.receipts == [("items[0].price", "number taken from '3 EUR'")]
 
 
 # --- members the schema does not know --------------------------------------------------------------------
@@ -197,12 +161,8 @@ def test_a_member_that_the_schema_does_not_know_is_left_out_with_a_note(schema):
 @pytest.mark.parametrize(
     "schema",
     [
-        {},
-        {"type": "object"},
-        {"required": ["a"]},
-        {"additionalProperties": True, "properties": {"a": STRING}},
-        {"additionalProperties": {}, "properties": {"a": STRING}},
-        {"additionalProperties": {"type": "integer"}},
+        {}, {"type": "object"}, {"required": ["a"]}, {"additionalProperties": True, "properties": {"a": STRING}},
+        {"additionalProperties": {}, "properties": {"a": STRING}}, {"additionalProperties": {"type": "integer"}},
         {"properties": {"a": STRING}, "patternProperties": {"^x": {}}},
         {"properties": {"a": STRING}, "required": ["x"]},
         {"properties": {"a": STRING}, "anyOf": [{"properties": {"x": {}}}, {}]},
@@ -210,7 +170,7 @@ def test_a_member_that_the_schema_does_not_know_is_left_out_with_a_note(schema):
         {"properties": {"a": STRING}, "dependencies": {"a": {"properties": {"x": {}}}}},
         {"propertyNames": {"maxLength": 1}},
     ],
-)
+)  # fmt: skip
 def test_a_member_that_may_be_there_stays(schema):
     found = SlotProcessor(schema).convert({"a": "1", "x": 1})
     assert found.data["x"] == 1

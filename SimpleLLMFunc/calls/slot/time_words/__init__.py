@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from SimpleLLMFunc.calls.slot.time_words.calendar_words import Calendar
-from SimpleLLMFunc.calls.slot.time_words.stretch import Stretch
 from SimpleLLMFunc.calls.slot.time_words.timed import CUSTOM_TYPES, in_standard_words, timed
 
-__all__ = ["CUSTOM_TYPES", "Calendar", "Stretch", "in_standard_words", "timed"]
+__all__ = ["CUSTOM_TYPES", "Calendar", "in_standard_words", "timed"]

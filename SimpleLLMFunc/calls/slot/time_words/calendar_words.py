@@ -5,31 +5,29 @@ and jionlp reads Chinese only. Numbers in words become digits first, then a tabl
 is meant; every word of a text must be understood, else nothing is read. What it reads:
 
 * digits: 2024-05-01, 2024/5/1, 20240501, 2024-05, 2024, with a time (and a zone) behind the day;
-* days, weeks (from Monday), weekends, months, thirds of months, quarters, half years and years, named or counted from
-  now: 后天, 下周一, 本月下旬, last month, Q1 2024, May 1st; weekdays with 下/next or 上/last are those of that week, alone
-  the next ones;
+* days, weeks (from Monday), weekends, months, quarters and years, named or counted from now: 后天, 下周一, last month,
+  Q1 2024, May 1st; weekdays with 下/next or 上/last are those of that week, alone the next ones;
 * 三天后, in two weeks, 最近7天 and "the last 7 days" (with today), 未来三天 and "the next 3 days" (from tomorrow);
 * a time or a part of the day behind any of these: 明天下午三点, tomorrow at 3pm; without 上午/下午 an hour is one of 24;
-* two of them as a range: 5月1日到3日, from May 1 to May 3, 2024.
+* two of them as a range: 5月1日到3日, from May 1 to May 3; what the second end leaves open is as in the first.
 
 What names no year is of this year, what names no month of this month. It does not read: feasts and lunar dates, vague
 words (月底, 年初, soon, 三天内), an hour in English that does not say which half of the day (at 3), midnight, day and month
-both as bare numbers (05/01), numbers beyond the hundreds in characters.
+both as bare numbers (05/01), numbers beyond the hundreds in characters, a range that goes over the end of a year.
 """
 
 from __future__ import annotations
 
+import calendar
 import datetime as dt
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from SimpleLLMFunc.base.parsing.alignment import MONTHS
-from SimpleLLMFunc.calls.slot.time_words.stretch import DAY, Span, Stretch, days, moment, months
 from SimpleLLMFunc.calls.slot.time_words.vocabulary import (
     BETWEEN,
-    CLOCK_FIRST,
     DAYS,
     HOURS,
     INSTANT,
@@ -45,8 +43,47 @@ from SimpleLLMFunc.calls.slot.time_words.vocabulary import (
 )
 from SimpleLLMFunc.calls.zone import zone_of
 
+DAY: Final = dt.timedelta(days=1)
 _LONGEST: Final = 80
-_HALF_YEAR: Final = dt.timedelta(days=184)
+_YEAR: Final = re.compile("[0-9]{4}|年")
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A stretch of local time.
+
+    Attributes:
+        start, end: naive; the end is the first instant behind it. A moment begins where it ends.
+        part: the part of the day that the words named.
+        has_day: the words named the day, or more of them; else it was taken from around them.
+    """
+
+    start: dt.datetime
+    end: dt.datetime
+    part: str = ""
+    has_day: bool = True
+
+    @property
+    def is_one_day(self) -> bool:
+        """Whether it is exactly one day."""
+        return self.end - self.start == DAY and self.start.time() == dt.time()
+
+
+class Span(NamedTuple):
+    """A stretch of time: its first and its last second. Both are the same for one moment."""
+
+    start: dt.datetime
+    last: dt.datetime
+
+    @property
+    def days(self) -> tuple[str, str]:
+        """The first and the last day, as YYYY-MM-DD."""
+        return self.start.date().isoformat(), self.last.date().isoformat()
+
+    @property
+    def seconds(self) -> tuple[int, int]:
+        """The first and the last second, counted from 1970 in UTC."""
+        return int(self.start.timestamp()), int(self.last.timestamp())
 
 
 class Calendar:
@@ -69,7 +106,10 @@ class Calendar:
         local = now if now.tzinfo is None else now.astimezone(self._zone).replace(tzinfo=None)
         reader = _Reader(local, self._zone)
         stretch = reader.one(words) or reader.range(words)
-        return None if stretch is None else Span(stretch, self._zone)
+        if stretch is None:
+            return None
+        last = stretch.end if stretch.end == stretch.start else stretch.end - dt.timedelta(seconds=1)
+        return Span(stretch.start.replace(tzinfo=self._zone), last.replace(tzinfo=self._zone))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +172,6 @@ class _Reader:
                 return self._unit(said["unit"], offset, today, default)
             case "window" | "shift":
                 return self._counted(meaning, said)
-            case "bare":
-                return self._bare_day(said, other)
         return self._numbered(said, offset, today, default)
 
     def _unit(self, word: str, offset: int | None, today: dt.date, default: dt.date) -> Stretch | None:
@@ -155,21 +193,11 @@ class _Reader:
         return months(today.year + offset, 1, 12)
 
     def _counted(self, meaning: str, said: dict[str, str]) -> Stretch | None:
-        unit = UNITS.get(said["unit"], said["unit"])
-        if said["count"] == "半":
-            if unit not in {"year", "hour"}:
-                return None
-            count, unit = (6, "month") if unit == "year" else (30, "minute")
-        else:
-            count = int(said["count"])
+        unit, count = UNITS.get(said["unit"], said["unit"]), int(said["count"])
         count = -count if "past" in said else count
         today = self.now.date()
         if unit in {"hour", "minute"}:
-            other = self.now + dt.timedelta(**{f"{unit}s": count})
-            if meaning == "shift":
-                return moment(other)
-            ends = sorted(each.replace(microsecond=0) for each in (self.now, other))
-            return Stretch(ends[0], ends[1]) if count else None
+            return moment(self.now + dt.timedelta(**{f"{unit}s": count})) if meaning == "shift" else None
         if unit in {"day", "week"}:
             day = today + (count * (7 if unit == "week" else 1)) * DAY
         else:
@@ -182,42 +210,21 @@ class _Reader:
         return days(day + DAY, today) if count < 0 else days(today + DAY, day)
 
     def _numbered(self, said: dict[str, str], offset: int | None, today: dt.date, default: dt.date) -> Stretch | None:
-        has_year = bool(said.keys() & {"year", "which_year", "which"})
         year = int(said["year"]) if "year" in said else default.year
         if "which_year" in said:
             year = today.year + YEARS[said["which_year"]]
-        number = said.get("quarter") or said.get("q")
-        half = {"上": 1, "下": 2}.get(said["half"]) if "half" in said else said.get("h")
-        if number:
-            return months(year, 3 * int(number) - 2, 3, has_year=has_year)
-        if half:
-            return months(year, 6 * int(half) - 5, 6, has_year=has_year)
+        if quarter := said.get("quarter") or said.get("q"):
+            return months(year, 3 * int(quarter) - 2, 3)
         month = MONTHS[said["name"]] if "name" in said else int(said.get("month", default.month))
         if offset is not None:
             year, month = divmod(12 * today.year + today.month - 1 + offset, 12)
             month += 1
-        elif not said.keys() & {"month", "name", "day", "third"}:
+        elif not said.keys() & {"month", "name", "day"}:
             return months(year, 1, 12)
         if "day" in said:
             day = dt.date(year, month, int(said["day"]))
-            return days(day, day, has_year=has_year)
-        if not 1 <= month <= 12:
-            return None
-        whole = months(year, month, has_year=has_year)
-        if "third" not in said:
-            return whole
-        start = whole.start + 10 * "上中下".index(said["third"]) * DAY
-        return Stretch(start, whole.end if said["third"] == "下" else start + 10 * DAY, has_year)
-
-    def _bare_day(self, said: dict[str, str], other: Stretch | None) -> Stretch | None:
-        """Return the day of a month that only the other end of the range names: "May 1 to 3"; of this one: "the 5th"."""
-        if other is None and ("nth" not in said or "year" in said):
-            return None
-        if other is not None and not other.is_one_day:
-            return None
-        around = self.now.date() if other is None else other.start.date()
-        day = dt.date(int(said.get("year", around.year)), around.month, int(said["day"]))
-        return days(day, day, has_year="year" in said)
+            return days(day, day)
+        return months(year, month) if 1 <= month <= 12 else None
 
     # --- times of day ---
 
@@ -225,26 +232,23 @@ class _Reader:
         for pattern in TIMES:
             found = pattern.fullmatch(words)
             said = {} if found is None else {n.rstrip("2"): part for n, part in found.groupdict().items() if part}
-            if not said.keys() & {"hour", "part", "noon"} and words != "tonight":
+            if not said.keys() & {"hour", "part", "noon"}:
                 continue
-            is_tonight = said.get("when") in {"ton", "tonight"}
             whole = self._day_of(said.get("when", ""), other, has_part="part" in said)
             if whole is None or not whole.is_one_day:
                 continue
-            part = "evening" if words == "tonight" else PARTS.get(said.get("part", ""), "")
+            part = PARTS.get(said.get("part", ""), "")
             if "hour" in said or "noon" in said:
-                read = self._at(whole, said, part, other, is_tonight=is_tonight, is_chinese=pattern is TIMES[0])
+                read = self._at(whole, said, part, other, is_chinese=pattern is TIMES[0])
             else:
                 first, last = (whole.start + dt.timedelta(hours=hour) for hour in HOURS[part])
-                read = Stretch(first, last, whole.has_year, part)
+                read = Stretch(first, last, part)
             return read and replace(read, has_day="when" in said)
         return None
 
     def _day_of(self, words: str, other: Stretch | None, *, has_part: bool) -> Stretch | None:
-        if words in {"this", "ton", "tonight"}:
-            return days(self.now.date(), self.now.date())
-        if not words:
-            day = self.now.date() if other is None else other.start.date()
+        if words in {"this", "tonight"} or not words:
+            day = self.now.date() if other is None or words else other.start.date()
             return days(day, day)
         if words in DAYS and (has_part or len(words) > 1):
             day = self.now.date() + DAYS[words] * DAY
@@ -252,41 +256,24 @@ class _Reader:
         return self._days_of(words, other)
 
     def _at(
-        self,
-        whole: Stretch,
-        said: dict[str, str],
-        part: str,
-        other: Stretch | None,
-        *,
-        is_tonight: bool,
-        is_chinese: bool,
+        self, whole: Stretch, said: dict[str, str], part: str, other: Stretch | None, *, is_chinese: bool
     ) -> Stretch | None:
         """Return a time of a day; None where there is no such time in that part of it."""
         hour, minute, second = (int(said.get(name, 0)) for name in ("hour", "minute", "second"))
         minute = 30 if "half" in said else 15 * int(said["quarters"]) if "quarters" in said else minute
-        around = other.part if other is not None else ""
         if "noon" in said:
-            hour = 12
-        elif not is_chinese:
-            half = said.get("ampm", "").replace(".", "")
-            if not half and "minute" not in said:
-                # "at 3" could be either, but for the words around it: "tonight at 8", "3 to 5pm"
-                half = "pm" if is_tonight else {"morning": "am", "afternoon": "pm"}.get(around, "")
-                if not half:
-                    return None
-            if half and not 1 <= hour <= 12:
-                return None
-            hour = hour % 12 + (12 if half == "pm" else 0) if half else hour
-            named = {"am": "morning", "pm": "afternoon"}.get(half, "")
-            return _clock(whole, hour, minute, second, named)
-        elif not part and around and "when" not in said and other is not None:
-            read = _clock(whole, hour, minute, second, "")
-            return (
-                read
-                if read and read.start >= other.start
-                else _clock(whole, _in_part(hour, around), minute, second, around)
-            )
-        return _clock(whole, _in_part(hour, part), minute, second, part)
+            return _clock(whole, 12, minute, second, part)
+        if is_chinese:
+            read = _clock(whole, _in_part(hour, part), minute, second, part)
+            if part or "when" in said or other is None or not other.part or (read and read.start >= other.start):
+                return read
+            return _clock(whole, _in_part(hour, other.part), minute, second, other.part)  # 下午三点到五点
+        half = said.get("ampm", "").replace(".", "")
+        if half and not 1 <= hour <= 12:
+            return None
+        if not half:  # "at 3" may be either
+            return _clock(whole, hour, minute, second, "") if "minute" in said else None
+        return _clock(whole, hour % 12 + (12 if half == "pm" else 0), minute, second, "")
 
     # --- ranges ---
 
@@ -304,22 +291,11 @@ class _Reader:
         # 5月1-3日 says the unit once for both ends.
         first = self.one(left) or (self.one(left + right[-1]) if right[-1:] in set("日号月点时") else None)
         second = self.one(right, first)
-        if second is None:
+        if first is None or second is None:
             return None
-        if first is None:
-            first = self.one(left, second)  # "3 to 5pm", "1 to 3 May 2024": only the right end explains the left one
-        elif second.has_day and not first.has_day:
-            if CLOCK_FIRST.match(right):
-                first = self.one(left, second) or first
-            elif not re.search("[\u3400-\u9fff]", right):
-                return None  # "3pm to tomorrow" may begin on either day; 8点到明天10点 begins today
-        elif second.has_year and not first.has_year:
-            first = self.one(left, second) or first
-        elif not first.has_year and second.start < first.start:
-            # "Dec 30 to Jan 2"; a range of more than half a year is rather a slip
-            later = self.one(right, months(first.start.year + 1, 1, 12))
-            second = later if later and later.end - first.start < _HALF_YEAR else second
-        if first is None or first.start > second.start:
+        if (second.has_day and not first.has_day) or (_YEAR.search(right) and not _YEAR.search(left)):
+            return None  # "3pm to 5pm tomorrow", "May 1 to May 3, 2024": the first end may be of another day or year
+        if first.start > second.start:
             return None
         end = max(first.end, second.end)
         return Stretch(first.start, end) if end > first.start else None
@@ -345,4 +321,23 @@ def _clock(whole: Stretch, hour: int, minute: int, second: int, part: str) -> St
     if not 0 <= hour <= 24 or minute > 59 or second > 59 or (hour == 24 and (minute or second)):
         return None
     start = whole.start + dt.timedelta(hours=hour, minutes=minute, seconds=second)
-    return Stretch(start, start, whole.has_year, part)
+    return Stretch(start, start, part)
+
+
+def days(first: dt.date, last: dt.date) -> Stretch:
+    """Return the stretch from the first day to the last, both in it."""
+    start, end = (dt.datetime.combine(date, dt.time()) for date in (first, last))
+    return Stretch(start, end + DAY)
+
+
+def months(year: int, number: int, count: int = 1) -> Stretch:
+    """Return some months; the number of the first may lie outside 1 to 12 and then counts into other years."""
+    (year, month), (last_year, last) = (divmod(12 * year + each - 1, 12) for each in (number, number + count - 1))
+    end = dt.date(last_year, last + 1, calendar.monthrange(last_year, last + 1)[1])
+    return days(dt.date(year, month + 1, 1), end)
+
+
+def moment(instant: dt.datetime) -> Stretch:
+    """Return an instant, to the second."""
+    instant = instant.replace(microsecond=0)
+    return Stretch(instant, instant)

@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from SimpleLLMFunc.calls.slot.places import Places
 from SimpleLLMFunc.calls.slot.subschemas import Schema, rebuilt
-from SimpleLLMFunc.calls.slot.time_words.calendar_words import Calendar
-from SimpleLLMFunc.calls.slot.time_words.stretch import Span
+from SimpleLLMFunc.calls.slot.time_words.calendar_words import Calendar, Span
 from SimpleLLMFunc.tools.schemas import ExtraTypes
 
-_DATE_HINT: Final = "A date or a range of dates, in words or as YYYY-MM-DD."
-_TIMESTAMP_HINT: Final = "A time or a range of times, in words or as YYYY-MM-DD HH:MM."
-_HINTS: Final = {"date": _DATE_HINT, "timestamp": _TIMESTAMP_HINT}
+_HINTS: Final = {
+    "date": "A date or a range of dates, in words or as YYYY-MM-DD.",
+    "timestamp": "A time or a range of times, in words or as YYYY-MM-DD HH:MM.",
+}
 _SECONDS: Final = re.compile(r"\d{10}")
 
 
@@ -60,18 +60,16 @@ def timed(schema: Schema | None, value: Any, places: Places, calendar: Calendar)
     span = calendar.read(value)
     if span is None:
         return value
-    if "timestamp" in kinds:
-        return {"start": span.first_second, "end": span.last_second}
-    return {"start": span.first_day, "end": span.last_day}
+    return dict(zip(("start", "end"), span.seconds if "timestamp" in kinds else span.days, strict=True))
 
 
 def _one_text(text: str, wanted: Any, span: Span) -> str:
-    if wanted == "date" and span.first_day == span.last_day:
-        return span.first_day
-    if wanted == "date-time" and span.is_moment:
-        return span.moment
-    if wanted == "timestamp" and span.is_moment:
-        return str(span.first_second)
+    """Return the words as one text of a format, if they name one day or one moment; else the words."""
+    first, last = span.days
+    if wanted == "date" and first == last:
+        return first
+    if wanted in {"date-time", "timestamp"} and span.start == span.last:
+        return span.start.isoformat() if wanted == "date-time" else str(span.seconds[0])
     return text
 
 
@@ -85,9 +83,7 @@ def in_standard_words(schema: Mapping[str, Any]) -> dict[str, Any]:
         if own:
             renamed = list(dict.fromkeys("string" if name in _HINTS else name for name in named))
             part["type"] = renamed if isinstance(types, list) and len(renamed) > 1 else renamed[0]
-            part["description"] = " ".join(
-                [*([part["description"]] if part.get("description") else []), _HINTS[own[0]]]
-            )
+            part["description"] = f"{part.get('description') or ''} {_HINTS[own[0]]}".strip()
         return part
 
     made: dict[str, Any] = rebuilt(schema, standard)

@@ -32,7 +32,8 @@ def plain_words(text: str) -> str:
     words = unicodedata.normalize("NFKC", text).translate(_TRADITIONAL).casefold()
     words = re.sub(r"\s+", " ", words).strip(" .,。，!！;；'\"“”()（）")
     words = _NUMERAL.sub(_in_digits, _SPACE_BY_CJK.sub("", words))
-    return _WORD_NUMBER.sub(lambda found: _WORD_NUMBERS[found[0]], words)
+    words = _WORD_NUMBER.sub(lambda found: _WORD_NUMBERS[found[0]], words)
+    return "this evening" if words == "tonight" else words
 
 
 def _in_digits(found: re.Match[str]) -> str:
@@ -85,12 +86,12 @@ _WHICH_ZH: Final = "(?P<which>上上|上|本|这1|这|当|下下|下)"
 _WHICH: Final = rf"(?P<which>{_any(each for each in RELATIVE if each.isascii())})"
 _WEEKDAY: Final = rf"(?P<weekday>{_any(each for each in WEEKDAYS if each.isascii() and len(each) > 1)})\.?"
 _MONTH: Final = rf"(?P<name>{_any(MONTHS)})\.?"
-_NTH: Final = "(?P<day>[0-9]{1,2})(?P<nth>st|nd|rd|th)?"
+_NTH: Final = "(?P<day>[0-9]{1,2})(?:st|nd|rd|th)?"
 _YEAR: Final = "(?P<year>[0-9]{4})"
 _COUNT: Final = "(?P<count>[0-9]{1,4}) (?P<unit>day|week|month|year|hour|minute)s?"
-_COUNT_ZH: Final = "(?P<count>[0-9]{1,4}|半)个?(?P<unit>天|日|周|星期|礼拜|月|年|小时|钟头|分钟)"
-_IN_YEAR: Final = "(?:(?P<month>[0-9]{1,2})月份?(?:(?P<day>[0-9]{1,2})[日号]|(?P<third>[上中下])旬)?)"
-_QUARTER: Final = "(?:第?(?P<quarter>[1-4])个?季度|(?P<half>[上下])半年)"
+_COUNT_ZH: Final = "(?P<count>[0-9]{1,4})个?(?P<unit>天|日|周|星期|礼拜|月|年|小时|钟头|分钟)"
+_IN_YEAR: Final = "(?:(?P<month>[0-9]{1,2})月份?(?:(?P<day>[0-9]{1,2})[日号])?)"
+_QUARTER: Final = "(?:第?(?P<quarter>[1-4])个?季度)"
 
 RULES: Final = tuple(
     (re.compile(pattern), meaning)
@@ -107,15 +108,14 @@ RULES: Final = tuple(
         ("checked", rf"(?:on )?{_WEEKDAY},? (?P<rest>.*[0-9].*)"),
         ("unit", f"{_WHICH_ZH}?个?(?P<unit>(?:周|星期|礼拜)(?:末)?|季度|月)"),
         ("unit", rf"{_WHICH} (?P<unit>weekend|week|month|quarter|year)|(?:on )?(?:the )?(?P<unit2>weekend)"),
-        ("numbered", rf"{_WHICH_ZH}个?月(?:(?P<day>[0-9]{{1,2}})[日号]|(?P<third>[上中下])旬)"),
+        ("numbered", rf"{_WHICH_ZH}个?月(?P<day>[0-9]{{1,2}})[日号]"),
         ("numbered", rf"(?:(?P<which_year>{_any(YEARS)})|{_YEAR})年(?:{_IN_YEAR}|{_QUARTER}|q(?P<q>[1-4]))?"),
-        ("numbered", rf"{_IN_YEAR}|{_QUARTER}|(?P<day2>[0-9]{{1,2}})[日号]|(?P<third2>[上中下])旬"),
+        ("numbered", rf"{_IN_YEAR}|{_QUARTER}|(?P<day2>[0-9]{{1,2}})[日号]"),
         ("numbered", rf"(?:in )?{_MONTH}(?:,? (?:of )?{_YEAR})?"),
         ("numbered", rf"(?:on )?{_MONTH} {_NTH}(?:,? {_YEAR})?"),
         ("numbered", rf"(?:on )?(?:the )?{_NTH}(?: of)? {_MONTH}(?:,? {_YEAR})?"),
-        ("bare", rf"(?:the )?{_NTH}(?:,? {_YEAR})?"),
-        ("numbered", rf"(?:q(?P<q>[1-4])|h(?P<h>[1-2]))(?:[ ,]* ?{_YEAR})?|(?P<year2>[0-9]{{4}}) ?(?:q(?P<q2>[1-4])|h(?P<h2>[1-2]))"),
-        ("numbered", rf"(?:the )?(?:(?P<q>[1-4])(?:st|nd|rd|th) quarter|(?P<h>[12])(?:st|nd) half)(?: of {_YEAR})?"),
+        ("numbered", rf"q(?P<q>[1-4])(?:[ ,]* ?{_YEAR})?|(?P<year2>[0-9]{{4}}) ?q(?P<q2>[1-4])"),
+        ("numbered", rf"(?:the )?(?P<q>[1-4])(?:st|nd|rd|th) quarter(?: of {_YEAR})?"),
         ("window", f"(?:(?P<past>最近|过去|近)|未来|接下来|今后)的?{_COUNT_ZH}"),
         ("window", rf"(?:the |in the )?(?:(?P<past>last|past|previous)|next|coming|following) {_COUNT}"),
         ("shift", f"{_COUNT_ZH}(?:之|以|过)?(?:后|(?P<past>前))"),
@@ -134,7 +134,6 @@ TIMES: Final = tuple(
         rf"(?:at )?(?:{_CLOCK})",
         rf"(?P<when>.+?),? (?:at )?(?:{_CLOCK})",
         rf"(?:at )?(?:{_CLOCK}),? (?:on )?(?P<when>.+)",
-        r"(?P<when>ton)ight",
         r"(?:(?P<when>.+?) )?(?:in the |at )?(?P<part>morning|afternoon|evening|night)",
     )
 )
@@ -143,5 +142,3 @@ INSTANT: Final = re.compile(
 )
 BETWEEN: Final = re.compile(r" ?(?:到|至) ?| (?:to|until|till|through) |\s*[~—–-]\s*")
 OPENING: Final = re.compile(r"^(?:从|自|from |between )")
-CLOCK_FIRST: Final = re.compile(r"[0-9]{1,2}(?::[0-9]{2})? ?(?:[ap]\.?m\.?)?,? (?:on )?[a-z]")
-"""An end such as "5pm tomorrow", whose day is that of "3pm to" too."""
