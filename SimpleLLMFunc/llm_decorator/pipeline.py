@@ -62,13 +62,17 @@ class Pipeline(ABC):
         pipeline.later = {**self.later, **later, **({"toolkit": True} if "toolkit" in options else {})}
         return pipeline
 
-    @abstractmethod
     def with_options(self, options: Mapping[str, Any]) -> Self:
         """Return the pipeline of the same function with other options."""
+        return self.followed_by(self._again(self.definition, self.options.changed(options, self.kind)), options)
 
-    @abstractmethod
     def as_method(self) -> Self:
         """Return the pipeline of the same function as a method."""
+        definition = self.definition.as_method()
+        return self if definition is self.definition else self.followed_by(self._again(definition, self.options))
+
+    def _again(self, definition: Definition, options: Options) -> Self:
+        return type(self)(definition, options)
 
     @property
     def history_param(self) -> str | None:
@@ -101,15 +105,7 @@ class Pipeline(ABC):
             self.definition.func, args, kwargs, self.definition.metadata
         )
         self.check(bound.bound_args.arguments)
-        return FunctionRun(
-            self,
-            bound,
-            template_params,
-            self.options,
-            abort=abort,
-            params=params,
-            stream=stream,
-        )
+        return FunctionRun(self, bound, template_params, self.options, abort=abort, params=params, stream=stream)
 
     def check(self, arguments: Mapping[str, Any]) -> None:
         """Return if the arguments fit their annotations, or need not.
@@ -183,13 +179,9 @@ class Pipeline(ABC):
 
     # --- metadata ---
 
-    @property
+    @cached_property
     def metadata(self) -> FunctionMetadata:
         """What the function is; built for the first run with a sink."""
-        return self._metadata
-
-    @cached_property
-    def _metadata(self) -> FunctionMetadata:
         own, _, _, docstring, name = self.definition.metadata
         tools = self.tools.every_spec
         return FunctionMetadata(
@@ -208,23 +200,12 @@ class Pipeline(ABC):
         described = {name: type_identity(hint) for name, hint in hints.items()}
         return function_version(docstring, signature_text(own), [described, self.output_schema, *parts], tools)
 
-    @property
-    def identity(self) -> RunIdentity:
-        """By what a journal knows the function."""
-        return self._identity
-
     @cached_property
-    def _identity(self) -> RunIdentity:
+    def identity(self) -> RunIdentity:
         """By what a journal knows the function: what it was decorated with is its own, what came later are options."""
         options, specs = self.options, self.tools.every_spec
         has_others = "toolkit" in self.later
-        asked = [
-            options.output_mode,
-            options.tools,
-            self.later.get("model"),
-            has_others and specs,
-            *self.version_parts,
-        ]
+        asked = [options.output_mode, options.tools, self.later.get("model"), has_others and specs, *self.version_parts]
         version = self._version([], [] if has_others else specs)
         return RunIdentity(self.definition.name, version, asked, None, self.definition.place)
 

@@ -80,8 +80,8 @@ class _BoundView(functools.partial[Any]):
     __doc__ = property(lambda self: self.func.__doc__)  # pyright: ignore[reportAssignmentType]  # pydoc asks the instance
 
 
-class Decorated(Generic[L]):
-    """The base of all decorated functions: it looks like the function, binds to an instance, and has `with_options`.
+class Views(Generic[L, P]):
+    """The base of all decorated functions and chats: looks like the function, binds to an instance, has `with_options`.
 
     Args:
         pipeline: of the function.
@@ -148,10 +148,6 @@ class Decorated(Generic[L]):
 
     def _without_instance(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         return args[1:] if self._lacks_instance else args
-
-
-class Views(Decorated[L], Generic[L, P]):
-    """The views that need no bridge."""
 
     @view
     @border

@@ -14,25 +14,16 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from SimpleLLMFunc import errors
 from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.parsing import QuoteCheck, Repair
 from SimpleLLMFunc.base.run import Answer, AnswerSource, Preview, Result
-from SimpleLLMFunc.errors import (
-    BadReply,
-    BudgetExceeded,
-    ConnectionFailed,
-    DeadlineExceeded,
-    RateLimited,
-    ResponseParseError,
-    ServerUnavailable,
-    SimpleLLMFuncError,
-    StreamInterrupted,
-    UsageError,
-)
+from SimpleLLMFunc.errors import DeadlineExceeded, ResponseParseError, SimpleLLMFuncError, UsageError
 from SimpleLLMFunc.interface.spending import Deadline, current_deadline, deadline_scope
 from SimpleLLMFunc.llm_decorator.answering.agreement import Agreement, Disagreement
+from SimpleLLMFunc.llm_decorator.answering.one_request import Emit
 from SimpleLLMFunc.llm_decorator.answering.plain_code import PlainCode
-from SimpleLLMFunc.llm_decorator.answering.voting import Emit, Voting
+from SimpleLLMFunc.llm_decorator.answering.voting import Voting
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.steps.common.arguments import problems_of
 from SimpleLLMFunc.llm_decorator.steps.function.answers import answer_text
@@ -41,13 +32,13 @@ from SimpleLLMFunc.type import ABSTAIN, Confident, Usage
 from SimpleLLMFunc.utils import in_context, stepped
 
 _OUT_OF_REACH = (
-    ServerUnavailable,
-    ConnectionFailed,
-    RateLimited,
-    StreamInterrupted,
-    BadReply,
-    BudgetExceeded,
-    DeadlineExceeded,
+    errors.ServerUnavailable,
+    errors.ConnectionFailed,
+    errors.RateLimited,
+    errors.StreamInterrupted,
+    errors.BadReply,
+    errors.BudgetExceeded,
+    errors.DeadlineExceeded,
 )
 """The service is down, the budget spent, the deadline near. A refused key or request is a mistake to be seen."""
 
@@ -81,11 +72,6 @@ class Answering:
         self.instance = instance
         is_voted = pipeline.definition.confident_of is not None or pipeline.options.calibration is not None
         self.voting = Voting(pipeline) if is_voted else None
-        self._chance = random.Random()  # noqa: S311 - draws samples
-
-    def around(self, pipeline: FunctionPipeline) -> Answering:
-        """Return the same around another pipeline of the same function."""
-        return Answering(pipeline, self.first, self.fallback, self.agreement, self.instance)
 
     def bound(self, instance: Any) -> Answering:
         """Return the same for a method of this instance."""
@@ -131,11 +117,11 @@ class Answering:
         return in_context(self._events(args, kwargs), copy_context())
 
     async def _events(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[ReActEvent, None]:
-        emit = Emit()
-        work = asyncio.ensure_future(self._begun(args, kwargs, emit))
-        work.add_done_callback(lambda _: emit.events.put_nowait(None))
+        events: asyncio.Queue[ReActEvent | None] = asyncio.Queue()
+        work = asyncio.ensure_future(self._begun(args, kwargs, events.put_nowait))
+        work.add_done_callback(lambda _: events.put_nowait(None))
         try:
-            while (event := await emit.events.get()) is not None:
+            while (event := await events.get()) is not None:
                 yield event
             await work
         finally:
@@ -147,11 +133,6 @@ class Answering:
     ) -> Awaitable[tuple[Result[Any], str]]:
         """Return the work of a call; it sees the context variables of this moment."""
         return stepped(_Call(self, args, kwargs, emit).answered(), copy_context())
-
-    def draws_sample(self) -> bool:
-        """Draw whether a call is one in which both are asked."""
-        sample = self.pipeline.options.sample
-        return bool(sample) and self._chance.random() < sample
 
 
 class _Call:
@@ -170,7 +151,7 @@ class _Call:
         self._kwargs = kwargs
         self._emit = emit
         self._began = time.monotonic()
-        self._is_sampled = answering.draws_sample()
+        self._is_sampled = random.random() < answering.pipeline.options.sample  # noqa: S311 - draws samples
 
     async def answered(self) -> tuple[Result[Any], str]:
         answering = self._answering
@@ -236,11 +217,7 @@ class _Call:
         if voting is not None:
             return await voting.result(self._args, self._kwargs, self._emit)
         run = pipeline.start(self._args, dict(self._kwargs), stream=self._emit is not None)
-        if self._emit is None:
-            result = await pipeline.result_of(run)
-        else:
-            await self._emit.all_of(pipeline.events_of(run))
-            result = pipeline.result_now(run)
+        result = await pipeline.result_of(run, self._emit)
         return result, result.text
 
     # --- plain code ---

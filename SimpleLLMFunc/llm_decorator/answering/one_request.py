@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
@@ -16,6 +16,9 @@ from SimpleLLMFunc.llm_decorator.answering.label_shares import label_shares
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration
 from SimpleLLMFunc.logger import push_warning
+
+Emit = Callable[[ReActEvent], object]
+"""Gets the events of a run as they happen."""
 
 Shares = dict[str, float]
 """How probable each label is, from 0 to 1, together 1."""
@@ -64,7 +67,7 @@ class OneRequest:
         kwargs: dict[str, Any],
         llm: LLM_Interface,
         calibration: Calibration | None = None,
-        read: Callable[[AsyncGenerator[ReActEvent, None]], Awaitable[None]] | None = None,
+        emit: Emit | None = None,
     ) -> tuple[Result[Any], Shares] | str:
         """Return the answer, and the share of each label; a text where the model gives no log-probabilities: why.
 
@@ -73,15 +76,11 @@ class OneRequest:
             kwargs: of the call.
             llm: that is current, and gives log-probabilities.
             calibration: corrects the shares; None takes them as they are.
-            read: reads the events of the run to their end.
+            emit: gets the events of the run.
         """
-        run = self.pipeline.start(args, dict(kwargs), stream=read is not None, params=self.params(llm))
+        run = self.pipeline.start(args, dict(kwargs), stream=emit is not None, params=self.params(llm))
         try:
-            if read is None:
-                result = await self.pipeline.result_of(run)
-            else:
-                await read(self.pipeline.events_of(run))
-                result = self.pipeline.result_now(run)
+            result = await self.pipeline.result_of(run, emit)
         except BadRequest as error:
             if "logprobs" not in f"{error.param} {error.body}".lower():
                 raise

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from types import GenericAlias
@@ -13,23 +13,16 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from SimpleLLMFunc.base.events import ReActEvent, RunFinished, RunStarted
+from SimpleLLMFunc import errors
+from SimpleLLMFunc.base.events import RunFinished, RunStarted
 from SimpleLLMFunc.base.parsing import OutputMode, Parsed, QuoteCheck, RepairLevel
 from SimpleLLMFunc.base.run import Result
 from SimpleLLMFunc.base.schemas import OutputSpec
-from SimpleLLMFunc.errors import (
-    ConfigError,
-    ContentBlocked,
-    EmptyResponseError,
-    OutputTruncated,
-    ResponseParseError,
-    SimpleLLMFuncError,
-    ToolCallLimitExceeded,
-)
+from SimpleLLMFunc.errors import ConfigError, ResponseParseError, SimpleLLMFuncError
 from SimpleLLMFunc.interface.composite import sample_scope
 from SimpleLLMFunc.interface.current import resolve_llm, use_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models
-from SimpleLLMFunc.llm_decorator.answering.one_request import OneRequest
+from SimpleLLMFunc.llm_decorator.answering.one_request import Emit, OneRequest
 from SimpleLLMFunc.llm_decorator.answering.votes import agreement_of, comparable, decide
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.steps.common.log_context import create_log_context_manager
@@ -41,7 +34,13 @@ from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, ChatMessage, Choice, Co
 VOTES = 5
 MIN_AGREEMENT = 0.6
 
-_NO_VOTE = (ResponseParseError, EmptyResponseError, OutputTruncated, ContentBlocked, ToolCallLimitExceeded)
+_NO_VOTE = (
+    errors.ResponseParseError,
+    errors.EmptyResponseError,
+    errors.OutputTruncated,
+    errors.ContentBlocked,
+    errors.ToolCallLimitExceeded,
+)
 """The model answered, and what it said cannot be used; what the service, a budget or a deadline does ends the call."""
 
 
@@ -110,11 +109,7 @@ class ConfidentOutput(OutputSpec):
     ) -> tuple[Confident[Any], str]:
         """Return what the answers come to, and the text from which `parse` makes it again."""
         values = [one.value for one in results]
-        kept = {
-            "asked": asked,
-            "escalated": is_escalated,
-            "answers": [[one.output_mode, one.text] for one in results],
-        }
+        kept = {"asked": asked, "escalated": is_escalated, "answers": [[one.output_mode, one.text] for one in results]}
         return self.decided(values, asked, is_escalated=is_escalated, arguments=arguments), json.dumps(kept)
 
     def sure_and_kept(
@@ -133,19 +128,6 @@ class ConfidentOutput(OutputSpec):
         if self.inner.quotes and arguments is not None:
             QuoteCheck(arguments)(value)
         return value
-
-
-class Emit:
-    """Where the events of several runs come together, for the view `events`."""
-
-    def __init__(self) -> None:
-        self.events: asyncio.Queue[ReActEvent | None] = asyncio.Queue()
-
-    async def all_of(self, events: AsyncGenerator[ReActEvent, None]) -> None:
-        """Read the events of a run to their end."""
-        async with aclosing(events):
-            async for event in events:
-                self.events.put_nowait(event)
 
 
 class Voting:
@@ -262,8 +244,7 @@ class Voting:
                 said = "" if must else self._once.without(llm)
                 if not said:
                     calibration: Any = None if stronger is not None else self._pipeline.options.calibration
-                    read = None if emit is None else emit.all_of
-                    found = await self._once.ask(args, kwargs, llm, calibration, read)
+                    found = await self._once.ask(args, kwargs, llm, calibration, emit)
                     if not isinstance(found, str):
                         return self.output.sure_and_kept(*found, self._once, is_escalated=stronger is not None)
                     if must:
@@ -315,10 +296,7 @@ class Voting:
         with sample_scope(number):
             run = pipeline.start(args, dict(kwargs), stream=emit is not None, params=self._reseeded(number))
             try:
-                if emit is None:
-                    return await pipeline.result_of(run)
-                await emit.all_of(pipeline.events_of(run))
-                return pipeline.result_now(run)
+                return await pipeline.result_of(run, emit)
             except _NO_VOTE as error:
                 return error
 

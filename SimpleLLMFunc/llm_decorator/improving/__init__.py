@@ -2,7 +2,7 @@
 
 from SimpleLLMFunc.llm_decorator.improving.patch import patched_source
 from SimpleLLMFunc.llm_decorator.improving.result import Change, Improved
-from SimpleLLMFunc.llm_decorator.improving.views import AsyncImproving, Improving
+from SimpleLLMFunc.llm_decorator.improving.views import ImproveOptions, improved
 
-__all__ = ["AsyncImproving", "Change", "Improved", "Improving"]
+__all__ = ["Change", "ImproveOptions", "Improved", "improved"]
 __all__ += ["patched_source"]  # for other rooms

@@ -1,18 +1,18 @@
-"""The view `improve` of a decorated function: of an async one, and the same behind the bridge."""
+"""The options of `f.improve`, and the way to its search, which is in a room above this one."""
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable
 from os import PathLike
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 from SimpleLLMFunc.llm_decorator.improving.result import Improved
-from SimpleLLMFunc.logger import border
-from SimpleLLMFunc.runtime import import_module, run_sync
+from SimpleLLMFunc.runtime import import_module
 
 if TYPE_CHECKING:
     from SimpleLLMFunc.batch import Budget, Progress
+
+F = TypeVar("F")
 
 _ROOM = "SimpleLLMFunc.improve"
 """Above this one, and loaded when it is needed."""
@@ -46,43 +46,8 @@ _DEFAULTS: ImproveOptions = {
 }  # fmt: skip
 
 
-class AsyncImproving:
-    """The view of an async function."""
-
-    @border
-    def improve(
-        self, cases: Iterable[Any] | str | PathLike[str], **options: Unpack[ImproveOptions]
-    ) -> Coroutine[Any, Any, Improved[Self]]:
-        """Look for examples, a calibration, an output mode and a prompt with which the function answers better; when awaited, what was found.
-
-        The cases are split: examples come from one part, the search chooses by another, and a third part is asked once at
-        the end, of the function as it was and as it was found. It is accepted where it is better there beyond chance.
-
-        Args:
-            cases: as for `SimpleLLMFunc.evaluate.evaluate`; at least 30.
-            **options: see `ImproveOptions`.
-
-        Raises:
-            UsageError: fewer than 30 cases, or a budget that is too small; says which is wanted.
-            SignatureError: a case does not fit the function.
-        """
-        work = _improved(self, cases, options)
-        # Python's warning about a missing `await` then names what its reader wrote.
-        name = f"{getattr(self, '__qualname__', '')}.improve"
-        work.__qualname__ = name  # type: ignore[attr-defined]  # every coroutine has one
-        return work
-
-
-class Improving:
-    """The view of a sync function."""
-
-    @border
-    def improve(self, cases: Iterable[Any] | str | PathLike[str], **options: Unpack[ImproveOptions]) -> Improved[Self]:
-        """Look for a better form of the function, and return what was found; see `AsyncImproving.improve`."""
-        return run_sync(_improved(self, cases, options))
-
-
-async def _improved(function: Any, cases: Any, options: ImproveOptions) -> Improved[Any]:
+async def improved(function: F, cases: Any, options: ImproveOptions) -> Improved[F]:
+    """Return what a search for a better form of the function found; see `AsyncFunctionViews.improve`."""
     await import_module(_ROOM)
-    found: Improved[Any] = await resolve_name(f"{_ROOM}:improved")(function, cases, **{**_DEFAULTS, **options})
+    found: Improved[F] = await resolve_name(f"{_ROOM}:improved")(function, cases, **{**_DEFAULTS, **options})
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.ReAct import execute_llm, react_events
@@ -68,6 +68,22 @@ def _warn_of_many(func_name: str, count: int) -> None:
         f"{func_name!r} has {count} tools, and each request holds them all. toolkit_search=True offers one tool that finds "
         "the others; toolkit_search=False leaves it at that."
     )
+
+
+class Prepared(NamedTuple):
+    """What a call has made ready for the loop.
+
+    Attributes:
+        run: in force; takes in what happens.
+        request: what is sent first.
+        tools: the toolkit made ready.
+        review: judges every answer.
+    """
+
+    run: Run
+    request: ModelRequest
+    tools: Toolset
+    review: Review
 
 
 def react_loop_events(
