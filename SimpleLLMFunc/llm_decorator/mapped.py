@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from SimpleLLMFunc.base.metadata import FunctionMetadata
@@ -18,12 +19,8 @@ from SimpleLLMFunc.llm_decorator.answering import Answers, answered_by
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.shipped import Reducer, made_again, parts_of, reducers_of
 from SimpleLLMFunc.llm_decorator.steps.common.signature import bind_function_arguments
+from SimpleLLMFunc.llm_decorator.steps.function import templates
 from SimpleLLMFunc.llm_decorator.steps.function.prompt import build_return_type_description
-from SimpleLLMFunc.llm_decorator.steps.function.templates import (
-    DEFAULT_SYSTEM_PROMPT_TEMPLATE,
-    DEFAULT_USER_PROMPT_TEMPLATE,
-    PLAIN_SYSTEM_PROMPT_TEMPLATE,
-)
 from SimpleLLMFunc.type import ToolSpec
 
 R_co = TypeVar("R_co", covariant=True)
@@ -93,7 +90,9 @@ class MappedFunction(Generic[R_co]):
         pipeline, options = self.pipeline, self.pipeline.options
         output, tools = pipeline.definition.output, pipeline.tools.every_spec
         # In the words of 1.0, so that what it has answered need not be asked for again.
-        described = build_return_type_description(output.return_type, as_identity=True)
+        described = build_return_type_description(output.return_type, partial(type_identity, as_json=True))
+        own = options.system_prompt_template
+        defaults = [templates.DEFAULT_SYSTEM_PROMPT_TEMPLATE, templates.PLAIN_SYSTEM_PROMPT_TEMPLATE]
         llm = resolve_llm(options.llm_interface)
         bodies = [_body(part, tools, options.params) for part in answering_models(llm)]
         return {
@@ -102,10 +101,8 @@ class MappedFunction(Generic[R_co]):
             "prompt": {
                 "docstring": pipeline.definition.metadata[3],
                 "template_params": dict(options.template_params or {}),
-                "system": [options.system_prompt_template]
-                if options.system_prompt_template
-                else [DEFAULT_SYSTEM_PROMPT_TEMPLATE, PLAIN_SYSTEM_PROMPT_TEMPLATE],
-                "user": options.user_prompt_template or DEFAULT_USER_PROMPT_TEMPLATE,
+                "system": [own] if own else defaults,
+                "user": options.user_prompt_template or templates.DEFAULT_USER_PROMPT_TEMPLATE,
                 "parameters": [
                     f"  - {name}: {type_identity(hint)}" for name, hint in pipeline.definition.hints.items()
                 ],
