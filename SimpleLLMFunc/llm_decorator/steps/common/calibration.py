@@ -6,10 +6,12 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self
+from typing import Annotated, Any, Final, NamedTuple, Self
+
+from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.logger import shown_error
@@ -89,8 +91,8 @@ class Calibration:
 
     function: str
     labels: tuple[str, ...]
-    biases: tuple[float, ...]
-    temperature: float = 1.0
+    biases: tuple[FiniteFloat, ...]
+    temperature: Annotated[FiniteFloat, Field(gt=0)] = 1.0
     model: str = ""
     version: str = ""
     report: CalibrationReport | None = field(default=None, compare=False)
@@ -161,29 +163,12 @@ class Calibration:
         Raises:
             ConfigError: it is no calibration.
         """
-        try:
-            data = dict(data)
-            is_ours = (data.pop("kind"), data.pop("format")) == (_KIND, _FORMAT)
-            report, labels, biases = data.pop("report"), data.pop("labels"), data.pop("biases")
-            made = cls(
-                **data, labels=tuple(map(str, labels)), biases=tuple(map(float, biases)), report=_report_of(report)
-            )
-            numbers = (made.temperature, *made.biases)
-            is_sound = (
-                is_ours and len(labels) == len(biases) and all(map(math.isfinite, numbers)) and made.temperature > 0
-            )
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise ConfigError(f"{where} is not a calibration: {shown_error(error)}.") from error
-        if not is_sound:
+        if not isinstance(data, Mapping) or (data.get("kind"), data.get("format")) != (_KIND, _FORMAT):
             raise ConfigError(f"{where} is not a calibration that this version can read.")
+        try:
+            made: Self = TypeAdapter(cls).validate_python(data)
+        except ValidationError as error:
+            raise ConfigError(f"{where} is not a calibration: {shown_error(error)}.") from error
+        if len(made.labels) != len(made.biases):
+            raise ConfigError(f"{where} is not a calibration: a label has one bias.")
         return made
-
-
-def _report_of(data: Any) -> CalibrationReport | None:
-    if data is None:
-        return None
-    sides: list[Any] = [
-        {name: None if told is None else Estimate(*told) for name, told in data[side].items()}
-        for side in ("before", "after")
-    ]
-    return CalibrationReport(int(data["rows"]), int(data["failed"]), *(Measured(**side) for side in sides))
