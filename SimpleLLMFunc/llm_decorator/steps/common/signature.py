@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable, Mapping
+from types import GenericAlias
 from typing import Any
 
 from SimpleLLMFunc.base.run import generate_trace_id
@@ -73,6 +74,16 @@ def _unknown_keywords(signature: inspect.Signature, kwargs: Mapping[str, Any]) -
     """Name the unknown keywords: `bind` first names what is missing, which is often the same one misspelt."""
     unknown = [name for name in kwargs if name not in signature.parameters]
     return f", and there is no {', '.join(map(repr, unknown))}" if unknown else ""
+
+
+def type_of_argument(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> Any:
+    """Return the type of what a call binds to a parameter: for ``*names: str`` a tuple of them; `Any` without annotation."""
+    hint = hints.get(parameter.name, Any)
+    if parameter.kind is parameter.VAR_POSITIONAL:
+        return GenericAlias(tuple, (hint, ...))
+    if parameter.kind is parameter.VAR_KEYWORD:
+        return hint.__args__[0] if typing.get_origin(hint) is typing.Unpack else GenericAlias(dict, (str, hint))
+    return hint
 
 
 def build_function_signature(

@@ -20,7 +20,7 @@ from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.base.type_resolve import is_multimodal_type
 from SimpleLLMFunc.errors import ConfigError, ResponseParseError, SignatureError, UsageError
 from SimpleLLMFunc.llm_decorator.steps.common.arguments import problems_of
-from SimpleLLMFunc.llm_decorator.steps.common.signature import bind_function_arguments
+from SimpleLLMFunc.llm_decorator.steps.common.signature import bind_function_arguments, type_of_argument
 from SimpleLLMFunc.llm_decorator.steps.common.types import ExampleLines, GivenExamples
 from SimpleLLMFunc.llm_decorator.steps.function.answers import as_answer
 from SimpleLLMFunc.logger import shown_value
@@ -106,13 +106,8 @@ class ExampleReader:
         parameter = self.signature.parameters[name]
         if name not in self.hints or value is parameter.default:
             return value
-        about = f"{where}: argument {name!r}"
-        adapter = _adapter_of(self.hints[name])
-        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-            return tuple(self._fitting(adapter, self.hints[name], each, about, is_json) for each in value)
-        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            return {key: self._fitting(adapter, self.hints[name], each, about, is_json) for key, each in value.items()}
-        return self._fitting(adapter, self.hints[name], value, about, is_json)
+        hint = type_of_argument(parameter, self.hints)
+        return self._fitting(_adapter_of(hint), hint, value, f"{where}: argument {name!r}", is_json)
 
     def value(self, given: Any, where: str, *, is_json: bool = False) -> tuple[Any, Any]:
         """Return the value as the return type has it, and as JSON data.

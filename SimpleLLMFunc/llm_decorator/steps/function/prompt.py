@@ -6,7 +6,6 @@ import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import GenericAlias
 from typing import TYPE_CHECKING, Any
 
 from SimpleLLMFunc.base.messages import build_multimodal_content, render_value
@@ -30,6 +29,7 @@ from SimpleLLMFunc.llm_decorator.steps.common.prompt import (
     takes_long_to_write,
 )
 from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
+from SimpleLLMFunc.llm_decorator.steps.common.signature import type_of_argument
 from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
 from SimpleLLMFunc.llm_decorator.steps.function import templates
 from SimpleLLMFunc.llm_decorator.steps.function.answers import answer_messages
@@ -216,7 +216,9 @@ class FixedPrompt:
         description, told = taken_apart(docstring)
         self._docstring, self._description, self._note = docstring or name, description or name, note
         # In the order of the signature; what else the docstring describes (the keys of **options) follows.
-        self._types = {name: _given(parameter, self.hints) for name, parameter in signature.parameters.items()}
+        self._types = {
+            name: type_of_argument(parameter, self.hints) for name, parameter in signature.parameters.items()
+        }
         self._types |= {name: Any for name in told if name not in self._types}
         self._told = {
             name: f"{text} ({kind})".strip() if kind and self._types[name] is Any else text
@@ -232,14 +234,6 @@ class FixedPrompt:
         described, *texts = filled_docstring(parts, template_params)
         noted = f"{described}\n\n{self._note}".strip() if self._note else described
         return noted, build_parameter_type_descriptions(self._types, dict(zip(self._told, texts, strict=True)))
-
-
-def _given(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> Any:
-    """Return the type of what is given for a parameter: for ``*names: str`` a tuple of them."""
-    hint = hints.get(parameter.name, Any)
-    if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-        return GenericAlias(tuple, (hint, ...))
-    return GenericAlias(dict, (str, hint)) if parameter.kind is inspect.Parameter.VAR_KEYWORD else hint
 
 
 # --- the request that these messages open ---
