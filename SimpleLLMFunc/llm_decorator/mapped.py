@@ -40,6 +40,9 @@ class MappedFunction(Generic[R_co]):
         self.name = pipeline.definition.name
         self.signature: inspect.Signature = pipeline.definition.signature
         self.type_hints: Mapping[str, Any] = pipeline.definition.hints
+        self.abort: Abort | None = pipeline.options.abort_signal
+        self.repair: RepairLevel = pipeline.options.repair
+        self.has_tools = bool(pipeline.options.toolkit)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return made_again, (type(self), parts_of(self.pipeline))
@@ -48,11 +51,6 @@ class MappedFunction(Generic[R_co]):
     def reducers(self) -> Mapping[type, Reducer]:
         """How what belongs to it is pickled where it goes to another process."""
         return reducers_of(self.pipeline)
-
-    @property
-    def abort(self) -> Abort | None:
-        """What may end its runs."""
-        return self.pipeline.options.abort_signal
 
     @property
     def llm(self) -> LLM_Interface:
@@ -70,16 +68,6 @@ class MappedFunction(Generic[R_co]):
         answers = self._answers
         voting = None if isinstance(answers, FunctionPipeline) else answers.voting
         return self.pipeline.output if voting is None or not voting.is_confident else voting.output
-
-    @property
-    def repair(self) -> RepairLevel:
-        """How far an answer that is not strict JSON may be read."""
-        return self.pipeline.options.repair
-
-    @property
-    def has_tools(self) -> bool:
-        """Whether a row may take more than one request by design."""
-        return bool(self.pipeline.options.toolkit)
 
     def definition(self) -> dict[str, Any]:
         """Return all that an answer depends on, without the arguments.

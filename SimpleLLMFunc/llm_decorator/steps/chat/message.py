@@ -124,34 +124,29 @@ def _may_stand(message: Any, func_name: str) -> bool:
 
 def _with_paired_tools(messages: list[Mapping[str, Any]], func_name: str) -> list[Message]:
     kept: list[Any] = []
-    position = 0
     dropped = 0
+    position = 0
     while position < len(messages):
         message = messages[position]
         position += 1
-        if message["role"] == "user":
-            kept.append(message)
-            continue
-        if message["role"] == "tool":
-            dropped += 1
-            continue
-        given = message.get("tool_calls") or ()
-        calls = [call for call in given if isinstance(call, Mapping)] if isinstance(given, Sequence) else []
-        if message["role"] != "assistant" or not given:
-            kept.append(message)
-            continue
         results: dict[str, Mapping[str, Any]] = {}
         while position < len(messages) and messages[position]["role"] == "tool":
             results.setdefault(str(messages[position].get("tool_call_id")), messages[position])
             position += 1
             dropped += 1
-        answered = [call for call in calls if str(call.get("id")) in results]
-        dropped += len(calls) - 2 * len(answered)
-        if answered:
-            kept.append({**message, "tool_calls": answered})
-            kept += [results[str(call.get("id"))] for call in answered]
-        elif message.get("content"):
-            kept.append({name: value for name, value in message.items() if name != "tool_calls"})
+        given = message.get("tool_calls") if message["role"] == "assistant" else None
+        if message["role"] == "tool":
+            dropped += 1
+        elif not given:
+            kept.append(message)
+        else:
+            calls = [call for call in given if isinstance(call, Mapping)] if isinstance(given, Sequence) else []
+            answered = [call for call in calls if str(call.get("id")) in results]
+            dropped += len(calls) - 2 * len(answered)
+            if answered:
+                kept += [{**message, "tool_calls": answered}, *(results[str(call.get("id"))] for call in answered)]
+            elif message.get("content"):
+                kept.append({name: value for name, value in message.items() if name != "tool_calls"})
     if dropped:
         push_warning(
             f"LLM Chat {func_name!r} leaves out tool calls without result, and results without call, of the history.",

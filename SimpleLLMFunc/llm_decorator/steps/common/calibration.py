@@ -23,6 +23,14 @@ LEAST_SHARE: Final = 1e-6
 """A smaller share counts as this one: what is that small was not shown but guessed."""
 
 
+def softmax(scores: Sequence[float]) -> list[float]:
+    """Return the shares of scores that are logarithms; together 1."""
+    top = max(scores)
+    weights = [math.exp(score - top) for score in scores]
+    whole = math.fsum(weights)
+    return [weight / whole for weight in weights]
+
+
 class Estimate(NamedTuple):
     """A number over the rows, and its 95 % interval."""
 
@@ -100,10 +108,7 @@ class Calibration:
     def corrected(self, shares: Sequence[float]) -> list[float]:
         """Return the corrected shares, in the order of the labels; together 1."""
         logs = [math.log(max(share, LEAST_SHARE)) / self.temperature for share in shares]
-        scores = [log + bias for log, bias in zip(logs, self.biases, strict=True)]
-        top = max(scores)
-        weights = [math.exp(score - top) for score in scores]
-        return [weight / math.fsum(weights) for weight in weights]
+        return softmax([log + bias for log, bias in zip(logs, self.biases, strict=True)])
 
     def check(self, function: str, labels: Sequence[str]) -> None:
         """Return if it was made for a function with these labels.
