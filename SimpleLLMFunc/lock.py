@@ -171,9 +171,9 @@ def _pipelines_in(module: ModuleType) -> Iterator[tuple[str, Pipeline]]:
         around = f"{owner.__qualname__}." if isinstance(owner, type) else ""
         for name, each in list(vars(owner).items()):
             value = each.__func__ if isinstance(each, (staticmethod, classmethod)) else each
-            if not is_function(value) and not isinstance(value, CHATS):
+            if not isinstance(value, CHATS) and not is_function(value):
                 continue
-            pipeline: Pipeline = pipeline_of(value) if is_function(value) else chat_pipeline_of(value)
+            pipeline: Pipeline = chat_pipeline_of(value) if isinstance(value, CHATS) else pipeline_of(value)
             if pipeline.definition.func.__module__ == module.__name__:
                 # As it is when it is called: a class is no argument.
                 called = pipeline.as_method() if isinstance(each, classmethod) else pipeline

@@ -86,7 +86,7 @@ ALLOWED: dict[tuple[str, str, str], str] = {
     ("base/run/shown.py", "Shown.__rich__", "pkgutil.resolve_name"): "the same",
     ("base/run/shown.py", "_display", "pkgutil.resolve_name"): "the same",
     ("base/run/sinks.py", "_resolved", "pkgutil.resolve_name"): "our own default sinks: two names, written there",
-    ("llm_decorator/improving/views.py", "improved", "pkgutil.resolve_name"): "a function of `improve`, a room above",
+    ("llm_decorator/improving/result.py", "improved", "pkgutil.resolve_name"): "a function of `improve`, a room above",
     ("batch/rows/frames.py", "_installed", "importlib.import_module"): _EXTRA,
     ("batch/progress.py", "progress_view", "importlib.import_module"): _EXTRA,
     ("tools/mcp/server.py", "HttpServer._client", "importlib.import_module"): _EXTRA,
@@ -154,7 +154,6 @@ ALLOWED_FILES: dict[tuple[str, str], str] = {
 """(file, what was found): why it is right in the whole file."""
 
 REACHED: dict[tuple[str, str, str], str] = {
-    ("extras.py", "install_line", "found.read_text"): "a small file, for an error that says what to install",
     ("tools/schemas/check.py", "_on_a_fresh_stack", ".result()"): "work that is counted and ends",
     ("tools/mcp/server.py", "StdioServer._read", "os.read"): "a pipe that does not block",
 }

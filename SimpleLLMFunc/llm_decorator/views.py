@@ -73,7 +73,9 @@ class Views(Generic[L, P]):
     def __repr__(self) -> str:
         llm = self._pipeline.options.llm_interface
         asked = "" if llm is None else f", {llm.model_name}"
-        return f"<{type(self).__name__} {self.__qualname__}{inspect.signature(self)}{asked}>"
+        return (
+            f"<{type(self).__name__} {self.__qualname__}{inspect.signature(cast('Callable[..., Any]', self))}{asked}>"
+        )
 
     def __reduce__(self) -> Any:
         return reduced(self)
