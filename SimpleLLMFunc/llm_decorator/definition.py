@@ -261,11 +261,6 @@ class Definition:
         """What says whether arguments fit."""
         return ArgumentChecks(self.name, self.signature, self.hints)
 
-    @cached_property
-    def fixed_prompt(self) -> FixedPrompt:
-        """The parts of the prompt that are the same for every call."""
-        return self.prompt_for(self.output)
-
     def prompt_for(self, output: OutputSpec) -> FixedPrompt:
         """Return the parts of the prompt that are the same for every call where this is asked for."""
         signature, hints, _, docstring, name = self.metadata

@@ -222,7 +222,7 @@ class FunctionPipeline(Pipeline):
         definition, found = self.definition, self.options.improvement
         if found is not None and not found.is_checked:  # when it was given, an annotation could not be read yet
             found.check(self.with_options({"improvement": None}).metadata)
-        fixed = definition.fixed_prompt if self.output is definition.output else definition.prompt_for(self.output)
+        fixed = definition.prompt_for(self.output)
         return prompt.FunctionParts(self.options, self.output, fixed, self.tools, self.examples)
 
     @cached_property
@@ -245,11 +245,12 @@ class FunctionPipeline(Pipeline):
     def own_version_parts(self) -> dict[str, Any]:
         """Return by name what only some functions have; empty for all others."""
         found = self.examples.definition() if self.examples is not None else {}
-        found |= self.options.answering_parts(votes=self.definition.confident_of is not None)
-        if self.options.think_first:
+        options = self.options
+        found |= options.answering_parts(votes=self.definition.confident_of is not None)
+        if options.think_first:
             found["think_first"] = True
-        if self.options.improvement is not None and self.options.improvement.options:
-            found["improvement"] = dict(self.options.improvement.options)
+        if options.improvement is not None and options.improvement.options:
+            found["improvement"] = dict(options.improvement.options)
         if self.definition.output.quotes:
             found["quotes"] = list(self.definition.output.quotes)
         return found
