@@ -9,7 +9,6 @@ import asyncio
 import inspect
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -17,9 +16,8 @@ from pydantic import BaseModel
 
 from SimpleLLMFunc import ChatPair, Message, llm_chat, llm_function, tool
 from SimpleLLMFunc.llm_decorator.steps.chat import message as chat_message
-from SimpleLLMFunc.llm_decorator.steps.chat import react as chat_react
 from SimpleLLMFunc.llm_decorator.steps.chat import response as chat_response
-from SimpleLLMFunc.llm_decorator.steps.common import log_context, signature
+from SimpleLLMFunc.llm_decorator.steps.common import signature
 from SimpleLLMFunc.llm_decorator.steps.function import prompt, react, response
 from SimpleLLMFunc.runtime.sync import run_sync
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
@@ -192,44 +190,6 @@ async def test_a_chat_enters_the_five_steps_in_order(view, is_async):
 
 
 @EITHER
-@pytest.mark.parametrize("kind", ["function", "chat"])
-async def test_another_signature_is_another_question(monkeypatch, kind, is_async):
-    own = signature.parse_function_signature
-
-    def other(func, args, kwargs, *more, **most):
-        return own(func, (*args[:-1], "something else"), kwargs, *more, **most)
-
-    monkeypatch.setattr(signature, "parse_function_signature", other)
-    llm = scripted("plain")
-    made = function("plain", is_async, llm) if kind == "function" else chat(is_async, llm)
-    await value_of(made, *(["essay"] if kind == "function" else [[], "essay"]), is_async=is_async)
-    assert "something else" in llm.requests[0][-1]["content"]
-
-
-@EITHER
-@pytest.mark.parametrize("kind", ["function", "chat"])
-async def test_another_log_context_is_around_the_request(monkeypatch, kind, is_async):
-    told = []
-
-    @asynccontextmanager
-    async def other(func_name, trace_id, arguments):
-        told.append(f"in {func_name} {sorted(arguments)[-1]}")
-        yield
-        told.append("out")
-
-    def answer(_request):
-        told.append("asked")
-        return "rain"
-
-    monkeypatch.setattr(log_context, "setup_log_context", other)
-    llm = ScriptedLLM(answer)
-    made = function("plain", is_async, llm) if kind == "function" else chat(is_async, llm)
-    await value_of(made, *(["essay"] if kind == "function" else [[], "essay"]), is_async=is_async)
-    name = made.__name__
-    assert told == [f"in {name} {'essay' if kind == 'function' else 'message'}", "asked", "out"]
-
-
-@EITHER
 @pytest.mark.parametrize("view", VIEWS)
 async def test_another_prompt_is_what_is_sent(monkeypatch, view, is_async):
     llms = []
@@ -270,28 +230,6 @@ async def test_another_loop_is_what_answers(monkeypatch, view, replaced, is_asyn
     monkeypatch.setattr(react, replaced, other)
     await value_of(*VIEWS[view](lambda kind: function(kind, is_async)), is_async=is_async)
     assert used == [replaced]
-
-
-@EITHER
-async def test_the_reply_of_another_loop_is_the_answer(monkeypatch, is_async):
-    async def other(*_, **__):
-        return {"choices": [{"message": {"role": "assistant", "content": '{"score": 99}'}, "finish_reason": "stop"}]}
-
-    monkeypatch.setattr(react, "execute_react_loop", other)
-    assert await value_of(function("typed", is_async), "essay", is_async=is_async) == Grade(score=99)
-
-
-@EITHER
-@pytest.mark.parametrize("stream", [False, True])
-async def test_another_stream_is_what_a_chat_says(monkeypatch, stream, is_async):
-    async def other(*_, **__):
-        part = "delta" if stream else "message"
-        for text in ("some", "thing"):
-            yield {"choices": [{part: {"role": "assistant", "content": text}}]}
-
-    monkeypatch.setattr(chat_react, "execute_react_loop_streaming", other)
-    pairs = await value_of(chat(is_async, stream=stream), [], "hello", is_async=is_async)
-    assert [text for text, _ in pairs] == ["some", "thing", ""]
 
 
 @EITHER

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from SimpleLLMFunc import BadRequest, CachedLLM, FallbackLLM, OpenAICompatible, llm_chat, llm_function
+from SimpleLLMFunc import BadRequest, OpenAICompatible, llm_chat, llm_function
 from SimpleLLMFunc.base.events import RunFinished, to_dict
 from SimpleLLMFunc.base.run import watching
 from tests.support.server import LoopbackServer
@@ -86,29 +86,3 @@ async def test_errors_streams_and_chats_tell_it_too(server, llm):
     with pytest.raises(BadRequest) as caught:
         await asker(llm)("x")
     assert caught.value.downgrades == [LEFT_OUT]
-
-
-@pytest.mark.parametrize("hedge_after", [None, 5.0])
-async def test_it_comes_through_other_models_in_front(llm, tmp_path, hedge_after):
-    front = FallbackLLM(llm, llm, hedge_after=hedge_after)
-    assert (await asker(front).call("x")).downgrades == [LEFT_OUT]
-    cached = CachedLLM(front, tmp_path / "answers.sqlite")
-    first, second = [await asker(cached).call("x") for _ in range(2)]
-    assert (first.cached, second.cached) == (False, True)
-    assert first.downgrades == second.downgrades == [LEFT_OUT]
-    together = await asyncio.gather(*[asker(cached).call("at once") for _ in range(3)])
-    assert [each.downgrades for each in together] == [[LEFT_OUT]] * 3
-
-
-async def test_a_kept_stream_tells_it_again(llm, tmp_path):
-    cached = CachedLLM(llm, tmp_path / "answers.sqlite")
-    assert "".join([piece async for piece in asker(cached).stream("x")]) == "ok"
-    result = await asker(cached).call("x")
-    assert (result.cached, result.downgrades) == (True, [LEFT_OUT])
-
-
-async def test_rows_of_a_map_warn_once(llm, caplog):
-    with caplog.at_level("WARNING", "SimpleLLMFunc"):
-        report = await asker(llm).map(["a", "b", "c"])
-    assert [row.value for row in report.rows] == ["ok"] * 3
-    assert len(warnings_in(caplog)) == 1

@@ -76,14 +76,6 @@ async def test_on_chat_completions_the_last_turn_has_no_tools():
     assert "tools" not in service.bodies[1]
 
 
-async def test_through_another_model_in_front_it_is_the_same():
-    service = MessagesService(CALL, {"texts": ["sun"]})
-    async with LoopbackServer(service) as server:
-        front = FallbackLLM(model("messages", server))
-        assert await forecaster(front, max_tool_calls=1)("Rome?") == "sun"
-    assert NONE["messages"](service.bodies[1])
-
-
 # --- pauses ---
 
 
@@ -288,14 +280,6 @@ async def test_a_service_may_ask_for_another_wire_where_none_was_said(two_wires,
     assert paths == ["completions", *["responses"] * 4]
     assert "include" in ask.preview("Rome?").body
     assert caplog.text.count("wire: responses instead of chat") == 1
-
-
-async def test_on_the_other_wire_the_last_turn_keeps_its_tools(two_wires):
-    ask = forecaster(OpenAICompatible("m", base_url=two_wires.base_url, api_key="k"), max_tool_calls=1)
-    assert await ask("Rome?") == "sun"
-    last = two_wires.requests[-1].body
-    assert last["tools"]
-    assert last["tool_choice"] == "none"
 
 
 async def test_a_wire_that_was_said_stays(two_wires):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Literal
@@ -30,7 +29,7 @@ from SimpleLLMFunc import (
 from SimpleLLMFunc.base.events import ReplyDelta, RunFinished, RunStarted
 from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.llm_decorator.answering.votes import comparable, decide
-from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type.markers import Confident, Quoted
 from SimpleLLMFunc.type.usage import NO_USAGE
 from tests.support.server import LoopbackServer
@@ -106,17 +105,6 @@ def test_only_the_named_fields_count_and_the_rest_comes_from_one_answer():
     assert list(decision.agreement) == ["score"]
 
 
-def test_a_vote_finds_the_truth_more_often_than_one_answer():
-    rng = random.Random(3)
-    right_alone = right_together = 0
-    for _ in range(2000):
-        answers = [{"x": 1 if rng.random() < 0.7 else rng.randint(2, 4)} for _ in range(5)]
-        right_alone += answers[0]["x"] == 1
-        right_together += decide(answers, 5).data["x"] == 1
-    assert right_alone / 2000 == pytest.approx(0.7, abs=0.05)
-    assert right_together / 2000 > 0.85  # binomial: at least 3 of 5 right is 0.837, pluralities come on top
-
-
 # --- as a function --------------------------------------------------------------------------------------------
 
 
@@ -178,21 +166,6 @@ async def test_it_escalates_to_the_stronger_model_only_when_it_abstains():
     assert len(strong.calls) == 3
 
 
-async def test_votes_are_asked_at_the_same_time():
-    arrived = asyncio.Event()
-    waiting = 0
-
-    async def reply(request):
-        nonlocal waiting
-        waiting += 1
-        if waiting == 3:
-            arrived.set()
-        await arrived.wait()
-        return said(score=1)
-
-    assert (await grader(scripted(reply, repeat=True), votes=3)("x")).value.score == 1
-
-
 async def test_votes_are_not_served_from_one_flight_of_a_cache(tmp_path):
     inner = scripted(*[said(score=score) for score in (1, 2, 2)])
     cached = CachedLLM(inner, tmp_path / "cache.sqlite")
@@ -219,17 +192,6 @@ async def test_the_seed_of_the_model_itself_counts_too(tmp_path):
         llm = OpenAICompatible("m", api_key="sk-test-12345678", base_url=server.base_url, api_params={"seed": 7})
         await grader(CachedLLM(llm, tmp_path / "cache.sqlite"), votes=3)("x")
         assert sorted(request.body["seed"] for request in server.requests) == [7, 8, 9]
-
-
-async def test_over_the_wire_with_examples_in_tool_mode():
-    async with LoopbackServer() as server:
-        for score in (2, 2, 5):
-            server.reply_tool_calls([("answer", {"score": score})])
-        llm = OpenAICompatible("m", api_key="sk-test-12345678", base_url=server.base_url)
-        grade = grader(llm, votes=3, output_mode="tool", examples=[("a", {"score": 3})])
-        assert (await grade("x")).value == Grade(score=2)
-        roles = [message["role"] for message in server.requests[2].body["messages"]]
-        assert roles == ["system", "user", "assistant", "tool", "user"]
 
 
 async def test_budget_and_deadline_hold_over_all_votes():
@@ -422,39 +384,6 @@ async def test_a_vote_is_a_run_of_which_the_votes_are_parts():
     assert whole[-1].value == result.value
     assert json.loads(whole[-1].reply.text)["score"] == 1
     assert whole[-1].usage == NO_USAGE  # that of the votes is told with them
-
-
-async def test_a_vote_inside_a_run_is_a_part_of_it():
-    seen = {}
-    inner = grader(scripted(said(score=1), repeat=True), votes=2)
-    outer = llm_function(ScriptedLLM(tool_calls(("grade", {"text": "x"})), "done"), toolkit=[inner.as_tool()])(_asked)
-    with watching(lambda trace_id, event: seen.setdefault(trace_id, []).append(event)):
-        await outer("x")
-    runs = {trace_id: events[0].run for trace_id, events in seen.items()}
-    assert all(run.parent_trace_id in {"", *runs} for run in runs.values())
-    assert [run.function.name for run in runs.values() if not run.parent_trace_id] == ["_asked"]
-    (vote,) = {run.parent_trace_id for run in runs.values() if runs.get(run.parent_trace_id, run) is not run} - {
-        trace_id for trace_id, run in runs.items() if not run.parent_trace_id
-    }
-    assert runs[vote].parent_call_id
-
-
-async def _asked(text: str) -> str:
-    """Ask."""
-    raise NotImplementedError
-
-
-async def test_a_vote_that_fails_is_a_run_that_failed():
-    seen = {}
-    grade = grader(scripted("no", repeat=True), votes=2, max_reasks=0)
-    with (
-        watching(lambda trace_id, event: seen.setdefault(trace_id, []).append(event)),
-        pytest.raises(ResponseParseError) as caught,
-    ):
-        await grade("x")
-    failed = [trace_id for trace_id, events in seen.items() if not events[0].run.parent_trace_id]
-    assert [type(event).__name__ for event in seen[failed[0]]] == ["RunStarted", "RunFailed"]
-    assert caught.value.usage.input_tokens == 2 * caught.value.attempts[0].usage.input_tokens
 
 
 async def test_quotes_are_voted_on_with_an_abort_signal_too():

@@ -345,19 +345,6 @@ def test_a_sample_needs_code():
         llm_function(first=rule, sample=2)
 
 
-def test_agreement_is_counted_from_many_threads():
-    @llm_function(ScriptedLLM("x", repeat=True), first=lambda text: "x", sample=1)
-    def ask(text: str) -> str:
-        """Ask."""
-
-    threads = [threading.Thread(target=lambda: [ask("a") for _ in range(10)]) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (ask.agreement.by_first, ask.agreement.compared, ask.agreement.agreed) == (40, 40, 40)
-
-
 # --- the other views ------------------------------------------------------------------------------------------
 
 
@@ -380,13 +367,6 @@ async def test_a_map_asks_the_model_for_the_rest_only(tmp_path):
     report.close()
     with pytest.raises(UsageError, match="engine"):
         await label.map(rows, engine="openai-batch", checkpoint=tmp_path / "batch.sqlite")
-
-
-async def test_a_map_goes_on_with_the_fallback_when_the_budget_is_spent():
-    label = labeller(answers("model", repeat=True), fallback=lambda text: Label(name="code"))
-    report = await label.map(["a", "b", "c"], budget={"requests": 1}, concurrency=1)
-    assert [row.value.name for row in report.rows] == ["model", "code", "code"]
-    assert report.stopped is None
 
 
 async def test_stream_events_and_tools():
@@ -426,20 +406,6 @@ async def test_a_stream_falls_back_only_before_anything_was_shown():
 async def test_arguments_that_do_not_fit_are_an_error_at_the_call():
     with pytest.raises(SignatureError):
         labeller(answers(), first=rule)()
-
-
-async def test_cancelling_leaves_nothing():
-    async def never(text: str) -> Label:
-        await asyncio.Event().wait()
-        raise AssertionError
-
-    task = asyncio.create_task(labeller(answers(), first=never)("x"))
-    for _ in range(5):
-        await asyncio.sleep(0)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert len(asyncio.all_tasks()) == 1
 
 
 # --- guards ---------------------------------------------------------------------------------------------------

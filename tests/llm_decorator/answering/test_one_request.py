@@ -14,7 +14,6 @@ from SimpleLLMFunc import (
     CachedLLM,
     Confident,
     ConfigError,
-    LocalModel,
     UsageError,
     budget,
     llm_function,
@@ -309,23 +308,3 @@ async def test_another_model_is_warned_of_and_the_version_shows_the_calibration(
         await found("0 0.500")
         await found("1 0.500")
     assert caplog.text.count("was made with m, and other is asked") == 1
-
-
-@pytest.mark.local_model
-@pytest.mark.heavy
-@pytest.mark.timeout(300)
-def test_the_real_model_in_one_request(tmp_path):
-    @llm_function(LocalModel())
-    def topic(headline: str) -> Confident[Literal["business", "health", "film", "健康"]]:
-        """Say which section of a newspaper a headline belongs to."""
-        raise NotImplementedError
-
-    result = topic.call("Shares of banks fall")
-    assert (result.value.asked, result.output_mode) == (1, "choice")
-    assert math.fsum(result.value.probabilities.values()) == pytest.approx(1)
-    assert result.usage.output_tokens < 10
-    headlines = [f"Number {number} of the {what} news" for number in range(10) for what in ("film", "bank")]
-    labels = ["film", "business"] * 10
-    found = topic.calibrate(headlines, labels=labels, path=tmp_path / "topic.json")
-    assert found.calibration.report.after.accuracy.value >= 0.4
-    assert found("The new film").probabilities["film"] > 0.25

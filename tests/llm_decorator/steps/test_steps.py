@@ -16,7 +16,7 @@ from SimpleLLMFunc.errors import EmptyResponseError, ResponseParseError, Signatu
 from SimpleLLMFunc.llm_decorator.steps.chat import message as chat_message
 from SimpleLLMFunc.llm_decorator.steps.chat import react as chat_react
 from SimpleLLMFunc.llm_decorator.steps.chat import response as chat_response
-from SimpleLLMFunc.llm_decorator.steps.common import log_context, prompt, signature
+from SimpleLLMFunc.llm_decorator.steps.common import log_context, signature
 from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
 from SimpleLLMFunc.llm_decorator.steps.function import prompt as function_prompt
 from SimpleLLMFunc.llm_decorator.steps.function import react as function_react
@@ -248,10 +248,6 @@ async def test_the_log_context_holds_the_run(caplog):
 # --- step 3, function ---
 
 
-def test_parameter_hints_leave_the_return_out():
-    assert prompt.extract_parameter_type_hints({"a": int, "return": str}) == {"a": int}
-
-
 def test_parameter_descriptions():
     lines = function_prompt.build_parameter_type_descriptions({"essay": str, "grade": Grade, "what": None})
     assert lines[0].startswith("  - essay: ")
@@ -342,16 +338,6 @@ def test_golden_reask():
     violations = [("items[2].price", "float", "'cheap'"), ("", "object", "nothing")]
     golden("function_reask.txt", violations_text(violations, "an object"))
     assert "and 5 more" in violations_text(violations * 12 + violations[:1])
-
-
-def test_own_templates():
-    found, _ = signature_of(grade, "x")
-    messages = function_prompt.build_initial_prompts(
-        found, "{function_description}|{parameters_description}|{return_type_description}", "<{parameters}>"
-    )
-    assert messages[0]["content"].startswith("Grade the essay for a {audience}.|")
-    assert "Type Description (JSON)" in messages[0]["content"]
-    assert messages[1]["content"] == "<  - essay: x\n  - strict: False>"
 
 
 # --- step 4, function ---
