@@ -8,7 +8,6 @@ import os
 import queue
 import socket
 import sqlite3
-import subprocess
 import sys
 import threading
 import time
@@ -209,36 +208,3 @@ def test_each_exception_of_the_package_exists_and_has_a_reason():
         assert (ROOT / "SimpleLLMFunc" / file).exists(), file
         assert function == "*" or f"def {function}(" in (ROOT / "SimpleLLMFunc" / file).read_text("utf-8")
         assert len(reason) > 20
-
-
-HOLDS = """
-import asyncio
-from tests.test_loop_guard import LIMIT, MADE_UP
-
-RUNS = []
-
-def test_holds_once():
-    RUNS.append(1)
-    if len(RUNS) == 1:
-        asyncio.run(MADE_UP.compute(4 * LIMIT))
-
-def test_holds_each_time():
-    asyncio.run(MADE_UP.compute(4 * LIMIT))
-
-def test_fails():
-    RUNS.append(1)
-    assert len(RUNS) > 3
-"""
-
-
-@linux
-def test_too_much_processor_time_is_an_offence_when_it_is_seen_twice(tmp_path):
-    (tmp_path / "test_holds.py").write_text(HOLDS)
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-c", "pyproject.toml", "-q", str(tmp_path)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "2 failed, 1 passed, 2 rerun" in done.stdout, done.stdout + done.stderr

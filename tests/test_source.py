@@ -96,16 +96,8 @@ ALLOWED: dict[tuple[str, str, str], str] = {
         "_load_file",
         "importlib.util.spec_from_file_location",
     ): "the user's own file, named on the command line",
-    (
-        "cli/commands/doctor.py",
-        "_endpoint",
-        "urllib.request.urlopen",
-    ): "only when asked to, to the address of the model, without the key",
-    (
-        "interface/local/download.py",
-        "_run",
-        "subprocess.Popen",
-    ): "pip, with arguments of ours and no shell, to fetch the weights",
+    ("cli/commands/doctor.py", "_endpoint", "urllib.request.urlopen"): "only when asked to, without the key",
+    ("interface/local/download.py", "_run", "subprocess.Popen"): "pip, with our arguments and no shell",
     ("viewer/responses.py", "Lines.__call__", ".result()"): _DONE,
     ("batch/ray/cluster.py", "shipped", "importlib.import_module"): _CLUSTER,
     ("batch/ray/cluster.py", "unpacked", "importlib.import_module"): _CLUSTER,
@@ -118,16 +110,8 @@ ALLOWED: dict[tuple[str, str, str], str] = {
     ("lock.py", "_modules_of", "importlib.import_module"): "the modules of the user's own package",
     ("testing/__init__.py", "__getattr__", "importlib.import_module"): _LAZY,
     ("testing/patterns.py", "text_matching", "importlib.import_module"): _EXTRA,
-    (
-        "base/templates/jinja_sandbox.py",
-        "<module>",
-        "import jinja2.Template",
-    ): "for its type; templates are made by the sandbox",
-    (
-        "testing/contract.py",
-        "<module>",
-        "import pickle",
-    ): "the suite pickles the model under test, and loads what it has just made",
+    ("base/templates/jinja_sandbox.py", "<module>", "import jinja2.Template"): "for its type",
+    ("testing/contract.py", "<module>", "import pickle"): "it loads what it has just made",
     ("base/schemas/strict_schema.py", "StrictSchema._told", "a computed template .format()"): _TABLE,
     ("base/schemas/type_description.py", "Describer._bounds", "a computed template .format()"): _TABLE,
     ("interface/attempts/rate_headers.py", "<module>", "a computed template .format()"): _TABLE,
@@ -137,11 +121,7 @@ ALLOWED: dict[tuple[str, str, str], str] = {
     ("assistant/builtin/digest.py", "_each", ".result()"): _DONE,
     ("base/tool_call.py", "process_tool_calls", ".result()"): _DONE,
     ("interface/local/server.py", "running_server", ".result()"): _DONE,
-    (
-        "interface/http/session.py",
-        "_Request.write_bytes",
-        ".write_bytes()",
-    ): "aiohttp's, which writes a request to its connection, and is awaited",
+    ("interface/http/session.py", "_Request.write_bytes", ".write_bytes()"): "aiohttp's, and awaited",
     ("tools/mcp/connection.py", "McpConnection._call", ".result()"): _DONE,
 }
 """(file, function, what was found): why it is right there."""

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import pytest
-from pydantic import BaseModel, Field, TypeAdapter
+from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
-from SimpleLLMFunc import ResponseParseError, SignatureError, Text, UsageError, llm_function
+from SimpleLLMFunc import ResponseParseError, SignatureError, Text, llm_function
 from SimpleLLMFunc.base.parsing.quotes import QuoteCheck
 from SimpleLLMFunc.base.schemas.output_mode import compile_output
 from SimpleLLMFunc.interface.profile import PROFILES
@@ -205,24 +205,6 @@ def test_nested_types_name_the_place():
     ) or tree._pipeline.definition.output.quotes == ("q",)
 
 
-def test_the_wire_schema_is_that_of_str():
-    class Plain(BaseModel):
-        claim: str
-        quote: str
-        more: list[str] = []
-
-    plain, quoted = compile_output(Plain), compile_output(Claim)
-    assert {**quoted.wire_schema, "title": ""} == {**plain.wire_schema, "title": ""}
-    assert quoted.strict_problem == plain.strict_problem
-    assert quoted.quotes == ("quote", "more[]")
-    assert plain.quotes == ()
-    assert TypeAdapter(Claim).json_schema()["properties"]["quote"] == {"title": "Quote", "type": "string"}
-    assert compile_output(Quoted[str]).schema == {"type": "string"}
-    assert compile_output(Quoted[Annotated[str, Field(max_length=5)]]).schema == {"maxLength": 5, "type": "string"}
-    with pytest.raises(SignatureError, match="Quoted takes str"):
-        compile_output(Quoted[int])  # type: ignore[type-var]
-
-
 def test_golden_prompt():
     golden("quoted_prompt.txt", as_text(finder().preview(REPORT).messages))
 
@@ -261,15 +243,6 @@ async def test_items_that_stream_are_checked_before_they_are_given_out():
     assert [quote async for quote in each.with_options(llm_interface=llm)("one two")] == ["two", "one"]
 
 
-async def test_a_stream_ends_with_located_quotes():
-    @llm_function(ScriptedLLM(said("built in 1931"), profile=NATIVE))
-    async def find(report: str) -> Claim:
-        """Find."""
-
-    *_, last = [value async for value in find.stream(REPORT)]
-    assert REPORT[last.quote.start : last.quote.end] == "built in 1931"
-
-
 async def test_long_arguments_are_searched_off_the_loop():
     text = "a “b”  c. " * 40_000
 
@@ -279,22 +252,6 @@ async def test_long_arguments_are_searched_off_the_loop():
 
     value = await find(text)
     assert text[value.start : value.end] == "“b”  c."
-
-
-async def test_a_checkpoint_keeps_the_places(tmp_path):
-    @llm_function(ScriptedLLM(said("built in 1931"), profile=NATIVE))
-    async def find(report: str) -> Claim:
-        """Find."""
-
-    report = await find.map([REPORT], checkpoint=tmp_path / "run.sqlite")
-    report.close()
-    again = await find.map([REPORT], checkpoint=tmp_path / "run.sqlite")
-    quote = again.rows[0].value.quote
-    assert again.counts.restored == 1
-    assert REPORT[quote.start : quote.end] == "built in 1931"
-    again.close()
-    with pytest.raises(UsageError, match="engine"):
-        await find.map([REPORT], engine="openai-batch", checkpoint=tmp_path / "batch.sqlite")
 
 
 def test_an_example_has_to_quote_too():
