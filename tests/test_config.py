@@ -30,10 +30,6 @@ ENTRY = {"model_name": "gpt-4o", "api_keys": [CANARY], "base_url": "https://api.
 # --- the environment -----------------------------------------------------------------------------------------
 
 
-def test_an_empty_environment_says_nothing():
-    assert Settings.from_environment({}) == Settings()
-
-
 def test_each_variable_has_its_place():
     environment = {
         "OPENAI_API_KEY": CANARY,
@@ -163,13 +159,6 @@ def test_without_a_variable_the_locale_of_the_system_says_it(monkeypatch):
     assert speaks_chinese()
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_the_missing_model_is_looked_for_in_three_places(language, monkeypatch):
-    monkeypatch.setenv("SIMPLELLMFUNC_LANG", language)
-    for place in ("use_llm", "llm_interface", "SIMPLELLMFUNC_MODEL", "--model local"):
-        assert place in missing_model_message()
-
-
 @pytest.mark.parametrize(
     ("address", "shown"),
     [
@@ -242,21 +231,6 @@ def test_a_full_entry_is_read_as_it_stands(file):
     assert entry.model_dump() == full
 
 
-def test_providers_and_models_keep_their_order(file):
-    content = {"b": [{**ENTRY, "model_name": name} for name in ("z", "a")], "a": [ENTRY], "empty": []}
-    read = read_provider_file(file(content))
-    assert [(name, [entry.model_name for entry in entries]) for name, entries in read.items()] == [
-        ("b", ["z", "a"]),
-        ("a", ["gpt-4o"]),
-        ("empty", []),
-    ]
-
-
-def test_names_may_be_in_any_script(file):
-    read = read_provider_file(file({"通义": [{**ENTRY, "model_name": "千问"}]}))
-    assert read["通义"][0].model_name == "千问"
-
-
 def test_variables_in_keys_are_read_from_the_environment(file, monkeypatch):
     path = file({"p": [{**ENTRY, "api_keys": ["${KEY_ONE}", "sk-${KEY_TWO}-${KEY_ONE}", "plain$key"]}]})
     (entry,) = read_provider_file(path, {"KEY_ONE": "one\n", "KEY_TWO": "two"})["p"]
@@ -305,10 +279,6 @@ def test_a_missing_file_is_the_builtin_error(tmp_path):
     assert type(caught.value) is FileNotFoundError
     assert caught.value.errno == errno.ENOENT
     assert str(tmp_path / "missing.json") in str(caught.value)
-
-
-def test_a_folder_is_no_file(tmp_path):
-    assert "this is not a file" in refused(tmp_path)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no FIFOs")

@@ -91,25 +91,6 @@ KINDS = {
             assert await function("rain") == await function("rain")
             assert len(server.requests) == 1
     """,
-    "Calls": """
-        from SimpleLLMFunc.calls import LLM, Step, StepExecutor, Task, ExecutorBackground
-        llm = OpenAICompatible("m", base_url=server.base_url)
-        executor = StepExecutor(Task(question="rain?", background=ExecutorBackground()), Step(name="s", call=LLM), llm=llm)
-        await executor.init()
-        chunks = [chunk async for chunk in executor.run()]
-        assert chunks
-    """,
-    "a slot": """
-        from SimpleLLMFunc.calls import Slot, Step, StepExecutor, Task, ExecutorBackground
-        server.reply('{"city": "Paris"}')
-        schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
-        step = Step(name="s", call=Slot, params={"current_schema": schema})
-        llm = OpenAICompatible("m", base_url=server.base_url)
-        executor = StepExecutor(Task(question="rain?", background=ExecutorBackground()), step, llm=llm)
-        await executor.init()
-        chunks = [chunk async for chunk in executor.run()]
-        assert chunks[-1].content["slot_data"] == {"city": "Paris"}, chunks
-    """,
     "an image from a file": """
         import tempfile, pathlib
         picture = b"\\x89PNG\\r\\n\\x1a\\n" + bytes(19_000_000)

@@ -152,23 +152,6 @@ def test_what_waits_is_an_offence_however_short(kind, place):
     assert {offence.where.split(":")[0] for offence in found} == {"SimpleLLMFunc/made_up.py"}
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "import time\nasync def wait(_): time.sleep(0)",
-        "import threading\nasync def wait(_): threading.Event().wait(0)",
-        "async def wait(place): open(place['small']).close()",
-        "import asyncio\nasync def wait(_): await asyncio.sleep(0.001)",
-        "import asyncio\nasync def wait(_): await asyncio.to_thread(__import__('time').sleep, 0.001)",
-        "import asyncio, sys\nasync def wait(_): await (await asyncio.create_subprocess_exec(sys.executable, '-c', '')).wait()",
-        "import threading\nasync def wait(_): threading.Thread(target=int).start()",
-        "import asyncio\nasync def wait(place):\n    (await asyncio.open_connection(*place['address']))[1].close()",
-    ],
-)
-def test_what_does_not_wait_is_none(code, place):
-    assert offences(package(code).wait, place) == []
-
-
 # --- in pytest -------------------------------------------------------------------------------------------
 
 

@@ -25,7 +25,6 @@ from SimpleLLMFunc import (
     Message,
     ProviderError,
     RunAborted,
-    ToolContext,
     ToolFailed,
     budget,
     llm_chat,
@@ -37,7 +36,6 @@ from SimpleLLMFunc.base.events import (
     ReActEvent,
     RunFinished,
     RunStarted,
-    ToolCallProgress,
 )
 from SimpleLLMFunc.errors import ServerUnavailable
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
@@ -371,69 +369,7 @@ async def test_an_inner_error_is_raised_where_that_is_wanted(kinds: str, door: s
     await nothing_is_left()
 
 
-# --- watching ---
-
-
-async def test_who_watches_the_outer_scope_sees_inner_runs_too() -> None:
-    three = agents("asa", "as_tool")
-    mine: list[str] = []
-    inner: list[str] = []
-    around: list[str] = []
-    bottom_only = three.top.with_options(watching=lambda trace_id, _: mine.append(trace_id))
-    with watching(lambda trace_id, _: around.append(trace_id)):
-        with watching(lambda trace_id, _: inner.append(trace_id)):
-            result = await bottom_only.call("?")
-        assert around == inner
-        assert len(set(around)) == 3
-    assert set(mine) == {result.trace_id}  # what stands at a function watches its own runs
-    count = len(around)
-    await agents("asa", "as_tool").ask()
-    assert len(around) == count
-
-
 # --- what a tool is given ---
-
-
-@pytest.mark.parametrize("kinds", ["a", "s"])
-async def test_a_context_reaches_the_tools_and_progress_the_watchers(kinds: str) -> None:
-    class Shop(BaseModel):
-        stock: dict[str, int]
-
-    given: list[Any] = []
-
-    def stock(item: str, ctx: ToolContext[Shop]) -> int:
-        """Look up the stock."""
-        ctx.emit({"looking for": item})
-        given.append(ctx)
-        return ctx.context.stock[item]
-
-    async def reserve(item: str, ctx: ToolContext[Shop]) -> str:
-        """Reserve an item."""
-        ctx.emit("half")
-        ctx.emit("whole")
-        ctx.context.stock[item] -= 1
-        return "reserved"
-
-    shop = Shop(stock={"lamp": 3})
-    llm = ScriptedLLM(tool_calls(("stock", {"item": "lamp"}), ("reserve", {"item": "lamp"})), "One of them is yours.")
-    function = function_of(kinds, "clerk", llm, [stock, reserve], tool_context=shop)
-    seen: list[ReActEvent] = []
-    with watching(lambda _, event: seen.append(event)):
-        result = await asked(function)
-    assert result.value == "One of them is yours."
-    assert shop.stock == {"lamp": 2}
-    assert given[0].context is shop
-    assert (given[0].trace_id, given[0].func_name, given[0].tool_name) == (result.trace_id, "clerk", "stock")
-    assert given[0].call_id == result.tool_calls[0].id
-    progress = [(e.call.function.name, e.progress) for e in seen if isinstance(e, ToolCallProgress)]
-    assert [p for p in progress if p[0] == "stock"] == [("stock", {"looking for": "lamp"})]
-    assert [p for p in progress if p[0] == "reserve"] == [("reserve", "half"), ("reserve", "whole")]
-    for spec in llm.calls[0].tools or ():
-        assert list(spec["function"]["parameters"]["properties"]) == ["item"]
-    # Another call of the same function may have another context.
-    again = ScriptedLLM(tool_calls(("stock", {"item": "lamp"})), "none")
-    await asked(function, llm_interface=again, tool_context=Shop(stock={"lamp": 0}))
-    assert again.requests[1][-1]["content"] == "0"
 
 
 async def test_a_confirmation_is_not_handed_down() -> None:

@@ -8,16 +8,7 @@ from contextlib import aclosing
 
 import pytest
 
-from SimpleLLMFunc import (
-    ChatPair,
-    ConfigError,
-    EmptyResponseError,
-    ImgUrl,
-    Message,
-    SignatureError,
-    llm_chat,
-    tool,
-)
+from SimpleLLMFunc import ChatPair, ImgUrl, Message, errors, llm_chat, tool
 from SimpleLLMFunc.base.events import RunFinished
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 
@@ -205,7 +196,7 @@ async def test_an_empty_answer_is_asked_again():
     assert "".join(text for text, _ in pairs) == "Hello"
     assert len(pairs[-1][1]) == 3
     chat, _ = chatter("", "", "")
-    with pytest.raises(EmptyResponseError):
+    with pytest.raises(errors.EmptyResponseError):
         await read(chat([], "x"))
 
 
@@ -258,7 +249,7 @@ async def test_template_params_fill_the_docstring():
 
 async def test_wrong_use():
     chat, _ = chatter()
-    with pytest.raises(SignatureError):
+    with pytest.raises(errors.SignatureError):
         chat()
-    with pytest.raises(ConfigError, match="return_mode"):
+    with pytest.raises(errors.ConfigError, match="return_mode"):
         llm_chat(return_mode="json")

@@ -29,7 +29,6 @@ from SimpleLLMFunc import (
     fill,
     llm_chat,
     llm_function,
-    tool,
     use_llm,
 )
 from SimpleLLMFunc.base.events import ReplyDelta, RunFinished, RunStarted
@@ -166,20 +165,6 @@ def test_methods_of_every_kind_leave_the_instance_out(name):
 def test_a_method_called_through_the_class():
     assert Teacher.method(Teacher(), "On rain").score == 1
     assert "object at" not in str(Teacher.llm.requests[-1])
-
-
-async def test_an_async_method_is_awaited():
-    assert inspect.iscoroutinefunction(Teacher().amethod)
-    assert (await Teacher().amethod("x")).score == 1
-    assert (await Teacher().amethod.call("x")).value.score == 1
-
-
-def test_without_return_annotation_it_is_text():
-    @llm_function(ScriptedLLM("Hello"))
-    def greet(name):
-        """Greet."""
-
-    assert greet("Ada") == "Hello"
 
 
 @pytest.mark.parametrize("reply", ["whatever", ""])
@@ -342,20 +327,6 @@ async def test_async_iterator_functions_of_both_kinds():
 # --- modes and re-asking ---
 
 
-def test_a_bad_answer_is_sent_back_with_its_violations():
-    grade, llm = grader('{"score": "high", "why": "clear"}', GOOD)
-    result = grade.call("x")
-    assert result.value.score == 4
-    assert len(result.attempts) == 2
-    assert result.attempts[0].violations[0][0] == "score"
-    assert result.attempts[1].violations == []
-    asked = llm.requests[1]
-    assert asked[-2] == {"role": "assistant", "content": '{"score": "high", "why": "clear"}'}
-    assert "score" in asked[-1]["content"]
-    assert len(result.messages) == 3
-    assert result.usage == result.attempts[0].usage + result.attempts[1].usage
-
-
 def test_each_request_shows_the_latest_bad_answer_only():
     bad = "{" + "x" * 10_000
     grade, llm = grader(*[bad] * 5, max_reasks=4)
@@ -395,20 +366,6 @@ def test_an_empty_answer_is_asked_again_without_a_word(empty):
     grade, llm = grader(empty, GOOD)
     assert grade("x").score == 4
     assert llm.requests[0] == llm.requests[1]
-
-
-def test_an_empty_answer_after_tools_does_not_run_them_again():
-    runs = []
-
-    @tool
-    def once() -> str:
-        """Run."""
-        runs.append(1)
-        return "ok"
-
-    grade, _ = grader(tool_calls(("once", {})), "", GOOD, toolkit=[once])
-    assert grade("x").score == 4
-    assert runs == [1]
 
 
 def test_a_cut_answer_is_never_a_value_but_may_be_a_text():
@@ -707,24 +664,6 @@ def test_threads_share_a_function():
     for thread in threads:
         thread.join(20)
     assert found == [4] * 20
-
-
-async def test_a_cancelled_call_leaves_no_task():
-    class Sleeper(ScriptedLLM):
-        async def chat(self, messages, **options):
-            await asyncio.sleep(30)
-
-    @llm_function(Sleeper())
-    async def wait(text: str) -> str:
-        """Wait."""
-        raise NotImplementedError
-
-    task = asyncio.create_task(wait("x"))
-    await asyncio.sleep(0.02)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert len(asyncio.all_tasks()) == 1
 
 
 async def test_a_hundred_labels_do_not_hold_up_the_event_loop():

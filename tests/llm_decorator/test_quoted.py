@@ -11,7 +11,6 @@ from typing import Annotated
 
 import pytest
 from pydantic import BaseModel, Field
-from typing_extensions import TypedDict
 
 from SimpleLLMFunc import ResponseParseError, SignatureError, Text, llm_function
 from SimpleLLMFunc.base.parsing.quotes import QuoteCheck
@@ -130,11 +129,6 @@ def test_quotes_are_found_in_every_text_of_an_argument():
     assert located("pages", **arguments) is None  # a name is no text
 
 
-def test_an_exact_place_beats_an_earlier_one_that_only_reads_the_same():
-    assert located("a b", first="a\nb", second="a b") == ("second", 0, 3)
-    assert located("b", text="a b b") == ("text", 2, 3)
-
-
 # --- in an answer -------------------------------------------------------------------------------------------
 
 
@@ -175,34 +169,6 @@ def test_as_the_return_value_in_every_mode(mode):
     assert isinstance(value, Quoted)
     assert REPORT[value.start : value.end] == "the cables"
     assert "copied from the arguments word for word" in llm.requests[0][0]["content"]
-
-
-def test_nested_types_name_the_place():
-    class Pair(TypedDict):
-        left: Quoted[str]
-        right: Quoted[str] | None
-
-    @llm_function(
-        ScriptedLLM('{"a": [{"left": "one", "right": null}], "b": [{"left": "six", "right": "two"}]}'), max_reasks=0
-    )
-    def pairs(text: str) -> dict[str, list[Pair]]:
-        """Find."""
-
-    with pytest.raises(ResponseParseError) as caught:
-        pairs("one two")
-    assert [violation[0] for violation in caught.value.violations] == ["b[0].left"]
-
-    @llm_function(ScriptedLLM('{"q": "one", "children": [{"q": "nope"}]}'), max_reasks=0)
-    def tree(text: str) -> Node:
-        """Find."""
-
-    with pytest.raises(ResponseParseError) as caught:
-        tree("one two")
-    assert [violation[0] for violation in caught.value.violations] == ["children[0].q"]
-    assert tree._pipeline.definition.output.quotes == (
-        "q",
-        "children[].q",
-    ) or tree._pipeline.definition.output.quotes == ("q",)
 
 
 def test_golden_prompt():

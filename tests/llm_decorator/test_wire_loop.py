@@ -13,7 +13,7 @@ from SimpleLLMFunc.base.run import watching
 from SimpleLLMFunc.errors import ToolCallLimitExceeded
 from SimpleLLMFunc.interface.anthropic import Anthropic
 from tests.support.server import LoopbackServer, completion, error_answer, json_answer
-from tests.support.services import ChatService, MessagesService, ResponsesService
+from tests.support.services import MessagesService, ResponsesService
 from tests.support.wires import MODELS, SERVICES, made
 
 NEW = ("messages", "responses", "gemini")
@@ -67,13 +67,6 @@ async def test_a_function_without_rounds_offers_no_tool(name):
     async with LoopbackServer(service) as server:
         await forecaster(model(name, server), max_tool_calls=0)("Rome?")
     assert "tools" not in service.bodies[0]
-
-
-async def test_on_chat_completions_the_last_turn_has_no_tools():
-    service = ChatService(CALL, {"texts": ["sun"]})
-    async with LoopbackServer(service) as server:
-        assert await forecaster(model("chat", server), max_tool_calls=1)("Rome?") == "sun"
-    assert "tools" not in service.bodies[1]
 
 
 # --- pauses ---
