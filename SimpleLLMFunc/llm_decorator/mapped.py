@@ -12,7 +12,7 @@ from SimpleLLMFunc.base.parsing import RepairLevel
 from SimpleLLMFunc.base.run import Abort, Answer, Preview
 from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.base.type_resolve import type_identity
-from SimpleLLMFunc.errors import SignatureError, UsageError
+from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models, given_to
 from SimpleLLMFunc.llm_decorator.answering import Answers, answered_by
@@ -103,10 +103,7 @@ class MappedFunction(Generic[R_co]):
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments by parameter name, checked, defaults applied."""
-        try:
-            arguments = bind_function_arguments(self.signature, args, kwargs).arguments
-        except SignatureError as error:
-            raise SignatureError(f"{self.name}() {error}") from error.__cause__
+        arguments = bind_function_arguments(self.signature, args, kwargs, f"{self.name}() ").arguments
         self.pipeline.check(arguments)
         return arguments
 

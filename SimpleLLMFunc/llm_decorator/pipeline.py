@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Mapping
 from functools import cached_property
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
 from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.messages import copied
@@ -28,6 +28,7 @@ from SimpleLLMFunc.type import Usage
 P = TypeVar("P", bound="Pipeline")
 
 _NO_OPTIONS: Mapping[str, Any] = {}
+_Params: TypeAlias = Mapping[str, Any] | None
 
 
 class Pipeline(ABC):
@@ -82,12 +83,7 @@ class Pipeline(ABC):
     # --- step 1 ---
 
     def start(
-        self,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        *,
-        stream: bool = False,
-        params: Mapping[str, Any] | None = None,
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], *, stream: bool = False, params: _Params = None
     ) -> FunctionRun:
         """Step 1: bind and check the arguments; return the run, which begins when it is read.
 
@@ -146,12 +142,7 @@ class Pipeline(ABC):
         """Return what the run would send first."""
 
     def preview(
-        self,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        *,
-        stream: bool = False,
-        params: Mapping[str, Any] | None = None,
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], *, stream: bool = False, params: _Params = None
     ) -> Preview:
         """Return the exact request of a call, without sending it; `params` as in `start`."""
         llm = resolve_llm(self.options.llm_interface)

@@ -13,7 +13,7 @@ from SimpleLLMFunc.llm_decorator.answering.agreement import Agreement, Disagreem
 from SimpleLLMFunc.llm_decorator.definition import iterator_kind
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration
-from SimpleLLMFunc.logger import get_location, push_warning
+from SimpleLLMFunc.logger import push_warning
 
 if TYPE_CHECKING:  # loaded where a function has them: a start need not pay for what few use
     from SimpleLLMFunc.llm_decorator.answering.answering import Answering
@@ -61,7 +61,7 @@ def answered_by(pipeline: FunctionPipeline, agreement: Agreement | None = None) 
         if not given and calibration is None:
             return pipeline
     elif options.llm_kwargs.get("temperature") == 0 and (options.votes or not definition.output.labels):
-        push_warning(f"{definition.name!r} votes, and temperature=0 makes all votes the same.", location=get_location())
+        push_warning(f"{definition.name!r} votes, and temperature=0 makes all votes the same.")
     from SimpleLLMFunc.llm_decorator.answering.answering import Answering
     from SimpleLLMFunc.llm_decorator.answering.plain_code import PlainCode
 

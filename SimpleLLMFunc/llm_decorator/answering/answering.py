@@ -21,7 +21,7 @@ from SimpleLLMFunc.base.run import Answer, AnswerSource, Preview, Result
 from SimpleLLMFunc.errors import DeadlineExceeded, ResponseParseError, SimpleLLMFuncError, UsageError
 from SimpleLLMFunc.interface.spending import Deadline, current_deadline, deadline_scope
 from SimpleLLMFunc.llm_decorator.answering.agreement import Agreement, Disagreement
-from SimpleLLMFunc.llm_decorator.answering.one_request import Emit
+from SimpleLLMFunc.llm_decorator.answering.one_request import Question
 from SimpleLLMFunc.llm_decorator.answering.plain_code import PlainCode
 from SimpleLLMFunc.llm_decorator.answering.voting import Voting
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
@@ -86,7 +86,7 @@ class Answering:
 
     def value(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Coroutine[Any, Any, Any]:
         """Return the value of a call when awaited."""
-        return self._value(self._begun(args, kwargs))
+        return self._value(self._begun(Question(args, kwargs)))
 
     @border
     async def _value(self, work: Awaitable[tuple[Result[Any], str]]) -> Any:
@@ -94,7 +94,7 @@ class Answering:
 
     def result(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Coroutine[Any, Any, Result[Any]]:
         """Return the value of a call with all that is known of it when awaited."""
-        return self._result(self._begun(args, kwargs))
+        return self._result(self._begun(Question(args, kwargs)))
 
     @border
     async def _result(self, work: Awaitable[tuple[Result[Any], str]]) -> Result[Any]:
@@ -102,7 +102,7 @@ class Answering:
 
     async def answer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer[Any]:
         """Return the answer for a row of a map."""
-        result, text = await self._begun(args, kwargs)
+        result, text = await self._begun(Question(args, kwargs))
         return Answer(result.value, text, result.output_mode, result.usage, result.tries)
 
     def stream(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[Any, None]:
@@ -110,7 +110,7 @@ class Answering:
 
         After something was shown no fallback answers.
         """
-        return _Call(self, args, kwargs, None).streamed()
+        return _Call(self, Question(args, kwargs)).streamed()
 
     def events(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[ReActEvent, None]:
         """Return the events of all runs as they happen; those of votes alternate."""
@@ -118,7 +118,7 @@ class Answering:
 
     async def _events(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[ReActEvent, None]:
         events: asyncio.Queue[ReActEvent | None] = asyncio.Queue()
-        work = asyncio.ensure_future(self._begun(args, kwargs, events.put_nowait))
+        work = asyncio.ensure_future(self._begun(Question(args, kwargs, events.put_nowait)))
         work.add_done_callback(lambda _: events.put_nowait(None))
         try:
             while (event := await events.get()) is not None:
@@ -128,11 +128,9 @@ class Answering:
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
 
-    def _begun(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], emit: Emit | None = None
-    ) -> Awaitable[tuple[Result[Any], str]]:
+    def _begun(self, question: Question) -> Awaitable[tuple[Result[Any], str]]:
         """Return the work of a call; it sees the context variables of this moment."""
-        return stepped(_Call(self, args, kwargs, emit).answered(), copy_context())
+        return stepped(_Call(self, question).answered(), copy_context())
 
 
 class _Call:
@@ -142,14 +140,13 @@ class _Call:
         SignatureError: the arguments do not fit the function.
     """
 
-    def __init__(self, answering: Answering, args: tuple[Any, ...], kwargs: dict[str, Any], emit: Emit | None) -> None:
+    def __init__(self, answering: Answering, question: Question) -> None:
         self._answering = answering
         self._pipeline = answering.pipeline
         self._output = answering.pipeline.definition.output
-        self._asks = answering.pipeline.start(args, dict(kwargs))  # step 1: wrong arguments are an error here
-        self._args = args
-        self._kwargs = kwargs
-        self._emit = emit
+        self._question = question
+        # Step 1: wrong arguments are an error here.
+        self._asks = answering.pipeline.start(question.args, dict(question.kwargs))
         self._began = time.monotonic()
         self._is_sampled = random.random() < answering.pipeline.options.sample  # noqa: S311 - draws samples
 
@@ -184,7 +181,7 @@ class _Call:
         is_shown = False
         try:
             with deadline_scope(self._time_for_model(clock)):
-                values = self._pipeline.stream(self._args, dict(self._kwargs))
+                values = self._pipeline.stream(self._question.args, dict(self._question.kwargs))
             async with aclosing(values):
                 async for value in values:
                     is_shown = True
@@ -213,11 +210,9 @@ class _Call:
         return allowed
 
     async def _asked(self) -> tuple[Result[Any], str]:
-        pipeline, voting = self._pipeline, self._answering.voting
-        if voting is not None:
-            return await voting.result(self._args, self._kwargs, self._emit)
-        run = pipeline.start(self._args, dict(self._kwargs), stream=self._emit is not None)
-        result = await pipeline.result_of(run, self._emit)
+        if self._answering.voting is not None:
+            return await self._answering.voting.result(self._question)
+        result, _ = await self._question.result(self._pipeline, {})
         return result, result.text
 
     # --- plain code ---

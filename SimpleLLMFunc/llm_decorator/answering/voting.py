@@ -22,7 +22,7 @@ from SimpleLLMFunc.errors import ConfigError, ResponseParseError, SimpleLLMFuncE
 from SimpleLLMFunc.interface.composite import sample_scope
 from SimpleLLMFunc.interface.current import resolve_llm, use_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models
-from SimpleLLMFunc.llm_decorator.answering.one_request import Emit, OneRequest
+from SimpleLLMFunc.llm_decorator.answering.one_request import OneRequest, Question
 from SimpleLLMFunc.llm_decorator.answering.votes import agreement_of, comparable, decide
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.steps.common.log_context import create_log_context_manager
@@ -180,26 +180,19 @@ class Voting:
             return self._once.pipeline, self._once.params(llm)
         return self._pipeline, {}
 
-    async def result(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], emit: Emit | None = None
-    ) -> tuple[Result[Any], str]:
+    async def result(self, question: Question) -> tuple[Result[Any], str]:
         """Return what the votes come to, and text from which `ConfidentOutput.parse` makes the value again.
 
         To those who watch it is a run, without turns, of which the votes are parts.
-
-        Args:
-            args: of the call.
-            kwargs: of the call.
-            emit: gets the events of all votes.
 
         Raises:
             SimpleLLMFuncError: no answer could be used, or the service, a budget or a deadline ended it.
         """
         pipeline = self._pipeline
-        run = pipeline.start(args, dict(kwargs))
+        run = pipeline.start(question.args, dict(question.kwargs))
         async with create_log_context_manager(run.func_name, run.trace_id), run:
             run.tell(RunStarted(run.trace_id, []))
-            result, kept = await self._decided(run, args, kwargs, emit)
+            result, kept = await self._decided(run, question)
             value = result.value.value
             run.parsed = Parsed(result.value if self.is_confident else value)
             say = partial(answer_text, pipeline.definition.output, value)
@@ -211,13 +204,11 @@ class Voting:
             result, kept = replace(result, value=value), self._once.label_of(value)
         return replace(result, seconds=run.seconds, trace_id=run.trace_id), kept
 
-    async def _decided(
-        self, run: FunctionRun, args: tuple[Any, ...], kwargs: dict[str, Any], emit: Emit | None
-    ) -> tuple[Result[Any], str]:
-        result, kept = await self._round(run, args, kwargs, emit, None)
+    async def _decided(self, run: FunctionRun, question: Question) -> tuple[Result[Any], str]:
+        result, kept = await self._round(run, question, None)
         stronger_llm = self._pipeline.options.escalate_to
         if result.value.abstained and stronger_llm is not None:
-            stronger, kept = await self._round(run, args, kwargs, emit, stronger_llm)
+            stronger, kept = await self._round(run, question, stronger_llm)
             usage = result.usage + stronger.usage
             attempts = [*result.attempts, *stronger.attempts]
             downgrades = _downgrades_of([result, stronger])
@@ -228,12 +219,7 @@ class Voting:
         return result, kept
 
     async def _round(
-        self,
-        run: FunctionRun,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        emit: Emit | None,
-        stronger: LLM_Interface | None,
+        self, run: FunctionRun, question: Question, stronger: LLM_Interface | None
     ) -> tuple[Result[Any], str]:
         asked = self._pipeline.options.votes or VOTES
         with use_llm(stronger) if stronger is not None else nullcontext():
@@ -244,13 +230,13 @@ class Voting:
                 said = "" if must else self._once.without(llm)
                 if not said:
                     calibration: Any = None if stronger is not None else self._pipeline.options.calibration
-                    found = await self._once.ask(args, kwargs, llm, calibration, emit)
+                    found = await self._once.ask(question, llm, calibration)
                     if not isinstance(found, str):
                         return self.output.sure_and_kept(*found, self._once, is_escalated=stronger is not None)
                     if must:
                         raise ConfigError(f"{run.func_name}: {llm.model_name} gives no log-probabilities: {found}")
                     said = found
-            tasks = [asyncio.create_task(self._vote(args, kwargs, number, emit)) for number in range(asked)]
+            tasks = [asyncio.create_task(self._vote(question, number)) for number in range(asked)]
         try:
             outcomes = await asyncio.gather(*tasks)
         except BaseException as error:
@@ -288,15 +274,11 @@ class Voting:
         )
         return decided, kept
 
-    async def _vote(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], number: int, emit: Emit | None
-    ) -> Result[Any] | SimpleLLMFuncError:
+    async def _vote(self, question: Question, number: int) -> Result[Any] | SimpleLLMFuncError:
         """Return one vote, or the error of one that cannot be used."""
-        pipeline = self._pipeline
         with sample_scope(number):
-            run = pipeline.start(args, dict(kwargs), stream=emit is not None, params=self._reseeded(number))
             try:
-                return await pipeline.result_of(run, emit)
+                return (await question.result(self._pipeline, self._reseeded(number)))[0]
             except _NO_VOTE as error:
                 return error
 

@@ -24,7 +24,7 @@ from SimpleLLMFunc.llm_decorator.steps.common.prompt import (
 from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
 from SimpleLLMFunc.llm_decorator.steps.common.types import Compact, FunctionSignature
 from SimpleLLMFunc.llm_decorator.utils import process_tools
-from SimpleLLMFunc.logger import get_location, push_warning, shown_value
+from SimpleLLMFunc.logger import push_warning, shown_value
 from SimpleLLMFunc.runtime import in_thread, off_loop_if_large
 from SimpleLLMFunc.type import ContentPart, Message, ToolSpec
 
@@ -49,18 +49,14 @@ def extract_conversation_history(
     name = find_history_param(arguments, candidates)
     if name is None:
         push_warning(
-            f"LLM Chat {func_name!r} has no history parameter (one of {', '.join(candidates)}). No history is passed.",
-            location=get_location(),
+            f"LLM Chat {func_name!r} has no history parameter (one of {', '.join(candidates)}). No history is passed."
         )
         return None
     history = arguments[name]
     if history is None:
         return None
     if not (isinstance(history, list) and all(isinstance(item, dict) for item in history)):
-        push_warning(
-            f"LLM Chat {func_name!r}: {name} should be a list of message dicts. No history is passed.",
-            location=get_location(),
-        )
+        push_warning(f"LLM Chat {func_name!r}: {name} should be a list of message dicts. No history is passed.")
         return None
     return history
 
@@ -116,8 +112,7 @@ def _may_stand(message: Any, func_name: str) -> bool:
         return True
     what = f"role {shown_value(role, 60)}" if role is not None else f"a {type(message).__name__} without role"
     push_warning(
-        f"LLM Chat {func_name!r} skips a malformed history item ({what}{'' if has_content else ', no content'}).",
-        location=get_location(),
+        f"LLM Chat {func_name!r} skips a malformed history item ({what}{'' if has_content else ', no content'})."
     )
     return False
 
@@ -149,8 +144,7 @@ def _with_paired_tools(messages: list[Mapping[str, Any]], func_name: str) -> lis
                 kept.append({name: value for name, value in message.items() if name != "tool_calls"})
     if dropped:
         push_warning(
-            f"LLM Chat {func_name!r} leaves out tool calls without result, and results without call, of the history.",
-            location=get_location(),
+            f"LLM Chat {func_name!r} leaves out tool calls without result, and results without call, of the history."
         )
     return copied(cast("list[Message]", kept))
 

@@ -227,6 +227,7 @@ _RULES: Sequence[tuple[str, Callable[[Any], bool], str]] = (
     ("toolkit", _is_list, "a list of tools and functions"),
     ("vote_on", lambda given: _is_list(given) and all(map(_is_text, given)), "a list of field names"),
     ("first fallback", callable, "a function"),
+    ("examples", lambda given: isinstance(given, (Sequence, os.PathLike)), "a list of (arguments, value), or a path"),
     ("calibration", lambda given: isinstance(given, Calibration), "what f.calibrate() kept, or the path of it"),
 )
 """Which values options take, and how an error says that; an option whose default is None takes None too."""

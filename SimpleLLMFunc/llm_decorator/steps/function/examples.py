@@ -96,10 +96,7 @@ class ExampleReader:
             SignatureError: they do not fit.
         """
         args, kwargs = split_arguments(given, self.signature, is_json=is_json)
-        try:
-            bound = bind_function_arguments(self.signature, args, kwargs)
-        except SignatureError as error:
-            raise SignatureError(f"{self.name}: the arguments of {where}: {error}") from error.__cause__
+        bound = bind_function_arguments(self.signature, args, kwargs, f"{self.name}: the arguments of {where}: ")
         return {name: self._argument(name, value, where, is_json) for name, value in bound.arguments.items()}
 
     def _argument(self, name: str, value: Any, where: str, is_json: bool) -> Any:
@@ -196,11 +193,6 @@ class Examples:
                 for where, record in given
             ]
         else:
-            listed: Any = given
-            if not isinstance(listed, Sequence) or isinstance(listed, (bytes, bytearray)):
-                raise UsageError(
-                    f"{reader.name}: examples is a {type(given).__name__}. Give a list of (arguments, value), or a path."
-                )
             self.all = [reader.read(pair, f"examples[{number}]") for number, pair in enumerate(given)]
 
     def __len__(self) -> int:
