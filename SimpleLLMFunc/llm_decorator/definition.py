@@ -263,9 +263,8 @@ class Definition:
 
     def prompt_for(self, output: OutputSpec) -> FixedPrompt:
         """Return the parts of the prompt that are the same for every call where this is asked for."""
-        signature, hints, _, docstring, name = self.metadata
         asked = output.asked_type if isinstance(output, ThinkFirst) else output.return_type
-        return FixedPrompt(signature, hints, asked, docstring, name, self._note)
+        return FixedPrompt(self.metadata, asked, self._note)
 
     @property
     def _note(self) -> str:

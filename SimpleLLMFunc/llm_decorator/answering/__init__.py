@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from SimpleLLMFunc.errors import ConfigError, SignatureError
@@ -63,10 +62,5 @@ def answered_by(pipeline: FunctionPipeline, agreement: Agreement | None = None) 
     elif options.llm_kwargs.get("temperature") == 0 and (options.votes or not definition.output.labels):
         push_warning(f"{definition.name!r} votes, and temperature=0 makes all votes the same.")
     from SimpleLLMFunc.llm_decorator.answering.answering import Answering
-    from SimpleLLMFunc.llm_decorator.answering.plain_code import PlainCode
 
-    signature, is_method = definition.as_called()
-    make = partial(PlainCode, func_name=definition.name, signature=signature, is_method=is_method)
-    first = None if options.first is None else make("first", options.first)
-    fallback = None if options.fallback is None else make("fallback", options.fallback)
-    return Answering(pipeline, first, fallback, agreement or Agreement())
+    return Answering(pipeline, agreement or Agreement())

@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Coroutine
 from contextlib import aclosing
 from contextvars import copy_context
+from copy import copy
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -52,30 +53,31 @@ class Answering:
 
     Args:
         pipeline: asks the model.
-        first, fallback: plain code.
         agreement: counts who answered.
+
+    Attributes:
+        first, fallback: plain code.
         instance: of a method; plain code gets it first.
+
+    Raises:
+        SignatureError: plain code does not fit the function.
     """
 
-    def __init__(
-        self,
-        pipeline: FunctionPipeline,
-        first: PlainCode | None,
-        fallback: PlainCode | None,
-        agreement: Agreement,
-        instance: Any = None,
-    ) -> None:
+    def __init__(self, pipeline: FunctionPipeline, agreement: Agreement) -> None:
+        definition, options = pipeline.definition, pipeline.options
         self.pipeline = pipeline
-        self.first = first
-        self.fallback = fallback
+        self.first = None if options.first is None else PlainCode("first", options.first, definition)
+        self.fallback = None if options.fallback is None else PlainCode("fallback", options.fallback, definition)
         self.agreement = agreement
-        self.instance = instance
-        is_voted = pipeline.definition.confident_of is not None or pipeline.options.calibration is not None
+        self.instance: Any = None
+        is_voted = definition.confident_of is not None or options.calibration is not None
         self.voting = Voting(pipeline) if is_voted else None
 
     def bound(self, instance: Any) -> Answering:
         """Return the same for a method of this instance."""
-        return Answering(self.pipeline, self.first, self.fallback, self.agreement, instance)
+        made = copy(self)
+        made.instance = instance
+        return made
 
     def preview(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, stream: bool = False) -> Preview:
         """Return the exact request of a call, without sending it; of several the first one."""

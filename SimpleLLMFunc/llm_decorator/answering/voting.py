@@ -48,25 +48,17 @@ class ConfidentOutput(OutputSpec):
     """The return type ``Confident[T]`` as a map keeps it; what is asked for is a `T`.
 
     Args:
-        inner: of `T`.
+        pipeline: of the function.
         return_type: ``Confident[T]``.
-        min_agreement, vote_on: of the function.
-        asked: how a `T` is asked for; None asks for nothing before it.
     """
 
-    def __init__(
-        self,
-        inner: OutputSpec,
-        return_type: Any,
-        min_agreement: float | None,
-        vote_on: Sequence[str] | None,
-        asked: OutputSpec | None = None,
-    ) -> None:
+    def __init__(self, pipeline: FunctionPipeline, return_type: Any) -> None:
+        inner, options = pipeline.definition.output, pipeline.options
         super().__init__(return_type, TypeAdapter(return_type), inner.schema, inner.quotes)
         self.is_text = self.is_none = False
-        self.inner, self._asked = inner, asked or inner
-        self._min_agreement = MIN_AGREEMENT if min_agreement is None else min_agreement
-        self._vote_on = vote_on
+        self.inner, self._asked = inner, pipeline.output
+        self._min_agreement = MIN_AGREEMENT if options.min_agreement is None else options.min_agreement
+        self._vote_on = options.vote_on
 
     def parse(self, text: str, repair: RepairLevel = "coerce", *, mode: OutputMode | None = None) -> Parsed[Any]:  # noqa: ARG002
         """Make again the value whose answers `decided_and_kept` or `sure_and_kept` wrote down."""
@@ -139,14 +131,12 @@ class Voting:
     """
 
     def __init__(self, pipeline: FunctionPipeline, *, is_confident: bool | None = None) -> None:
-        definition, options = pipeline.definition, pipeline.options
+        definition = pipeline.definition
         self._pipeline = pipeline
         own = definition.confident_of is not None
         self.is_confident = own if is_confident is None else is_confident
         returned = definition.return_type if own else GenericAlias(Confident, (definition.output.return_type,))
-        self.output = ConfidentOutput(
-            definition.output, returned, options.min_agreement, options.vote_on, pipeline.output
-        )
+        self.output = ConfidentOutput(pipeline, returned)
         self._once = OneRequest(pipeline) if pipeline.output.labels else None
 
     def asks_once(self, llm: LLM_Interface, *, is_stronger: bool = False) -> bool:

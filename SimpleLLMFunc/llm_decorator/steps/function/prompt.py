@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +29,7 @@ from SimpleLLMFunc.llm_decorator.steps.common.prompt import (
 )
 from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
 from SimpleLLMFunc.llm_decorator.steps.common.signature import type_of_argument
-from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
+from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature, Metadata
 from SimpleLLMFunc.llm_decorator.steps.function import templates
 from SimpleLLMFunc.llm_decorator.steps.function.answers import answer_messages
 from SimpleLLMFunc.runtime import in_thread
@@ -145,9 +144,10 @@ def build_initial_prompts(
     Raises:
         TemplateError: a template has a field that cannot be filled.
     """
-    parts = fixed or FixedPrompt(
-        signature.signature, signature.type_hints, signature.return_type, signature.docstring, signature.func_name
-    )
+    parts = fixed
+    if parts is None:
+        name, _, _, written, hints, return_type, described = signature
+        parts = FixedPrompt((written, hints, return_type, described, name), return_type)
     plain = templates.SHORT_SYSTEM_PROMPT_TEMPLATE if short else templates.PLAIN_SYSTEM_PROMPT_TEMPLATE
     returned = ""
     if labels:
@@ -194,23 +194,14 @@ class FixedPrompt:
     """The parts of the prompt that are the same for every call of a function.
 
     Args:
-        signature: of the function.
-        type_hints: of the function.
+        metadata: of the function. Its name replaces a missing docstring: a model that is told nothing has to guess from
+            the arguments.
         return_type: what the model gives back.
-        docstring: what it does.
-        name: replaces a missing docstring: a model that is told nothing has to guess from the arguments.
         note: follows the docstring.
     """
 
-    def __init__(
-        self,
-        signature: inspect.Signature,
-        type_hints: Mapping[str, Any],
-        return_type: Any,
-        docstring: str,
-        name: str,
-        note: str = "",
-    ) -> None:
+    def __init__(self, metadata: Metadata, return_type: Any, note: str = "") -> None:
+        signature, type_hints, _, docstring, name = metadata
         self.hints = extract_parameter_type_hints(type_hints)
         self.return_type = build_return_type_description(return_type)
         description, told = taken_apart(docstring)
