@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from SimpleLLMFunc.base.events import ReActEvent
-from SimpleLLMFunc.base.parsing import QuoteCheck
 from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.base.run import Answer, Result
 from SimpleLLMFunc.base.schemas import OutputSpec, ThinkFirst
@@ -187,16 +186,12 @@ class FunctionPipeline(Pipeline):
     def stream(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[Any, None]:
         """Return the growing values of a call, the last one complete; for `str` each new piece of text."""
         run = self.start(args, kwargs, stream=True)
-        is_held = self.guards.judge_values
-        return growing_values(self.events_of(run), run, self.output, self.options.repair, is_held=is_held)
+        return growing_values(self.events_of(run), run, self.parts, is_held=self.guards.judge_values)
 
     def items(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[Any, None]:
         """Return the items of a call of a function that gives an iterator, each when it is complete."""
         run = self.start(args, kwargs, stream=True)
-        output = self.definition.output
-        quotes = QuoteCheck(run.arguments) if output.quotes else None
-        is_held = self.guards.judge_values
-        return list_items(self.events_of(run), run, output, self.options.repair, quotes, is_held=is_held)
+        return list_items(self.events_of(run), run, self.parts, is_held=self.guards.judge_values)
 
     def planned(self, run: FunctionRun, llm: LLM_Interface) -> ModelRequest:
         """Return what the run would send first."""
