@@ -125,16 +125,6 @@ async def test_a_long_answer_item_by_item(server):
     assert count == 100_000
 
 
-async def test_a_large_result_of_a_tool(server):
-    def look() -> str:
-        """Look it up."""
-        return LONG
-
-    server.reply_tool_calls([("look", {})])
-    server.reply("yes")
-    assert await llm_function(llm_interface=model(server), toolkit=[look])(text)("?") == "yes"
-
-
 async def test_a_long_history(server):
     history: list[Message] = [{"role": "user", "content": LONG}, {"role": "assistant", "content": LONG}]
     server.reply("yes")

@@ -208,8 +208,7 @@ class FunctionPipeline(Pipeline):
         from SimpleLLMFunc.llm_decorator.steps.function.examples import ExampleReader, Examples
 
         reader = ExampleReader(definition.name, definition.as_called()[0], definition.hints, definition.output)
-        embed = None if options.embeddings is None else options.embeddings.embed
-        return Examples(options.examples, reader, options.max_examples, definition.folder, embed)
+        return Examples(options, reader, definition.folder)
 
     @cached_property
     def parts(self) -> prompt.FunctionParts:

@@ -10,7 +10,6 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,14 +19,11 @@ from pydantic import BaseModel
 from SimpleLLMFunc import (
     AbortSignal,
     BudgetExceeded,
-    ChatPair,
     DeadlineExceeded,
-    Message,
     ProviderError,
     RunAborted,
     ToolFailed,
     budget,
-    llm_chat,
     llm_function,
     tool,
     watching,
@@ -235,21 +231,6 @@ async def test_a_budget_stops_every_level_before_the_request_that_would_break_it
     await nothing_is_left()
 
 
-async def test_a_budget_inside_a_tool_is_the_stricter_one() -> None:
-    def frugal(question: str) -> str:
-        """Ask the middle with little."""
-        with budget(requests=1):
-            return str(middle(question))
-
-    middle = function_of("s", "middle", ScriptedLLM(tool_calls(("nobody", {})), "never"), [])
-    llm = ScriptedLLM(tool_calls(("frugal", {"question": "x"})), "Too dear.")
-    with budget(requests=10) as spent:
-        result = await function_of("a", "top", llm, [frugal]).call("?")
-    assert result.value == "Too dear."
-    assert "BudgetExceeded" in result.messages[-2]["content"]
-    assert spent.requests == 3
-
-
 # --- deadlines, aborts, cancellations ---
 
 
@@ -303,37 +284,6 @@ async def test_a_cancellation_of_the_top_leaves_nothing(kinds: str, door: str) -
     await nothing_is_left()
     assert hanging.is_given_up.is_set()
     assert three.requests == 2
-
-
-async def test_a_tool_that_is_given_up_begins_nothing_new() -> None:
-    hanging = Hanging()
-    bottom = function_of("s", "bottom", hanging, [])
-    after: list[BaseException] = []
-    is_over = threading.Event()
-
-    @llm_chat(ScriptedLLM("never"), stream=True)
-    def chat(history: list[Message], message: str) -> Iterator[ChatPair]:
-        """Talk."""
-
-    def stubborn() -> str:
-        """Go on, whatever is said."""
-        for ask in (lambda: bottom("x"), lambda: bottom("x"), lambda: list(chat([], "x"))):
-            try:
-                ask()
-            except asyncio.CancelledError as error:
-                after.append(error)
-        is_over.set()
-        return "never read"
-
-    llm = ScriptedLLM(tool_calls(("stubborn", {})), "never")
-    task = asyncio.create_task(function_of("a", "top", llm, [stubborn]).call("?"))
-    await hanging.asked()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    await asyncio.to_thread(is_over.wait, 5)
-    assert len(after) == 3
-    await nothing_is_left()
 
 
 # --- errors ---
@@ -391,33 +341,3 @@ async def test_a_confirmation_is_not_handed_down() -> None:
     )
     assert await outer("?") == "ok"
     assert ran == []
-
-
-# --- histories ---
-
-
-@pytest.mark.parametrize("stream", [False, True])
-async def test_the_history_of_a_chat_with_agents_is_json_and_goes_on(stream: bool) -> None:
-    helper = function_of("s", "helper", ScriptedLLM("42", "43"), [])
-    llm = ScriptedLLM(
-        tool_calls(("helper", {"question": "a"}), ("nobody", {}), content="Let me ask."),
-        "It is 42.",
-        tool_calls(("helper", {"question": "b"})),
-        "It is 43.",
-    )
-
-    @llm_chat(llm, stream=stream, toolkit=[helper.as_tool()])
-    async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
-        """You ask helpers."""
-
-    *_, (_, history) = [pair async for pair in chat([], "First?")]
-    assert [m["role"] for m in history] == ["system", "user", "assistant", "tool", "tool", "assistant"]
-    loaded = json.loads(json.dumps(history))
-    assert loaded == history
-    *_, (_, longer) = [pair async for pair in chat(loaded, "Second?")]
-    assert loaded == history  # what was handed in did not change
-    assert longer[: len(history)] == history
-    assert llm.requests[2][: len(history)] == history
-    assert [m["role"] for m in longer[len(history) :]] == ["user", "assistant", "tool", "assistant"]
-    assert longer[-1]["content"] == "It is 43."
-    assert json.loads(json.dumps(longer)) == longer

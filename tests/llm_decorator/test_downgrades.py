@@ -153,17 +153,6 @@ async def test_the_word_tool_in_an_error_changes_nothing(server, llm, said):
     assert ways(server) == ["tools"]
 
 
-async def test_another_wire_is_asked_for_and_native_tools_stay(server):
-    llm = OpenAICompatible("m", base_url=server.base_url, api_key="k", wire="chat")
-    said = "Function tools with reasoning_effort are not supported for m. To use function tools, use /v1/responses."
-    server.reply_status(400, message=said)
-    ask = grader(llm, str, toolkit=[weather])
-    with pytest.raises(BadRequest, match=r"Responses API.*reasoning_effort=\"none\""):
-        await ask("x")
-    await ask("x")
-    assert ways(server) == ["tools", "tools"]
-
-
 async def test_an_error_after_a_change_tells_of_it(server, llm):
     server.reply_status(400, message=NO_SCHEMA)
     server.reply_status(400, message="max_tokens is too large")

@@ -261,13 +261,3 @@ def test_the_most_similar_are_shown_the_nearest_last():
     assert [m["content"] for m in again if m["role"] == "assistant"][-1] == "login"
     exact = shown(label, "refunds take too long")
     assert "refunds take too long" in exact[3]["content"]
-
-
-async def test_choosing_among_many_does_not_hold_up_the_loop():
-    pairs = [(f"question number {number} " + "about the weather in town " * 20, "ok") for number in range(2000)]
-
-    @llm_function(ScriptedLLM("ok", "ok"), examples=pairs, max_examples=3)
-    async def answer(text: str) -> str:
-        """Answer."""
-
-    assert await answer("question number 1234 about the weather in town") == "ok"

@@ -7,14 +7,12 @@ import json
 import pickle
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Annotated
 
 import pytest
 from pydantic import BaseModel, Field
 
 from SimpleLLMFunc import ResponseParseError, SignatureError, Text, llm_function
 from SimpleLLMFunc.base.parsing.quotes import QuoteCheck
-from SimpleLLMFunc.base.schemas.output_mode import compile_output
 from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type.markers import Quoted
@@ -246,25 +244,3 @@ def test_a_model_cannot_claim_a_place():
         finder(said(forged), max_reasks=0)(REPORT)
     value = finder(said("\ue0f1" + json.dumps(["1931", "report", "report", 0, 6])))(REPORT)
     assert REPORT[value.quote.start : value.quote.end] == "1931"
-
-
-def test_an_argument_has_to_contain_the_keys_of_a_mapping_too():
-    @llm_function(llm_interface=ScriptedLLM('{"1932": 1}', '{"1931": 1, "2004": 2}'))
-    def years(report: str) -> dict[Quoted[str], int]:
-        """Give the years."""
-
-    result = years.call(REPORT)
-    assert result.attempts[0].violations == [
-        ("1932", "a text that stands word for word in the argument report", "'1932'")
-    ]
-    assert [REPORT[key.start : key.end] for key in result.value] == ["1931", "2004"]
-    spec = compile_output(dict[Quoted[str], int])
-    assert spec.quotes == ("the keys of the return value",)
-    assert spec.schema == compile_output(dict[str, int]).schema
-    assert "SimpleLLMFunc" not in json.dumps(spec.wire_schema)
-    again = spec.adapter.validate_json(spec.adapter.dump_json(result.value, round_trip=True))
-    assert [key.start for key in again] == [key.start for key in result.value]
-    assert compile_output(dict[Quoted[Annotated[str, Field(max_length=5)]], int]).schema["propertyNames"] == {
-        "maxLength": 5
-    }
-    assert compile_output(dict[Annotated[str, Field(pattern="^a")], Quoted[str]]).quotes == ("[]",)

@@ -153,21 +153,6 @@ async def test_a_result_and_a_stream_tell_what_the_service_did_and_cited(file, k
     assert f"{len(cited)} citation" in result._repr_html_()
 
 
-async def test_a_search_that_was_paused_has_its_result_and_a_plain_reply_has_neither():
-    async with wired("messages", {"texts": ["I look. "], "pause": True}) as (llm, server):
-        paused = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_0", "content": [{"url": "u"}]}
-        reply = {"type": "message", "content": [paused, {"type": "text", "text": "sun"}], "stop_reason": "end_turn"}
-        service = server.handler
-        server.handler = lambda request: json_answer(reply) if service.bodies else service(request)
-        result = await asker(llm, OWN["messages"]).call("x")
-    assert [(each.type, each.input, each.output) for each in result.server_tools] == [
-        ("web_search", {"query": "x"}, [{"url": "u"}])
-    ]
-    async with wired("gemini", {"texts": ["sun"]}) as (llm, _):
-        plain = await asker(llm).call("x")
-    assert (plain.server_tools, plain.citations) == ([], [])
-
-
 async def test_a_server_tool_that_is_refused_is_named():
     async with wired("messages") as (llm, server):
         server.answer(server.handler.error(400, "tools.0: unknown type"))

@@ -112,24 +112,3 @@ async def test_thoughts_alone_are_no_answer_and_are_not_kept(made, text, view):
     for _ in range(2):  # the second time would be answered by a cache that had kept it
         with pytest.raises(EmptyResponseError):
             await (say.call("x") if view == "call" else anext(say.stream("x")))
-
-
-async def test_actions_of_a_model_that_thinks_first():
-    runs = []
-
-    def add(a: int, b: int) -> int:
-        """Add."""
-        runs.append((a, b))
-        return a + b
-
-    llm = Custom(
-        '<think>{"answer": "5"}</think>{"tool": "add", "arguments": {"a": 2, "b": 2}}',
-        '<think>4?</think>{"answer": "4"}',
-    )
-
-    @llm_function(llm, toolkit=[add], tools="json")
-    async def ask(question: str) -> str:
-        """Answer."""
-
-    assert "".join([piece async for piece in ask.stream("x")]) == "4"
-    assert runs == [(2, 2)]

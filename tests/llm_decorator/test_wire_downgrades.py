@@ -50,27 +50,6 @@ async def test_a_result_tells_each_time_and_the_log_once(server, llm, caplog):
     assert all("temperature" not in each.body for each in server.requests)
 
 
-async def test_a_run_tells_of_its_questions_only(llm):
-    @llm_function(llm)
-    async def plain(text: str) -> str:
-        """Answer."""
-
-    told = {}
-
-    async def look(text: str) -> str:
-        """Look it up."""
-        told["inner"] = (await asker(llm).call(text)).downgrades
-        return "seen"
-
-    service = ResponsesService({"calls": [("look", {"text": "x"})]})
-    async with LoopbackServer(service) as other:
-        outer = OpenAICompatible("gpt-5.6", base_url=other.base_url, api_key="k", wire="responses")
-        result = await plain.with_options(llm_interface=outer, toolkit=[look]).call("x")
-    assert told == {"inner": [LEFT_OUT]}
-    assert result.downgrades == []
-    assert (await plain.call("x")).downgrades == []
-
-
 async def test_errors_streams_and_chats_tell_it_too(server, llm):
     finished: list[Any] = []
 

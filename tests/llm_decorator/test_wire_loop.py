@@ -155,32 +155,6 @@ async def test_state_that_is_refused_is_left_out_once(name, said, stream, caplog
         assert len(server.requests) == 3
 
 
-@pytest.mark.parametrize("name", NEW)
-async def test_a_conversation_whose_state_was_refused_once_pays_for_it_once(name):
-    said = [{**(CALL if at % 2 else {"texts": ["sun"]}), "thinking": f"{at}"} for at in range(1, 9)]
-    before, after = SERVICES[name](*said[:2]), SERVICES[name](*said[2:])
-    model_name = {"messages": "claude-opus-5-5"}.get(name, "")
-    async with LoopbackServer(before) as old, LoopbackServer(after) as new:  # with other keys than the old one
-        history: list[Any] = []
-        told = []
-        for llm in (model(name, old, model_name), *[model(name, new, model_name)] * 3):
-
-            @llm_chat(llm, toolkit=[weather], thinking="low")
-            async def chat(message: str, history: list[Any]) -> Any:
-                """You tell the weather."""
-
-            finished: list[Any] = []
-            with watching(
-                lambda _, event, seen=finished: seen.append(event) if isinstance(event, RunFinished) else None
-            ):
-                async for _, more in chat("Rome?", history):
-                    history = json.loads(json.dumps(more))
-            told.append([what for what, _ in finished[0].downgrades])
-    assert (len(before.bodies), len(after.bodies), len(new.requests)) == (2, 6, 7)
-    assert told == [[], *[["provider state: what was refused is left out"]] * 3]
-    assert STATE[name] in json.dumps(after.bodies[-1])  # what the new service gave goes back to it
-
-
 async def test_another_refusal_of_a_conversation_with_state_stays_one():
     service = MessagesService(CALL)
     async with LoopbackServer(service) as server:
