@@ -290,11 +290,6 @@ def build_request(run: FunctionRun, parts: FunctionParts, llm: LLM_Interface) ->
     actions = None
     if answer_tool is None:
         actions = json_actions(llm, tools.specs, None if mode == "text" else output.schema, tools.offered)
-    if parts.examples is not None:
-        examples = parts.examples.chosen(run.arguments, run.example_numbers)
-        messages[1:1] = _example_messages(
-            parts, examples, mode, llm, as_action=actions is not None, in_json=shape is not None
-        )
     request = ModelRequest(
         llm,
         messages,
@@ -307,6 +302,9 @@ def build_request(run: FunctionRun, parts: FunctionParts, llm: LLM_Interface) ->
         reason,
         None if mode == "text" or output.is_text else output.schema,
     )
+    if parts.examples is not None:
+        examples = parts.examples.chosen(run.arguments, run.example_numbers)
+        request = request.with_messages([messages[0], *_example_messages(parts, examples, request), *messages[1:]])
     schema = output.schema if options.output_mode in {"auto", "choice", *refused} else None
     return replace(request, downgrades=downgrades_of(request, schema, tools.specs))
 
@@ -324,26 +322,22 @@ def _shape_of(
 
 
 def _example_messages(
-    parts: FunctionParts,
-    examples: Sequence[tuple[int, Example]],
-    mode: OutputMode,
-    llm: LLM_Interface,
-    *,
-    as_action: bool,
-    in_json: bool,
+    parts: FunctionParts, examples: Sequence[tuple[int, Example]], request: ModelRequest
 ) -> list[Message]:
-    """Return a question and an answer for each example to show, in the form that the output mode asks for.
+    """Return a question and an answer for each example to show, in the form that the request asks for.
 
     Where tools are offered as JSON actions, an answer is one of them.
     """
     messages: list[Message] = []
-    template, short = parts.options.user_prompt_template, llm.profile.short_prompt
+    template, short = parts.options.user_prompt_template, request.llm.profile.short_prompt
+    in_json = request.response_format is not None
     for number, example in examples:
         messages.append(build_user_message(example.arguments, parts.fixed.hints, template, short=short))
-        if as_action:
+        if request.actions is not None:
             action = json.dumps({"answer": example.answer}, ensure_ascii=False)
             messages.append({"role": "assistant", "content": action})
         else:
             call_id = f"call_example_{number + 1}"
+            mode = request.output_mode
             messages += answer_messages(parts.output, example.answer, mode, call_id=call_id, in_json=in_json)
     return messages
