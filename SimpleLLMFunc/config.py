@@ -22,7 +22,7 @@ from SimpleLLMFunc.extras import install_line
 MODEL_FORMS = (
     "openai:gpt-5-mini, anthropic:claude-sonnet-4-5, gemini:gemini-3.8-flash, local, provider.json:openai/gpt-4o"
 )
-"""What SIMPLELLMFUNC_MODEL may look like."""
+"""The forms of SIMPLELLMFUNC_MODEL."""
 
 
 # --- the environment ---------------------------------------------------------------------------------------
@@ -30,7 +30,7 @@ MODEL_FORMS = (
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the environment says; None where it says nothing, or only blanks.
+    """The settings of the environment; None for a variable that is not set, or blank.
 
     Neither the key nor the address, which may hold a password, is in a repr.
     """

@@ -97,7 +97,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class LockCheck:
-    """What has changed since the file was written.
+    """The changes since the file was written.
 
     Attributes:
         differences: by function.

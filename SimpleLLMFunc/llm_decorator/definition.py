@@ -137,7 +137,7 @@ class Definition:
 
     @cached_property
     def metadata(self) -> Metadata:
-        """What `extract_function_metadata` finds out; a method's signature and hints without its first parameter.
+        """The result of `extract_function_metadata`; for a method without its first parameter.
 
         Raises:
             SignatureError: an annotation cannot be resolved, or not yet.
@@ -174,7 +174,7 @@ class Definition:
 
     @property
     def place(self) -> str:
-        """Where it was written: ``module:qualname``."""
+        """Its place in the source: ``module:qualname``."""
         return f"{getattr(self.func, '__module__', '')}:{getattr(self.func, '__qualname__', self.name)}"
 
     @property
@@ -217,7 +217,7 @@ class Definition:
 
     @property
     def return_type(self) -> Any:
-        """What it returns."""
+        """Its return type."""
         return self.metadata[2]
 
     def as_called(self) -> tuple[inspect.Signature, bool]:
@@ -258,7 +258,7 @@ class Definition:
 
     @cached_property
     def argument_checks(self) -> ArgumentChecks:
-        """What says whether arguments fit."""
+        """The checks of its arguments."""
         return ArgumentChecks(self.name, self.signature, self.hints)
 
     def prompt_for(self, output: OutputSpec) -> FixedPrompt:

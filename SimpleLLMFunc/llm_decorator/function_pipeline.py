@@ -212,7 +212,7 @@ class FunctionPipeline(Pipeline):
 
     @cached_property
     def parts(self) -> prompt.FunctionParts:
-        """What the steps work with."""
+        """The parts that the steps need; built once."""
         definition, found = self.definition, self.options.improvement
         if found is not None and not found.is_checked:  # when it was given, an annotation could not be read yet
             found.check(self.with_options({"improvement": None}).metadata)
@@ -232,12 +232,12 @@ class FunctionPipeline(Pipeline):
 
     @property
     def version_parts(self) -> list[Any]:
-        """What else makes the function another one: templates, examples, who answers, quotes; JSON data."""
+        """The parts of the version besides docstring, signature, types and tools, as JSON data."""
         own = self.own_version_parts()
         return [*super().version_parts, *([own] if own else [])]
 
     def own_version_parts(self) -> dict[str, Any]:
-        """Return by name what only some functions have; empty for all others."""
+        """Return these parts by name; empty for a function that has none."""
         found = self.examples.definition() if self.examples is not None else {}
         options = self.options
         found |= options.answering_parts(votes=self.definition.confident_of is not None)

@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class FunctionViews(Views[FunctionPipeline, P], Generic[P]):
-    """What only functions have: the pipeline, votes or plain code that answer their calls."""
+    """The views that async and sync functions share, and the object that answers their calls."""
 
     _is_streamed = False
 
@@ -57,13 +57,13 @@ class FunctionViews(Views[FunctionPipeline, P], Generic[P]):
 
     @property
     def calibration(self) -> Calibration | None:
-        """What corrects how probable its labels are, and what it was made from; None where nothing does."""
+        """The calibration of its label probabilities, with its report; None without one."""
         found = self._pipeline.options.calibration
         return found if isinstance(found, Calibration) else None
 
     @property
     def agreement(self) -> Agreement:
-        """Who answered the calls, plain code or the model, and how often both said the same; see `sample`."""
+        """Counts of the calls that plain code and the model answered, and how often they agreed; see `sample`."""
         answers = self._answered_by()
         return Agreement() if isinstance(answers, FunctionPipeline) else answers.agreement
 

@@ -52,7 +52,7 @@ class Pipeline(ABC):
         self.guards = Guards(options.guards)
 
     def followed_by(self, pipeline: P, options: Mapping[str, Any] = _NO_OPTIONS) -> P:
-        """Return `pipeline`, which knows what has been changed since the decorator of that which is the function's own there.
+        """Return `pipeline`, and note in it which of the decorator's arguments were changed later, for the journal.
 
         Args:
             pipeline: the same with other options, or as a method.
@@ -104,7 +104,7 @@ class Pipeline(ABC):
         return FunctionRun(self, bound, template_params, self.options, abort=abort, params=params, stream=stream)
 
     def check(self, arguments: Mapping[str, Any]) -> None:
-        """Return if the arguments fit their annotations, or need not.
+        """Check the arguments against their annotations, unless `check_arguments` is False.
 
         Raises:
             SignatureError: some do not.
@@ -172,7 +172,7 @@ class Pipeline(ABC):
 
     @cached_property
     def metadata(self) -> FunctionMetadata:
-        """What the function is; built for the first run with a sink."""
+        """The metadata of the function for sinks and traces; built at the first use."""
         own, _, _, docstring, name = self.definition.metadata
         tools = self.tools.every_spec
         return FunctionMetadata(
@@ -193,7 +193,7 @@ class Pipeline(ABC):
 
     @cached_property
     def identity(self) -> RunIdentity:
-        """By what a journal knows the function: what it was decorated with is its own, what came later are options."""
+        """The identity of the function in a journal: the decorator's arguments belong to its version, later ones are options."""
         options, specs = self.options, self.tools.every_spec
         has_others = "toolkit" in self.later
         asked = [options.output_mode, options.tools, self.later.get("model"), has_others and specs, *self.version_parts]
@@ -207,5 +207,5 @@ class Pipeline(ABC):
 
     @property
     def version_parts(self) -> list[Any]:
-        """What else makes the function another one, such as its prompt templates; JSON data."""
+        """The parts of the version besides docstring, signature, types and tools, as JSON data."""
         return self.options.version_parts

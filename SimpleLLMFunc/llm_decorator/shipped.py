@@ -24,10 +24,10 @@ from SimpleLLMFunc.tools import FunctionTool
 from SimpleLLMFunc.utils import found_by, pickled_by_value
 
 Parts = tuple[Callable[..., FunctionPipeline], tuple[Any, ...]]
-"""What makes the pipeline again: a function, and its arguments."""
+"""A function and its arguments: calling it builds the pipeline again."""
 
 Reducer = Callable[[Any], tuple[Any, ...]]
-"""What pickle does with an object, as in `copyreg`."""
+"""Returns how pickle writes an object, as in `copyreg`."""
 
 
 def parts_of(pipeline: FunctionPipeline) -> Parts:

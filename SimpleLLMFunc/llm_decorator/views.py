@@ -1,4 +1,4 @@
-"""What all decorated objects have; and the views, which know the parameters of their function, as `inspect` and `help` show."""
+"""The base of all decorated objects. `inspect` and `help` show each view with the parameters of its function."""
 
 from __future__ import annotations
 

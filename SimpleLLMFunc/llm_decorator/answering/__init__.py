@@ -21,7 +21,7 @@ __all__ = ["Agreement", "Answers", "Disagreement", "answered_by", "votes"]
 __all__ += ["answering", "calibrating", "voting"]  # for `calibrated`, which asks about many rows
 
 Answers: TypeAlias = "FunctionPipeline | Answering"
-"""What answers the calls of a function; both have the same views."""
+"""The object that answers the calls of a function; both have the same views."""
 
 
 def answered_by(pipeline: FunctionPipeline, agreement: Agreement | None = None) -> Answers:

@@ -74,7 +74,7 @@ class Answering:
         self.voting = Voting(pipeline) if is_voted else None
 
     def bound(self, instance: Any) -> Answering:
-        """Return the same for a method of this instance."""
+        """Return a copy for a method of this instance."""
         made = copy(self)
         made.instance = instance
         return made

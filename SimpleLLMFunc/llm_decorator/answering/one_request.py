@@ -61,7 +61,7 @@ class OneRequest:
 
     @cached_property
     def pipeline(self) -> FunctionPipeline:
-        """What asks for a label."""
+        """The pipeline of the same function that asks for a label."""
         return self._asked.with_options({"output_mode": "choice", "calibration": None})
 
     def params(self, llm: LLM_Interface) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What corrects the shares of labels, so that they are as often right as they say; kept in a file."""
+"""A calibration corrects the probabilities of labels, so that they match how often they are right. It is kept in a file."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What the shares were worth.
+    """How good the probabilities are on some rows.
 
     Attributes:
         accuracy: the share of rows whose most probable label is right; None where no labels were given.
@@ -59,7 +59,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class CalibrationReport:
-    """What a calibration was made from, and what it changed.
+    """The rows that a calibration was made from, and the measures before and after it.
 
     Attributes:
         rows: that were answered.
@@ -85,7 +85,7 @@ class CalibrationReport:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What corrects the shares of labels: each share's logarithm is divided by the temperature, and a bias added.
+    """Corrects the shares of labels: divides the logarithm of each by the temperature, and adds a bias.
 
     Attributes:
         function: its name.
@@ -126,7 +126,7 @@ class Calibration:
 
     @property
     def digest(self) -> str:
-        """What the lock file shows of it."""
+        """Its hash, for the lock file."""
         told = json.dumps([self.labels, self.biases, self.temperature])
         return hashlib.sha256(told.encode()).hexdigest()[:16]
 

@@ -38,7 +38,7 @@ _PLACES: Mapping[str, str] = {
     "improvement": "Give it to with_options(improvement=...): it is for one version of the function",
     "template_params": "Give it to with_options(template_params=...), or to the call as _template_params=",
 }
-"""Where names belong that are no option here."""
+"""For names that are no option here: what to write instead."""
 
 MOST_VOTES = 1000
 
@@ -116,14 +116,14 @@ class Options:
 
     @property
     def sinks(self) -> tuple[EventSink, ...]:
-        """Who watches every run of the function."""
+        """The sinks that see every run of the function."""
         if self.watching is None:
             return ()
         return (self.watching,) if callable(self.watching) else tuple(self.watching)
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """What goes to the provider with each request."""
+        """The parameters of each request."""
         return self.llm_kwargs if self.thinking is None else {**self.llm_kwargs, "thinking": self.thinking}
 
     @property

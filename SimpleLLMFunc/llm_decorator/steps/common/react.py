@@ -76,7 +76,7 @@ def _both_forms(toolkit: Sequence[Any] | None, func_name: str) -> tuple[Any, Any
 
 
 class Prepared(NamedTuple):
-    """What a call has made ready for the loop.
+    """The arguments of the loop, as a call has prepared them.
 
     Attributes:
         run: in force; takes in what happens.

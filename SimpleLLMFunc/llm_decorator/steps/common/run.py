@@ -23,7 +23,7 @@ class Described(Protocol):
 
     @property
     def identity(self) -> RunIdentity:
-        """By what a journal knows the function."""
+        """The identity of the function in a journal."""
         ...
 
 

@@ -95,7 +95,7 @@ def build_function_signature(
     return_type: Any,
     docstring: str,
 ) -> FunctionSignature:
-    """Put the pieces together."""
+    """Return the signature of one call, made of its parts."""
     return FunctionSignature(func_name, trace_id, bound_args, signature, type_hints, return_type, docstring)
 
 

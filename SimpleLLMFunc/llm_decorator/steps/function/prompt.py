@@ -232,7 +232,7 @@ class FixedPrompt:
 
 @dataclass(frozen=True, slots=True)
 class FunctionParts:
-    """What the steps of a function work with: built once, the same for all of its calls.
+    """The parts that the steps of a function need: built once, the same for all of its calls.
 
     Attributes:
         options: the decorator's arguments.
