@@ -45,6 +45,8 @@ _OUT_OF_REACH = (
 
 _NOTHING_SPENT = Usage(cost=0.0)
 
+CHANCE = random.Random()  # noqa: S311 - draws samples; not the user's own generator
+
 
 class Answering:
     """Answers the calls of one function: by votes, by plain code before the model or as its fallback.
@@ -150,7 +152,7 @@ class _Call:
         # Step 1: wrong arguments are an error here.
         self._asks = answering.pipeline.start(question.args, dict(question.kwargs))
         self._began = time.monotonic()
-        self._is_sampled = random.random() < answering.pipeline.options.sample  # noqa: S311 - draws samples
+        self._is_sampled = CHANCE.random() < answering.pipeline.options.sample
 
     async def answered(self) -> tuple[Result[Any], str]:
         answering = self._answering

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import threading
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -14,6 +13,7 @@ from pydantic import BaseModel
 from SimpleLLMFunc import budget, errors, llm_function
 from SimpleLLMFunc.base.events import RunFinished
 from SimpleLLMFunc.guards import Block, Change, ModelRetry
+from SimpleLLMFunc.llm_decorator.answering.answering import CHANCE
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type.markers import ABSTAIN, Abstain, Abstention, Confident, Quoted
 
@@ -307,7 +307,7 @@ async def test_a_sampled_share_is_asked_of_both():
 async def test_the_sample_is_about_that_share():
     llm = answers("refund", repeat=True)
     label = labeller(llm, first=rule, sample=0.25)
-    random.seed(11)
+    CHANCE.seed(11)
     for _ in range(400):
         await label("refund")
     assert 60 < label.agreement.compared == len(llm.calls) < 140  # 100 expected, 8.7 the deviation
