@@ -238,11 +238,7 @@ class _Call:
     async def _judged(self, said: Any) -> tuple[Any, list[Repair]]:
         """Return what plain code said as the guards let it pass, and what they changed. Raises as `Guards.value`."""
         value, changes = await self._pipeline.guards.value(
-            said.value if isinstance(said, Confident) else said,
-            self._asks.arguments,
-            self._text_of(said),
-            self._output.return_type,
-            self._output.adapter,
+            _bare(said), self._asks.arguments, self._text_of(said), self._output.return_type, self._output.adapter
         )
         return (replace(said, value=value) if isinstance(said, Confident) else value), changes
 
@@ -292,7 +288,7 @@ class _Call:
         ), text
 
     def _text_of(self, value: Any) -> str:
-        text = answer_text(self._output, value.value if isinstance(value, Confident) else value)
+        text = answer_text(self._output, _bare(value))
         if isinstance(value, Confident):
             mode = "text" if self._output.is_text else "prompt"
             return json.dumps({"asked": 1, "escalated": False, "answers": [[mode, text]]})
@@ -345,6 +341,10 @@ class _Call:
             self._compare(said, found.value, "fallback")
 
     def _compare(self, said: Any, answered: Any, source: Literal["first", "fallback"]) -> None:
-        code, model = (each.value if isinstance(each, Confident) else each for each in (said, answered))
+        code, model = _bare(said), _bare(answered)
         disagreement = Disagreement(dict(self._asks.arguments), code, model, source)
         self._answering.agreement.compare(disagreement, is_same=bool(code == model))
+
+
+def _bare(value: Any) -> Any:
+    return value.value if isinstance(value, Confident) else value

@@ -199,13 +199,7 @@ class Voting:
         stronger_llm = self._pipeline.options.escalate_to
         if result.value.abstained and stronger_llm is not None:
             stronger, kept = await self._round(run, question, stronger_llm)
-            usage = result.usage + stronger.usage
-            attempts = [*result.attempts, *stronger.attempts]
-            downgrades = _downgrades_of([result, stronger])
-            replayed = [*result.replayed, *stronger.replayed]
-            result = replace(
-                stronger, usage=usage, cost=usage.cost, attempts=attempts, downgrades=downgrades, replayed=replayed
-            )
+            result = _counted_in(stronger, [result, stronger])
         return result, kept
 
     async def _round(
@@ -238,30 +232,17 @@ class Voting:
                 error.with_run(usage=usage, cost=usage.cost)
             raise
         results = [one for one in outcomes if isinstance(one, Result)]
-        usage = _usage_of(outcomes)
         if not results:
+            usage = _usage_of(outcomes)
             lost = next(one for one in outcomes if isinstance(one, SimpleLLMFuncError))
             raise lost.with_run(usage=usage, cost=usage.cost)
         decide_on = partial(self.output.decided_and_kept, results, asked, stronger is not None, run.arguments)
         value, kept = await off_loop_if_large(sum(len(one.text) for one in results), decide_on)
-        attempts = [attempt for one in outcomes for attempt in one.attempts]
-        last = results[-1]
         calls = [call for one in results for call in one.tool_calls]
         is_cached = all(one.cached for one in results)
-        decided = replace(
-            last,
-            value=value,
-            attempts=attempts,
-            usage=usage,
-            cost=usage.cost,
-            tool_calls=calls,
-            cached=is_cached,
-            downgrades=[
-                *_downgrades_of(outcomes),
-                *([("confidence: votes instead of one request", said)] if said else []),
-            ],
-            replayed=[step for one in outcomes for step in one.replayed],
-        )
+        decided = _counted_in(replace(results[-1], value=value, tool_calls=calls, cached=is_cached), outcomes)
+        if said:
+            decided.downgrades.append(("confidence: votes instead of one request", said))
         return decided, kept
 
     async def _vote(self, question: Question, number: int) -> Result[Any] | SimpleLLMFuncError:
@@ -282,8 +263,17 @@ class Voting:
         return {} if seed is None or not number else {"seed": seed + number}
 
 
-def _downgrades_of(parts: Sequence[Result[Any] | SimpleLLMFuncError]) -> list[tuple[str, str]]:
-    return list(dict.fromkeys(each for part in parts for each in part.downgrades))
+def _counted_in(result: Result[Any], parts: Sequence[Result[Any] | SimpleLLMFuncError]) -> Result[Any]:
+    """Return a result that also tells of the other runs it took: usage, attempts, downgrades, steps from the journal."""
+    usage = _usage_of(parts)
+    return replace(
+        result,
+        usage=usage,
+        cost=usage.cost,
+        attempts=[attempt for part in parts for attempt in part.attempts],
+        downgrades=list(dict.fromkeys(each for part in parts for each in part.downgrades)),
+        replayed=[step for part in parts for step in part.replayed],
+    )
 
 
 def _usage_of(outcomes: Sequence[object]) -> Usage:
