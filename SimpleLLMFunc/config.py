@@ -32,7 +32,7 @@ MODEL_FORMS = (
 class Settings:
     """The settings of the environment; None for a variable that is not set, or blank.
 
-    Neither the key nor the address, which may hold a password, is in a repr.
+    The key is in no repr and no pickle; nor is the address in a repr, which may hold a password.
     """
 
     openai_api_key: str | None = field(default=None, repr=False)
@@ -48,6 +48,9 @@ class Settings:
         """Read `environ`, by default the process's own, as it stands now."""
         environ = os.environ if environ is None else environ
         return cls(**{name: environ.get(variable, "").strip() or None for name, variable in _VARIABLES.items()})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Settings, (None, *(getattr(self, name) for name in _VARIABLES if name != "openai_api_key"))
 
 
 _VARIABLES = {
@@ -207,6 +210,7 @@ def read_provider_file(
     """
     file = os.fspath(path)
     data, problem = _parse(_read_text(Path(path)), file), None
+    providers: dict[str, list[ProviderEntry]] = {}
     try:
         providers = TypeAdapter(dict[str, list[ProviderEntry]]).validate_python(data)
     except ValidationError as error:
