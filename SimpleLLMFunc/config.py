@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import errno
 import ipaddress
 import json
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from SimpleLLMFunc.errors import ConfigError, did_you_mean
 from SimpleLLMFunc.extras import install_line
@@ -23,7 +22,7 @@ from SimpleLLMFunc.extras import install_line
 MODEL_FORMS = (
     "openai:gpt-5-mini, anthropic:claude-sonnet-4-5, gemini:gemini-3.8-flash, local, provider.json:openai/gpt-4o"
 )
-"""What SIMPLELLMFUNC_MODEL may look like."""
+"""The forms of SIMPLELLMFUNC_MODEL."""
 
 
 # --- the environment ---------------------------------------------------------------------------------------
@@ -31,7 +30,7 @@ MODEL_FORMS = (
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the environment says; None where it says nothing, or only blanks.
+    """The settings of the environment; None for a variable that is not set, or blank.
 
     The key is in no repr and no pickle; nor is the address in a repr, which may hold a password.
     """
@@ -184,7 +183,7 @@ class ProviderEntry(BaseModel):
     )
 
     model_name: Annotated[str, Field(min_length=1)]
-    api_keys: Annotated[list[str], Field(repr=False)]
+    api_keys: Annotated[list[str], Field(repr=False)] = []
     base_url: Annotated[str | None, Field(repr=False)] = None
     max_retries: Annotated[int, Field(ge=0, le=100)] = 2
     retry_delay: Annotated[float, Field(ge=0, le=3600)] = 0.5
@@ -209,52 +208,41 @@ def read_provider_file(
         FileNotFoundError: there is no such file.
         ConfigError: anything else that is wrong with it; names provider, entry and field, never a key.
     """
-    text = _read_text(Path(path))
     file = os.fspath(path)
-    data = _parse(text, file)
-    if not isinstance(data, dict):
-        raise ConfigError(f"{file}: the top must be an object {{provider: [models]}}, not {_json_type(data)}.")
+    data, problem = _parse(_read_text(Path(path)), file), None
+    providers: dict[str, list[ProviderEntry]] = {}
+    try:
+        providers = TypeAdapter(dict[str, list[ProviderEntry]]).validate_python(data)
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    if problem is not None:  # outside of the except block: the error of pydantic holds what was read, keys included
+        raise ConfigError(f"{_where(file, problem['loc'])}: {_problem(**problem)}")
     environ = os.environ if environ is None else environ
-    return {
-        provider: _read_provider(f"{file}: {_shown(provider, 'provider')}", entries, environ)
-        for provider, entries in data.items()
-    }
+    return {name: _checked_provider(file, name, entries, environ) for name, entries in providers.items()}
 
 
 def _read_text(path: Path) -> str:
+    problem, is_missing = "this is not a file", False
     try:
-        content = path.read_bytes() if path.is_file() else None
-        missing = content is None and not path.exists()
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{path}: the provider file cannot be read: {error}") from error
-    if missing:
-        raise FileNotFoundError(errno.ENOENT, "there is no such provider file", os.fspath(path))
-    if content is None:
-        raise ConfigError(f"{path}: this is not a file. Give the path of the provider file itself.")
-    if content.startswith(codecs.BOM_UTF8):
-        raise ConfigError(f"{path}: the file begins with a byte order mark. Save it as UTF-8 without one.")
-    try:
-        return content.decode("utf-8")
+        if path.is_file():
+            return path.read_bytes().decode("utf-8-sig")
+        is_missing = not path.exists()
+    except OSError as error:
+        problem = str(error)
     except UnicodeDecodeError as error:
-        place = error.start
-    # Outside of the except block: the foreign error holds the whole file, keys included.
-    raise ConfigError(f"{path}: the file is not UTF-8 (byte {place}). Save it as UTF-8.")
-
-
-class _Refused(Exception):
-    """JSON that the parser would take and we do not."""
+        problem = f"it is not UTF-8 (byte {error.start})"
+    if is_missing:
+        raise FileNotFoundError(errno.ENOENT, "there is no such provider file", os.fspath(path))
+    # Outside of the except block: the error of the decoder holds the whole file, keys included.
+    raise ConfigError(f"{path}: the provider file cannot be read: {problem}.")
 
 
 def _parse(text: str, file: str) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant)
-    except json.JSONDecodeError as error:
-        problem = f"{error.msg} (line {error.lineno}, column {error.colno})"
-    except RecursionError:
-        problem = "it is nested too deeply"
-    except (_Refused, ValueError) as error:
+    except (ValueError, RecursionError) as error:
         problem = str(error)
-    # Outside of the except block: the foreign error holds the whole file, keys included.
+    # Outside of the except block: the error of the parser holds the whole file, keys included.
     raise ConfigError(f"{file}: this is not JSON: {problem}. Correct the file at that place.")
 
 
@@ -263,100 +251,80 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(result) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise _Refused(f"{_shown(twice, 'name')} stands twice in one object")
+        raise ValueError(f"{_shown(twice, 'name')} stands twice in one object")
     return result
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise _Refused(f"{name} is no JSON number")
+    raise ValueError(f"{name} is no JSON number")
 
 
-def _read_provider(where: str, entries: Any, environ: Mapping[str, str]) -> list[ProviderEntry]:
-    if not isinstance(entries, list):
-        raise ConfigError(f"{where}: a provider holds a list of models, not {_json_type(entries)}.")
-    read: list[ProviderEntry] = []
-    for number, raw in enumerate(entries, 1):
-        entry = _read_entry(f"{where}, entry {number}", raw, environ)
-        for earlier, other in enumerate(read, 1):
-            if other.model_name == entry.model_name:
-                raise ConfigError(
-                    f"{where}, entry {number}, field 'model_name': {entry.model_name!r} is in entry {earlier} "
-                    "already. Put all its keys into one entry."
-                )
-        read.append(entry)
-    return read
+def _where(file: str, place: Sequence[int | str]) -> str:
+    """Name a place in the file: provider, entry, field and item, as far as it goes."""
+    kinds = ("provider", "entry", "field", "item")
+    named = [
+        f"{kind} {part + 1}" if isinstance(part, int) else _shown(part, kind)
+        for kind, part in zip(kinds, place, strict=False)
+    ]
+    return f"{file}: {', '.join(named)}" if named else file
 
 
-def _read_entry(where: str, raw: Any, environ: Mapping[str, str]) -> ProviderEntry:
-    if not isinstance(raw, dict):
-        raise ConfigError(f"{where}: an entry is an object with model_name and api_keys, not {_json_type(raw)}.")
-    if isinstance(raw.get("model_name"), str):
-        where += f" ({_cut_name(raw['model_name'])})"
-    if is_local_address(raw.get("base_url") if isinstance(raw.get("base_url"), str) else None):
-        raw = {"api_keys": [], **raw}
-    try:
-        entry = ProviderEntry.model_validate(raw)
-    except ValidationError as error:
-        facts = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    else:
-        return _checked(where, entry, environ)
-    # Outside of the except block: the foreign error holds what was read, keys included.
-    raise ConfigError(_problem(where, facts["loc"], facts["type"], facts["msg"]))
+def _problem(type: str, msg: str, loc: tuple[int | str, ...], **_: Any) -> str:  # noqa: A002 - pydantic's words
+    if type == "extra_forbidden":
+        known = ProviderEntry.model_fields
+        return f"there is no such field.{did_you_mean(str(loc[2]), known)} Known: {', '.join(known)}."
+    return (
+        "it is missing." if type == "missing" else f"{msg}. The file holds {{provider: [{{model_name, api_keys, …}}]}}."
+    )
 
 
-def _problem(where: str, place: Sequence[int | str], kind: str, message: str) -> str:
-    name = str(place[0]) if place else ""
-    known = list(ProviderEntry.model_fields)
-    if kind == "extra_forbidden":
-        hint = did_you_mean(name, known) or f" Known: {', '.join(known)}."
-        return f"{where}, {_shown(name, 'field')}: there is no such field.{hint}"
-    if kind == "missing":
-        return f"{where}, field {name!r}: it is missing. Every entry needs model_name and, unless local, api_keys."
-    item = f", item {place[1] + 1}" if len(place) > 1 and isinstance(place[1], int) else ""
-    return f"{where}, field {name!r}{item}: {message}."
+def _checked_provider(
+    file: str, provider: str, entries: list[ProviderEntry], environ: Mapping[str, str]
+) -> list[ProviderEntry]:
+    names = [entry.model_name for entry in entries]
+    for number, name in enumerate(names):
+        if (first := names.index(name)) < number:
+            where = _where(file, (provider, number, "model_name"))
+            raise ConfigError(f"{where}: {name!r} is in entry {first + 1} already. Put all its keys into one entry.")
+    return [_checked(file, (provider, number), entry, environ) for number, entry in enumerate(entries)]
 
 
-def _checked(where: str, entry: ProviderEntry, environ: Mapping[str, str]) -> ProviderEntry:
-    if entry.base_url is not None:
-        _check_address(f"{where}, field 'base_url'", entry.base_url)
+def _checked(file: str, place: tuple[str, int], entry: ProviderEntry, environ: Mapping[str, str]) -> ProviderEntry:
+    if entry.base_url is not None and not _is_address(entry.base_url):
+        where = _where(file, (*place, "base_url"))
+        raise ConfigError(f"{where}: this is not an address. It must look like https://host/v1.")
     if not entry.api_keys and not is_local_address(entry.base_url):
-        raise ConfigError(f"{where}, field 'api_keys': the list is empty. Give at least one key, or ${{ENV_NAME}}.")
+        where = _where(file, (*place, "api_keys"))
+        raise ConfigError(f"{where}: there is no key. Give at least one, or ${{ENV_NAME}}.")
     if (entry.rate_limit_capacity is None) != (entry.rate_limit_refill_rate is None):
         lacking = "rate_limit_capacity" if entry.rate_limit_capacity is None else "rate_limit_refill_rate"
-        raise ConfigError(
-            f"{where}, field {lacking!r}: it is missing. Capacity and refill rate only make sense together."
-        )
-    keys = [
-        clean_key(
-            _filled(f"{where}, field 'api_keys', item {number}", key, environ),
-            f"{where}, field 'api_keys', item {number}",
-        )
-        for number, key in enumerate(entry.api_keys, 1)
-    ]
+        where = _where(file, (*place, lacking))
+        raise ConfigError(f"{where}: it is missing. Capacity and refill rate only make sense together.")
+    keys = []
+    for number, key in enumerate(entry.api_keys):
+        where = _where(file, (*place, "api_keys", number))
+        keys.append(clean_key(_filled(where, key, environ), where))
     return entry.model_copy(update={"api_keys": keys})
 
 
-def _check_address(where: str, base_url: str) -> None:
+def _is_address(base_url: str) -> bool:
     try:
         parts = urlsplit(base_url)
-        fits = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        fits = False
-    if not fits:
-        raise ConfigError(f"{where}: this is not an address. It must look like https://host/v1.")
+        return False
 
 
 _PLACEHOLDER = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def _filled(where: str, key: str, environ: Mapping[str, str]) -> str:
-    parts = _PLACEHOLDER.split(key)  # text, name, text, name, …, text
-    if any("${" in text for text in parts[::2]):
+    if "${" in _PLACEHOLDER.sub("", key):
         raise ConfigError(f"{where}: a variable is written ${{NAME}}, with letters, digits and underscores.")
-    for name in parts[1::2]:
+    for name in _PLACEHOLDER.findall(key):
         if not environ.get(name, "").strip():
             raise ConfigError(f"{where}: the environment variable {name} is not set. Set it, or write the key itself.")
-    return "".join(environ[part].strip() if index % 2 else part for index, part in enumerate(parts))
+    return _PLACEHOLDER.sub(lambda found: environ[found[1]].strip(), key)
 
 
 _RANDOM = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{16,}")
@@ -367,22 +335,3 @@ def _shown(name: str, kind: str) -> str:
     """Return how a name from the file is shown: one that is no plain word may be a misplaced key, and is not shown."""
     plain = re.fullmatch(r"[\w .-]{1,40}", name) and not re.match(r"(sk|pk|rk)[-_]", name) and not _RANDOM.search(name)
     return f"{kind} {name!r}" if plain else f"a {kind} that is no plain name"
-
-
-def _cut_name(name: str) -> str:
-    return name if len(name) <= 60 else name[:59] + "…"
-
-
-def _json_type(value: Any) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "a boolean"
-        case str():
-            return "a text"
-        case list():
-            return "a list"
-        case dict():
-            return "an object"
-    return "a number"

@@ -19,12 +19,12 @@ _EXTRA: Final = re.compile(r"""extra\s*==\s*["']([^"']+)""")
 def install_line(extra: str = "", package: Path = _PACKAGE) -> str:
     """Return what to run for the extra, quoted as every shell wants it; for none, what installs the library.
 
-    The package index has another SimpleLLMFunc, so the line says from where this one was installed, and where that is not
-    known, which packages the extra needs.
+    The package index has another SimpleLLMFunc, so the line names the packages that the extra needs; in a checkout it
+    installs that again.
 
     Args:
         extra: its name.
-        package: the directory of the library; pip notes next to it how it was installed (PEP 610).
+        package: the directory of the library.
     """
     from importlib.metadata import distributions  # only an error needs it, and a start need not pay for that
 
@@ -34,29 +34,9 @@ def install_line(extra: str = "", package: Path = _PACKAGE) -> str:
     found = next(iter(distributions(name=_NAME, path=[str(package.parent)])), None)
     if found is None:
         return f"{_NAME}{brackets}, from where this one came"
-    direct = json.loads(found.read_text("direct_url.json") or "{}")
-    url, path = direct.get("url", ""), _path_of(direct.get("url", ""))
-    if "vcs_info" in direct:
-        version = direct["vcs_info"].get("requested_revision") or direct["vcs_info"]["commit_id"]
-        url = f"{direct['vcs_info']['vcs']}+{url}@{version}"
-    elif path is not None:
-        url = ""
-        if path.exists():
-            return f'pip install "{path}{brackets}"'
-    if url:
-        folder = f"#subdirectory={direct['subdirectory']}" if "subdirectory" in direct else ""
-        return f'pip install "{_NAME}{brackets} @ {url}{folder}"'
     lines = [line.partition(";") for line in found.requires or ()]
     names = [name.strip() for name, _, condition in lines if extra in (_EXTRA.findall(condition) or [""])]
     return f"pip install {' '.join(json.dumps(name) for name in names)}"
-
-
-def _path_of(url: str) -> Path | None:
-    from urllib.parse import urlsplit
-    from urllib.request import url2pathname
-
-    parts = urlsplit(url)
-    return Path(url2pathname(parts.path)) if parts.scheme == "file" else None
 
 
 def load_extra(module: str, extra: str, *, purpose: str, advice: str = "") -> Any:

@@ -19,6 +19,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, TypeAlias
 
+from pydantic import TypeAdapter, ValidationError
+
 from SimpleLLMFunc.base.type_resolve import type_identity
 from SimpleLLMFunc.batch import replaced_whole
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError
@@ -69,13 +71,9 @@ class Locked:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as the file holds it."""
-        return {
-            "version": self.version,
-            "model": list(self.model),
-            **({"wire": list(self.wire)} if self.wire else {}),
-            "parameters": dict(self.parameters),
-            "parts": {name: self.parts[name] for name in _PARTS if name in self.parts},
-        }
+        held = {name: getattr(self, name) for name in ("version", "model", "wire", "parameters")}
+        parts = {name: self.parts[name] for name in _PARTS if name in self.parts}
+        return {**{name: value for name, value in held.items() if name != "wire" or value}, "parts": parts}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +97,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class LockCheck:
-    """What has changed since the file was written.
+    """The changes since the file was written.
 
     Attributes:
         differences: by function.
@@ -173,13 +171,9 @@ def _pipelines_in(module: ModuleType) -> Iterator[tuple[str, Pipeline]]:
         around = f"{owner.__qualname__}." if isinstance(owner, type) else ""
         for name, each in list(vars(owner).items()):
             value = each.__func__ if isinstance(each, (staticmethod, classmethod)) else each
-            pipeline: Pipeline
-            if is_function(value):
-                pipeline = pipeline_of(value)
-            elif isinstance(value, CHATS):
-                pipeline = chat_pipeline_of(value)
-            else:
+            if not isinstance(value, CHATS) and not is_function(value):
                 continue
+            pipeline: Pipeline = chat_pipeline_of(value) if isinstance(value, CHATS) else pipeline_of(value)
             if pipeline.definition.func.__module__ == module.__name__:
                 # As it is when it is called: a class is no argument.
                 called = pipeline.as_method() if isinstance(each, classmethod) else pipeline
@@ -298,18 +292,8 @@ def read_lock(path: str | os.PathLike[str]) -> tuple[dict[str, Locked], list[str
                 f"{os.fspath(path)!r} has the format {data['lock']!r}; this version of SimpleLLMFunc reads {_FORMAT}. "
                 "Update SimpleLLMFunc, or write the file again."
             )
-        functions = {
-            place: Locked(
-                each["version"],
-                tuple(each["model"]),
-                dict(each["parameters"]),
-                dict(each["parts"]),
-                tuple(each.get("wire", ())),
-            )
-            for place, each in data["functions"].items()
-        }
-        return functions, [str(target) for target in data["targets"]]
-    except (KeyError, TypeError, AttributeError) as error:
+        return TypeAdapter(dict[str, Locked]).validate_python(data["functions"]), list(map(str, data["targets"]))
+    except (KeyError, TypeError, ValidationError) as error:
         raise ConfigError(
             f"{os.fspath(path)!r} is not a lock file, or was damaged ({type(error).__name__}: {error}). Write it again: "
             "simplellmfunc lock PACKAGE"
@@ -358,13 +342,14 @@ def _stale(
     versions = {each.version for each in now.values()}
     for folder in folders:
         for path in _json_files(Path(folder)):
-            names: dict[str, None] = {}
-            for function, version in _made_with(path):
-                # What `with_options` made of a function says that it is the function.
-                if version and version not in versions and (function in now or function in before):
-                    names[function] = None
-            if names:
-                stale[path.as_posix()] = tuple(names)
+            # What `with_options` made of a function says that it is the function.
+            earlier = [
+                function
+                for function, version in _made_with(path)
+                if version and version not in versions and (function in now or function in before)
+            ]
+            if earlier:
+                stale[path.as_posix()] = tuple(dict.fromkeys(earlier))
     return dict(sorted(stale.items()))
 
 

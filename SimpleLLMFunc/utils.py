@@ -107,7 +107,7 @@ class ScopedVar(Generic[T]):
 
 
 class Block(Generic[T]):
-    """What `ScopedVar.enter` gives, for `leave`."""
+    """One block of a `ScopedVar`: `enter` returns it, `leave` takes it."""
 
     __slots__ = ("around", "ended", "value")
 

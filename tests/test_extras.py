@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import io
-import json
 import re
 import sys
 import tomllib
@@ -225,10 +224,6 @@ def package(tmp_path) -> Path:
     return found
 
 
-def note(package: Path, **direct: Any) -> None:
-    (package.parent / "simplellmfunc-1.1.0.dist-info" / "direct_url.json").write_text(json.dumps(direct))
-
-
 def test_a_checkout_is_installed_again_from_where_it_lies(tmp_path):
     (tmp_path / "pyproject.toml").touch()
     (tmp_path / "SimpleLLMFunc").mkdir()
@@ -237,31 +232,7 @@ def test_a_checkout_is_installed_again_from_where_it_lies(tmp_path):
     assert install_line("frames") == f'pip install -e "{ROOT}[frames]"'
 
 
-@pytest.mark.parametrize("name", ["a checkout", "SimpleLLMFunc-1.1.0-py3-none-any.whl"])
-def test_a_directory_or_a_wheel_is_installed_again_where_it_is_still_there(package, tmp_path, name):
-    source = tmp_path / name
-    source.touch()
-    note(package, url=source.as_uri(), archive_info={})
-    assert install_line("frames", package) == f'pip install "{source}[frames]"'
-    source.unlink()
-    assert install_line("frames", package) == 'pip install "pandas>=2.2.2" "pyarrow>=16.1"'
-
-
-def test_an_address_is_installed_again(package):
-    note(package, url="https://example.org/SimpleLLMFunc.whl", archive_info={})
-    assert install_line("frames", package) == (
-        'pip install "SimpleLLMFunc[frames] @ https://example.org/SimpleLLMFunc.whl"'
-    )
-    vcs = {"vcs": "git", "commit_id": "0a1b2c"}
-    note(package, url="https://example.org/repository", vcs_info=vcs, subdirectory="python")
-    assert install_line("frames", package) == (
-        'pip install "SimpleLLMFunc[frames] @ git+https://example.org/repository@0a1b2c#subdirectory=python"'
-    )
-    note(package, url="file:///srv/repository", vcs_info={**vcs, "requested_revision": "v1.1"})
-    assert install_line("frames", package) == ('pip install "SimpleLLMFunc[frames] @ git+file:///srv/repository@v1.1"')
-
-
-def test_from_an_index_the_packages_are_named(package):
+def test_otherwise_the_packages_are_named(package):
     assert install_line("frames", package) == 'pip install "pandas>=2.2.2" "pyarrow>=16.1"'
     assert install_line("", package) == 'pip install "click>=8.2" "tzdata>=2024.1"'
 

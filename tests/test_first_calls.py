@@ -69,46 +69,12 @@ KINDS = {
         function = llm_chat(llm_interface=llm, stream=True, return_mode="raw")(chat)
         assert [type(item).__module__.partition(".")[0] async for item, _ in function([], "rain")][0] == "openai"
     """,
-    "tls": """
-        llm = OpenAICompatible("m", base_url=server.base_url.replace("http:", "https:"), max_retries=0)
-        try:
-            await llm_function(llm_interface=llm)(text)("rain")
-        except ConnectionFailed:
-            pass
-    """,
     "a tool with a schema": """
         schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
         weather = Tool(func=lambda city: f"rain in {city}", name="weather", description="The weather.", parameters=schema)
         server.reply_tool_calls([("weather", {"city": "Paris"})])
         llm = OpenAICompatible("m", base_url=server.base_url)
         assert "Paris" in await llm_function(llm_interface=llm, toolkit=[weather])(text)("?")
-    """,
-    "cache and fallback": """
-        import tempfile
-        with tempfile.TemporaryDirectory() as folder:
-            llm = FallbackLLM(CachedLLM(OpenAICompatible("m", base_url=server.base_url), f"{folder}/cache.sqlite"))
-            function = llm_function(llm_interface=llm)(text)
-            assert await function("rain") == await function("rain")
-            assert len(server.requests) == 1
-    """,
-    "Calls": """
-        from SimpleLLMFunc.calls import LLM, Step, StepExecutor, Task, ExecutorBackground
-        llm = OpenAICompatible("m", base_url=server.base_url)
-        executor = StepExecutor(Task(question="rain?", background=ExecutorBackground()), Step(name="s", call=LLM), llm=llm)
-        await executor.init()
-        chunks = [chunk async for chunk in executor.run()]
-        assert chunks
-    """,
-    "a slot": """
-        from SimpleLLMFunc.calls import Slot, Step, StepExecutor, Task, ExecutorBackground
-        server.reply('{"city": "Paris"}')
-        schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
-        step = Step(name="s", call=Slot, params={"current_schema": schema})
-        llm = OpenAICompatible("m", base_url=server.base_url)
-        executor = StepExecutor(Task(question="rain?", background=ExecutorBackground()), step, llm=llm)
-        await executor.init()
-        chunks = [chunk async for chunk in executor.run()]
-        assert chunks[-1].content["slot_data"] == {"city": "Paris"}, chunks
     """,
     "an image from a file": """
         import tempfile, pathlib

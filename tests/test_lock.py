@@ -1,21 +1,15 @@
 import importlib
 import json
-import subprocess
 import sys
-import textwrap
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from SimpleLLMFunc.cli.commands.lock import lock_command
 from SimpleLLMFunc.cli.main import main
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.lock import Locked, check_lock, lock_of, read_lock, write_lock
 from SimpleLLMFunc.testing import ScriptedLLM, use_cassette
 from tests.support.canary import CANARIES
-
-ROOT = Path(__file__).parents[1]
 
 GRADING = '''
 from pydantic import BaseModel
@@ -162,13 +156,6 @@ def test_which_part_changed(shop, old, new, parts):
     assert changed(shop, old, new) == {"shop.grading:grade": parts}
 
 
-def test_a_changed_example_is_a_change_of_the_prompt(shop):
-    text = (shop / "grading.py").read_text()
-    shown = "toolkit=[stock], examples=[(('x',), Grade(stars=3))]"
-    (shop / "grading.py").write_text(text.replace("toolkit=[stock]", shown))
-    assert changed(shop, "Grade(stars=3)", "Grade(stars=4)") == {"shop.grading:grade": ("prompt",)}
-
-
 VOTING = """
 from SimpleLLMFunc import llm_function
 from SimpleLLMFunc.type.markers import Confident
@@ -290,16 +277,6 @@ def test_the_file_comes_back_and_is_stable(shop, tmp_path):
     assert functions == locked()
 
 
-def test_the_same_in_another_process(shop, tmp_path):
-    write_lock(tmp_path / "llm.lock", locked(), ["shop"])
-    code = "import shop, json; from SimpleLLMFunc.lock import *; print(check_lock(read_lock('llm.lock')[0], lock_of(shop)).is_clean)"
-    done = subprocess.run(
-        [sys.executable, "-B", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False,
-        env={"PYTHONPATH": f"{ROOT}:{tmp_path}", "PYTHONHASHSEED": "7"},
-    )  # fmt: skip
-    assert done.stdout == "True\n", done.stderr
-
-
 @pytest.mark.parametrize(
     "content",
     [
@@ -416,8 +393,3 @@ def test_the_command(shop, tmp_path):
     code, output = run("shop.chatting", "--file", "other.lock")
     assert (code, output) == (0, "other.lock: 3 functions\n")
     assert run("no.such.package")[0] == 1
-
-
-def test_the_command_is_wired():
-    assert main.get_command(None, "lock") is lock_command
-    assert "llm.lock" in textwrap.dedent(lock_command.help)

@@ -9,13 +9,10 @@ import pytest
 from pydantic import BaseModel
 
 from SimpleLLMFunc import (
-    CachedLLM,
     ChatPair,
-    FallbackLLM,
     ImgPath,
     Message,
     OpenAICompatible,
-    budget,
     llm_chat,
     llm_function,
 )
@@ -95,21 +92,6 @@ async def test_a_long_question(server, more):
     assert len(server.requests[1].raw) > 10 * MEGABYTE
 
 
-async def test_a_long_question_within_a_budget(server):
-    server.reply("yes")
-    with budget(tokens=10**9):
-        assert await llm_function(llm_interface=model(server))(text)(LONG) == "yes"
-
-
-async def test_a_long_question_in_a_cache_and_a_chain(server, tmp_path):
-    server.reply(LONG)
-    llm = FallbackLLM(CachedLLM(model(server), tmp_path / "cache.sqlite"))
-    function = llm_function(llm_interface=llm)(text)
-    assert await function(LONG) == LONG
-    assert await function(LONG) == LONG
-    assert len(server.requests) == 1
-
-
 async def test_a_long_answer(server):
     server.reply(LONG)
     assert len(await llm_function(llm_interface=model(server))(text)("?")) > 9 * MEGABYTE
@@ -143,16 +125,6 @@ async def test_a_long_answer_item_by_item(server):
     assert count == 100_000
 
 
-async def test_a_large_result_of_a_tool(server):
-    def look() -> str:
-        """Look it up."""
-        return LONG
-
-    server.reply_tool_calls([("look", {})])
-    server.reply("yes")
-    assert await llm_function(llm_interface=model(server), toolkit=[look])(text)("?") == "yes"
-
-
 async def test_a_long_history(server):
     history: list[Message] = [{"role": "user", "content": LONG}, {"role": "assistant", "content": LONG}]
     server.reply("yes")
@@ -173,16 +145,3 @@ async def test_a_history_of_many_messages(server):
     server.reply("yes")
     pairs = [pair async for pair in llm_chat(llm_interface=model(server), stream=True)(chat)(history, "?")]
     assert len(pairs[-1][1]) == 10_003
-
-
-async def test_a_bad_long_answer_is_asked_again(server):
-    server.reply("[" + LONG)
-    server.reply("[]")
-    assert await llm_function(llm_interface=model(server))(rows)("?") == []
-
-
-async def test_a_long_error(server):
-    server.reply_status(400, message=LONG)
-    with pytest.raises(Exception, match="It rains") as caught:
-        await llm_function(llm_interface=model(server))(text)("?")
-    assert len(str(caught.value)) < 2000

@@ -86,7 +86,7 @@ ALLOWED: dict[tuple[str, str, str], str] = {
     ("base/run/shown.py", "Shown.__rich__", "pkgutil.resolve_name"): "the same",
     ("base/run/shown.py", "_display", "pkgutil.resolve_name"): "the same",
     ("base/run/sinks.py", "_resolved", "pkgutil.resolve_name"): "our own default sinks: two names, written there",
-    ("llm_decorator/improving/views.py", "_improved", "pkgutil.resolve_name"): "a function of `improve`, a room above",
+    ("llm_decorator/improving/result.py", "improved", "pkgutil.resolve_name"): "a function of `improve`, a room above",
     ("batch/rows/frames.py", "_installed", "importlib.import_module"): _EXTRA,
     ("batch/progress.py", "progress_view", "importlib.import_module"): _EXTRA,
     ("tools/mcp/server.py", "HttpServer._client", "importlib.import_module"): _EXTRA,
@@ -96,16 +96,8 @@ ALLOWED: dict[tuple[str, str, str], str] = {
         "_load_file",
         "importlib.util.spec_from_file_location",
     ): "the user's own file, named on the command line",
-    (
-        "cli/commands/doctor.py",
-        "_endpoint",
-        "urllib.request.urlopen",
-    ): "only when asked to, to the address of the model, without the key",
-    (
-        "interface/local/download.py",
-        "_run",
-        "subprocess.Popen",
-    ): "pip, with arguments of ours and no shell, to fetch the weights",
+    ("cli/commands/doctor.py", "_endpoint", "urllib.request.urlopen"): "only when asked to, without the key",
+    ("interface/local/download.py", "_run", "subprocess.Popen"): "pip, with our arguments and no shell",
     ("viewer/responses.py", "Lines.__call__", ".result()"): _DONE,
     ("batch/ray/cluster.py", "shipped", "importlib.import_module"): _CLUSTER,
     ("batch/ray/cluster.py", "unpacked", "importlib.import_module"): _CLUSTER,
@@ -118,16 +110,8 @@ ALLOWED: dict[tuple[str, str, str], str] = {
     ("lock.py", "_modules_of", "importlib.import_module"): "the modules of the user's own package",
     ("testing/__init__.py", "__getattr__", "importlib.import_module"): _LAZY,
     ("testing/patterns.py", "text_matching", "importlib.import_module"): _EXTRA,
-    (
-        "base/templates/jinja_sandbox.py",
-        "<module>",
-        "import jinja2.Template",
-    ): "for its type; templates are made by the sandbox",
-    (
-        "testing/contract.py",
-        "<module>",
-        "import pickle",
-    ): "the suite pickles the model under test, and loads what it has just made",
+    ("base/templates/jinja_sandbox.py", "<module>", "import jinja2.Template"): "for its type",
+    ("testing/contract.py", "<module>", "import pickle"): "it loads what it has just made",
     ("base/schemas/strict_schema.py", "StrictSchema._told", "a computed template .format()"): _TABLE,
     ("base/schemas/type_description.py", "Describer._bounds", "a computed template .format()"): _TABLE,
     ("interface/attempts/rate_headers.py", "<module>", "a computed template .format()"): _TABLE,
@@ -137,11 +121,7 @@ ALLOWED: dict[tuple[str, str, str], str] = {
     ("assistant/builtin/digest.py", "_each", ".result()"): _DONE,
     ("base/tool_call.py", "process_tool_calls", ".result()"): _DONE,
     ("interface/local/server.py", "running_server", ".result()"): _DONE,
-    (
-        "interface/http/session.py",
-        "_Request.write_bytes",
-        ".write_bytes()",
-    ): "aiohttp's, which writes a request to its connection, and is awaited",
+    ("interface/http/session.py", "_Request.write_bytes", ".write_bytes()"): "aiohttp's, and awaited",
     ("tools/mcp/connection.py", "McpConnection._call", ".result()"): _DONE,
 }
 """(file, function, what was found): why it is right there."""
@@ -154,7 +134,6 @@ ALLOWED_FILES: dict[tuple[str, str], str] = {
 """(file, what was found): why it is right in the whole file."""
 
 REACHED: dict[tuple[str, str, str], str] = {
-    ("extras.py", "install_line", "found.read_text"): "a small file, for an error that says what to install",
     ("tools/schemas/check.py", "_on_a_fresh_stack", ".result()"): "work that is counted and ends",
     ("tools/mcp/server.py", "StdioServer._read", "os.read"): "a pipe that does not block",
 }

@@ -65,22 +65,6 @@ async def test_cancelling_closes_the_generator_before_it_returns():
     assert tidied == [True]
 
 
-async def test_any_async_iterable_will_do():
-    class Plain:
-        def __init__(self):
-            self.left = [1, 2]
-
-        def __aiter__(self):
-            return self
-
-        async def __anext__(self):
-            if not self.left:
-                raise StopAsyncIteration
-            return self.left.pop()
-
-    assert await get_last_item_of_async_generator(Plain()) == 1
-
-
 # --- ScopedVar -----------------------------------------------------------------------------------------------
 
 

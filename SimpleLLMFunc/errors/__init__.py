@@ -80,38 +80,13 @@ from SimpleLLMFunc.errors.service import (
 from SimpleLLMFunc.errors.words import BODY_LIMIT, counted, cut, did_you_mean, mask_messages_with
 
 __all__ = [
-    "AuthenticationError",
-    "BadReply",
-    "BadRequest",
-    "BudgetExceeded",
-    "CallError",
-    "CheckpointError",
-    "ConfigError",
-    "ConnectionFailed",
-    "ContentBlocked",
-    "ContextTooLong",
-    "DeadlineExceeded",
-    "EmptyResponseError",
-    "OutcomeUnknown",
-    "OutputTruncated",
-    "ProviderError",
-    "RateLimited",
-    "ResponseParseError",
-    "RunAborted",
-    "RunError",
-    "RunPaused",
-    "SchemaError",
-    "ServerUnavailable",
-    "SignatureError",
-    "SimpleLLMFuncError",
-    "StreamInterrupted",
-    "TemplateError",
-    "ToolCallLimitExceeded",
-    "ToolDefinitionError",
-    "ToolFailed",
-    "UsageError",
-    "Violation",
-]
+    "AuthenticationError", "BadReply", "BadRequest", "BudgetExceeded", "CallError", "CheckpointError",
+    "ConfigError", "ConnectionFailed", "ContentBlocked", "ContextTooLong", "DeadlineExceeded",
+    "EmptyResponseError", "OutcomeUnknown", "OutputTruncated", "ProviderError", "RateLimited",
+    "ResponseParseError", "RunAborted", "RunError", "RunPaused", "SchemaError", "ServerUnavailable",
+    "SignatureError", "SimpleLLMFuncError", "StreamInterrupted", "TemplateError", "ToolCallLimitExceeded",
+    "ToolDefinitionError", "ToolFailed", "UsageError", "Violation",
+]  # fmt: skip
 __all__ += ["BODY_LIMIT", "counted", "cut", "did_you_mean", "mask_messages_with"]  # for other rooms
 
 for _name in __all__:

@@ -100,7 +100,7 @@ def asked_once(pipeline: FunctionPipeline) -> MappedFunction[Any]:
         ConfigError: its model gives no log-probabilities.
     """
     asked = pipeline.with_options(_PLAIN)
-    answering = Answering(asked, None, None, Agreement())
+    answering = Answering(asked, Agreement())
     answering.voting = Voting(asked, is_confident=True)
     answering.voting.planned()
     return MappedFunction[Any](asked, answering)

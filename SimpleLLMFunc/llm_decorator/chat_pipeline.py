@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any, Self
+from typing import Any
 
 from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.messages import copied
@@ -18,7 +18,7 @@ from SimpleLLMFunc.llm_decorator.pipeline import Pipeline
 from SimpleLLMFunc.llm_decorator.steps.chat import message, react, response
 from SimpleLLMFunc.llm_decorator.steps.common import log_context
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
-from SimpleLLMFunc.llm_decorator.steps.common.react import react_loop_events
+from SimpleLLMFunc.llm_decorator.steps.common.react import Prepared, react_loop_events
 from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
 from SimpleLLMFunc.runtime import import_module, run_sync
 from SimpleLLMFunc.type import Message
@@ -39,15 +39,6 @@ class ChatPipeline(Pipeline):
             raise ConfigError(
                 "guards of the value see the whole text first; leave out return_mode='raw', or the guards."
             )
-
-    def with_options(self, options: Mapping[str, Any]) -> Self:
-        """Return the pipeline of the same chat with other options."""
-        return self.followed_by(type(self)(self.definition, self.options.changed(options, self.kind)), options)
-
-    def as_method(self) -> Self:
-        """Return the pipeline of the same chat as a method."""
-        definition = self.definition.as_method()
-        return self if definition is self.definition else self.followed_by(type(self)(definition, self.options))
 
     @property
     def history_param(self) -> str | None:
@@ -75,6 +66,7 @@ class ChatPipeline(Pipeline):
                 await self.guard(run)
                 request = await message.first_request(run, options, self.tools)  # 3
                 messages += request.messages
+                review = EmptyReview(run, options.retry_times, self.tools, guards=self.guards)
                 responses = react.execute_react_loop_streaming(  # 4
                     request.llm,
                     messages,
@@ -83,10 +75,7 @@ class ChatPipeline(Pipeline):
                     options.stream,
                     run.params,
                     run.func_name,
-                    run=run,
-                    request=request,
-                    tools=self.tools,
-                    review=EmptyReview(run, options.retry_times, self.tools, guards=self.guards),
+                    prepared=Prepared(run, request, self.tools, review),
                 )
                 pairs = response.process_chat_response_stream(  # 5
                     responses, options.return_mode, messages, run.func_name, options.stream

@@ -7,27 +7,18 @@ there is no second implementation behind them.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Coroutine, Iterable, Iterator, Mapping
-from os import PathLike
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, NoReturn, ParamSpec, Self, TypeVar, Unpack, overload
+from collections.abc import AsyncGenerator, Coroutine, Iterator
+from typing import Any, Concatenate, Generic, NoReturn, ParamSpec, Self, TypeVar, overload
 
 from SimpleLLMFunc.base.events import ReActEvent
-from SimpleLLMFunc.base.run import Preview, Result
 from SimpleLLMFunc.errors import UsageError
-from SimpleLLMFunc.llm_decorator.answering import Agreement, Answers, answered_by
-from SimpleLLMFunc.llm_decorator.batch_files import AsyncBatchFiles, BatchFiles
+from SimpleLLMFunc.llm_decorator.answering import Answers
 from SimpleLLMFunc.llm_decorator.chat_pipeline import ChatPipeline
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
-from SimpleLLMFunc.llm_decorator.improving import AsyncImproving, Improving
-from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
-from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration
+from SimpleLLMFunc.llm_decorator.function_views import AsyncFunctionViews, SyncFunctionViews
 from SimpleLLMFunc.llm_decorator.views import Views, view
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.runtime import iterate_sync, run_sync
-
-if TYPE_CHECKING:
-    from SimpleLLMFunc.batch import MapOptions, MapReport
-    from SimpleLLMFunc.batch.rows.rows import Rows
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -47,151 +38,7 @@ def fill() -> NoReturn:
     raise UsageError("fill() marks a body for a model to fill. Put @llm_function or @llm_chat on the function.")
 
 
-class _Function(Views[FunctionPipeline, P], Generic[P]):
-    """What only functions have: the pipeline, votes or plain code that answer their calls."""
-
-    _is_streamed = False
-
-    def __init__(self, pipeline: FunctionPipeline, instance: Any = None, answers: Answers | None = None) -> None:
-        super().__init__(pipeline, instance)
-        self._answers = answers
-        if pipeline.definition.is_resolved:
-            _ = self._answered_by()  # what does not fit the function is an error here, not at the first call
-
-    def _answered_by(self) -> Answers:
-        if self._answers is None:
-            self._answers = answered_by(self._pipeline)
-        return self._answers
-
-    @view
-    @border
-    def preview(self, *args: P.args, **kwargs: P.kwargs) -> Preview:
-        """Return the exact request, without sending it; of several the first one."""
-        answers, given = self._called(args)
-        return answers.preview(given, kwargs, stream=self._is_streamed)
-
-    @property
-    def calibration(self) -> Calibration | None:
-        """What corrects how probable its labels are, and what it was made from; None where nothing does."""
-        found = self._pipeline.options.calibration
-        return found if isinstance(found, Calibration) else None
-
-    async def _calibrated(self, rows: Rows, labels: Iterable[Any] | None, path: str | PathLike[str] | None) -> Self:
-        from SimpleLLMFunc.llm_decorator.calibrated import calibrate
-
-        self._mapped()  # a method alone cannot be asked
-        return self.with_options(calibration=await calibrate(self._pipeline, rows, labels, path))
-
-    def _called(self, args: tuple[Any, ...]) -> tuple[Answers, tuple[Any, ...]]:
-        """Return what answers a call, and its arguments without an instance."""
-        answers = self._answered_by()
-        return (answers.bound(args[0]), args[1:]) if self._lacks_instance and args else (answers, args)
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        pipeline = self._pipeline.as_method()
-        if self._answers is not None:
-            self._answers = self._answers_around(pipeline)
-        self._pipeline = pipeline
-
-    def _bound_to(self, instance: Any) -> Self:
-        pipeline = self._pipeline.as_method()
-        return type(self)(pipeline, instance, self._answers_around(pipeline).bound(instance))
-
-    def _answers_around(self, pipeline: FunctionPipeline) -> Answers:
-        answers = self._answered_by()
-        if isinstance(answers, FunctionPipeline):
-            return pipeline
-        return answers if answers.pipeline is pipeline else answers.around(pipeline)
-
-    def _around(self, pipeline: FunctionPipeline, options: Mapping[str, Any]) -> Self:
-        if not pipeline.definition.is_resolved:
-            return type(self)(pipeline, self._instance)
-        counted = None if options.keys() & {"first", "fallback"} else self.agreement
-        return type(self)(pipeline, self._instance, answered_by(pipeline, counted).bound(self._instance))
-
-    def _mapped(self) -> MappedFunction[Any]:
-        if self._lacks_instance:
-            name = self._pipeline.definition.name
-            raise UsageError(f"{name} is a method. Map over that of an instance: thing.method.map(rows).")
-        return MappedFunction(self._pipeline, self._answered_by())
-
-    @property
-    def agreement(self) -> Agreement:
-        """Who answered the calls, plain code or the model, and how often both said the same; see `sample`."""
-        answers = self._answered_by()
-        return Agreement() if isinstance(answers, FunctionPipeline) else answers.agreement
-
-
-class _AsyncFunction(_Function[P], AsyncImproving, AsyncBatchFiles[R], Generic[P, R]):
-    """Views of an async function."""
-
-    @view
-    @border
-    def events(self, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[ReActEvent, None]:
-        """Yield the facts of the run as they happen, with the reply in pieces."""
-        answers, given = self._called(args)
-        return answers.events(given, kwargs)
-
-    @view
-    @border
-    def call(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, Result[R]]:
-        """Ask the model; when awaited, the value with everything known about how it came about."""
-        answers, given = self._called(args)
-        return self._named(answers.result(given, kwargs), ".call")
-
-    @border
-    def map(self, rows: Rows, **options: Unpack[MapOptions]) -> Coroutine[Any, Any, MapReport[R]]:
-        """Ask once for each row; when awaited, the results in the order of the input. See `MapOptions`."""
-        from SimpleLLMFunc.batch import map_rows  # a start need not pay for it
-
-        return self._named(map_rows(self._mapped(), rows, **options), ".map")
-
-    @border
-    def calibrate(
-        self, rows: Rows, *, labels: Iterable[Any] | None = None, path: str | PathLike[str] | None = None
-    ) -> Coroutine[Any, Any, Self]:
-        """Ask once for each row; when awaited, the same function with a calibration. See `calibrate`."""
-        return self._named(self._calibrated(rows, labels, path), ".calibrate")
-
-    def _named(self, work: Coroutine[Any, Any, T], view: str = "") -> Coroutine[Any, Any, T]:
-        # Python's warning about a missing `await` then names what its reader wrote.
-        work.__qualname__ = f"{self.__qualname__}{view}"  # type: ignore[attr-defined]  # every coroutine has one
-        return work
-
-
-class _SyncFunction(_Function[P], Improving, BatchFiles[R], Generic[P, R]):
-    """Views of a sync function: the same, behind the bridge."""
-
-    @view
-    @border
-    def events(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[ReActEvent]:
-        """Yield the facts of the run as they happen, with the reply in pieces."""
-        answers, given = self._called(args)
-        return iterate_sync(answers.events(given, kwargs))
-
-    @view
-    @border
-    def call(self, *args: P.args, **kwargs: P.kwargs) -> Result[R]:
-        """Ask the model and return the value with everything known about how it came about."""
-        answers, given = self._called(args)
-        return run_sync(answers.result(given, kwargs))
-
-    @border
-    def map(self, rows: Rows, **options: Unpack[MapOptions]) -> MapReport[R]:
-        """Ask once for each row, and return the results in the order of the input. See `MapOptions`."""
-        from SimpleLLMFunc.batch import map_rows
-
-        return run_sync(map_rows(self._mapped(), rows, **options))
-
-    @border
-    def calibrate(
-        self, rows: Rows, *, labels: Iterable[Any] | None = None, path: str | PathLike[str] | None = None
-    ) -> Self:
-        """Ask once for each row, and return the same function with a calibration. See `calibrate`."""
-        return run_sync(self._calibrated(rows, labels, path))
-
-
-class AsyncLLMFunction(_AsyncFunction[P, R], Generic[P, R]):
+class AsyncLLMFunction(AsyncFunctionViews[P, R], Generic[P, R]):
     """A coroutine function whose body is a model."""
 
     def __init__(self, pipeline: FunctionPipeline, instance: Any = None, answers: Answers | None = None) -> None:
@@ -227,7 +74,7 @@ class AsyncLLMFunction(_AsyncFunction[P, R], Generic[P, R]):
         return self._bind(instance, owner)
 
 
-class LLMFunction(_SyncFunction[P, R], Generic[P, R]):
+class LLMFunction(SyncFunctionViews[P, R], Generic[P, R]):
     """A function whose body is a model; also works inside a running event loop."""
 
     @border
@@ -258,7 +105,7 @@ class LLMFunction(_SyncFunction[P, R], Generic[P, R]):
         return self._bind(instance, owner)
 
 
-class AsyncLLMStream(_AsyncFunction[P, list[T]], Generic[P, T]):
+class AsyncLLMStream(AsyncFunctionViews[P, list[T]], Generic[P, T]):
     """A function annotated `-> AsyncIterator[T]`: each item as soon as it is complete."""
 
     _is_streamed = True
@@ -280,7 +127,7 @@ class AsyncLLMStream(_AsyncFunction[P, list[T]], Generic[P, T]):
         return self._bind(instance, owner)
 
 
-class LLMStream(_SyncFunction[P, list[T]], Generic[P, T]):
+class LLMStream(SyncFunctionViews[P, list[T]], Generic[P, T]):
     """A function annotated `-> Iterator[T]`: each item as soon as it is complete."""
 
     _is_streamed = True

@@ -5,16 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterable,
-    AsyncIterator,
-    Callable,
-    Generator,
-    Iterable,
-    Iterator,
-    Mapping,
-)
+from collections import abc
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from types import FrameType, GenericAlias, SimpleNamespace
@@ -31,8 +23,8 @@ from SimpleLLMFunc.llm_decorator.steps.function.prompt import FixedPrompt
 from SimpleLLMFunc.llm_decorator.steps.function.templates import quotes_line
 from SimpleLLMFunc.type import confident_type
 
-_SYNC_KINDS = (Iterator, Generator, Iterable)
-_ASYNC_KINDS = (AsyncIterator, AsyncGenerator, AsyncIterable)
+_SYNC_KINDS = (abc.Iterator, abc.Generator, abc.Iterable)
+_ASYNC_KINDS = (abc.AsyncIterator, abc.AsyncGenerator, abc.AsyncIterable)
 _WRITTEN = re.compile(r"^[\w.]*?(?P<is_async>Async)?(?:Iterator|Generator|Iterable)\s*(?:\[|$)")
 
 IteratorKind: TypeAlias = Literal["sync", "async"] | None
@@ -145,7 +137,7 @@ class Definition:
 
     @cached_property
     def metadata(self) -> Metadata:
-        """What `extract_function_metadata` finds out; a method's signature and hints without its first parameter.
+        """The result of `extract_function_metadata`; for a method without its first parameter.
 
         Raises:
             SignatureError: an annotation cannot be resolved, or not yet.
@@ -182,7 +174,7 @@ class Definition:
 
     @property
     def place(self) -> str:
-        """Where it was written: ``module:qualname``."""
+        """Its place in the source: ``module:qualname``."""
         return f"{getattr(self.func, '__module__', '')}:{getattr(self.func, '__qualname__', self.name)}"
 
     @property
@@ -221,13 +213,11 @@ class Definition:
         if not isinstance(returned, str):
             return iterator_kind(returned)
         written = _WRITTEN.match(returned.strip())
-        if written is None:
-            return None
-        return "async" if written["is_async"] else "sync"
+        return written and ("async" if written["is_async"] else "sync")
 
     @property
     def return_type(self) -> Any:
-        """What it returns."""
+        """Its return type."""
         return self.metadata[2]
 
     def as_called(self) -> tuple[inspect.Signature, bool]:
@@ -255,43 +245,26 @@ class Definition:
 
     @cached_property
     def output(self) -> OutputSpec:
-        """How the answer is asked for and read, in other words where there are any; see `written_output`.
+        """How the answer is asked for and read; an iterator's items go over the wire as a list.
 
         Raises:
             SignatureError: its return type has no schema.
         """
-        descriptions = self._wording.get("descriptions")
-        return with_descriptions(self.written_output, descriptions) if descriptions else self.written_output
-
-    @property
-    def written_output(self) -> OutputSpec:
-        """How the answer is asked for and read as the type says it; an iterator's items go over the wire as a list.
-
-        Raises:
-            SignatureError: its return type has no schema.
-        """
-        if self.confident_of:
-            return compile_output(self.confident_of[0])
+        asked = self.confident_of[0] if self.confident_of else self.return_type
         if iterator_kind(self.return_type):
-            item_type = (get_args(_plain(self.return_type)) or (Any,))[0]
-            return compile_output(GenericAlias(list, (item_type,)))
-        return compile_output(self.return_type)
+            asked = GenericAlias(list, (get_args(_plain(self.return_type)) or (Any,))[:1])
+        descriptions = self._wording.get("descriptions")
+        return with_descriptions(compile_output(asked), descriptions) if descriptions else compile_output(asked)
 
     @cached_property
     def argument_checks(self) -> ArgumentChecks:
-        """What says whether arguments fit."""
+        """The checks of its arguments."""
         return ArgumentChecks(self.name, self.signature, self.hints)
-
-    @cached_property
-    def fixed_prompt(self) -> FixedPrompt:
-        """The parts of the prompt that are the same for every call."""
-        return self.prompt_for(self.output)
 
     def prompt_for(self, output: OutputSpec) -> FixedPrompt:
         """Return the parts of the prompt that are the same for every call where this is asked for."""
-        signature, hints, _, docstring, name = self.metadata
         asked = output.asked_type if isinstance(output, ThinkFirst) else output.return_type
-        return FixedPrompt(signature, hints, asked, docstring, name, self._note)
+        return FixedPrompt(self.metadata, asked, self._note)
 
     @property
     def _note(self) -> str:

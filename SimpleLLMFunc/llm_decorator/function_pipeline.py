@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from SimpleLLMFunc.base.events import ReActEvent
-from SimpleLLMFunc.base.parsing import QuoteCheck
 from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.base.run import Answer, Result
 from SimpleLLMFunc.base.schemas import OutputSpec, ThinkFirst
@@ -22,6 +21,7 @@ from SimpleLLMFunc.llm_decorator.definition import Definition, check_choice
 from SimpleLLMFunc.llm_decorator.pipeline import Pipeline
 from SimpleLLMFunc.llm_decorator.steps.common import log_context
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
+from SimpleLLMFunc.llm_decorator.steps.common.react import Prepared
 from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
 from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
 from SimpleLLMFunc.llm_decorator.steps.function import prompt, react, response
@@ -29,13 +29,13 @@ from SimpleLLMFunc.llm_decorator.steps.function.answers import answer_messages
 from SimpleLLMFunc.llm_decorator.steps.function.improvement import Improvement
 from SimpleLLMFunc.llm_decorator.steps.function.stream import growing_values, list_items
 from SimpleLLMFunc.logger import border
-from SimpleLLMFunc.type import ChatCompletion, Message
+from SimpleLLMFunc.type import Message
 from SimpleLLMFunc.utils import in_context, stepped
 
 if TYPE_CHECKING:  # loaded where a function has them: a start need not pay for what few use
     from SimpleLLMFunc.llm_decorator.steps.function.examples import Example, Examples
 
-_EXAMPLES = {"examples", "max_examples", "embeddings"}
+_EXAMPLES = ("examples", "max_examples", "embeddings")
 
 
 class FunctionPipeline(Pipeline):
@@ -71,8 +71,11 @@ class FunctionPipeline(Pipeline):
         """
         if "improvement" in options:
             return self.followed_by(self._improved(dict(options)), options)
-        kept = self.examples if self.definition.is_resolved and not options.keys() & _EXAMPLES else None
-        return self.followed_by(type(self)(self.definition, self.options.changed(options, self.kind), kept), options)
+        return super().with_options(options)
+
+    def _again(self, definition: Definition, options: Options) -> Self:
+        is_same = all(getattr(options, name) is getattr(self.options, name) for name in _EXAMPLES)
+        return type(self)(definition, options, self.examples if is_same and definition.is_resolved else None)
 
     def documented(self, docstring: str) -> FunctionPipeline:
         """Return the pipeline of the same function with another docstring."""
@@ -103,13 +106,6 @@ class FunctionPipeline(Pipeline):
         """The pipeline as it is called: for a function in a class, without the instance."""
         return self.as_method() if self.definition.as_called()[1] else self
 
-    def as_method(self) -> Self:
-        """Return the pipeline of the same function as a method."""
-        definition = self.definition.as_method()
-        if definition is self.definition:
-            return self
-        return self.followed_by(type(self)(definition, self.options, self.examples if definition.is_resolved else None))
-
     def bound(self, instance: object) -> Self:  # noqa: ARG002
         """Return the same for a method of this instance: the model does not see the instance."""
         return self
@@ -125,7 +121,7 @@ class FunctionPipeline(Pipeline):
                 async for event in events:
                     yield event
 
-    async def _reply(self, run: FunctionRun) -> ChatCompletion:
+    async def _reply(self, run: FunctionRun) -> Any:
         async with log_context.setup_log_context(run.func_name, run.trace_id, run.arguments), run:  # 2
             await self.guard(run)
             request = await prompt.first_request(run, self.parts)  # 3
@@ -137,13 +133,9 @@ class FunctionPipeline(Pipeline):
                 self.options.max_tool_calls,
                 run.params,
                 run.func_name,
-                run=run,
-                request=request,
-                tools=self.tools,
-                review=review,
+                prepared=Prepared(run, request, self.tools, review),
             )
-            await review.value_of(reply)
-            return reply
+            return (await review.value_of(reply)).value
 
     # --- the views ---
 
@@ -153,22 +145,21 @@ class FunctionPipeline(Pipeline):
 
     @border
     async def _value(self, run: FunctionRun) -> Any:
-        await stepped(self._reply(run), run.context)
-        return self.value_of(run)
+        return await stepped(self._reply(run), run.context)
 
     def result(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Coroutine[Any, Any, Result[Any]]:
         """Return the value of a call with all that is known of it when awaited."""
         return self.result_of(self.start(args, kwargs))
 
     @border
-    async def result_of(self, run: FunctionRun) -> Result[Any]:
-        """Read a run that `start` gave to its end, and return what it found."""
-        await stepped(self._reply(run), run.context)
-        return self.result_now(run)
-
-    @staticmethod
-    def result_now(run: FunctionRun) -> Result[Any]:
-        """Return what a run has found that was read to its end."""
+    async def result_of(self, run: FunctionRun, emit: Callable[[ReActEvent], object] | None = None) -> Result[Any]:
+        """Read a run that `start` gave to its end, and return what it found; `emit` is called with each event."""
+        if emit is None:
+            await stepped(self._reply(run), run.context)
+        else:
+            async with aclosing(self.events_of(run)) as events:
+                async for event in events:
+                    emit(event)
         parsed, reply = run.parsed, run.reply
         assert parsed is not None, "an accepted answer was parsed"
         assert reply is not None, "and there was a reply"
@@ -185,9 +176,8 @@ class FunctionPipeline(Pipeline):
 
     async def answer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer[Any]:
         """Return the answer for a row of a map."""
-        run = self.start(args, kwargs)
-        reply = await stepped(self._reply(run), run.context)
-        return Answer(self.value_of(run), reply.text, run.output_mode, run.usage, reply.tries)
+        result = await self.result_of(self.start(args, kwargs))
+        return Answer(result.value, result.text, result.output_mode, result.usage, result.tries)
 
     def events_of(self, run: FunctionRun) -> AsyncGenerator[ReActEvent, None]:
         """Return the events of a run that `start` gave."""
@@ -196,22 +186,12 @@ class FunctionPipeline(Pipeline):
     def stream(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[Any, None]:
         """Return the growing values of a call, the last one complete; for `str` each new piece of text."""
         run = self.start(args, kwargs, stream=True)
-        is_held = self.guards.judge_values
-        return growing_values(self.events_of(run), run, self.output, self.options.repair, is_held=is_held)
+        return growing_values(self.events_of(run), run, self.parts, is_held=self.guards.judge_values)
 
     def items(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[Any, None]:
         """Return the items of a call of a function that gives an iterator, each when it is complete."""
         run = self.start(args, kwargs, stream=True)
-        output = self.definition.output
-        quotes = QuoteCheck(run.arguments) if output.quotes else None
-        is_held = self.guards.judge_values
-        return list_items(self.events_of(run), run, output, self.options.repair, quotes, is_held=is_held)
-
-    @staticmethod
-    def value_of(run: FunctionRun) -> Any:
-        """Return the value of a run that has found its answer."""
-        assert run.parsed is not None, "an accepted answer was parsed"
-        return run.parsed.value
+        return list_items(self.events_of(run), run, self.parts, is_held=self.guards.judge_values)
 
     def planned(self, run: FunctionRun, llm: LLM_Interface) -> ModelRequest:
         """Return what the run would send first."""
@@ -228,16 +208,15 @@ class FunctionPipeline(Pipeline):
         from SimpleLLMFunc.llm_decorator.steps.function.examples import ExampleReader, Examples
 
         reader = ExampleReader(definition.name, definition.as_called()[0], definition.hints, definition.output)
-        embed = None if options.embeddings is None else options.embeddings.embed
-        return Examples(options.examples, reader, options.max_examples, definition.folder, embed)
+        return Examples(options, reader, definition.folder)
 
     @cached_property
     def parts(self) -> prompt.FunctionParts:
-        """What the steps work with."""
+        """The parts that the steps need; built once."""
         definition, found = self.definition, self.options.improvement
         if found is not None and not found.is_checked:  # when it was given, an annotation could not be read yet
             found.check(self.with_options({"improvement": None}).metadata)
-        fixed = definition.fixed_prompt if self.output is definition.output else definition.prompt_for(self.output)
+        fixed = definition.prompt_for(self.output)
         return prompt.FunctionParts(self.options, self.output, fixed, self.tools, self.examples)
 
     @cached_property
@@ -253,18 +232,19 @@ class FunctionPipeline(Pipeline):
 
     @property
     def version_parts(self) -> list[Any]:
-        """What else makes the function another one: templates, examples, who answers, quotes; JSON data."""
+        """The parts of the version besides docstring, signature, types and tools, as JSON data."""
         own = self.own_version_parts()
         return [*super().version_parts, *([own] if own else [])]
 
     def own_version_parts(self) -> dict[str, Any]:
-        """Return by name what only some functions have; empty for all others."""
+        """Return these parts by name; empty for a function that has none."""
         found = self.examples.definition() if self.examples is not None else {}
-        found |= self.options.answering_parts(votes=self.definition.confident_of is not None)
-        if self.options.think_first:
+        options = self.options
+        found |= options.answering_parts(votes=self.definition.confident_of is not None)
+        if options.think_first:
             found["think_first"] = True
-        if self.options.improvement is not None and self.options.improvement.options:
-            found["improvement"] = dict(self.options.improvement.options)
+        if options.improvement is not None and options.improvement.options:
+            found["improvement"] = dict(options.improvement.options)
         if self.definition.output.quotes:
             found["quotes"] = list(self.definition.output.quotes)
         return found

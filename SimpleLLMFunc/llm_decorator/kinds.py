@@ -26,10 +26,10 @@ CHATS: Final = (AsyncLLMChat, LLMChat)
 Function: TypeAlias = (
     AsyncLLMFunction[..., Any] | LLMFunction[..., Any] | AsyncLLMStream[..., Any] | LLMStream[..., Any]
 )
-"""What `@llm_function` returns."""
+"""The objects that `@llm_function` returns."""
 
 Chat: TypeAlias = AsyncLLMChat[..., Any] | LLMChat[..., Any]
-"""What `@llm_chat` returns."""
+"""The objects that `@llm_chat` returns."""
 
 FILES: Final = (ImgPath, Audio, File)
 """Types that are made of the path of a file."""

@@ -16,7 +16,7 @@ from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.chat_pipeline import ChatPipeline
 from SimpleLLMFunc.llm_decorator.decorated import AsyncLLMChat, LLMChat
 from SimpleLLMFunc.llm_decorator.definition import Definition
-from SimpleLLMFunc.llm_decorator.steps.common.options import Options
+from SimpleLLMFunc.llm_decorator.steps.common.options import Options, read_arguments
 from SimpleLLMFunc.llm_decorator.steps.common.types import Compact, Thinking
 from SimpleLLMFunc.logger import border
 
@@ -110,12 +110,9 @@ def llm_chat(*args: Any, **options: Any) -> Any:  # noqa: D417 - the last overlo
         ConfigError: an argument that cannot be.
     """
     with border:
-        given = _SIGNATURE.bind(*args, **options)
-        given.apply_defaults()
-        llm_interface = given.arguments["llm_interface"]
-        if llm_interface is not None and not isinstance(llm_interface, LLM_Interface) and callable(llm_interface):
-            return _decorated(Definition.of_caller(llm_interface, 1), Options())
-        made = Options(**given.arguments)
+        func, made = read_arguments(_SIGNATURE, args, options)
+        if func is not None:
+            return _decorated(Definition.of_caller(func, 1), made)
 
     def decorate(func: Any) -> Any:
         with border:

@@ -19,7 +19,7 @@ from SimpleLLMFunc.llm_decorator.decorated import AsyncLLMFunction, AsyncLLMStre
 from SimpleLLMFunc.llm_decorator.definition import Definition
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration
-from SimpleLLMFunc.llm_decorator.steps.common.options import Options
+from SimpleLLMFunc.llm_decorator.steps.common.options import Options, read_arguments
 from SimpleLLMFunc.llm_decorator.steps.common.types import GivenExamples, Thinking
 from SimpleLLMFunc.logger import border
 
@@ -173,24 +173,15 @@ def llm_function(*args: Any, **options: Any) -> Any:  # noqa: D417 - the last ov
         ConfigError: an argument that cannot be.
     """
     with border:
-        given = _SIGNATURE.bind(*args, **options)
-        given.apply_defaults()
-        llm_interface = given.arguments["llm_interface"]
-        if llm_interface is not None and not isinstance(llm_interface, LLM_Interface) and _is_function(llm_interface):
-            return _decorated(Definition.of_caller(llm_interface, 1), Options())
-        made = Options(**given.arguments)
+        func, made = read_arguments(_SIGNATURE, args, options)
+        if func is not None:
+            return _decorated(Definition.of_caller(func, 1), made)
 
     def decorate(func: Any) -> Any:
         with border:
             return _decorated(Definition.of_caller(func, 1), made)
 
     return decorate
-
-
-def _is_function(thing: Any) -> bool:
-    # A model class was meant as the model; for any other class the error says that it is no function.
-    is_model = isinstance(thing, type) and issubclass(thing, LLM_Interface)
-    return isinstance(thing, (classmethod, staticmethod)) or (callable(thing) and not is_model)
 
 
 def _decorated(definition: Definition, options: Options) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from SimpleLLMFunc.base.metadata import FunctionMetadata
@@ -11,19 +12,15 @@ from SimpleLLMFunc.base.parsing import RepairLevel
 from SimpleLLMFunc.base.run import Abort, Answer, Preview
 from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.base.type_resolve import type_identity
-from SimpleLLMFunc.errors import SignatureError, UsageError
+from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models, given_to
 from SimpleLLMFunc.llm_decorator.answering import Answers, answered_by
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.shipped import Reducer, made_again, parts_of, reducers_of
 from SimpleLLMFunc.llm_decorator.steps.common.signature import bind_function_arguments
+from SimpleLLMFunc.llm_decorator.steps.function import templates
 from SimpleLLMFunc.llm_decorator.steps.function.prompt import build_return_type_description
-from SimpleLLMFunc.llm_decorator.steps.function.templates import (
-    DEFAULT_SYSTEM_PROMPT_TEMPLATE,
-    DEFAULT_USER_PROMPT_TEMPLATE,
-    PLAIN_SYSTEM_PROMPT_TEMPLATE,
-)
 from SimpleLLMFunc.type import ToolSpec
 
 R_co = TypeVar("R_co", covariant=True)
@@ -43,6 +40,9 @@ class MappedFunction(Generic[R_co]):
         self.name = pipeline.definition.name
         self.signature: inspect.Signature = pipeline.definition.signature
         self.type_hints: Mapping[str, Any] = pipeline.definition.hints
+        self.abort: Abort | None = pipeline.options.abort_signal
+        self.repair: RepairLevel = pipeline.options.repair
+        self.has_tools = bool(pipeline.options.toolkit)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return made_again, (type(self), parts_of(self.pipeline))
@@ -51,11 +51,6 @@ class MappedFunction(Generic[R_co]):
     def reducers(self) -> Mapping[type, Reducer]:
         """How what belongs to it is pickled where it goes to another process."""
         return reducers_of(self.pipeline)
-
-    @property
-    def abort(self) -> Abort | None:
-        """What may end its runs."""
-        return self.pipeline.options.abort_signal
 
     @property
     def llm(self) -> LLM_Interface:
@@ -74,16 +69,6 @@ class MappedFunction(Generic[R_co]):
         voting = None if isinstance(answers, FunctionPipeline) else answers.voting
         return self.pipeline.output if voting is None or not voting.is_confident else voting.output
 
-    @property
-    def repair(self) -> RepairLevel:
-        """How far an answer that is not strict JSON may be read."""
-        return self.pipeline.options.repair
-
-    @property
-    def has_tools(self) -> bool:
-        """Whether a row may take more than one request by design."""
-        return bool(self.pipeline.options.toolkit)
-
     def definition(self) -> dict[str, Any]:
         """Return all that an answer depends on, without the arguments.
 
@@ -93,7 +78,9 @@ class MappedFunction(Generic[R_co]):
         pipeline, options = self.pipeline, self.pipeline.options
         output, tools = pipeline.definition.output, pipeline.tools.every_spec
         # In the words of 1.0, so that what it has answered need not be asked for again.
-        described = build_return_type_description(output.return_type, as_identity=True)
+        described = build_return_type_description(output.return_type, partial(type_identity, as_json=True))
+        own = options.system_prompt_template
+        defaults = [templates.DEFAULT_SYSTEM_PROMPT_TEMPLATE, templates.PLAIN_SYSTEM_PROMPT_TEMPLATE]
         llm = resolve_llm(options.llm_interface)
         bodies = [_body(part, tools, options.params) for part in answering_models(llm)]
         return {
@@ -102,10 +89,8 @@ class MappedFunction(Generic[R_co]):
             "prompt": {
                 "docstring": pipeline.definition.metadata[3],
                 "template_params": dict(options.template_params or {}),
-                "system": [options.system_prompt_template]
-                if options.system_prompt_template
-                else [DEFAULT_SYSTEM_PROMPT_TEMPLATE, PLAIN_SYSTEM_PROMPT_TEMPLATE],
-                "user": options.user_prompt_template or DEFAULT_USER_PROMPT_TEMPLATE,
+                "system": [own] if own else defaults,
+                "user": options.user_prompt_template or templates.DEFAULT_USER_PROMPT_TEMPLATE,
                 "parameters": [
                     f"  - {name}: {type_identity(hint)}" for name, hint in pipeline.definition.hints.items()
                 ],
@@ -118,10 +103,7 @@ class MappedFunction(Generic[R_co]):
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments by parameter name, checked, defaults applied."""
-        try:
-            arguments = bind_function_arguments(self.signature, args, kwargs).arguments
-        except SignatureError as error:
-            raise SignatureError(f"{self.name}() {error}") from error.__cause__
+        arguments = bind_function_arguments(self.signature, args, kwargs, f"{self.name}() ").arguments
         self.pipeline.check(arguments)
         return arguments
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Mapping
 from functools import cached_property
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
 from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.messages import copied
@@ -28,6 +28,7 @@ from SimpleLLMFunc.type import Usage
 P = TypeVar("P", bound="Pipeline")
 
 _NO_OPTIONS: Mapping[str, Any] = {}
+_Params: TypeAlias = Mapping[str, Any] | None
 
 
 class Pipeline(ABC):
@@ -51,7 +52,7 @@ class Pipeline(ABC):
         self.guards = Guards(options.guards)
 
     def followed_by(self, pipeline: P, options: Mapping[str, Any] = _NO_OPTIONS) -> P:
-        """Return `pipeline`, which knows what has been changed since the decorator of that which is the function's own there.
+        """Return `pipeline`, and note in it which of the decorator's arguments were changed later, for the journal.
 
         Args:
             pipeline: the same with other options, or as a method.
@@ -62,13 +63,17 @@ class Pipeline(ABC):
         pipeline.later = {**self.later, **later, **({"toolkit": True} if "toolkit" in options else {})}
         return pipeline
 
-    @abstractmethod
     def with_options(self, options: Mapping[str, Any]) -> Self:
         """Return the pipeline of the same function with other options."""
+        return self.followed_by(self._again(self.definition, self.options.changed(options, self.kind)), options)
 
-    @abstractmethod
     def as_method(self) -> Self:
         """Return the pipeline of the same function as a method."""
+        definition = self.definition.as_method()
+        return self if definition is self.definition else self.followed_by(self._again(definition, self.options))
+
+    def _again(self, definition: Definition, options: Options) -> Self:
+        return type(self)(definition, options)
 
     @property
     def history_param(self) -> str | None:
@@ -78,12 +83,7 @@ class Pipeline(ABC):
     # --- step 1 ---
 
     def start(
-        self,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        *,
-        stream: bool = False,
-        params: Mapping[str, Any] | None = None,
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], *, stream: bool = False, params: _Params = None
     ) -> FunctionRun:
         """Step 1: bind and check the arguments; return the run, which begins when it is read.
 
@@ -101,18 +101,10 @@ class Pipeline(ABC):
             self.definition.func, args, kwargs, self.definition.metadata
         )
         self.check(bound.bound_args.arguments)
-        return FunctionRun(
-            self,
-            bound,
-            template_params,
-            self.options,
-            abort=abort,
-            params=params,
-            stream=stream,
-        )
+        return FunctionRun(self, bound, template_params, self.options, abort=abort, params=params, stream=stream)
 
     def check(self, arguments: Mapping[str, Any]) -> None:
-        """Return if the arguments fit their annotations, or need not.
+        """Check the arguments against their annotations, unless `check_arguments` is False.
 
         Raises:
             SignatureError: some do not.
@@ -150,12 +142,7 @@ class Pipeline(ABC):
         """Return what the run would send first."""
 
     def preview(
-        self,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        *,
-        stream: bool = False,
-        params: Mapping[str, Any] | None = None,
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], *, stream: bool = False, params: _Params = None
     ) -> Preview:
         """Return the exact request of a call, without sending it; `params` as in `start`."""
         llm = resolve_llm(self.options.llm_interface)
@@ -183,13 +170,9 @@ class Pipeline(ABC):
 
     # --- metadata ---
 
-    @property
-    def metadata(self) -> FunctionMetadata:
-        """What the function is; built for the first run with a sink."""
-        return self._metadata
-
     @cached_property
-    def _metadata(self) -> FunctionMetadata:
+    def metadata(self) -> FunctionMetadata:
+        """The metadata of the function for sinks and traces; built at the first use."""
         own, _, _, docstring, name = self.definition.metadata
         tools = self.tools.every_spec
         return FunctionMetadata(
@@ -208,23 +191,12 @@ class Pipeline(ABC):
         described = {name: type_identity(hint) for name, hint in hints.items()}
         return function_version(docstring, signature_text(own), [described, self.output_schema, *parts], tools)
 
-    @property
-    def identity(self) -> RunIdentity:
-        """By what a journal knows the function."""
-        return self._identity
-
     @cached_property
-    def _identity(self) -> RunIdentity:
-        """By what a journal knows the function: what it was decorated with is its own, what came later are options."""
+    def identity(self) -> RunIdentity:
+        """The identity of the function in a journal: the decorator's arguments belong to its version, later ones are options."""
         options, specs = self.options, self.tools.every_spec
         has_others = "toolkit" in self.later
-        asked = [
-            options.output_mode,
-            options.tools,
-            self.later.get("model"),
-            has_others and specs,
-            *self.version_parts,
-        ]
+        asked = [options.output_mode, options.tools, self.later.get("model"), has_others and specs, *self.version_parts]
         version = self._version([], [] if has_others else specs)
         return RunIdentity(self.definition.name, version, asked, None, self.definition.place)
 
@@ -235,5 +207,5 @@ class Pipeline(ABC):
 
     @property
     def version_parts(self) -> list[Any]:
-        """What else makes the function another one, such as its prompt templates; JSON data."""
+        """The parts of the version besides docstring, signature, types and tools, as JSON data."""
         return self.options.version_parts

@@ -19,14 +19,15 @@ from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.definition import Definition
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
+from SimpleLLMFunc.llm_decorator.steps.common.types import Metadata
 from SimpleLLMFunc.tools import FunctionTool
 from SimpleLLMFunc.utils import found_by, pickled_by_value
 
 Parts = tuple[Callable[..., FunctionPipeline], tuple[Any, ...]]
-"""What makes the pipeline again: a function, and its arguments."""
+"""A function and its arguments: calling it builds the pipeline again."""
 
 Reducer = Callable[[Any], tuple[Any, ...]]
-"""What pickle does with an object, as in `copyreg`."""
+"""Returns how pickle writes an object, as in `copyreg`."""
 
 
 def parts_of(pipeline: FunctionPipeline) -> Parts:
@@ -64,7 +65,7 @@ def reduced(function: Any) -> Any:
 
 def _described(pipeline: Any, llm: LLM_Interface | None) -> tuple[Any, ...]:
     """Return the arguments of `pipeline_of_parts` for a function or chat."""
-    signature, hints, _, docstring, func_name = pipeline.definition.metadata
+    signature, hints, *others = pipeline.definition.metadata
     # Who watches and who may abort is here; what arrives there are the questions.
     options = replace(pipeline.options, llm_interface=llm, watching=None, abort_signal=None)
     if pipeline.options.examples is not None and pipeline.examples is not None:
@@ -79,7 +80,7 @@ def _described(pipeline: Any, llm: LLM_Interface | None) -> tuple[Any, ...]:
         return_annotation=inspect.Signature.empty,
     )
     is_async = inspect.iscoroutinefunction(pipeline.definition.func)
-    return module, func_name, docstring, signature, hints, options, type(pipeline), is_async
+    return module, (signature, hints, *others), options, type(pipeline), is_async
 
 
 def pipeline_of_name(name: str, llm: LLM_Interface | None) -> FunctionPipeline:
@@ -99,16 +100,7 @@ def pipeline_of_name(name: str, llm: LLM_Interface | None) -> FunctionPipeline:
     return pipeline if llm is None else pipeline.with_options({"llm_interface": llm})
 
 
-def pipeline_of_parts(
-    module: str,
-    name: str,
-    docstring: str,
-    signature: inspect.Signature,
-    hints: dict[str, Any],
-    options: Options,
-    kind: type[Any] = FunctionPipeline,
-    is_async: bool = False,
-) -> Any:
+def pipeline_of_parts(module: str, metadata: Metadata, options: Options, kind: type[Any], is_async: bool) -> Any:
     """Return the pipeline of a function or chat that promises just this."""
 
     def plain() -> None:
@@ -117,6 +109,7 @@ def pipeline_of_parts(
     async def coroutine() -> None:
         raise NotImplementedError
 
+    signature, hints, _, docstring, name = metadata
     stand_in: Any = coroutine if is_async else plain
     stand_in.__module__, stand_in.__name__, stand_in.__qualname__ = module, name, name
     stand_in.__doc__ = docstring

@@ -1,10 +1,9 @@
-"""What all decorated objects have; and the views, which know the parameters of their function, as `inspect` and `help` show."""
+"""The base of all decorated objects. `inspect` and `help` show each view with the parameters of its function."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, ParamSpec, Self, TypeVar, cast
 
@@ -26,28 +25,6 @@ def view(method: F) -> F:
     return cast("F", _View(method))
 
 
-def shown_signature(func: Any) -> inspect.Signature:
-    """Return the signature of `func` with its annotations as a reader writes them: no quotes, no modules."""
-    signature = inspect.signature(func)
-    parameters = [each.replace(annotation=_written(each.annotation)) for each in signature.parameters.values()]
-    return signature.replace(parameters=parameters, return_annotation=_written(signature.return_annotation))
-
-
-class _Words(str):
-    """An annotation that `inspect` prints as it is."""
-
-    __slots__ = ()
-    __repr__ = str.__str__
-
-
-def _written(annotation: Any) -> Any:
-    if annotation is inspect.Signature.empty:
-        return annotation
-    if isinstance(annotation, str):
-        return _Words(annotation)
-    return _Words(re.sub(r"\b(?:[A-Za-z_]\w*\.)+", "", inspect.formatannotation(annotation)))
-
-
 class _View:
     """Gives a method, bound, with the parameters of the function it is a view of."""
 
@@ -63,12 +40,8 @@ class _BoundView(functools.partial[Any]):
 
     @property
     def __signature__(self) -> inspect.Signature:
-        function, own = shown_signature(self.args[0]), shown_signature(self.func).return_annotation
-        value = "Any" if function.return_annotation is inspect.Signature.empty else function.return_annotation
-        # What the decorated classes call the value, and an item of `-> Iterator[item]`.
-        kind, _, item = value.removesuffix("]").partition("[")
-        names = {"R": f"list[{item}]", "T": item} if kind.endswith("Iterator") else {"R": value, "T": value}
-        return function.replace(return_annotation=_Words(re.sub(r"\b[RT]\b", lambda found: names[found[0]], own)))
+        own = inspect.signature(self.func).return_annotation
+        return inspect.signature(self.args[0]).replace(return_annotation=own)
 
     @property
     def __name__(self) -> str:
@@ -80,8 +53,8 @@ class _BoundView(functools.partial[Any]):
     __doc__ = property(lambda self: self.func.__doc__)  # pyright: ignore[reportAssignmentType]  # pydoc asks the instance
 
 
-class Decorated(Generic[L]):
-    """The base of all decorated functions: it looks like the function, binds to an instance, and has `with_options`.
+class Views(Generic[L, P]):
+    """The base of all decorated functions and chats: looks like the function, binds to an instance, has `with_options`.
 
     Args:
         pipeline: of the function.
@@ -100,7 +73,9 @@ class Decorated(Generic[L]):
     def __repr__(self) -> str:
         llm = self._pipeline.options.llm_interface
         asked = "" if llm is None else f", {llm.model_name}"
-        return f"<{type(self).__name__} {self.__qualname__}{shown_signature(self)}{asked}>"
+        return (
+            f"<{type(self).__name__} {self.__qualname__}{inspect.signature(cast('Callable[..., Any]', self))}{asked}>"
+        )
 
     def __reduce__(self) -> Any:
         return reduced(self)
@@ -148,10 +123,6 @@ class Decorated(Generic[L]):
 
     def _without_instance(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         return args[1:] if self._lacks_instance else args
-
-
-class Views(Decorated[L], Generic[L, P]):
-    """The views that need no bridge."""
 
     @view
     @border

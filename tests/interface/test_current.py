@@ -169,7 +169,7 @@ def test_a_value_that_names_nothing(environment, value):
             "has no model 'x'. It has: gpt-4o",
         ),
         ({"openai": [{"api_keys": [CANARY]}]}, "p.json:openai/x", "entry 1, field 'model_name': it is missing"),
-        ([CANARY], "p.json:openai/x", "the top must be an object"),
+        ([CANARY], "p.json:openai/x", "should be a valid dictionary"),
     ],
 )
 def test_a_provider_file_that_does_not_hold_it(environment, tmp_path, monkeypatch, content, value, said):

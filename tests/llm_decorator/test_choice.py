@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterator
 from typing import Literal
 
 import pytest
 
-from SimpleLLMFunc import Confident, ConfigError, FallbackLLM, LocalModel, OpenAICompatible, llm_function
+from SimpleLLMFunc import ConfigError, FallbackLLM, LocalModel, OpenAICompatible, llm_function
 from tests.support.server import LoopbackServer, completion, error_answer, json_answer, text_answer
 
 TOPICS = Literal["card", "card_arrival", "7", "退款"]
-
-
-class Colour(enum.Enum):
-    RED = 1
-    GREEN = 2
 
 
 def weather(city: str) -> str:
@@ -112,19 +106,3 @@ async def test_a_stream_shows_no_beginning_of_a_label():
     async with LoopbackServer(text_answer("card_arrival")) as server:
         topic = topic_of(model(server, "llama.cpp", wire="chat"))
         assert [value async for value in topic.stream("x")] == ["card_arrival"]
-
-
-@pytest.mark.local_model
-@pytest.mark.heavy
-@pytest.mark.timeout(120)
-@pytest.mark.parametrize("returns", [TOPICS, bool, Colour | None, Confident[Literal["好", "很好", "不好"]]])
-def test_the_real_model_gives_a_label(returns):
-    def judge(text: str):
-        """Judge the text."""
-
-    judge.__annotations__["return"] = returns
-    result = llm_function(LocalModel())(judge).call('The "card" is green, and 好.')
-    assert result.output_mode == "choice"
-    value = result.value.value if isinstance(result.value, Confident) else result.value
-    assert value in {"card", "card_arrival", "7", "退款", True, False, *Colour, None, "好", "很好", "不好"}
-    assert result.usage.output_tokens < 12

@@ -8,18 +8,11 @@ import pytest
 
 from SimpleLLMFunc import (
     BadRequest,
-    CachedLLM,
-    Confident,
-    FallbackLLM,
     OpenAICompatible,
     llm_chat,
     llm_function,
     tool,
 )
-from SimpleLLMFunc.base.events import RunFinished, to_dict
-from SimpleLLMFunc.base.run import watching
-from SimpleLLMFunc.batch.checkpoint.codec import decode_error, encode_error
-from SimpleLLMFunc.type import Usage
 from tests.support.server import LoopbackServer, completion, error_answer, json_answer, tool_calls_answer
 
 NO_SCHEMA = "Invalid schema for response_format 'Grade': 'oneOf' is not permitted."
@@ -160,17 +153,6 @@ async def test_the_word_tool_in_an_error_changes_nothing(server, llm, said):
     assert ways(server) == ["tools"]
 
 
-async def test_another_wire_is_asked_for_and_native_tools_stay(server):
-    llm = OpenAICompatible("m", base_url=server.base_url, api_key="k", wire="chat")
-    said = "Function tools with reasoning_effort are not supported for m. To use function tools, use /v1/responses."
-    server.reply_status(400, message=said)
-    ask = grader(llm, str, toolkit=[weather])
-    with pytest.raises(BadRequest, match=r"Responses API.*reasoning_effort=\"none\""):
-        await ask("x")
-    await ask("x")
-    assert ways(server) == ["tools", "tools"]
-
-
 async def test_an_error_after_a_change_tells_of_it(server, llm):
     server.reply_status(400, message=NO_SCHEMA)
     server.reply_status(400, message="max_tokens is too large")
@@ -207,27 +189,6 @@ async def test_a_mode_that_was_asked_for_is_no_downgrade(server, llm):
     assert (result.output_mode, result.downgrades) == ("prompt", [])
 
 
-async def test_streams_tell_and_keep_it_too(server, llm):
-    finished = []
-    with watching(lambda _, event: finished.append(event) if isinstance(event, RunFinished) else None):
-        assert [value async for value in grader(llm).stream("x")][-1].stars == 4
-        assert [value async for value in grader(llm).stream("x")][-1].stars == 4
-    assert [to_dict(each)["downgrades"] for each in finished] == [[list(TO_TOOL)]] * 2
-    assert ways(server) == ["native", "tools", "tools"]
-
-
-async def test_rows_of_a_map_find_it_out_together_and_tell_of_it_in_their_errors(server, llm, caplog, tmp_path):
-    with caplog.at_level("WARNING", "SimpleLLMFunc"):
-        report = await grader(llm).map(["a", "b", "c"], concurrency=1)
-    assert [row.value for row in report.rows] == [Grade(4)] * 3
-    assert ways(server) == ["native", "tools", "tools", "tools"]
-    assert len(warnings_in(caplog)) == 1
-    server.handler = lambda request: error_answer(400, "max_tokens is too large")
-    report = await grader(llm).map(["a"], checkpoint=tmp_path / "run.sqlite")
-    assert report.rows[0].error.downgrades == [TO_TOOL]
-    assert decode_error(encode_error(report.rows[0].error), Usage()).downgrades == [TO_TOOL]
-
-
 async def test_a_chat_keeps_its_history_and_is_told_in_the_log(server, llm, caplog):
     @llm_chat(llm, toolkit=[broken])
     async def chat(message: str, history: list | None = None):
@@ -260,30 +221,3 @@ async def test_actions_under_a_schema_that_is_refused_are_described_in_words(ser
         "hello",
         ["tools: JSON actions instead of native calls", "tools: JSON actions in words instead of a schema"],
     )
-
-
-@pytest.mark.parametrize("front", ["fallback", "cache"])
-async def test_behind_another_model_it_is_the_one_that_refused(server, llm, tmp_path, front):
-    async with LoopbackServer() as spare:
-        other = OpenAICompatible("spare", base_url=spare.base_url, api_key="k")
-        whole = FallbackLLM(llm, other) if front == "fallback" else CachedLLM(llm, tmp_path / "answers.sqlite")
-        assert (await grader(whole).call("x")).downgrades == [TO_TOOL]
-        assert (await grader(whole).call("y")).downgrades == [TO_TOOL]
-        assert (await grader(llm).call("z")).downgrades == [TO_TOOL]
-        assert ways(server) == ["native", "tools", "tools", "tools"]
-        spare.reply('{"stars": 1}')
-        assert (await grader(other).call("x")).downgrades == []
-        assert spare.requests[-1].body["response_format"]["json_schema"]["name"] == "Grade"
-
-
-async def test_votes_tell_of_it_once(llm):
-    result = await grader(llm, Confident[Grade], votes=3).call("x")
-    assert result.value.value == Grade(4)
-    assert result.downgrades == [TO_TOOL]
-
-
-async def test_a_result_shows_it(llm):
-    result = await grader(llm).call("x")
-    assert NO_SCHEMA in str(result)
-    assert "output mode: tool instead of native" in result._repr_html_()
-    assert "downgrade" not in (await grader(llm, Other).call("x"))._repr_html_()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import random
 import sys
 from decimal import Decimal
 from enum import Enum
@@ -17,7 +16,6 @@ from SimpleLLMFunc import ConfigError, ImgUrl, SignatureError, UsageError, llm_f
 from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
-from SimpleLLMFunc.tools import SimilarTexts, tool
 from tests.support.golden import golden
 
 NATIVE = PROFILES["openai"]
@@ -72,52 +70,6 @@ def test_each_shown_answer_is_one_that_would_be_taken():
         text = answers[0]["tool_calls"][0]["function"]["arguments"] if mode == "tool" else answers[0]["content"]
         assert function._pipeline.definition.output.parse(text, "off", mode=mode).value == BILL
         assert json.loads(text)["total"] == 12.5  # a number, as the schema wants it
-
-
-@pytest.mark.parametrize(
-    ("mode", "wanted"),
-    [("native", '{"value": ["a", "b"]}'), ("prompt", '["a", "b"]'), ("tool", '{"value": ["a", "b"]}')],
-)
-def test_a_value_that_is_no_object_is_wrapped_as_on_the_wire(mode, wanted):
-    @llm_function(ScriptedLLM(profile=NATIVE), output_mode=mode, examples=[("a b", ["a", "b"])])
-    def words(text: str) -> list[str]:
-        """Split."""
-
-    message = shown(words, "c")[2]
-    assert (message["content"] or message["tool_calls"][0]["function"]["arguments"]) == wanted
-
-
-def test_text_is_shown_as_text():
-    @llm_function(ScriptedLLM("HI"), examples=[("ok", "OK"), ("说", "「说」")])
-    def shout(text: str) -> str:
-        """Shout."""
-
-    assert [m["content"] for m in shown(shout, "hi") if m["role"] == "assistant"] == ["OK", "「说」"]
-    assert shout("hi") == "HI"
-
-
-def test_with_json_actions_an_example_is_an_answer_action():
-    @tool
-    def look(what: str) -> str:
-        """Look."""
-        return what
-
-    function = biller(ScriptedLLM('{"answer": {"total": 1, "day": "2024-01-02"}}'), toolkit=[look], tools="json")
-    answers = [m["content"] for m in shown(function, "x") if m["role"] == "assistant"]
-    assert json.loads(answers[0]) == {"answer": {"total": 12.5, "day": "2024-05-31", "mood": "sad"}}
-    assert function("x").total == 1
-
-
-def test_the_call_itself_goes_on_with_tools_after_examples_in_tool_mode():
-    @tool
-    def price(of: str) -> str:
-        """Price."""
-        return "7"
-
-    answer = tool_calls(("answer", {"total": 7, "day": "2024-01-02"}))
-    llm = ScriptedLLM(tool_calls(("price", {"of": "plum"})), answer, profile=NATIVE)
-    assert biller(llm, output_mode="tool", toolkit=[price])("plum").total == 7
-    assert [m["role"] for m in llm.requests[1]][-3:] == ["user", "assistant", "tool"]
 
 
 def test_a_refused_mode_is_asked_again_with_examples_of_the_next_and_nothing_lost():
@@ -294,7 +246,6 @@ TOPICS = {
     "refund": ["give me my money back", "I want a refund for the broken lamp", "refunds take too long"],
     "login": ["I forgot my password", "cannot log in to my account", "password reset mail never came"],
 }
-ZH = ["我的快递什么时候到", "快递还没有送到", "我要退款，东西坏了", "退款怎么这么慢", "忘记密码了", "登录不上账号"]
 
 
 def test_the_most_similar_are_shown_the_nearest_last():
@@ -310,44 +261,3 @@ def test_the_most_similar_are_shown_the_nearest_last():
     assert [m["content"] for m in again if m["role"] == "assistant"][-1] == "login"
     exact = shown(label, "refunds take too long")
     assert "refunds take too long" in exact[3]["content"]
-
-
-@pytest.mark.parametrize(
-    ("question", "wanted"), [("快递送到哪里了", {0, 1}), ("想退款", {2, 3}), ("密码忘了登录不了", {4, 5})]
-)
-def test_similarity_reads_chinese(question, wanted):
-    assert set(SimilarTexts(ZH).nearest(question, 2)) == wanted
-
-
-def test_similarity_is_deterministic_and_takes_anything():
-    texts = ["", " ", "a", "A", "Ａ", "б", "𝔘", "\ud800", "日本語テキスト", "x" * 50_000, "a"]
-    similar = SimilarTexts(texts)
-    for question in texts:
-        assert similar.nearest(question, 3) == SimilarTexts(list(texts)).nearest(question, 3)
-        assert len(similar.nearest(question, 99)) == len(texts)
-    assert similar.nearest("a", 4)[-1] == 2
-    assert {*similar.nearest("a", 4)} == {2, 3, 4, 10}
-    assert SimilarTexts([]).nearest("a", 3) == []
-
-
-def test_similarity_finds_the_source_of_a_changed_text():
-    words = [f"w{number}" for number in range(400)]
-    rng = random.Random(7)
-    texts = [" ".join(rng.choices(words, k=12)) for _ in range(300)]
-    similar = SimilarTexts(texts)
-    found = 0
-    for number in range(0, 300, 10):
-        kept = texts[number].split()
-        question = " ".join([*kept[:6], *rng.choices(words, k=6)])
-        found += similar.nearest(question, 1) == [number]
-    assert found >= 29
-
-
-async def test_choosing_among_many_does_not_hold_up_the_loop():
-    pairs = [(f"question number {number} " + "about the weather in town " * 20, "ok") for number in range(2000)]
-
-    @llm_function(ScriptedLLM("ok", "ok"), examples=pairs, max_examples=3)
-    async def answer(text: str) -> str:
-        """Answer."""
-
-    assert await answer("question number 1234 about the weather in town") == "ok"

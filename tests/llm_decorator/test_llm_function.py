@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import inspect
-import pickle
 import re
 import threading
 from collections.abc import AsyncIterator, Iterator
-from enum import Enum
-from typing import Generic, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import openai
 import pytest
@@ -19,7 +17,6 @@ from pydantic import BaseModel
 from SimpleLLMFunc import (
     BadRequest,
     ConfigError,
-    EmptyResponseError,
     FallbackLLM,
     OpenAICompatible,
     OutputTruncated,
@@ -32,13 +29,11 @@ from SimpleLLMFunc import (
     fill,
     llm_chat,
     llm_function,
-    tool,
     use_llm,
 )
 from SimpleLLMFunc.base.events import ReplyDelta, RunFinished, RunStarted
 from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.llm_decorator.steps.common.options import CHAT_ONLY, FUNCTION_ONLY, Options
-from SimpleLLMFunc.logger import get_current_trace_id
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from tests.support.server import LoopbackServer
 
@@ -47,18 +42,9 @@ ANY_SERVER = PROFILES["openai-compatible"]
 T = TypeVar("T")
 
 
-class Colour(Enum):
-    RED = "red"
-    BLUE = "blue"
-
-
 class Grade(BaseModel):
     score: int
     why: str
-
-
-class Box(BaseModel, Generic[T]):
-    content: T
 
 
 GOOD = '{"score": 4, "why": "clear"}'
@@ -107,10 +93,6 @@ async def test_an_async_def_is_awaited_and_is_a_coroutine_function():
     assert inspect.iscoroutinefunction(grade)
     assert asyncio.iscoroutinefunction(grade)
     assert await grade("x") == Grade(score=4, why="clear")
-
-
-def test_a_def_is_no_coroutine_function():
-    assert not inspect.iscoroutinefunction(grader()[0])
 
 
 def test_an_async_iterator_function_is_no_coroutine_function():
@@ -185,20 +167,6 @@ def test_a_method_called_through_the_class():
     assert "object at" not in str(Teacher.llm.requests[-1])
 
 
-async def test_an_async_method_is_awaited():
-    assert inspect.iscoroutinefunction(Teacher().amethod)
-    assert (await Teacher().amethod("x")).score == 1
-    assert (await Teacher().amethod.call("x")).value.score == 1
-
-
-def test_without_return_annotation_it_is_text():
-    @llm_function(ScriptedLLM("Hello"))
-    def greet(name):
-        """Greet."""
-
-    assert greet("Ada") == "Hello"
-
-
 @pytest.mark.parametrize("reply", ["whatever", ""])
 def test_none_sends_the_request_and_ignores_the_answer(reply):
     llm = ScriptedLLM(reply)
@@ -255,24 +223,9 @@ def test_a_name_that_does_not_exist_is_told_at_the_call():
         lost("x")
 
 
-def test_generic_models():
-    box = returning(Box[list[int]], ScriptedLLM('{"content": [1, 2]}'))
-    assert box("x").content == [1, 2]
-
-
 def test_the_body_is_never_run_and_fill_says_so_if_it_is():
     with pytest.raises(UsageError, match="llm_function"):
         fill()
-
-
-def test_a_module_level_function_can_be_pickled():
-    assert pickle.loads(pickle.dumps(module_level)) is module_level
-
-
-@llm_function(ScriptedLLM("7", repeat=True))
-def module_level(text: str) -> int:
-    """Count."""
-    raise NotImplementedError
 
 
 # --- views ---
@@ -317,11 +270,6 @@ async def test_async_stream_and_events():
     assert "".join(e.text for e in events if isinstance(e, ReplyDelta)) == "One two"
 
 
-def test_sync_events():
-    grade, _ = grader(GOOD)
-    assert isinstance(list(grade.events("x"))[-1], RunFinished)
-
-
 def test_preview_is_the_request_that_is_sent():
     grade, llm = grader(GOOD, temperature=0.2, profile=NATIVE)
     preview = grade.preview("On rain", _template_params={"audience": "teacher"})
@@ -353,11 +301,6 @@ def test_with_options_changes_a_copy():
         grade.with_options(max_reasks=-1)
 
 
-def test_with_options_on_a_bound_method():
-    llm = ScriptedLLM('{"score": 9, "why": "y"}')
-    assert Teacher().method.with_options(llm_interface=llm)("x").score == 9
-
-
 def test_iterator_functions_give_the_items():
     numbers = returning(Iterator[int], ScriptedLLM("[1, 2, 3]", "[4]"))
     assert list(numbers("x")) == [1, 2, 3]
@@ -381,110 +324,7 @@ async def test_async_iterator_functions_of_both_kinds():
     assert [n async for n in two("x")] == [3]
 
 
-def test_a_function_as_tool_of_another():
-    inner, inner_llm = grader(GOOD)
-    llm = ScriptedLLM(tool_calls(("grade", {"essay": "On rain"})), "It got a 4.")
-
-    @llm_function(llm, toolkit=[inner.as_tool()])
-    def report(essay: str) -> str:
-        """Report."""
-        raise NotImplementedError
-
-    result = report.call("On rain")
-    assert result.value == "It got a 4."
-    assert [c.function.name for c in result.tool_calls] == ["grade"]
-    assert '"score":4' in llm.requests[1][-1]["content"].replace(" ", "")
-    assert inner_llm.calls[0].trace_id.endswith(result.trace_id)
-
-
 # --- modes and re-asking ---
-
-
-def test_native_mode_sends_the_schema_and_not_the_description():
-    grade, llm = grader(GOOD, profile=NATIVE)
-    grade("x")
-    schema = llm.calls[0].response_format["json_schema"]["schema"]
-    assert set(schema["properties"]) == {"score", "why"}
-    assert "Type Description" not in llm.requests[0][0]["content"]
-
-
-def test_prompt_mode_describes_the_type():
-    grade, llm = grader(GOOD)
-    grade("x")
-    assert llm.calls[0].response_format is None
-    assert "Type Description (JSON):" in llm.requests[0][0]["content"]
-    assert "Example JSON:" in llm.requests[0][0]["content"]
-
-
-def test_tool_mode_offers_the_answer_tool():
-    grade, llm = grader(tool_calls(("answer", GOOD)), output_mode="tool")
-    result = grade.call("x")
-    assert result.value.score == 4
-    assert result.text == GOOD
-    assert [t["function"]["name"] for t in llm.calls[0].tools] == ["answer"]
-    assert result.tool_calls == []
-    assert result.output_mode == "tool"
-
-
-def test_text_is_sent_plainly():
-    llm = ScriptedLLM("Hi", profile=NATIVE)
-
-    say = returning(str, llm)
-    assert say("x") == "Hi"
-    assert llm.calls[0].response_format is None
-
-
-def test_a_scalar_is_wrapped_on_the_wire():
-    llm = ScriptedLLM('{"value": 3}', "4", profile=NATIVE)
-
-    count = returning(int, llm)
-    assert count("x") == 3
-    assert count("x") == 4
-    assert list(llm.calls[0].response_format["json_schema"]["schema"]["properties"]) == ["value"]
-
-
-def test_typed_result_together_with_tools():
-    @tool
-    def look(what: str) -> str:
-        """Look."""
-        return f"{what}: seen"
-
-    for mode, last in (("native", GOOD), ("prompt", GOOD), ("tool", tool_calls(("answer", GOOD)))):
-        grade, llm = grader(tool_calls(("look", {"what": "rain"})), last, output_mode=mode, toolkit=[look])
-        assert grade("x").score == 4
-        assert llm.requests[1][-1]["content"] == "rain: seen"
-
-
-def test_a_strict_provider_is_shown_the_strict_form_of_tools():
-    @tool
-    def look(what: str, limit: int = 3) -> str:
-        """Look."""
-        return f"{what} {limit}"
-
-    grade, llm = grader(tool_calls(("look", {"what": "rain", "limit": None})), GOOD, toolkit=[look], profile=NATIVE)
-    grade("x")
-    function = llm.calls[0].tools[0]["function"]
-    assert function["strict"] is True
-    assert function["parameters"]["required"] == ["what", "limit"]
-    assert function["parameters"]["additionalProperties"] is False
-    assert llm.requests[1][-1]["content"] == "rain 3"
-    grade, llm = grader(GOOD, toolkit=[look])
-    grade("x")
-    assert "strict" not in llm.calls[0].tools[0]["function"]
-
-
-def test_a_bad_answer_is_sent_back_with_its_violations():
-    grade, llm = grader('{"score": "high", "why": "clear"}', GOOD)
-    result = grade.call("x")
-    assert result.value.score == 4
-    assert len(result.attempts) == 2
-    assert result.attempts[0].violations[0][0] == "score"
-    assert result.attempts[1].violations == []
-    asked = llm.requests[1]
-    assert asked[-2] == {"role": "assistant", "content": '{"score": "high", "why": "clear"}'}
-    assert "score" in asked[-1]["content"]
-    assert len(result.messages) == 3
-    assert result.usage == result.attempts[0].usage + result.attempts[1].usage
 
 
 def test_each_request_shows_the_latest_bad_answer_only():
@@ -503,17 +343,6 @@ def test_each_request_shows_the_latest_bad_answer_only():
     assert isinstance(caught.value, ValueError)
 
 
-def test_the_tenth_failure_costs_about_as_much_as_the_second():
-    bad = '{"score": "high", "why": "' + "because it is so " * 400 + '"}'
-    grade, llm = grader(*[bad] * 10, max_reasks=9)
-    with pytest.raises(ResponseParseError) as caught:
-        grade("On rain. " * 20)
-    tokens = [attempt.usage.total_tokens for attempt in caught.value.attempts]
-    assert len(tokens) == 10
-    assert tokens[-1] == tokens[1]
-    assert tokens[-1] <= 3 * tokens[0]
-
-
 def test_no_reasks_means_one_request():
     grade, llm = grader("nonsense", max_reasks=0)
     with pytest.raises(ResponseParseError):
@@ -521,56 +350,11 @@ def test_no_reasks_means_one_request():
     assert len(llm.calls) == 1
 
 
-def test_native_and_tool_mode_describe_the_type_when_asking_again():
-    grade, llm = grader("I think it is fine.", GOOD, profile=NATIVE)
-    grade("x")
-    assert "Type Description (JSON)" in llm.requests[1][-1]["content"]
-
-
 @pytest.mark.parametrize("empty", ["", "  \n", "<think>Hm.</think>\n", {"role": "assistant", "content": None}])
 def test_an_empty_answer_is_asked_again_without_a_word(empty):
     grade, llm = grader(empty, GOOD)
     assert grade("x").score == 4
     assert llm.requests[0] == llm.requests[1]
-
-
-def test_retry_times_are_further_attempts():
-    for times, requests in ((2, 3), (0, 1)):
-        grade, llm = grader(*[""] * 5, retry_times=times)
-        with pytest.raises(EmptyResponseError) as caught:
-            grade("x")
-        assert isinstance(caught.value, ValueError)
-        assert len(llm.calls) == requests
-        assert len(caught.value.attempts) == requests
-        assert "retry_times" not in llm.calls[0].params
-
-
-def test_text_mode_still_gives_the_annotated_type():
-    count = returning(int, ScriptedLLM("3", "3"), output_mode="text")
-    assert count("x") == 3
-    assert list(count.stream("x")) == [3]
-
-
-def test_reasoning_before_a_text_is_no_part_of_it():
-    say = returning(str, ScriptedLLM("<thinking>Hm.</thinking>Hello"))
-    result = say.call("x")
-    assert result.value == "Hello"
-    assert result.text == "<thinking>Hm.</thinking>Hello"
-    assert result.repairs == [("", "reasoning left out")]
-
-
-def test_an_empty_answer_after_tools_does_not_run_them_again():
-    runs = []
-
-    @tool
-    def once() -> str:
-        """Run."""
-        runs.append(1)
-        return "ok"
-
-    grade, _ = grader(tool_calls(("once", {})), "", GOOD, toolkit=[once])
-    assert grade("x").score == 4
-    assert runs == [1]
 
 
 def test_a_cut_answer_is_never_a_value_but_may_be_a_text():
@@ -608,20 +392,6 @@ def test_a_refused_mode_moves_down_the_ladder_and_is_remembered(refusals, modes)
     assert ("Type Description" in llm.requests[-1][0]["content"]) == (modes[-1] == "prompt")
 
 
-def test_another_400_is_no_refusal_of_the_mode():
-    grade, llm = grader(BadRequest("m", status=400, body="max_tokens is too large"), profile=ANY_SERVER)
-    with pytest.raises(BadRequest):
-        grade("x")
-    assert len(llm.calls) == 1
-
-
-def test_an_explicit_mode_is_not_changed():
-    grade, llm = grader(BadRequest("m", status=400, body="response_format?"), profile=ANY_SERVER, output_mode="native")
-    with pytest.raises(BadRequest):
-        grade("x")
-    assert len(llm.calls) == 1
-
-
 # --- wrong input ---
 
 
@@ -656,6 +426,9 @@ def test_a_tool_without_usable_signature():
         ({"output_mode": "xml"}, "output_mode"),
         ({"repair": "magic"}, "repair"),
         ({"deadline": 0}, "deadline"),
+        ({"fallback_reserve": -1}, "fallback_reserve"),
+        ({"fallback_reserve": True}, "fallback_reserve"),
+        ({"max_result_chars": True}, "max_result_chars"),
         ({"toolkit": "search"}, "toolkit"),
         ({"on_tool_error": "ignore"}, "on_tool_error"),
         ({"system_prompt_template": 3}, "system_prompt_template"),
@@ -667,13 +440,8 @@ def test_an_argument_that_cannot_be(options, named):
         llm_function(**options)
 
 
-def test_something_that_is_no_model():
-    with pytest.raises(ConfigError, match="LLM_Interface"):
-        llm_function(llm_interface="gpt-4o")
-
-
 def test_the_class_of_a_model_is_named_as_what_was_given():
-    with pytest.raises(ConfigError, match="not the class ScriptedLLM"):
+    with pytest.raises(ConfigError, match=r"not <class .*ScriptedLLM"):
         llm_function(ScriptedLLM)
 
 
@@ -879,82 +647,15 @@ def test_without_any_model_the_error_names_the_way_out(monkeypatch):
         lonely("x")
 
 
-async def test_a_consumer_of_events_is_outside_of_the_run():
-    @llm_function(ScriptedLLM("a b c"))
-    async def say(text: str) -> str:
-        """Say."""
-        raise NotImplementedError
-
-    async for _ in say.events("x"):
-        assert get_current_trace_id() == ""
-
-
-def test_nested_trace_ids_do_not_grow():
-    @llm_function(ScriptedLLM("deep"))
-    def third(text: str) -> str:
-        """Third."""
-        raise NotImplementedError
-
-    ids = []
-
-    def ask_third() -> str:
-        """Ask the third."""
-        result = third.call("x")
-        ids.append(result.trace_id)
-        return result.value
-
-    second_llm = ScriptedLLM(tool_calls(("ask_third", {})), "second")
-
-    @llm_function(second_llm, toolkit=[ask_third])
-    def second(text: str) -> str:
-        """Second."""
-        raise NotImplementedError
-
-    def ask_second() -> str:
-        """Ask the second."""
-        result = second.call("x")
-        ids.append(result.trace_id)
-        return result.value
-
-    @llm_function(ScriptedLLM(tool_calls(("ask_second", {})), "first"), toolkit=[ask_second])
-    def first(text: str) -> str:
-        """First."""
-        raise NotImplementedError
-
-    top = first.call("x").trace_id
-    inner, middle = ids
-    assert middle.endswith("_" + top)
-    own = middle[: -len(top) - 1]
-    assert inner.endswith("_" + own)
-    assert top not in inner
-
-
 def test_threads_share_a_function():
+    grade, _ = grader(*[GOOD] * 20)
     found = []
-    threads = [threading.Thread(target=lambda: found.append(module_level("x"))) for _ in range(20)]
+    threads = [threading.Thread(target=lambda: found.append(grade("x").score)) for _ in range(20)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(20)
-    assert found == [7] * 20
-
-
-async def test_a_cancelled_call_leaves_no_task():
-    class Sleeper(ScriptedLLM):
-        async def chat(self, messages, **options):
-            await asyncio.sleep(30)
-
-    @llm_function(Sleeper())
-    async def wait(text: str) -> str:
-        """Wait."""
-        raise NotImplementedError
-
-    task = asyncio.create_task(wait("x"))
-    await asyncio.sleep(0.02)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert len(asyncio.all_tasks()) == 1
+    assert found == [4] * 20
 
 
 async def test_a_hundred_labels_do_not_hold_up_the_event_loop():

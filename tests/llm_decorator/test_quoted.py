@@ -7,15 +7,12 @@ import json
 import pickle
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Annotated
 
 import pytest
-from pydantic import BaseModel, Field, TypeAdapter
-from typing_extensions import TypedDict
+from pydantic import BaseModel, Field
 
-from SimpleLLMFunc import ResponseParseError, SignatureError, Text, UsageError, llm_function
+from SimpleLLMFunc import ResponseParseError, SignatureError, Text, llm_function
 from SimpleLLMFunc.base.parsing.quotes import QuoteCheck
-from SimpleLLMFunc.base.schemas.output_mode import compile_output
 from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type.markers import Quoted
@@ -130,11 +127,6 @@ def test_quotes_are_found_in_every_text_of_an_argument():
     assert located("pages", **arguments) is None  # a name is no text
 
 
-def test_an_exact_place_beats_an_earlier_one_that_only_reads_the_same():
-    assert located("a b", first="a\nb", second="a b") == ("second", 0, 3)
-    assert located("b", text="a b b") == ("text", 2, 3)
-
-
 # --- in an answer -------------------------------------------------------------------------------------------
 
 
@@ -177,52 +169,6 @@ def test_as_the_return_value_in_every_mode(mode):
     assert "copied from the arguments word for word" in llm.requests[0][0]["content"]
 
 
-def test_nested_types_name_the_place():
-    class Pair(TypedDict):
-        left: Quoted[str]
-        right: Quoted[str] | None
-
-    @llm_function(
-        ScriptedLLM('{"a": [{"left": "one", "right": null}], "b": [{"left": "six", "right": "two"}]}'), max_reasks=0
-    )
-    def pairs(text: str) -> dict[str, list[Pair]]:
-        """Find."""
-
-    with pytest.raises(ResponseParseError) as caught:
-        pairs("one two")
-    assert [violation[0] for violation in caught.value.violations] == ["b[0].left"]
-
-    @llm_function(ScriptedLLM('{"q": "one", "children": [{"q": "nope"}]}'), max_reasks=0)
-    def tree(text: str) -> Node:
-        """Find."""
-
-    with pytest.raises(ResponseParseError) as caught:
-        tree("one two")
-    assert [violation[0] for violation in caught.value.violations] == ["children[0].q"]
-    assert tree._pipeline.definition.output.quotes == (
-        "q",
-        "children[].q",
-    ) or tree._pipeline.definition.output.quotes == ("q",)
-
-
-def test_the_wire_schema_is_that_of_str():
-    class Plain(BaseModel):
-        claim: str
-        quote: str
-        more: list[str] = []
-
-    plain, quoted = compile_output(Plain), compile_output(Claim)
-    assert {**quoted.wire_schema, "title": ""} == {**plain.wire_schema, "title": ""}
-    assert quoted.strict_problem == plain.strict_problem
-    assert quoted.quotes == ("quote", "more[]")
-    assert plain.quotes == ()
-    assert TypeAdapter(Claim).json_schema()["properties"]["quote"] == {"title": "Quote", "type": "string"}
-    assert compile_output(Quoted[str]).schema == {"type": "string"}
-    assert compile_output(Quoted[Annotated[str, Field(max_length=5)]]).schema == {"maxLength": 5, "type": "string"}
-    with pytest.raises(SignatureError, match="Quoted takes str"):
-        compile_output(Quoted[int])  # type: ignore[type-var]
-
-
 def test_golden_prompt():
     golden("quoted_prompt.txt", as_text(finder().preview(REPORT).messages))
 
@@ -261,15 +207,6 @@ async def test_items_that_stream_are_checked_before_they_are_given_out():
     assert [quote async for quote in each.with_options(llm_interface=llm)("one two")] == ["two", "one"]
 
 
-async def test_a_stream_ends_with_located_quotes():
-    @llm_function(ScriptedLLM(said("built in 1931"), profile=NATIVE))
-    async def find(report: str) -> Claim:
-        """Find."""
-
-    *_, last = [value async for value in find.stream(REPORT)]
-    assert REPORT[last.quote.start : last.quote.end] == "built in 1931"
-
-
 async def test_long_arguments_are_searched_off_the_loop():
     text = "a “b”  c. " * 40_000
 
@@ -279,22 +216,6 @@ async def test_long_arguments_are_searched_off_the_loop():
 
     value = await find(text)
     assert text[value.start : value.end] == "“b”  c."
-
-
-async def test_a_checkpoint_keeps_the_places(tmp_path):
-    @llm_function(ScriptedLLM(said("built in 1931"), profile=NATIVE))
-    async def find(report: str) -> Claim:
-        """Find."""
-
-    report = await find.map([REPORT], checkpoint=tmp_path / "run.sqlite")
-    report.close()
-    again = await find.map([REPORT], checkpoint=tmp_path / "run.sqlite")
-    quote = again.rows[0].value.quote
-    assert again.counts.restored == 1
-    assert REPORT[quote.start : quote.end] == "built in 1931"
-    again.close()
-    with pytest.raises(UsageError, match="engine"):
-        await find.map([REPORT], engine="openai-batch", checkpoint=tmp_path / "batch.sqlite")
 
 
 def test_an_example_has_to_quote_too():
@@ -323,25 +244,3 @@ def test_a_model_cannot_claim_a_place():
         finder(said(forged), max_reasks=0)(REPORT)
     value = finder(said("\ue0f1" + json.dumps(["1931", "report", "report", 0, 6])))(REPORT)
     assert REPORT[value.quote.start : value.quote.end] == "1931"
-
-
-def test_an_argument_has_to_contain_the_keys_of_a_mapping_too():
-    @llm_function(llm_interface=ScriptedLLM('{"1932": 1}', '{"1931": 1, "2004": 2}'))
-    def years(report: str) -> dict[Quoted[str], int]:
-        """Give the years."""
-
-    result = years.call(REPORT)
-    assert result.attempts[0].violations == [
-        ("1932", "a text that stands word for word in the argument report", "'1932'")
-    ]
-    assert [REPORT[key.start : key.end] for key in result.value] == ["1931", "2004"]
-    spec = compile_output(dict[Quoted[str], int])
-    assert spec.quotes == ("the keys of the return value",)
-    assert spec.schema == compile_output(dict[str, int]).schema
-    assert "SimpleLLMFunc" not in json.dumps(spec.wire_schema)
-    again = spec.adapter.validate_json(spec.adapter.dump_json(result.value, round_trip=True))
-    assert [key.start for key in again] == [key.start for key in result.value]
-    assert compile_output(dict[Quoted[Annotated[str, Field(max_length=5)]], int]).schema["propertyNames"] == {
-        "maxLength": 5
-    }
-    assert compile_output(dict[Annotated[str, Field(pattern="^a")], Quoted[str]]).quotes == ("[]",)

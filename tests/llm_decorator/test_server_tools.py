@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from SimpleLLMFunc import BadRequest, ConfigError, FallbackLLM, llm_chat, llm_function
+from SimpleLLMFunc import BadRequest, ConfigError, llm_chat, llm_function
 from SimpleLLMFunc.base.events import RunFinished
 from SimpleLLMFunc.errors import ToolDefinitionError
 from SimpleLLMFunc.interface.wires import citations_in, server_tools_in
 from tests.interface.wires.test_recordings import DATA
-from tests.support.server import Answer, LoopbackServer, completion, json_answer
+from tests.support.server import Answer, LoopbackServer, json_answer
 from tests.support.wires import made, wired
 
 OWN: dict[str, dict[str, Any]] = {
@@ -151,43 +151,6 @@ async def test_a_result_and_a_stream_tell_what_the_service_did_and_cited(file, k
         own = json.dumps(json.loads((DATA / file).read_text()))
         assert all(0 < kept.count(each.url) <= own.count(each.url) for each in cited)  # once
     assert f"{len(cited)} citation" in result._repr_html_()
-
-
-async def test_annotations_of_chat_completions_are_citations():
-    cited = {
-        "type": "url_citation",
-        "url_citation": {"url": "https://a.b", "title": "A", "start_index": 0, "end_index": 3},
-    }
-    reply = completion("sun.")
-    reply["choices"][0]["message"]["annotations"] = [cited]
-    async with LoopbackServer(lambda _: json_answer(reply)) as server:
-        result = await asker(made("chat", server)).call("x")
-    assert [(each.url, each.title, each.text) for each in result.citations] == [("https://a.b", "A", "sun")]
-    assert result.server_tools == []
-
-
-async def test_a_search_that_was_paused_has_its_result_and_a_plain_reply_has_neither():
-    async with wired("messages", {"texts": ["I look. "], "pause": True}) as (llm, server):
-        paused = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_0", "content": [{"url": "u"}]}
-        reply = {"type": "message", "content": [paused, {"type": "text", "text": "sun"}], "stop_reason": "end_turn"}
-        service = server.handler
-        server.handler = lambda request: json_answer(reply) if service.bodies else service(request)
-        result = await asker(llm, OWN["messages"]).call("x")
-    assert [(each.type, each.input, each.output) for each in result.server_tools] == [
-        ("web_search", {"query": "x"}, [{"url": "u"}])
-    ]
-    async with wired("gemini", {"texts": ["sun"]}) as (llm, _):
-        plain = await asker(llm).call("x")
-    assert (plain.server_tools, plain.citations) == ([], [])
-
-
-async def test_what_one_service_cited_stays_out_of_another_ones_requests():
-    async with LoopbackServer() as first, LoopbackServer(lambda _: json_answer(completion("ok"))) as second:
-        first.answer(recorded("gemini/grounding.json"))
-        result = await asker(made("gemini", first)).call("x")
-        await FallbackLLM(made("chat", second)).chat([*result.messages, {"role": "user", "content": "and?"}])
-    assert "vertexaisearch" in json.dumps(result.messages)
-    assert "vertexaisearch" not in json.dumps(second.requests[0].body)
 
 
 async def test_a_server_tool_that_is_refused_is_named():

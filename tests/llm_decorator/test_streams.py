@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
-import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 
 import pytest
@@ -19,13 +17,12 @@ from SimpleLLMFunc import (
     OutputTruncated,
     ResponseParseError,
     RunAborted,
-    StreamInterrupted,
     llm_chat,
     llm_function,
     tool,
     watching,
 )
-from SimpleLLMFunc.base.events import MessageAppended, ReplyDelta, RunFinished, ToolCallStarted, TurnStarted
+from SimpleLLMFunc.base.events import ReplyDelta
 from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 
@@ -156,21 +153,6 @@ async def test_an_answer_asked_for_again_starts_over():
     assert values[-1] == Story(**STORY)
 
 
-def test_sync_streams():
-    llm = ScriptedLLM(json.dumps({"value": [1, 2, 3]}), json.dumps(STORY), chunk_size=3, profile=PROFILES["openai"])
-
-    @llm_function(llm)
-    def numbers(topic: str) -> Iterator[int]:
-        """Count."""
-
-    @llm_function(llm)
-    def tell(topic: str) -> Story:
-        """Tell."""
-
-    assert list(numbers("x")) == [1, 2, 3]
-    assert list(tell.stream("x"))[-1] == Story(**STORY)
-
-
 async def test_one_item_in_place_of_a_list_comes_at_the_end():
     ideas, _ = listing(json.dumps(STORY))
     assert await read(ideas("x")) == [Story(**STORY)]
@@ -258,50 +240,6 @@ async def test_an_aborted_stream_ends():
     assert await read(say.stream("x")) == ["One ", "two ", "thre"]
 
 
-async def test_an_abort_cancels_tools_and_leaves_a_usable_history():
-    cancelled = asyncio.Event()
-    signal = AbortSignal()
-
-    @tool
-    async def hang() -> str:
-        """Hang."""
-        try:
-            await asyncio.sleep(30)
-        finally:
-            cancelled.set()
-        return ""
-
-    llm = ScriptedLLM(tool_calls(("hang", {}), ("look", {"what": "rain"})), "never")
-
-    @llm_chat(llm, toolkit=[hang, look])
-    async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
-        """Talk."""
-
-    asyncio.get_running_loop().call_later(0.3, signal.abort)
-    pairs = await read(chat([], "x", _abort_signal=signal))
-    assert cancelled.is_set()
-    history = pairs[-1][1]
-    assert [m["role"] for m in history] == ["system", "user", "assistant", "tool", "tool"]
-    assert history[3]["content"] == "The run was aborted."
-    assert len(asyncio.all_tasks()) == 1
-
-
-def test_an_abort_from_another_thread_ends_a_sync_call():
-    signal = AbortSignal()
-
-    @llm_function(Slow("x"))
-    def ask(text: str) -> str:
-        """Answer."""
-
-    timer = threading.Timer(0.1, signal.abort, ["user left"])
-    timer.start()
-    started = time.monotonic()
-    with pytest.raises(RunAborted, match="user left"):
-        ask.with_options(abort_signal=signal)("x")
-    assert time.monotonic() - started < 5
-    timer.join()
-
-
 async def test_a_signal_set_before_sends_nothing():
     signal = AbortSignal()
     signal.abort("no")
@@ -312,64 +250,3 @@ async def test_a_signal_set_before_sends_nothing():
     with pytest.raises(RunAborted, match="no"):
         await tell("x", _abort_signal=signal)
     assert llm.calls == []
-
-
-async def test_a_cancellation_from_outside_is_no_abort():
-    signal = AbortSignal()
-
-    @llm_function(Slow("x"))
-    async def ask(text: str) -> str:
-        """Answer."""
-
-    task = asyncio.create_task(ask("x", _abort_signal=signal))
-    await asyncio.sleep(0.02)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert signal._listeners == set()
-
-
-# --- broken streams ---
-
-
-async def test_a_broken_stream_leaves_its_part_in_the_history_of_the_error():
-    llm = ScriptedLLM(["Hel", "lo", StreamInterrupted("m", partial="Hello")])
-
-    @llm_chat(llm, stream=True)
-    async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
-        """Talk."""
-
-    with pytest.raises(StreamInterrupted) as caught:
-        await read(chat([], "x"))
-    assert [m["role"] for m in caught.value.messages] == ["system", "user", "assistant"]
-    assert caught.value.messages[-1]["content"] == "Hello"
-
-
-# --- watching ---
-
-
-async def test_sinks_see_every_event_in_order_and_cannot_break_a_run(caplog):
-    seen, also = [], []
-
-    def fails(trace_id, event):
-        raise RuntimeError("no")
-
-    tell, _ = telling(tool_calls(("look", {"what": "rain"})), json.dumps(STORY), toolkit=[look], watching=also.append)
-    tell = tell.with_options(watching=[lambda trace_id, event: also.append(event), fails])
-    with watching(lambda trace_id, event: seen.append((trace_id, event))):
-        result = await tell.call("x")
-    events = [event for _, event in seen]
-    assert also == events
-    assert {trace_id for trace_id, _ in seen} == {result.trace_id}
-    assert isinstance(events[-1], RunFinished)
-    assert [type(e) for e in events if isinstance(e, (TurnStarted, ToolCallStarted))] == [
-        TurnStarted,
-        ToolCallStarted,
-        TurnStarted,
-    ]
-    assert any(isinstance(e, MessageAppended) for e in events)
-    assert any("RuntimeError: no" in record.getMessage() for record in caplog.records)
-    count = len(seen)
-    tell2, _ = telling(json.dumps(STORY))
-    await tell2("x")
-    assert len(seen) == count

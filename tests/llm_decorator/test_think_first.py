@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import pytest
 
 from SimpleLLMFunc import Confident, ConfigError, LocalModel, llm_function
 from tests.support.server import LoopbackServer, completion, json_answer
 from tests.support.wires import made
-
-
-class Bill(NamedTuple):
-    total: int
 
 
 def summed(llm, returns=int, **options):
@@ -73,16 +69,3 @@ def test_it_makes_the_function_another_one_and_a_literal_is_no_choice_then():
     mood = summed(LocalModel(), Literal["glad", "sad"])
     assert mood.preview("x").output_mode == "native"
     assert mood._pipeline.metadata.version != mood.with_options(think_first=False)._pipeline.metadata.version
-
-
-@pytest.mark.local_model
-@pytest.mark.heavy
-@pytest.mark.timeout(300)
-def test_the_real_model_gives_reasons_and_a_value():
-    def total(text: str) -> Bill:
-        """Read the bill."""
-        raise NotImplementedError
-
-    result = llm_function(LocalModel(), think_first=True)(total).call("Bread 3 euros, milk 2 euros. Total 5 euros.")
-    assert isinstance(result.value, Bill)
-    assert result.thinking

@@ -7,12 +7,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from SimpleLLMFunc import AbortSignal, CachedLLM, FallbackLLM, llm_chat, llm_function
-from SimpleLLMFunc.base.events import ReplyDelta, ReplyReceived
-from SimpleLLMFunc.base.ReAct import execute_llm
-from SimpleLLMFunc.errors import EmptyResponseError, RunAborted, StreamInterrupted
+from SimpleLLMFunc import CachedLLM, FallbackLLM, llm_chat, llm_function
+from SimpleLLMFunc.errors import EmptyResponseError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk
 
 THOUGHTS = "Is <b> allowed? I think so."
@@ -107,31 +105,6 @@ async def test_a_chat_shows_and_keeps_the_answer_alone(made, stream, return_mode
     assert pairs[-1][1][-1]["content"] == ANSWER
 
 
-async def test_the_events_keep_the_thoughts_apart(made):
-    events = [event async for event in saying(made(TEXT)).events("x")]
-    assert "".join(event.text for event in events if isinstance(event, ReplyDelta)) == ANSWER
-    (received,) = [event for event in events if isinstance(event, ReplyReceived)]
-    assert received.reply.text == ANSWER
-    assert received.reply.message.reasoning_content.strip() == THOUGHTS
-
-
-@pytest.mark.parametrize("stream", [True, False])
-async def test_the_raw_responses_keep_the_thoughts_apart(made, stream):
-    messages = [{"role": "user", "content": "x"}]
-    raw = [each async for each in execute_llm(made(TEXT), messages, None, {}, 0, stream=stream)]
-    assert "".join(each.text for each in raw) == ANSWER
-    assert messages[-1]["content"] == ANSWER
-
-
-async def test_what_came_stays_as_it_came_in_raw():
-    wire = {"choices": [{"index": 0, "message": {"role": "assistant", "content": TEXT}, "finish_reason": "stop"}]}
-    (reply,) = [each async for each in execute_llm(scripted(ChatCompletion.from_dict(wire)), [], None, {}, 0)]
-    assert reply.raw == wire
-    deltas = [event async for event in saying(in_pieces(TEXT)).events("x") if isinstance(event, ReplyDelta)]
-    sent = [choice["delta"].get("content") for each in deltas for choice in each.raw.raw.get("choices", ())]
-    assert "".join(text or "" for text in sent) == TEXT
-
-
 @pytest.mark.parametrize("text", ["<think>Hm.</think>\n", "<think>Hm."])
 @pytest.mark.parametrize("view", ["call", "stream"])
 async def test_thoughts_alone_are_no_answer_and_are_not_kept(made, text, view):
@@ -139,74 +112,3 @@ async def test_thoughts_alone_are_no_answer_and_are_not_kept(made, text, view):
     for _ in range(2):  # the second time would be answered by a cache that had kept it
         with pytest.raises(EmptyResponseError):
             await (say.call("x") if view == "call" else anext(say.stream("x")))
-
-
-async def test_a_text_that_ends_where_a_thought_may_begin_is_shown_whole():
-    for text in ("  <thi", "<", "<think", "[", "◁"):
-        say = saying(Custom(text, size=1))
-        assert "".join([piece async for piece in say.stream("x")]) == text
-
-
-async def test_a_stream_that_breaks_off_leaves_no_thoughts_in_the_history():
-    for text, kept in ((TEXT, ANSWER), (TEXT[:20], None)):
-        say = saying(Custom(text, error=StreamInterrupted("custom", partial=text)))
-        with pytest.raises(StreamInterrupted) as caught:
-            _ = [piece async for piece in say.stream("x")]
-        last = caught.value.messages[-1]
-        assert (last["role"], last["content"]) == ("assistant", kept) if kept else last["role"] == "user"
-
-
-async def test_an_abort_while_the_model_thinks_gives_no_thoughts_away():
-    signal = AbortSignal()
-    say = saying(Custom(TEXT)).with_options(abort_signal=signal)
-    with pytest.raises(RunAborted) as caught:
-        async for event in say.events("x"):
-            if isinstance(event, ReplyDelta) and event.raw.delta.reasoning_content:
-                signal.abort()
-    assert caught.value.partial == ""
-    assert caught.value.messages[-1]["role"] == "user"
-
-
-async def test_a_member_that_breaks_while_it_thinks_makes_room_for_the_next():
-    broken = Custom(TEXT[:20], error=StreamInterrupted("custom", partial=TEXT[:20]))
-    say = saying(FallbackLLM(broken, Custom(TEXT)))
-    assert "".join([piece async for piece in say.stream("x")]) == ANSWER
-
-
-async def test_actions_of_a_model_that_thinks_first():
-    runs = []
-
-    def add(a: int, b: int) -> int:
-        """Add."""
-        runs.append((a, b))
-        return a + b
-
-    llm = Custom(
-        '<think>{"answer": "5"}</think>{"tool": "add", "arguments": {"a": 2, "b": 2}}',
-        '<think>4?</think>{"answer": "4"}',
-    )
-
-    @llm_function(llm, toolkit=[add], tools="json")
-    async def ask(question: str) -> str:
-        """Answer."""
-
-    assert "".join([piece async for piece in ask.stream("x")]) == "4"
-    assert runs == [(2, 2)]
-
-
-async def test_thoughts_of_each_round_stay_out():
-    def add(a: int, b: int) -> int:
-        """Add."""
-        return a + b
-
-    call = tool_calls(("add", {"a": 2, "b": 2}), content="<think>I should add.</think>Let me see. ")
-
-    @llm_function(ScriptedLLM(call, TEXT), toolkit=[add])
-    async def ask(question: str) -> str:
-        """Answer."""
-
-    result = await ask.call("x")
-    assert [message["content"] for message in result.messages if message["role"] == "assistant"] == [
-        "Let me see. ",
-        ANSWER,
-    ]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from SimpleLLMFunc import BadRequest, CachedLLM, FallbackLLM, OpenAICompatible, llm_chat, llm_function
+from SimpleLLMFunc import BadRequest, OpenAICompatible, llm_chat, llm_function
 from SimpleLLMFunc.base.events import RunFinished, to_dict
 from SimpleLLMFunc.base.run import watching
 from tests.support.server import LoopbackServer
@@ -50,27 +50,6 @@ async def test_a_result_tells_each_time_and_the_log_once(server, llm, caplog):
     assert all("temperature" not in each.body for each in server.requests)
 
 
-async def test_a_run_tells_of_its_questions_only(llm):
-    @llm_function(llm)
-    async def plain(text: str) -> str:
-        """Answer."""
-
-    told = {}
-
-    async def look(text: str) -> str:
-        """Look it up."""
-        told["inner"] = (await asker(llm).call(text)).downgrades
-        return "seen"
-
-    service = ResponsesService({"calls": [("look", {"text": "x"})]})
-    async with LoopbackServer(service) as other:
-        outer = OpenAICompatible("gpt-5.6", base_url=other.base_url, api_key="k", wire="responses")
-        result = await plain.with_options(llm_interface=outer, toolkit=[look]).call("x")
-    assert told == {"inner": [LEFT_OUT]}
-    assert result.downgrades == []
-    assert (await plain.call("x")).downgrades == []
-
-
 async def test_errors_streams_and_chats_tell_it_too(server, llm):
     finished: list[Any] = []
 
@@ -86,29 +65,3 @@ async def test_errors_streams_and_chats_tell_it_too(server, llm):
     with pytest.raises(BadRequest) as caught:
         await asker(llm)("x")
     assert caught.value.downgrades == [LEFT_OUT]
-
-
-@pytest.mark.parametrize("hedge_after", [None, 5.0])
-async def test_it_comes_through_other_models_in_front(llm, tmp_path, hedge_after):
-    front = FallbackLLM(llm, llm, hedge_after=hedge_after)
-    assert (await asker(front).call("x")).downgrades == [LEFT_OUT]
-    cached = CachedLLM(front, tmp_path / "answers.sqlite")
-    first, second = [await asker(cached).call("x") for _ in range(2)]
-    assert (first.cached, second.cached) == (False, True)
-    assert first.downgrades == second.downgrades == [LEFT_OUT]
-    together = await asyncio.gather(*[asker(cached).call("at once") for _ in range(3)])
-    assert [each.downgrades for each in together] == [[LEFT_OUT]] * 3
-
-
-async def test_a_kept_stream_tells_it_again(llm, tmp_path):
-    cached = CachedLLM(llm, tmp_path / "answers.sqlite")
-    assert "".join([piece async for piece in asker(cached).stream("x")]) == "ok"
-    result = await asker(cached).call("x")
-    assert (result.cached, result.downgrades) == (True, [LEFT_OUT])
-
-
-async def test_rows_of_a_map_warn_once(llm, caplog):
-    with caplog.at_level("WARNING", "SimpleLLMFunc"):
-        report = await asker(llm).map(["a", "b", "c"])
-    assert [row.value for row in report.rows] == ["ok"] * 3
-    assert len(warnings_in(caplog)) == 1

@@ -13,7 +13,7 @@ from SimpleLLMFunc.base.run import watching
 from SimpleLLMFunc.errors import ToolCallLimitExceeded
 from SimpleLLMFunc.interface.anthropic import Anthropic
 from tests.support.server import LoopbackServer, completion, error_answer, json_answer
-from tests.support.services import ChatService, MessagesService, ResponsesService
+from tests.support.services import MessagesService, ResponsesService
 from tests.support.wires import MODELS, SERVICES, made
 
 NEW = ("messages", "responses", "gemini")
@@ -67,21 +67,6 @@ async def test_a_function_without_rounds_offers_no_tool(name):
     async with LoopbackServer(service) as server:
         await forecaster(model(name, server), max_tool_calls=0)("Rome?")
     assert "tools" not in service.bodies[0]
-
-
-async def test_on_chat_completions_the_last_turn_has_no_tools():
-    service = ChatService(CALL, {"texts": ["sun"]})
-    async with LoopbackServer(service) as server:
-        assert await forecaster(model("chat", server), max_tool_calls=1)("Rome?") == "sun"
-    assert "tools" not in service.bodies[1]
-
-
-async def test_through_another_model_in_front_it_is_the_same():
-    service = MessagesService(CALL, {"texts": ["sun"]})
-    async with LoopbackServer(service) as server:
-        front = FallbackLLM(model("messages", server))
-        assert await forecaster(front, max_tool_calls=1)("Rome?") == "sun"
-    assert NONE["messages"](service.bodies[1])
 
 
 # --- pauses ---
@@ -168,32 +153,6 @@ async def test_state_that_is_refused_is_left_out_once(name, said, stream, caplog
             assert result.value == "sun"
             assert ("provider state: what was refused is left out", said) in result.downgrades
         assert len(server.requests) == 3
-
-
-@pytest.mark.parametrize("name", NEW)
-async def test_a_conversation_whose_state_was_refused_once_pays_for_it_once(name):
-    said = [{**(CALL if at % 2 else {"texts": ["sun"]}), "thinking": f"{at}"} for at in range(1, 9)]
-    before, after = SERVICES[name](*said[:2]), SERVICES[name](*said[2:])
-    model_name = {"messages": "claude-opus-5-5"}.get(name, "")
-    async with LoopbackServer(before) as old, LoopbackServer(after) as new:  # with other keys than the old one
-        history: list[Any] = []
-        told = []
-        for llm in (model(name, old, model_name), *[model(name, new, model_name)] * 3):
-
-            @llm_chat(llm, toolkit=[weather], thinking="low")
-            async def chat(message: str, history: list[Any]) -> Any:
-                """You tell the weather."""
-
-            finished: list[Any] = []
-            with watching(
-                lambda _, event, seen=finished: seen.append(event) if isinstance(event, RunFinished) else None
-            ):
-                async for _, more in chat("Rome?", history):
-                    history = json.loads(json.dumps(more))
-            told.append([what for what, _ in finished[0].downgrades])
-    assert (len(before.bodies), len(after.bodies), len(new.requests)) == (2, 6, 7)
-    assert told == [[], *[["provider state: what was refused is left out"]] * 3]
-    assert STATE[name] in json.dumps(after.bodies[-1])  # what the new service gave goes back to it
 
 
 async def test_another_refusal_of_a_conversation_with_state_stays_one():
@@ -288,14 +247,6 @@ async def test_a_service_may_ask_for_another_wire_where_none_was_said(two_wires,
     assert paths == ["completions", *["responses"] * 4]
     assert "include" in ask.preview("Rome?").body
     assert caplog.text.count("wire: responses instead of chat") == 1
-
-
-async def test_on_the_other_wire_the_last_turn_keeps_its_tools(two_wires):
-    ask = forecaster(OpenAICompatible("m", base_url=two_wires.base_url, api_key="k"), max_tool_calls=1)
-    assert await ask("Rome?") == "sun"
-    last = two_wires.requests[-1].body
-    assert last["tools"]
-    assert last["tool_choice"] == "none"
 
 
 async def test_a_wire_that_was_said_stays(two_wires):

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from SimpleLLMFunc.errors import ConfigError, SignatureError
@@ -13,7 +12,7 @@ from SimpleLLMFunc.llm_decorator.answering.agreement import Agreement, Disagreem
 from SimpleLLMFunc.llm_decorator.definition import iterator_kind
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration
-from SimpleLLMFunc.logger import get_location, push_warning
+from SimpleLLMFunc.logger import push_warning
 
 if TYPE_CHECKING:  # loaded where a function has them: a start need not pay for what few use
     from SimpleLLMFunc.llm_decorator.answering.answering import Answering
@@ -22,7 +21,7 @@ __all__ = ["Agreement", "Answers", "Disagreement", "answered_by", "votes"]
 __all__ += ["answering", "calibrating", "voting"]  # for `calibrated`, which asks about many rows
 
 Answers: TypeAlias = "FunctionPipeline | Answering"
-"""What answers the calls of a function; both have the same views."""
+"""The object that answers the calls of a function; both have the same views."""
 
 
 def answered_by(pipeline: FunctionPipeline, agreement: Agreement | None = None) -> Answers:
@@ -61,12 +60,7 @@ def answered_by(pipeline: FunctionPipeline, agreement: Agreement | None = None) 
         if not given and calibration is None:
             return pipeline
     elif options.llm_kwargs.get("temperature") == 0 and (options.votes or not definition.output.labels):
-        push_warning(f"{definition.name!r} votes, and temperature=0 makes all votes the same.", location=get_location())
+        push_warning(f"{definition.name!r} votes, and temperature=0 makes all votes the same.")
     from SimpleLLMFunc.llm_decorator.answering.answering import Answering
-    from SimpleLLMFunc.llm_decorator.answering.plain_code import PlainCode
 
-    signature, is_method = definition.as_called()
-    make = partial(PlainCode, func_name=definition.name, signature=signature, is_method=is_method)
-    first = None if options.first is None else make("first", options.first)
-    fallback = None if options.fallback is None else make("fallback", options.fallback)
-    return Answering(pipeline, first, fallback, agreement or Agreement())
+    return Answering(pipeline, agreement or Agreement())

@@ -35,17 +35,6 @@ class Agreement:
 
     def __init__(self) -> None:
         self._lock = ForkSafeLock()
-        self.reset()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_lock"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._lock = ForkSafeLock()
-
-    def reset(self) -> None:
-        """Set all counts to 0."""
         self.by_first = self.by_model = self.by_fallback = 0
         self.compared = self.agreed = self.failed = 0
         self.disagreements: deque[Disagreement] = deque(maxlen=_SHOWN)

@@ -9,30 +9,22 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Coroutine
 from contextlib import aclosing
 from contextvars import copy_context
+from copy import copy
 from dataclasses import replace
 from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from SimpleLLMFunc import errors
 from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.parsing import QuoteCheck, Repair
 from SimpleLLMFunc.base.run import Answer, AnswerSource, Preview, Result
-from SimpleLLMFunc.errors import (
-    BadReply,
-    BudgetExceeded,
-    ConnectionFailed,
-    DeadlineExceeded,
-    RateLimited,
-    ResponseParseError,
-    ServerUnavailable,
-    SimpleLLMFuncError,
-    StreamInterrupted,
-    UsageError,
-)
+from SimpleLLMFunc.errors import DeadlineExceeded, ResponseParseError, SimpleLLMFuncError, UsageError
 from SimpleLLMFunc.interface.spending import Deadline, current_deadline, deadline_scope
 from SimpleLLMFunc.llm_decorator.answering.agreement import Agreement, Disagreement
+from SimpleLLMFunc.llm_decorator.answering.one_request import Question
 from SimpleLLMFunc.llm_decorator.answering.plain_code import PlainCode
-from SimpleLLMFunc.llm_decorator.answering.voting import Emit, Voting
+from SimpleLLMFunc.llm_decorator.answering.voting import Voting
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.steps.common.arguments import problems_of
 from SimpleLLMFunc.llm_decorator.steps.function.answers import answer_text
@@ -41,17 +33,19 @@ from SimpleLLMFunc.type import ABSTAIN, Confident, Usage
 from SimpleLLMFunc.utils import in_context, stepped
 
 _OUT_OF_REACH = (
-    ServerUnavailable,
-    ConnectionFailed,
-    RateLimited,
-    StreamInterrupted,
-    BadReply,
-    BudgetExceeded,
-    DeadlineExceeded,
+    errors.ServerUnavailable,
+    errors.ConnectionFailed,
+    errors.RateLimited,
+    errors.StreamInterrupted,
+    errors.BadReply,
+    errors.BudgetExceeded,
+    errors.DeadlineExceeded,
 )
 """The service is down, the budget spent, the deadline near. A refused key or request is a mistake to be seen."""
 
 _NOTHING_SPENT = Usage(cost=0.0)
+
+CHANCE = random.Random()  # noqa: S311 - draws samples; not the user's own generator
 
 
 class Answering:
@@ -61,35 +55,31 @@ class Answering:
 
     Args:
         pipeline: asks the model.
-        first, fallback: plain code.
         agreement: counts who answered.
+
+    Attributes:
+        first, fallback: plain code.
         instance: of a method; plain code gets it first.
+
+    Raises:
+        SignatureError: plain code does not fit the function.
     """
 
-    def __init__(
-        self,
-        pipeline: FunctionPipeline,
-        first: PlainCode | None,
-        fallback: PlainCode | None,
-        agreement: Agreement,
-        instance: Any = None,
-    ) -> None:
+    def __init__(self, pipeline: FunctionPipeline, agreement: Agreement) -> None:
+        definition, options = pipeline.definition, pipeline.options
         self.pipeline = pipeline
-        self.first = first
-        self.fallback = fallback
+        self.first = None if options.first is None else PlainCode("first", options.first, definition)
+        self.fallback = None if options.fallback is None else PlainCode("fallback", options.fallback, definition)
         self.agreement = agreement
-        self.instance = instance
-        is_voted = pipeline.definition.confident_of is not None or pipeline.options.calibration is not None
+        self.instance: Any = None
+        is_voted = definition.confident_of is not None or options.calibration is not None
         self.voting = Voting(pipeline) if is_voted else None
-        self._chance = random.Random()  # noqa: S311 - draws samples
-
-    def around(self, pipeline: FunctionPipeline) -> Answering:
-        """Return the same around another pipeline of the same function."""
-        return Answering(pipeline, self.first, self.fallback, self.agreement, self.instance)
 
     def bound(self, instance: Any) -> Answering:
-        """Return the same for a method of this instance."""
-        return Answering(self.pipeline, self.first, self.fallback, self.agreement, instance)
+        """Return a copy for a method of this instance."""
+        made = copy(self)
+        made.instance = instance
+        return made
 
     def preview(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, stream: bool = False) -> Preview:
         """Return the exact request of a call, without sending it; of several the first one."""
@@ -100,7 +90,7 @@ class Answering:
 
     def value(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Coroutine[Any, Any, Any]:
         """Return the value of a call when awaited."""
-        return self._value(self._begun(args, kwargs))
+        return self._value(self._begun(Question(args, kwargs)))
 
     @border
     async def _value(self, work: Awaitable[tuple[Result[Any], str]]) -> Any:
@@ -108,7 +98,7 @@ class Answering:
 
     def result(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Coroutine[Any, Any, Result[Any]]:
         """Return the value of a call with all that is known of it when awaited."""
-        return self._result(self._begun(args, kwargs))
+        return self._result(self._begun(Question(args, kwargs)))
 
     @border
     async def _result(self, work: Awaitable[tuple[Result[Any], str]]) -> Result[Any]:
@@ -116,7 +106,7 @@ class Answering:
 
     async def answer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Answer[Any]:
         """Return the answer for a row of a map."""
-        result, text = await self._begun(args, kwargs)
+        result, text = await self._begun(Question(args, kwargs))
         return Answer(result.value, text, result.output_mode, result.usage, result.tries)
 
     def stream(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[Any, None]:
@@ -124,34 +114,27 @@ class Answering:
 
         After something was shown no fallback answers.
         """
-        return _Call(self, args, kwargs, None).streamed()
+        return _Call(self, Question(args, kwargs)).streamed()
 
     def events(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[ReActEvent, None]:
         """Return the events of all runs as they happen; those of votes alternate."""
         return in_context(self._events(args, kwargs), copy_context())
 
     async def _events(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[ReActEvent, None]:
-        emit = Emit()
-        work = asyncio.ensure_future(self._begun(args, kwargs, emit))
-        work.add_done_callback(lambda _: emit.events.put_nowait(None))
+        events: asyncio.Queue[ReActEvent | None] = asyncio.Queue()
+        work = asyncio.ensure_future(self._begun(Question(args, kwargs, events.put_nowait)))
+        work.add_done_callback(lambda _: events.put_nowait(None))
         try:
-            while (event := await emit.events.get()) is not None:
+            while (event := await events.get()) is not None:
                 yield event
             await work
         finally:
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
 
-    def _begun(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], emit: Emit | None = None
-    ) -> Awaitable[tuple[Result[Any], str]]:
+    def _begun(self, question: Question) -> Awaitable[tuple[Result[Any], str]]:
         """Return the work of a call; it sees the context variables of this moment."""
-        return stepped(_Call(self, args, kwargs, emit).answered(), copy_context())
-
-    def draws_sample(self) -> bool:
-        """Draw whether a call is one in which both are asked."""
-        sample = self.pipeline.options.sample
-        return bool(sample) and self._chance.random() < sample
+        return stepped(_Call(self, question).answered(), copy_context())
 
 
 class _Call:
@@ -161,16 +144,15 @@ class _Call:
         SignatureError: the arguments do not fit the function.
     """
 
-    def __init__(self, answering: Answering, args: tuple[Any, ...], kwargs: dict[str, Any], emit: Emit | None) -> None:
+    def __init__(self, answering: Answering, question: Question) -> None:
         self._answering = answering
         self._pipeline = answering.pipeline
         self._output = answering.pipeline.definition.output
-        self._asks = answering.pipeline.start(args, dict(kwargs))  # step 1: wrong arguments are an error here
-        self._args = args
-        self._kwargs = kwargs
-        self._emit = emit
+        self._question = question
+        # Step 1: wrong arguments are an error here.
+        self._asks = answering.pipeline.start(question.args, dict(question.kwargs))
         self._began = time.monotonic()
-        self._is_sampled = answering.draws_sample()
+        self._is_sampled = CHANCE.random() < answering.pipeline.options.sample
 
     async def answered(self) -> tuple[Result[Any], str]:
         answering = self._answering
@@ -203,7 +185,7 @@ class _Call:
         is_shown = False
         try:
             with deadline_scope(self._time_for_model(clock)):
-                values = self._pipeline.stream(self._args, dict(self._kwargs))
+                values = self._pipeline.stream(self._question.args, dict(self._question.kwargs))
             async with aclosing(values):
                 async for value in values:
                     is_shown = True
@@ -232,15 +214,9 @@ class _Call:
         return allowed
 
     async def _asked(self) -> tuple[Result[Any], str]:
-        pipeline, voting = self._pipeline, self._answering.voting
-        if voting is not None:
-            return await voting.result(self._args, self._kwargs, self._emit)
-        run = pipeline.start(self._args, dict(self._kwargs), stream=self._emit is not None)
-        if self._emit is None:
-            result = await pipeline.result_of(run)
-        else:
-            await self._emit.all_of(pipeline.events_of(run))
-            result = pipeline.result_now(run)
+        if self._answering.voting is not None:
+            return await self._answering.voting.result(self._question)
+        result, _ = await self._question.result(self._pipeline, {})
         return result, result.text
 
     # --- plain code ---
@@ -262,11 +238,7 @@ class _Call:
     async def _judged(self, said: Any) -> tuple[Any, list[Repair]]:
         """Return what plain code said as the guards let it pass, and what they changed. Raises as `Guards.value`."""
         value, changes = await self._pipeline.guards.value(
-            said.value if isinstance(said, Confident) else said,
-            self._asks.arguments,
-            self._text_of(said),
-            self._output.return_type,
-            self._output.adapter,
+            _bare(said), self._asks.arguments, self._text_of(said), self._output.return_type, self._output.adapter
         )
         return (replace(said, value=value) if isinstance(said, Confident) else value), changes
 
@@ -316,7 +288,7 @@ class _Call:
         ), text
 
     def _text_of(self, value: Any) -> str:
-        text = answer_text(self._output, value.value if isinstance(value, Confident) else value)
+        text = answer_text(self._output, _bare(value))
         if isinstance(value, Confident):
             mode = "text" if self._output.is_text else "prompt"
             return json.dumps({"asked": 1, "escalated": False, "answers": [[mode, text]]})
@@ -369,6 +341,10 @@ class _Call:
             self._compare(said, found.value, "fallback")
 
     def _compare(self, said: Any, answered: Any, source: Literal["first", "fallback"]) -> None:
-        code, model = (each.value if isinstance(each, Confident) else each for each in (said, answered))
+        code, model = _bare(said), _bare(answered)
         disagreement = Disagreement(dict(self._asks.arguments), code, model, source)
         self._answering.agreement.compare(disagreement, is_same=bool(code == model))
+
+
+def _bare(value: Any) -> Any:
+    return value.value if isinstance(value, Confident) else value

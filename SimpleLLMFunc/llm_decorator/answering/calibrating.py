@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from SimpleLLMFunc.llm_decorator.steps.common.calibration import LEAST_SHARE, Calibration, Estimate, Measured
+from SimpleLLMFunc.llm_decorator.steps.common.calibration import LEAST_SHARE, Calibration, Estimate, Measured, softmax
 from SimpleLLMFunc.statistics import bootstrap_interval, calibration_error, wilson_interval
 
 Fit = tuple[list[float], float]
@@ -48,7 +48,7 @@ def fitted(shares: Sequence[Sequence[float]], right: Sequence[int] | None = None
         down, bend = 2 * _SLOPE_WEIGHT * (slope - 1), 2 * _SLOPE_WEIGHT
         pulls = [_BIAS_WEIGHT * bias for bias in biases]
         for row, own in zip(scores, right, strict=True):
-            weights = _softmax([slope * score + bias for score, bias in zip(row, biases, strict=True)])
+            weights = softmax([slope * score + bias for score, bias in zip(row, biases, strict=True)])
             mean = math.fsum(weight * score for weight, score in zip(weights, row, strict=True))
             down += mean - row[own]
             bend += math.fsum(weight * (score - mean) ** 2 for weight, score in zip(weights, row, strict=True))
@@ -95,10 +95,3 @@ def measured(shares: Sequence[Sequence[float]], right: Sequence[int] | None, min
 def _share(count: int, of: int) -> Estimate:
     low, high, _ = wilson_interval(count, of)
     return Estimate(count / of, low, high)
-
-
-def _softmax(scores: Sequence[float]) -> list[float]:
-    top = max(scores)
-    weights = [math.exp(score - top) for score in scores]
-    whole = math.fsum(weights)
-    return [weight / whole for weight in weights]

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 _BEFORE = re.compile(rb'(?s)(?:.*</think>)?\s*(\{\s*"value"\s*:\s*|(?="))?')
-"""What stands before the label: reasoning, and the object that it is wrapped in."""
+"""The text before the label: reasoning, and the object that wraps the label."""
 
 _SURE = 4
 """Letters from which on a beginning in other case is one of the label: of a few letters most are of another word.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakSet
 
 from SimpleLLMFunc.base.events import ReActEvent
@@ -15,7 +15,28 @@ from SimpleLLMFunc.interface.wires import gives_logprobs
 from SimpleLLMFunc.llm_decorator.answering.label_shares import label_shares
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration
+from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
 from SimpleLLMFunc.logger import push_warning
+
+
+class Question(NamedTuple):
+    """A call of a function, which several runs may ask.
+
+    Attributes:
+        args: without an instance.
+        kwargs: by name.
+        emit: gets the events of all runs as they happen, if anybody reads them.
+    """
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    emit: Callable[[ReActEvent], object] | None = None
+
+    async def result(self, pipeline: FunctionPipeline, params: Mapping[str, Any]) -> tuple[Result[Any], FunctionRun]:
+        """Ask a function, and return its result and its run; `params` go to the provider over those of the options."""
+        run = pipeline.start(self.args, dict(self.kwargs), stream=self.emit is not None, params=params)
+        return await pipeline.result_of(run, self.emit), run
+
 
 Shares = dict[str, float]
 """How probable each label is, from 0 to 1, together 1."""
@@ -40,7 +61,7 @@ class OneRequest:
 
     @cached_property
     def pipeline(self) -> FunctionPipeline:
-        """What asks for a label."""
+        """The pipeline of the same function that asks for a label."""
         return self._asked.with_options({"output_mode": "choice", "calibration": None})
 
     def params(self, llm: LLM_Interface) -> dict[str, Any]:
@@ -59,29 +80,17 @@ class OneRequest:
         return next((_WITHOUT[each] for each in answering_models(llm) if each in _WITHOUT), "")
 
     async def ask(
-        self,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        llm: LLM_Interface,
-        calibration: Calibration | None = None,
-        read: Callable[[AsyncGenerator[ReActEvent, None]], Awaitable[None]] | None = None,
+        self, question: Question, llm: LLM_Interface, calibration: Calibration | None
     ) -> tuple[Result[Any], Shares] | str:
         """Return the answer, and the share of each label; a text where the model gives no log-probabilities: why.
 
         Args:
-            args: of the call.
-            kwargs: of the call.
+            question: the call.
             llm: that is current, and gives log-probabilities.
             calibration: corrects the shares; None takes them as they are.
-            read: reads the events of the run to their end.
         """
-        run = self.pipeline.start(args, dict(kwargs), stream=read is not None, params=self.params(llm))
         try:
-            if read is None:
-                result = await self.pipeline.result_of(run)
-            else:
-                await read(self.pipeline.events_of(run))
-                result = self.pipeline.result_now(run)
+            result, run = await question.result(self.pipeline, self.params(llm))
         except BadRequest as error:
             if "logprobs" not in f"{error.param} {error.body}".lower():
                 raise

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from SimpleLLMFunc.errors import DeadlineExceeded, SignatureError
 from SimpleLLMFunc.interface.spending import Deadline
+from SimpleLLMFunc.llm_decorator.definition import Definition
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.type import ABSTAIN, Abstain
 
@@ -19,23 +20,13 @@ class PlainCode:
     Args:
         name: "first" or "fallback".
         code: the function, sync (then it runs in a thread) or async.
-        func_name: of the decorated function.
-        signature: of the same, as it is called.
-        is_method: the decorated function is a method.
+        definition: of the decorated function.
 
     Raises:
         SignatureError: it does not take these arguments.
     """
 
-    def __init__(
-        self,
-        name: Literal["first", "fallback"],
-        code: Callable[..., Any],
-        func_name: str,
-        signature: inspect.Signature,
-        *,
-        is_method: bool,
-    ) -> None:
+    def __init__(self, name: Literal["first", "fallback"], code: Callable[..., Any], definition: Definition) -> None:
         self.name: Literal["first", "fallback"] = name
         self._code = code
         self._is_async = inspect.iscoroutinefunction(code) or inspect.iscoroutinefunction(type(code).__call__)
@@ -44,6 +35,8 @@ class PlainCode:
             own = inspect.signature(code)
         except (TypeError, ValueError):
             return  # a function of C that does not say what it takes
+        func_name = definition.name
+        signature, is_method = definition.as_called()
         args, kwargs = _filled(signature)
         if is_method and _takes(own, (None, *args), kwargs):
             self.takes_instance = True

@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass(slots=True)
 class Decision:
-    """What the votes came to.
+    """The result of a vote.
 
     Attributes:
         data: the decided value, as JSON data.

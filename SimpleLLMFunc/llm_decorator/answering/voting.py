@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from types import GenericAlias
@@ -13,23 +13,16 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from SimpleLLMFunc.base.events import ReActEvent, RunFinished, RunStarted
+from SimpleLLMFunc import errors
+from SimpleLLMFunc.base.events import RunFinished, RunStarted
 from SimpleLLMFunc.base.parsing import OutputMode, Parsed, QuoteCheck, RepairLevel
 from SimpleLLMFunc.base.run import Result
 from SimpleLLMFunc.base.schemas import OutputSpec
-from SimpleLLMFunc.errors import (
-    ConfigError,
-    ContentBlocked,
-    EmptyResponseError,
-    OutputTruncated,
-    ResponseParseError,
-    SimpleLLMFuncError,
-    ToolCallLimitExceeded,
-)
+from SimpleLLMFunc.errors import ConfigError, ResponseParseError, SimpleLLMFuncError
 from SimpleLLMFunc.interface.composite import sample_scope
 from SimpleLLMFunc.interface.current import resolve_llm, use_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models
-from SimpleLLMFunc.llm_decorator.answering.one_request import OneRequest
+from SimpleLLMFunc.llm_decorator.answering.one_request import OneRequest, Question
 from SimpleLLMFunc.llm_decorator.answering.votes import agreement_of, comparable, decide
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.steps.common.log_context import create_log_context_manager
@@ -41,7 +34,13 @@ from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, ChatMessage, Choice, Co
 VOTES = 5
 MIN_AGREEMENT = 0.6
 
-_NO_VOTE = (ResponseParseError, EmptyResponseError, OutputTruncated, ContentBlocked, ToolCallLimitExceeded)
+_NO_VOTE = (
+    errors.ResponseParseError,
+    errors.EmptyResponseError,
+    errors.OutputTruncated,
+    errors.ContentBlocked,
+    errors.ToolCallLimitExceeded,
+)
 """The model answered, and what it said cannot be used; what the service, a budget or a deadline does ends the call."""
 
 
@@ -49,25 +48,17 @@ class ConfidentOutput(OutputSpec):
     """The return type ``Confident[T]`` as a map keeps it; what is asked for is a `T`.
 
     Args:
-        inner: of `T`.
+        pipeline: of the function.
         return_type: ``Confident[T]``.
-        min_agreement, vote_on: of the function.
-        asked: how a `T` is asked for; None asks for nothing before it.
     """
 
-    def __init__(
-        self,
-        inner: OutputSpec,
-        return_type: Any,
-        min_agreement: float | None,
-        vote_on: Sequence[str] | None,
-        asked: OutputSpec | None = None,
-    ) -> None:
+    def __init__(self, pipeline: FunctionPipeline, return_type: Any) -> None:
+        inner, options = pipeline.definition.output, pipeline.options
         super().__init__(return_type, TypeAdapter(return_type), inner.schema, inner.quotes)
         self.is_text = self.is_none = False
-        self.inner, self._asked = inner, asked or inner
-        self._min_agreement = MIN_AGREEMENT if min_agreement is None else min_agreement
-        self._vote_on = vote_on
+        self.inner, self._asked = inner, pipeline.output
+        self._min_agreement = MIN_AGREEMENT if options.min_agreement is None else options.min_agreement
+        self._vote_on = options.vote_on
 
     def parse(self, text: str, repair: RepairLevel = "coerce", *, mode: OutputMode | None = None) -> Parsed[Any]:  # noqa: ARG002
         """Make again the value whose answers `decided_and_kept` or `sure_and_kept` wrote down."""
@@ -110,11 +101,7 @@ class ConfidentOutput(OutputSpec):
     ) -> tuple[Confident[Any], str]:
         """Return what the answers come to, and the text from which `parse` makes it again."""
         values = [one.value for one in results]
-        kept = {
-            "asked": asked,
-            "escalated": is_escalated,
-            "answers": [[one.output_mode, one.text] for one in results],
-        }
+        kept = {"asked": asked, "escalated": is_escalated, "answers": [[one.output_mode, one.text] for one in results]}
         return self.decided(values, asked, is_escalated=is_escalated, arguments=arguments), json.dumps(kept)
 
     def sure_and_kept(
@@ -135,19 +122,6 @@ class ConfidentOutput(OutputSpec):
         return value
 
 
-class Emit:
-    """Where the events of several runs come together, for the view `events`."""
-
-    def __init__(self) -> None:
-        self.events: asyncio.Queue[ReActEvent | None] = asyncio.Queue()
-
-    async def all_of(self, events: AsyncGenerator[ReActEvent, None]) -> None:
-        """Read the events of a run to their end."""
-        async with aclosing(events):
-            async for event in events:
-                self.events.put_nowait(event)
-
-
 class Voting:
     """Asks once or as often as a function says, escalates where that is not clear, and decides.
 
@@ -157,14 +131,12 @@ class Voting:
     """
 
     def __init__(self, pipeline: FunctionPipeline, *, is_confident: bool | None = None) -> None:
-        definition, options = pipeline.definition, pipeline.options
+        definition = pipeline.definition
         self._pipeline = pipeline
         own = definition.confident_of is not None
         self.is_confident = own if is_confident is None else is_confident
         returned = definition.return_type if own else GenericAlias(Confident, (definition.output.return_type,))
-        self.output = ConfidentOutput(
-            definition.output, returned, options.min_agreement, options.vote_on, pipeline.output
-        )
+        self.output = ConfidentOutput(pipeline, returned)
         self._once = OneRequest(pipeline) if pipeline.output.labels else None
 
     def asks_once(self, llm: LLM_Interface, *, is_stronger: bool = False) -> bool:
@@ -198,26 +170,19 @@ class Voting:
             return self._once.pipeline, self._once.params(llm)
         return self._pipeline, {}
 
-    async def result(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], emit: Emit | None = None
-    ) -> tuple[Result[Any], str]:
+    async def result(self, question: Question) -> tuple[Result[Any], str]:
         """Return what the votes come to, and text from which `ConfidentOutput.parse` makes the value again.
 
         To those who watch it is a run, without turns, of which the votes are parts.
-
-        Args:
-            args: of the call.
-            kwargs: of the call.
-            emit: gets the events of all votes.
 
         Raises:
             SimpleLLMFuncError: no answer could be used, or the service, a budget or a deadline ended it.
         """
         pipeline = self._pipeline
-        run = pipeline.start(args, dict(kwargs))
+        run = pipeline.start(question.args, dict(question.kwargs))
         async with create_log_context_manager(run.func_name, run.trace_id), run:
             run.tell(RunStarted(run.trace_id, []))
-            result, kept = await self._decided(run, args, kwargs, emit)
+            result, kept = await self._decided(run, question)
             value = result.value.value
             run.parsed = Parsed(result.value if self.is_confident else value)
             say = partial(answer_text, pipeline.definition.output, value)
@@ -229,29 +194,16 @@ class Voting:
             result, kept = replace(result, value=value), self._once.label_of(value)
         return replace(result, seconds=run.seconds, trace_id=run.trace_id), kept
 
-    async def _decided(
-        self, run: FunctionRun, args: tuple[Any, ...], kwargs: dict[str, Any], emit: Emit | None
-    ) -> tuple[Result[Any], str]:
-        result, kept = await self._round(run, args, kwargs, emit, None)
+    async def _decided(self, run: FunctionRun, question: Question) -> tuple[Result[Any], str]:
+        result, kept = await self._round(run, question, None)
         stronger_llm = self._pipeline.options.escalate_to
         if result.value.abstained and stronger_llm is not None:
-            stronger, kept = await self._round(run, args, kwargs, emit, stronger_llm)
-            usage = result.usage + stronger.usage
-            attempts = [*result.attempts, *stronger.attempts]
-            downgrades = _downgrades_of([result, stronger])
-            replayed = [*result.replayed, *stronger.replayed]
-            result = replace(
-                stronger, usage=usage, cost=usage.cost, attempts=attempts, downgrades=downgrades, replayed=replayed
-            )
+            stronger, kept = await self._round(run, question, stronger_llm)
+            result = _counted_in(stronger, [result, stronger])
         return result, kept
 
     async def _round(
-        self,
-        run: FunctionRun,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        emit: Emit | None,
-        stronger: LLM_Interface | None,
+        self, run: FunctionRun, question: Question, stronger: LLM_Interface | None
     ) -> tuple[Result[Any], str]:
         asked = self._pipeline.options.votes or VOTES
         with use_llm(stronger) if stronger is not None else nullcontext():
@@ -262,14 +214,13 @@ class Voting:
                 said = "" if must else self._once.without(llm)
                 if not said:
                     calibration: Any = None if stronger is not None else self._pipeline.options.calibration
-                    read = None if emit is None else emit.all_of
-                    found = await self._once.ask(args, kwargs, llm, calibration, read)
+                    found = await self._once.ask(question, llm, calibration)
                     if not isinstance(found, str):
                         return self.output.sure_and_kept(*found, self._once, is_escalated=stronger is not None)
                     if must:
                         raise ConfigError(f"{run.func_name}: {llm.model_name} gives no log-probabilities: {found}")
                     said = found
-            tasks = [asyncio.create_task(self._vote(args, kwargs, number, emit)) for number in range(asked)]
+            tasks = [asyncio.create_task(self._vote(question, number)) for number in range(asked)]
         try:
             outcomes = await asyncio.gather(*tasks)
         except BaseException as error:
@@ -281,44 +232,24 @@ class Voting:
                 error.with_run(usage=usage, cost=usage.cost)
             raise
         results = [one for one in outcomes if isinstance(one, Result)]
-        usage = _usage_of(outcomes)
         if not results:
+            usage = _usage_of(outcomes)
             lost = next(one for one in outcomes if isinstance(one, SimpleLLMFuncError))
             raise lost.with_run(usage=usage, cost=usage.cost)
         decide_on = partial(self.output.decided_and_kept, results, asked, stronger is not None, run.arguments)
         value, kept = await off_loop_if_large(sum(len(one.text) for one in results), decide_on)
-        attempts = [attempt for one in outcomes for attempt in one.attempts]
-        last = results[-1]
         calls = [call for one in results for call in one.tool_calls]
         is_cached = all(one.cached for one in results)
-        decided = replace(
-            last,
-            value=value,
-            attempts=attempts,
-            usage=usage,
-            cost=usage.cost,
-            tool_calls=calls,
-            cached=is_cached,
-            downgrades=[
-                *_downgrades_of(outcomes),
-                *([("confidence: votes instead of one request", said)] if said else []),
-            ],
-            replayed=[step for one in outcomes for step in one.replayed],
-        )
+        decided = _counted_in(replace(results[-1], value=value, tool_calls=calls, cached=is_cached), outcomes)
+        if said:
+            decided.downgrades.append(("confidence: votes instead of one request", said))
         return decided, kept
 
-    async def _vote(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], number: int, emit: Emit | None
-    ) -> Result[Any] | SimpleLLMFuncError:
+    async def _vote(self, question: Question, number: int) -> Result[Any] | SimpleLLMFuncError:
         """Return one vote, or the error of one that cannot be used."""
-        pipeline = self._pipeline
         with sample_scope(number):
-            run = pipeline.start(args, dict(kwargs), stream=emit is not None, params=self._reseeded(number))
             try:
-                if emit is None:
-                    return await pipeline.result_of(run)
-                await emit.all_of(pipeline.events_of(run))
-                return pipeline.result_now(run)
+                return (await question.result(self._pipeline, self._reseeded(number)))[0]
             except _NO_VOTE as error:
                 return error
 
@@ -332,8 +263,17 @@ class Voting:
         return {} if seed is None or not number else {"seed": seed + number}
 
 
-def _downgrades_of(parts: Sequence[Result[Any] | SimpleLLMFuncError]) -> list[tuple[str, str]]:
-    return list(dict.fromkeys(each for part in parts for each in part.downgrades))
+def _counted_in(result: Result[Any], parts: Sequence[Result[Any] | SimpleLLMFuncError]) -> Result[Any]:
+    """Return a result that also tells of the other runs it took: usage, attempts, downgrades, steps from the journal."""
+    usage = _usage_of(parts)
+    return replace(
+        result,
+        usage=usage,
+        cost=usage.cost,
+        attempts=[attempt for part in parts for attempt in part.attempts],
+        downgrades=list(dict.fromkeys(each for part in parts for each in part.downgrades)),
+        replayed=[step for part in parts for step in part.replayed],
+    )
 
 
 def _usage_of(outcomes: Sequence[object]) -> Usage:

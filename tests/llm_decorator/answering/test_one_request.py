@@ -10,19 +10,8 @@ from typing import Literal
 import pytest
 from pydantic import BaseModel
 
-from SimpleLLMFunc import (
-    CachedLLM,
-    Confident,
-    ConfigError,
-    LocalModel,
-    UsageError,
-    budget,
-    llm_function,
-    use_llm,
-    watching,
-)
+from SimpleLLMFunc import CachedLLM, Confident, budget, errors, llm_function, use_llm, watching
 from SimpleLLMFunc.base.events import RunFinished, RunStarted
-from SimpleLLMFunc.errors import BudgetExceeded
 from SimpleLLMFunc.testing import ScriptedLLM
 from tests.support.server import LoopbackServer, completion, error_answer, json_answer
 from tests.support.wires import made
@@ -138,7 +127,7 @@ async def test_a_service_without_them_is_asked_for_votes_and_that_is_told(refuse
     async with LoopbackServer(answer) as server:
         llm = model("chat", server)
         results = [await mood_of(llm, votes=None).call("x") for _ in range(2)]
-        with pytest.raises(ConfigError, match="gives no log-probabilities"):
+        with pytest.raises(errors.ConfigError, match="gives no log-probabilities"):
             await mood_of(llm, confidence="logprobs")("x")
         assert (await mood_of(llm, confidence="votes")("x")).asked == 5
     for result in results:
@@ -153,7 +142,7 @@ async def test_where_no_log_probabilities_can_be_had_votes_are():
         messages, reasons = model("messages", server), made("chat", server, model="gpt-5.6", profile="openai")
         for llm in (messages, reasons):
             assert "logprobs" not in str(mood_of(llm).preview("x").body)
-            with pytest.raises(ConfigError, match="gives none"):
+            with pytest.raises(errors.ConfigError, match="gives none"):
                 await mood_of(llm, confidence="logprobs")("x")
         assert mood_of(reasons, thinking="off").preview("x").body["logprobs"] is True
         plain = mood_of(model("chat", server), votes=3)
@@ -184,7 +173,7 @@ class Grade(BaseModel):
     ],
 )
 def test_what_cannot_be_is_told_at_decoration(returns, options, said):
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(errors.ConfigError, match=said):
         mood_of(ScriptedLLM("x"), returns, **options)
 
 
@@ -274,13 +263,13 @@ async def test_rows_and_labels_that_cannot_be(service, tmp_path):
         (texts, right[:-1], "20 rows and 19 labels"),
         (texts, ["maybe"] * 20, "'maybe' is not one of its labels: true, false"),
     ]:
-        with pytest.raises(UsageError, match=said):
+        with pytest.raises(errors.UsageError, match=said):
             await glad.calibrate(rows, labels=labels)
-    with pytest.raises(ConfigError, match="for a choice"):
+    with pytest.raises(errors.ConfigError, match="for a choice"):
         await glad_of(service, int, output_mode="auto").calibrate(texts)
-    with pytest.raises(ConfigError, match="gives none"):
+    with pytest.raises(errors.ConfigError, match="gives none"):
         await glad.with_options(llm_interface=model("messages", service)).calibrate(texts)
-    with budget(requests=2), pytest.raises(BudgetExceeded):
+    with budget(requests=2), pytest.raises(errors.BudgetExceeded):
         await glad.calibrate(texts)
     await glad.calibrate(texts, labels=["true" if each else "false" for each in right], path=tmp_path / "c.json")
     data = json.loads((tmp_path / "c.json").read_text())
@@ -292,9 +281,9 @@ async def test_rows_and_labels_that_cannot_be(service, tmp_path):
         ({"biases": "x"}, "is not a calibration"),
     ]:
         (tmp_path / "d.json").write_text(json.dumps({**data, **change}))
-        with pytest.raises(ConfigError, match=said):
+        with pytest.raises(errors.ConfigError, match=said):
             glad.with_options(calibration=tmp_path / "d.json")
-    with pytest.raises(ConfigError, match="not votes"):
+    with pytest.raises(errors.ConfigError, match="not votes"):
         glad_of(service, Confident[bool], confidence="votes", calibration=tmp_path / "c.json")
 
 
@@ -309,23 +298,3 @@ async def test_another_model_is_warned_of_and_the_version_shows_the_calibration(
         await found("0 0.500")
         await found("1 0.500")
     assert caplog.text.count("was made with m, and other is asked") == 1
-
-
-@pytest.mark.local_model
-@pytest.mark.heavy
-@pytest.mark.timeout(300)
-def test_the_real_model_in_one_request(tmp_path):
-    @llm_function(LocalModel())
-    def topic(headline: str) -> Confident[Literal["business", "health", "film", "健康"]]:
-        """Say which section of a newspaper a headline belongs to."""
-        raise NotImplementedError
-
-    result = topic.call("Shares of banks fall")
-    assert (result.value.asked, result.output_mode) == (1, "choice")
-    assert math.fsum(result.value.probabilities.values()) == pytest.approx(1)
-    assert result.usage.output_tokens < 10
-    headlines = [f"Number {number} of the {what} news" for number in range(10) for what in ("film", "bank")]
-    labels = ["film", "business"] * 10
-    found = topic.calibrate(headlines, labels=labels, path=tmp_path / "topic.json")
-    assert found.calibration.report.after.accuracy.value >= 0.4
-    assert found("The new film").probabilities["film"] > 0.25

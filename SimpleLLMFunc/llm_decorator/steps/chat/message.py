@@ -24,7 +24,7 @@ from SimpleLLMFunc.llm_decorator.steps.common.prompt import (
 from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
 from SimpleLLMFunc.llm_decorator.steps.common.types import Compact, FunctionSignature
 from SimpleLLMFunc.llm_decorator.utils import process_tools
-from SimpleLLMFunc.logger import get_location, push_warning, shown_value
+from SimpleLLMFunc.logger import push_warning, shown_value
 from SimpleLLMFunc.runtime import in_thread, off_loop_if_large
 from SimpleLLMFunc.type import ContentPart, Message, ToolSpec
 
@@ -49,18 +49,14 @@ def extract_conversation_history(
     name = find_history_param(arguments, candidates)
     if name is None:
         push_warning(
-            f"LLM Chat {func_name!r} has no history parameter (one of {', '.join(candidates)}). No history is passed.",
-            location=get_location(),
+            f"LLM Chat {func_name!r} has no history parameter (one of {', '.join(candidates)}). No history is passed."
         )
         return None
     history = arguments[name]
     if history is None:
         return None
     if not (isinstance(history, list) and all(isinstance(item, dict) for item in history)):
-        push_warning(
-            f"LLM Chat {func_name!r}: {name} should be a list of message dicts. No history is passed.",
-            location=get_location(),
-        )
+        push_warning(f"LLM Chat {func_name!r}: {name} should be a list of message dicts. No history is passed.")
         return None
     return history
 
@@ -116,46 +112,39 @@ def _may_stand(message: Any, func_name: str) -> bool:
         return True
     what = f"role {shown_value(role, 60)}" if role is not None else f"a {type(message).__name__} without role"
     push_warning(
-        f"LLM Chat {func_name!r} skips a malformed history item ({what}{'' if has_content else ', no content'}).",
-        location=get_location(),
+        f"LLM Chat {func_name!r} skips a malformed history item ({what}{'' if has_content else ', no content'})."
     )
     return False
 
 
 def _with_paired_tools(messages: list[Mapping[str, Any]], func_name: str) -> list[Message]:
     kept: list[Any] = []
-    position = 0
     dropped = 0
+    position = 0
     while position < len(messages):
         message = messages[position]
         position += 1
-        if message["role"] == "user":
-            kept.append(message)
-            continue
-        if message["role"] == "tool":
-            dropped += 1
-            continue
-        given = message.get("tool_calls") or ()
-        calls = [call for call in given if isinstance(call, Mapping)] if isinstance(given, Sequence) else []
-        if message["role"] != "assistant" or not given:
-            kept.append(message)
-            continue
         results: dict[str, Mapping[str, Any]] = {}
         while position < len(messages) and messages[position]["role"] == "tool":
             results.setdefault(str(messages[position].get("tool_call_id")), messages[position])
             position += 1
             dropped += 1
-        answered = [call for call in calls if str(call.get("id")) in results]
-        dropped += len(calls) - 2 * len(answered)
-        if answered:
-            kept.append({**message, "tool_calls": answered})
-            kept += [results[str(call.get("id"))] for call in answered]
-        elif message.get("content"):
-            kept.append({name: value for name, value in message.items() if name != "tool_calls"})
+        given = message.get("tool_calls") if message["role"] == "assistant" else None
+        if message["role"] == "tool":
+            dropped += 1
+        elif not given:
+            kept.append(message)
+        else:
+            calls = [call for call in given if isinstance(call, Mapping)] if isinstance(given, Sequence) else []
+            answered = [call for call in calls if str(call.get("id")) in results]
+            dropped += len(calls) - 2 * len(answered)
+            if answered:
+                kept += [{**message, "tool_calls": answered}, *(results[str(call.get("id"))] for call in answered)]
+            elif message.get("content"):
+                kept.append({name: value for name, value in message.items() if name != "tool_calls"})
     if dropped:
         push_warning(
-            f"LLM Chat {func_name!r} leaves out tool calls without result, and results without call, of the history.",
-            location=get_location(),
+            f"LLM Chat {func_name!r} leaves out tool calls without result, and results without call, of the history."
         )
     return copied(cast("list[Message]", kept))
 

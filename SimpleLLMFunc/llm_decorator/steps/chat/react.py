@@ -6,10 +6,9 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
 from SimpleLLMFunc.base.ReAct import raw_responses
-from SimpleLLMFunc.base.request import ModelRequest, Review, Toolset
-from SimpleLLMFunc.base.run import Run
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.steps.common.react import (
+    Prepared,
     execute_llm_call,
     prepare_tools_for_execution,
     react_loop_events,
@@ -26,15 +25,12 @@ def execute_react_loop_streaming(
     llm_kwargs: Mapping[str, Any],
     func_name: str,
     *,
-    run: Run | None = None,
-    request: ModelRequest | None = None,
-    tools: Toolset | None = None,
-    review: Review | None = None,
+    prepared: Prepared | None = None,
 ) -> AsyncGenerator[Any, None]:
     """Return the raw responses of one run: whole replies, or chunks when streaming.
 
-    The run adds to `messages` before the next response. A call gives all of the last four
-    arguments, which hold what is in the others; without them nothing is asked again.
+    The run adds to `messages` before the next response. A call gives `prepared`, which holds what is in the other
+    arguments; without it nothing is asked again.
 
     Args:
         llm_interface: the model.
@@ -44,13 +40,9 @@ def execute_react_loop_streaming(
         stream: yield chunks.
         llm_kwargs: go to the provider.
         func_name: for messages.
-        run: in force; takes in what happens.
-        request: what is sent first.
-        tools: the toolkit made ready.
-        review: judges every answer.
+        prepared: by a call.
     """
-    if run is not None and request is not None and tools is not None and review is not None:
-        events = react_loop_events(run, request, tools, review)
-        return raw_responses(events, messages, stream=stream)
+    if prepared is not None:
+        return raw_responses(react_loop_events(*prepared), messages, stream=stream)
     specs, tool_map = prepare_tools_for_execution(toolkit, func_name)
     return execute_llm_call(llm_interface, messages, specs, tool_map, max_tool_calls, stream=stream, **dict(llm_kwargs))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from types import GenericAlias
-from typing import IO, Any, BinaryIO, TextIO, Unpack, get_origin
+from typing import IO, Any, BinaryIO, TextIO, get_origin
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import SchemaValidator, core_schema
 
 from SimpleLLMFunc.errors import SignatureError
+from SimpleLLMFunc.llm_decorator.steps.common.signature import type_of_argument
 from SimpleLLMFunc.logger import shown_value
 
 _ANY_CLASS = ConfigDict(arbitrary_types_allowed=True)
@@ -58,22 +58,13 @@ class ArgumentChecks:
 
     def _check(self, parameter: inspect.Parameter, value: Any) -> None:
         if parameter.name not in self._checks:
-            self._checks[parameter.name] = _check_of(self._hint_of(parameter))
-        check = self._checks[parameter.name]
+            self._checks[parameter.name] = _check_of(type_of_argument(parameter, self._hints))
         try:
-            check(value)
+            self._checks[parameter.name](value)
         except ValidationError:
             raise
         except Exception:  # noqa: BLE001, S110 - a validator of the user's that breaks says nothing about the argument
             pass
-
-    def _hint_of(self, parameter: inspect.Parameter) -> Any:
-        hint = self._hints[parameter.name]
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            return GenericAlias(tuple, (hint, ...))
-        if parameter.kind is parameter.VAR_KEYWORD:
-            return hint.__args__[0] if get_origin(hint) is Unpack else GenericAlias(dict, (str, hint))
-        return hint
 
 
 def _check_of(hint: Any) -> Callable[[Any], object]:

@@ -1,4 +1,4 @@
-"""What corrects the shares of labels, so that they are as often right as they say; kept in a file."""
+"""A calibration corrects the probabilities of labels, so that they match how often they are right. It is kept in a file."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self
+from typing import Annotated, Any, Final, NamedTuple, Self
+
+from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.logger import shown_error
@@ -19,6 +21,14 @@ _FORMAT: Final = 1
 
 LEAST_SHARE: Final = 1e-6
 """A smaller share counts as this one: what is that small was not shown but guessed."""
+
+
+def softmax(scores: Sequence[float]) -> list[float]:
+    """Return the shares of scores that are logarithms; together 1."""
+    top = max(scores)
+    weights = [math.exp(score - top) for score in scores]
+    whole = math.fsum(weights)
+    return [weight / whole for weight in weights]
 
 
 class Estimate(NamedTuple):
@@ -34,7 +44,7 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What the shares were worth.
+    """How good the probabilities are on some rows.
 
     Attributes:
         accuracy: the share of rows whose most probable label is right; None where no labels were given.
@@ -49,7 +59,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class CalibrationReport:
-    """What a calibration was made from, and what it changed.
+    """The rows that a calibration was made from, and the measures before and after it.
 
     Attributes:
         rows: that were answered.
@@ -75,7 +85,7 @@ class CalibrationReport:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What corrects the shares of labels: each share's logarithm is divided by the temperature, and a bias added.
+    """Corrects the shares of labels: divides the logarithm of each by the temperature, and adds a bias.
 
     Attributes:
         function: its name.
@@ -89,8 +99,8 @@ class Calibration:
 
     function: str
     labels: tuple[str, ...]
-    biases: tuple[float, ...]
-    temperature: float = 1.0
+    biases: tuple[FiniteFloat, ...]
+    temperature: Annotated[FiniteFloat, Field(gt=0)] = 1.0
     model: str = ""
     version: str = ""
     report: CalibrationReport | None = field(default=None, compare=False)
@@ -98,10 +108,7 @@ class Calibration:
     def corrected(self, shares: Sequence[float]) -> list[float]:
         """Return the corrected shares, in the order of the labels; together 1."""
         logs = [math.log(max(share, LEAST_SHARE)) / self.temperature for share in shares]
-        scores = [log + bias for log, bias in zip(logs, self.biases, strict=True)]
-        top = max(scores)
-        weights = [math.exp(score - top) for score in scores]
-        return [weight / math.fsum(weights) for weight in weights]
+        return softmax([log + bias for log, bias in zip(logs, self.biases, strict=True)])
 
     def check(self, function: str, labels: Sequence[str]) -> None:
         """Return if it was made for a function with these labels.
@@ -119,7 +126,7 @@ class Calibration:
 
     @property
     def digest(self) -> str:
-        """What the lock file shows of it."""
+        """Its hash, for the lock file."""
         told = json.dumps([self.labels, self.biases, self.temperature])
         return hashlib.sha256(told.encode()).hexdigest()[:16]
 
@@ -161,29 +168,12 @@ class Calibration:
         Raises:
             ConfigError: it is no calibration.
         """
-        try:
-            data = dict(data)
-            is_ours = (data.pop("kind"), data.pop("format")) == (_KIND, _FORMAT)
-            report, labels, biases = data.pop("report"), data.pop("labels"), data.pop("biases")
-            made = cls(
-                **data, labels=tuple(map(str, labels)), biases=tuple(map(float, biases)), report=_report_of(report)
-            )
-            numbers = (made.temperature, *made.biases)
-            is_sound = (
-                is_ours and len(labels) == len(biases) and all(map(math.isfinite, numbers)) and made.temperature > 0
-            )
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise ConfigError(f"{where} is not a calibration: {shown_error(error)}.") from error
-        if not is_sound:
+        if not isinstance(data, Mapping) or (data.get("kind"), data.get("format")) != (_KIND, _FORMAT):
             raise ConfigError(f"{where} is not a calibration that this version can read.")
+        try:
+            made: Self = TypeAdapter(cls).validate_python(data)
+        except ValidationError as error:
+            raise ConfigError(f"{where} is not a calibration: {shown_error(error)}.") from error
+        if len(made.labels) != len(made.biases):
+            raise ConfigError(f"{where} is not a calibration: a label has one bias.")
         return made
-
-
-def _report_of(data: Any) -> CalibrationReport | None:
-    if data is None:
-        return None
-    sides: list[Any] = [
-        {name: None if told is None else Estimate(*told) for name, told in data[side].items()}
-        for side in ("before", "after")
-    ]
-    return CalibrationReport(int(data["rows"]), int(data["failed"]), *(Measured(**side) for side in sides))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -16,6 +17,7 @@ from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.wires import check_options
 from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration
 from SimpleLLMFunc.llm_decorator.steps.common.types import Compact, GivenExamples, Thinking
+from SimpleLLMFunc.logger import shown_value
 
 CHAT_ONLY = frozenset({"compact", "return_mode", "stream"})
 FUNCTION_ONLY = frozenset({
@@ -36,7 +38,7 @@ _PLACES: Mapping[str, str] = {
     "improvement": "Give it to with_options(improvement=...): it is for one version of the function",
     "template_params": "Give it to with_options(template_params=...), or to the call as _template_params=",
 }
-"""Where names belong that are no option here."""
+"""For names that are no option here: what to write instead."""
 
 MOST_VOTES = 1000
 
@@ -93,81 +95,35 @@ class Options:
     llm_kwargs: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        given: Any = self  # what was really given: callers are not all type-checked
-        for name in ("llm_interface", "embeddings"):
-            if (model := getattr(given, name)) is not None and not isinstance(model, LLM_Interface):
-                raise ConfigError(
-                    f"{name} must be an LLM_Interface such as OpenAICompatible(...) or LocalModel(), not {_kind_of(model)}."
-                )
-        _check_one_of("output_mode", self.output_mode, get_args(OutputMode))
-        _check_one_of("repair", self.repair, get_args(RepairLevel))
-        _check_one_of("on_tool_error", self.on_tool_error, ("report", "raise"))
+        if isinstance(self.calibration, (str, os.PathLike)):
+            object.__setattr__(self, "calibration", Calibration.load(self.calibration))  # read once
+        given: Any = self  # callers are not all type-checked
         if isinstance(given.tools, Sequence) and not isinstance(given.tools, str):
             raise ConfigError(
                 "tools= says how tools are offered: 'auto', 'native' or 'json'. Give them as toolkit=[...]."
             )
-        _check_one_of("tools", self.tools, ("auto", "native", "json"))
-        _check_one_of("return_mode", self.return_mode, ("text", "raw"))
-        for name in ("max_tool_calls", "max_reasks", "retry_times", "max_result_chars", "max_examples"):
-            value = getattr(given, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-                raise ConfigError(f"{name} must be a whole number from 0 up, not {value!r}.")
-        if given.deadline is not None and not (_is_number(given.deadline) and given.deadline > 0):
-            raise ConfigError(f"deadline must be seconds above 0, or None, not {self.deadline!r}.")
+        for names, fits, wanted in _RULES:
+            for name in names.split():
+                value = getattr(given, name)
+                if not fits(value) and not (value is None and _DEFAULTS[name] is None):
+                    raise ConfigError(f"{name} must be {wanted}, not {shown_value(value, 120)}.")
         _check_thinking(given.thinking)
-        for name in ("system_prompt_template", "user_prompt_template"):
-            template = getattr(given, name)
-            if template is not None and not isinstance(template, str):
-                raise ConfigError(f"{name} must be text, not {type(template).__name__}.")
-        for name in ("check_arguments", "think_first"):
-            if not isinstance(getattr(given, name), bool):
-                raise ConfigError(f"{name} must be True or False, not {getattr(given, name)!r}.")
-        if given.toolkit is not None and (isinstance(given.toolkit, str) or not isinstance(given.toolkit, Sequence)):
-            raise ConfigError(f"toolkit must be a list of tools and functions, not {type(self.toolkit).__name__}.")
-        self._check_answering()
+        if self.sample and self.first is None and self.fallback is None:
+            raise ConfigError("sample compares plain code with the model: give first= or fallback= as well.")
         own = [known.name for known in fields(self) if known.name != "llm_kwargs"]
         models = [name for name, value in self.llm_kwargs.items() if isinstance(value, LLM_Interface)]
         check_options(self.llm_kwargs, own, {**dict.fromkeys(models, _MODEL), **_PLACES})
 
-    def _check_answering(self) -> None:
-        """Check what says who answers: several votes, plain code."""
-        given: Any = self
-        _check_one_of("confidence", self.confidence, ("auto", "logprobs", "votes"))
-        if isinstance(given.calibration, (str, os.PathLike)):
-            object.__setattr__(self, "calibration", Calibration.load(given.calibration))  # read once
-        elif given.calibration is not None and not isinstance(given.calibration, Calibration):
-            raise ConfigError(
-                f"calibration must be what f.calibrate() kept, or the path of it, not {_kind_of(given.calibration)}."
-            )
-        if given.votes is not None and (type(given.votes) is not int or not 1 <= given.votes <= MOST_VOTES):
-            raise ConfigError(f"votes must be a whole number from 1 to {MOST_VOTES}, not {given.votes!r}.")
-        for name in ("min_agreement", "sample"):
-            value = getattr(given, name)
-            if value is not None and not (_is_number(value) and 0 <= value <= 1):
-                raise ConfigError(f"{name} must be a share from 0 to 1, not {value!r}.")
-        if not (_is_number(given.fallback_reserve) and given.fallback_reserve >= 0):
-            raise ConfigError(f"fallback_reserve must be seconds from 0 up, not {given.fallback_reserve!r}.")
-        if given.escalate_to is not None and not isinstance(given.escalate_to, LLM_Interface):
-            raise ConfigError(f"escalate_to must be an LLM_Interface, not {type(given.escalate_to).__name__}.")
-        is_listed = isinstance(given.vote_on, Sequence) and not isinstance(given.vote_on, str)
-        if given.vote_on is not None and not (is_listed and all(isinstance(name, str) for name in given.vote_on)):
-            raise ConfigError(f"vote_on must be a list of field names, not {given.vote_on!r}.")
-        for name in ("first", "fallback"):
-            if (code := getattr(given, name)) is not None and not callable(code):
-                raise ConfigError(f"{name} must be a function, not {type(code).__name__}.")
-        if self.sample and self.first is None and self.fallback is None:
-            raise ConfigError("sample compares plain code with the model: give first= or fallback= as well.")
-
     @property
     def sinks(self) -> tuple[EventSink, ...]:
-        """Who watches every run of the function."""
+        """The sinks that see every run of the function."""
         if self.watching is None:
             return ()
         return (self.watching,) if callable(self.watching) else tuple(self.watching)
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """What goes to the provider with each request."""
+        """The parameters of each request."""
         return self.llm_kwargs if self.thinking is None else {**self.llm_kwargs, "thinking": self.thinking}
 
     @property
@@ -205,24 +161,83 @@ class Options:
         return replace(self, **ours, llm_kwargs={**self.llm_kwargs, **theirs})
 
 
-def _kind_of(value: object) -> str:
-    return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+def read_arguments(
+    signature: inspect.Signature, args: tuple[Any, ...], options: Mapping[str, Any]
+) -> tuple[Any, Options]:
+    """Return the function that a decorator was given where it is used bare, else None; and its options.
+
+    Args:
+        signature: of the decorator.
+        args: what it was called with.
+        options: what it was called with, by name.
+    """
+    given = signature.bind(*args, **options)
+    given.apply_defaults()
+    first = given.arguments["llm_interface"]
+    # A model class was meant as the model; for any other class the error says that it is no function.
+    is_model = isinstance(first, LLM_Interface) or (isinstance(first, type) and issubclass(first, LLM_Interface))
+    if not is_model and (callable(first) or isinstance(first, (classmethod, staticmethod))):
+        return first, Options()
+    return None, Options(**given.arguments)
 
 
 def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and _is_number(value) and value >= 0
+
+
+def _is_model(value: object) -> bool:
+    return isinstance(value, LLM_Interface)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def _one_of(allowed: Sequence[object]) -> str:
+    return f"one of {', '.join(map(repr, allowed))}"
+
+
+_DEFAULTS: Mapping[str, Any] = {known.name: known.default for known in fields(Options)}
+_CHOICES: Mapping[str, Sequence[object]] = {
+    "output_mode": get_args(OutputMode),
+    "repair": get_args(RepairLevel),
+    "on_tool_error": ("report", "raise"),
+    "tools": ("auto", "native", "json"),
+    "return_mode": ("text", "raw"),
+    "confidence": ("auto", "logprobs", "votes"),
+}
+_RULES: Sequence[tuple[str, Callable[[Any], bool], str]] = (
+    *((name, allowed.__contains__, _one_of(allowed)) for name, allowed in _CHOICES.items()),
+    ("llm_interface embeddings escalate_to", _is_model, "an LLM_Interface such as OpenAICompatible(...)"),
+    ("max_tool_calls max_reasks retry_times max_result_chars max_examples", _is_count, "a whole number from 0 up"),
+    ("votes", lambda given: _is_count(given) and 1 <= given <= MOST_VOTES, f"a whole number from 1 to {MOST_VOTES}"),
+    ("deadline", lambda given: _is_number(given) and given > 0, "seconds above 0, or None"),
+    ("fallback_reserve", lambda given: _is_number(given) and given >= 0, "seconds from 0 up"),
+    ("min_agreement sample", lambda given: _is_number(given) and 0 <= given <= 1, "a share from 0 to 1"),
+    ("system_prompt_template user_prompt_template", _is_text, "text"),
+    ("check_arguments think_first", lambda given: isinstance(given, bool), "True or False"),
+    ("toolkit", _is_list, "a list of tools and functions"),
+    ("vote_on", lambda given: _is_list(given) and all(map(_is_text, given)), "a list of field names"),
+    ("first fallback", callable, "a function"),
+    ("examples", lambda given: isinstance(given, (Sequence, os.PathLike)), "a list of (arguments, value), or a path"),
+    ("calibration", lambda given: isinstance(given, Calibration), "what f.calibrate() kept, or the path of it"),
+)
+"""Which values options take, and how an error says that; an option whose default is None takes None too."""
+
+
 def _check_thinking(value: object) -> None:
-    is_count = isinstance(value, int) and not isinstance(value, bool) and value > 0
     known = (None, "off", "low", "medium", "high")
-    if is_count or isinstance(value, Mapping) or value in known:  # a mapping is a service's own form
+    # A mapping is a service's own form.
+    if (_is_count(value) and value) or isinstance(value, Mapping) or value in known:
         return
     if speaks_chinese():
         raise ConfigError(f"thinking 只能是 {'、'.join(map(repr, known))} 或者一个 token 数，不能是 {value!r}。")
-    _check_one_of("thinking", value, known, " or a number of tokens")
-
-
-def _check_one_of(name: str, value: object, allowed: Sequence[object], more: str = "") -> None:
-    if value not in allowed:
-        raise ConfigError(f"{name} must be one of {', '.join(repr(one) for one in allowed)}{more}, not {value!r}.")
+    raise ConfigError(f"thinking must be {_one_of(known)} or a number of tokens, not {value!r}.")

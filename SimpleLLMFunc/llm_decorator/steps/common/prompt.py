@@ -8,7 +8,7 @@ from typing import Any
 from SimpleLLMFunc.base.templates import fill_fields
 from SimpleLLMFunc.base.type_resolve import has_multimodal_content
 from SimpleLLMFunc.errors import TemplateError
-from SimpleLLMFunc.logger import get_location, holds_little, push_warning
+from SimpleLLMFunc.logger import holds_little, push_warning
 from SimpleLLMFunc.runtime import LARGE
 
 
@@ -27,7 +27,7 @@ def filled_docstring(parts: Sequence[str], template_params: Mapping[str, Any] | 
     try:
         return [fill_fields(part, template_params, name="docstring") for part in parts]
     except TemplateError as error:
-        push_warning(f"{error} The docstring is used as written.", location=get_location())
+        push_warning(f"{error} The docstring is used as written.")
         return list(parts)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.ReAct import execute_llm, react_events
@@ -36,8 +36,7 @@ def prepare_toolset(options: Options, func_name: str) -> Toolset:
     Raises:
         ToolDefinitionError: one of them cannot be offered to a model.
     """
-    specs, tool_map = prepare_tools_for_execution(options.toolkit, func_name)
-    strict_specs, _ = process_tools(options.toolkit, func_name, strict=True)
+    specs, strict_specs, tool_map = _both_forms(options.toolkit, func_name)
     policy = ToolPolicy(options.on_tool_error, options.max_result_chars, options.toolkit_confirm, options.tool_context)
     tools = Toolset(tool_map, specs, strict_specs, options.max_tool_calls, options.tools, policy)
     if not options.toolkit_search or not tool_map:
@@ -49,12 +48,12 @@ def prepare_toolset(options: Options, func_name: str) -> Toolset:
     if search.tool.name in tool_map:
         raise ToolDefinitionError(search.tool.name, f"{func_name} finds tools by one of this name. Give yours another.")
     services = [each for each in specs or () if "function" not in each]  # what the service runs by itself stays offered
-    offered, own = process_tools([search.tool, *services], func_name)
+    offered, strict_offered, own = _both_forms([search.tool, *services], func_name)
     return replace(
         tools,
         tool_map={**tool_map, **own},
         specs=offered,
-        strict_specs=process_tools([search.tool, *services], func_name, strict=True)[0],
+        strict_specs=strict_offered,
         search=search,
         hidden=[each for each in specs or () if "function" in each],
         hidden_strict=[each for each in strict_specs or () if "function" in each],
@@ -68,6 +67,28 @@ def _warn_of_many(func_name: str, count: int) -> None:
         f"{func_name!r} has {count} tools, and each request holds them all. toolkit_search=True offers one tool that finds "
         "the others; toolkit_search=False leaves it at that."
     )
+
+
+def _both_forms(toolkit: Sequence[Any] | None, func_name: str) -> tuple[Any, Any, dict[str, Tool]]:
+    """Return the tools in wire form, in the form that holds a model to their schemas, and what runs."""
+    specs, tool_map = prepare_tools_for_execution(toolkit, func_name)
+    return specs, process_tools(toolkit, func_name, strict=True)[0], tool_map
+
+
+class Prepared(NamedTuple):
+    """The arguments of the loop, as a call has prepared them.
+
+    Attributes:
+        run: in force; takes in what happens.
+        request: what is sent first.
+        tools: the toolkit made ready.
+        review: judges every answer.
+    """
+
+    run: Run
+    request: ModelRequest
+    tools: Toolset
+    review: Review
 
 
 def react_loop_events(

@@ -5,33 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextvars import copy_context
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
-from SimpleLLMFunc.base.metadata import FunctionMetadata, RunMetadata
+from SimpleLLMFunc.base.metadata import RunMetadata
 from SimpleLLMFunc.base.run import Abort, Run, RunIdentity
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
-
-
-class Described(Protocol):
-    """A function that knows its metadata and identity."""
-
-    @property
-    def metadata(self) -> FunctionMetadata:
-        """The function's metadata for sinks and traces."""
-        ...
-
-    @property
-    def identity(self) -> RunIdentity:
-        """By what a journal knows the function."""
-        ...
 
 
 class FunctionRun(Run):
     """The run of one call.
 
     Args:
-        function: that is called.
+        function: the pipeline of the function that is called; it knows its `metadata` and `identity`.
         signature: of the call; see `parse_function_signature`.
         template_params: for the fields of the docstring.
         options: of the function.
@@ -46,7 +32,7 @@ class FunctionRun(Run):
 
     def __init__(
         self,
-        function: Described,
+        function: Any,
         signature: FunctionSignature,
         template_params: Mapping[str, Any] | None,
         options: Options,
@@ -81,6 +67,6 @@ class FunctionRun(Run):
 
     def identity(self) -> RunIdentity:
         """Return the identity of the run in a journal."""
-        known = self.function.identity
+        known: RunIdentity = self.function.identity
         asked = [known.options, self.params, self.template_params]
         return replace(known, options=asked, arguments=self.arguments)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable, Mapping
+from types import GenericAlias
 from typing import Any
 
 from SimpleLLMFunc.base.run import generate_trace_id
@@ -53,9 +54,9 @@ def extract_function_metadata(func: Callable[..., Any], local_names: Mapping[str
 
 
 def bind_function_arguments(
-    signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any], about: str = ""
 ) -> inspect.BoundArguments:
-    """Bind the arguments of a call and apply defaults.
+    """Bind the arguments of a call and apply defaults; an error begins with `about`.
 
     Raises:
         SignatureError: they do not fit; the text is the one Python itself would give.
@@ -64,7 +65,7 @@ def bind_function_arguments(
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
         unknown = "" if "unexpected keyword" in str(error) else _unknown_keywords(signature, kwargs)
-        raise SignatureError(f"{error}{unknown}; the signature is {signature}") from error
+        raise SignatureError(f"{about}{error}{unknown}; the signature is {signature}") from error
     bound.apply_defaults()
     return bound
 
@@ -73,6 +74,16 @@ def _unknown_keywords(signature: inspect.Signature, kwargs: Mapping[str, Any]) -
     """Name the unknown keywords: `bind` first names what is missing, which is often the same one misspelt."""
     unknown = [name for name in kwargs if name not in signature.parameters]
     return f", and there is no {', '.join(map(repr, unknown))}" if unknown else ""
+
+
+def type_of_argument(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> Any:
+    """Return the type of what a call binds to a parameter: for ``*names: str`` a tuple of them; `Any` without annotation."""
+    hint = hints.get(parameter.name, Any)
+    if parameter.kind is parameter.VAR_POSITIONAL:
+        return GenericAlias(tuple, (hint, ...))
+    if parameter.kind is parameter.VAR_KEYWORD:
+        return hint.__args__[0] if typing.get_origin(hint) is typing.Unpack else GenericAlias(dict, (str, hint))
+    return hint
 
 
 def build_function_signature(
@@ -84,15 +95,12 @@ def build_function_signature(
     return_type: Any,
     docstring: str,
 ) -> FunctionSignature:
-    """Put the pieces together."""
+    """Return the signature of one call, made of its parts."""
     return FunctionSignature(func_name, trace_id, bound_args, signature, type_hints, return_type, docstring)
 
 
 def parse_function_signature(
-    func: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    metadata: Metadata | None = None,
+    func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], metadata: Metadata | None = None
 ) -> tuple[FunctionSignature, dict[str, Any] | None]:
     """Return the signature of one call and its template parameters.
 
@@ -108,10 +116,7 @@ def parse_function_signature(
     template_params = extract_template_params(kwargs)
     signature, type_hints, return_type, docstring, func_name = metadata or extract_function_metadata(func)
     trace_id = generate_trace_id(func_name)
-    try:
-        bound_args = bind_function_arguments(signature, args, kwargs)
-    except SignatureError as error:
-        raise SignatureError(f"{func_name}() {error}") from error.__cause__
+    bound_args = bind_function_arguments(signature, args, kwargs, f"{func_name}() ")
     return (
         build_function_signature(func_name, trace_id, bound_args, signature, type_hints, return_type, docstring),
         template_params,

@@ -20,14 +20,14 @@ from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.base.type_resolve import is_multimodal_type
 from SimpleLLMFunc.errors import ConfigError, ResponseParseError, SignatureError, UsageError
 from SimpleLLMFunc.llm_decorator.steps.common.arguments import problems_of
-from SimpleLLMFunc.llm_decorator.steps.common.signature import bind_function_arguments
+from SimpleLLMFunc.llm_decorator.steps.common.options import Options
+from SimpleLLMFunc.llm_decorator.steps.common.signature import bind_function_arguments, type_of_argument
 from SimpleLLMFunc.llm_decorator.steps.common.types import ExampleLines, GivenExamples
 from SimpleLLMFunc.llm_decorator.steps.function.answers import as_answer
 from SimpleLLMFunc.logger import shown_value
-from SimpleLLMFunc.tools import Embed, TextIndex, best_of
+from SimpleLLMFunc.tools import TextIndex, best_of
 
 _VALUE_NAMES = ("value", "expected")
-_LARGEST_FILE = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,23 +96,15 @@ class ExampleReader:
             SignatureError: they do not fit.
         """
         args, kwargs = split_arguments(given, self.signature, is_json=is_json)
-        try:
-            bound = bind_function_arguments(self.signature, args, kwargs)
-        except SignatureError as error:
-            raise SignatureError(f"{self.name}: the arguments of {where}: {error}") from error.__cause__
+        bound = bind_function_arguments(self.signature, args, kwargs, f"{self.name}: the arguments of {where}: ")
         return {name: self._argument(name, value, where, is_json) for name, value in bound.arguments.items()}
 
     def _argument(self, name: str, value: Any, where: str, is_json: bool) -> Any:
         parameter = self.signature.parameters[name]
         if name not in self.hints or value is parameter.default:
             return value
-        about = f"{where}: argument {name!r}"
-        adapter = _adapter_of(self.hints[name])
-        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-            return tuple(self._fitting(adapter, self.hints[name], each, about, is_json) for each in value)
-        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            return {key: self._fitting(adapter, self.hints[name], each, about, is_json) for key, each in value.items()}
-        return self._fitting(adapter, self.hints[name], value, about, is_json)
+        hint = type_of_argument(parameter, self.hints)
+        return self._fitting(_adapter_of(hint), hint, value, f"{where}: argument {name!r}", is_json)
 
     def value(self, given: Any, where: str, *, is_json: bool = False) -> tuple[Any, Any]:
         """Return the value as the return type has it, and as JSON data.
@@ -164,14 +156,12 @@ class Examples:
     """All examples of a function.
 
     Args:
-        given: as the decorator took them.
+        options: of the function, with examples.
         reader: of the function.
-        most: how many are shown; of more the most similar ones are chosen.
         folder: a folder to look for a relative path in, where the working directory has no such file.
-        embed: compares the arguments by vectors; None by BM25.
 
     Attributes:
-        given: the same, with the lines of a file in place of its path.
+        given: as the decorator took them, with the lines of a file in place of its path.
 
     Raises:
         SignatureError: an example does not fit the function; says which one and why.
@@ -179,33 +169,21 @@ class Examples:
         UsageError: a line of it is no example.
     """
 
-    def __init__(
-        self,
-        given: GivenExamples,
-        reader: ExampleReader,
-        most: int,
-        folder: Path | None = None,
-        embed: Embed | None = None,
-    ) -> None:
-        self._reader = reader
-        self._most = most
-        self._embed = embed
+    def __init__(self, options: Options, reader: ExampleReader, folder: Path | None) -> None:
+        self._most = options.max_examples
+        self._embed = None if options.embeddings is None else options.embeddings.embed
         if reader.output.is_none:
             raise SignatureError(f"{reader.name} returns None: there is no answer that an example could show.")
-        self.given: GivenExamples = given
+        given: Any = options.examples
         if isinstance(given, (str, os.PathLike)):
-            self.given = given = ExampleLines(recorded_lines(given, folder))
+            given = ExampleLines(recorded_lines(given, folder))
+        self.given: GivenExamples = given
         if isinstance(given, ExampleLines):
             self.all = [
                 reader.read((record.get("args"), _value_of(record, where)), where, is_json=True)
                 for where, record in given
             ]
         else:
-            listed: Any = given
-            if not isinstance(listed, Sequence) or isinstance(listed, (bytes, bytearray)):
-                raise UsageError(
-                    f"{reader.name}: examples is a {type(given).__name__}. Give a list of (arguments, value), or a path."
-                )
             self.all = [reader.read(pair, f"examples[{number}]") for number, pair in enumerate(given)]
 
     def __len__(self) -> int:
@@ -289,19 +267,16 @@ def _found(path: Path, folder: Path | None) -> Path:
     places = [path] if path.is_absolute() or folder is None else [path, folder / path]
     for place in places:
         if place.is_file():
-            if place.stat().st_size > _LARGEST_FILE:
-                raise ConfigError(f"{place.name} is over {_LARGEST_FILE >> 20} MB, too large to be held in memory.")
             return place
     raise ConfigError(f"there is no file {str(path)!r} in {Path.cwd()}{f' or in {folder}' if len(places) > 1 else ''}.")
 
 
 def _value_of(record: Mapping[str, Any], where: str) -> Any:
-    if "args" not in record:
-        raise UsageError(f'{where} has no "args". A line is {{"args": …, "value": …}}.')
-    for name in _VALUE_NAMES:
-        if name in record:
-            return record[name]
-    raise UsageError(f'{where} has no "value". A line is {{"args": …, "value": …}}.')
+    values = [record[name] for name in _VALUE_NAMES if name in record]
+    for name, is_there in (("args", "args" in record), ("value", bool(values))):
+        if not is_there:
+            raise UsageError(f'{where} has no "{name}". A line is {{"args": …, "value": …}}.')
+    return values[0]
 
 
 def _adapter_of(hint: Any) -> TypeAdapter[Any] | None:

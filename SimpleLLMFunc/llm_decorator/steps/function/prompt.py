@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import GenericAlias
 from typing import TYPE_CHECKING, Any
 
 from SimpleLLMFunc.base.messages import build_multimodal_content, render_value
@@ -19,7 +17,6 @@ from SimpleLLMFunc.base.type_resolve import (
     build_type_description_json,
     generate_example_object,
     get_detailed_type_description,
-    type_identity,
 )
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models
@@ -31,18 +28,10 @@ from SimpleLLMFunc.llm_decorator.steps.common.prompt import (
     takes_long_to_write,
 )
 from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
-from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
+from SimpleLLMFunc.llm_decorator.steps.common.signature import type_of_argument
+from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature, Metadata
+from SimpleLLMFunc.llm_decorator.steps.function import templates
 from SimpleLLMFunc.llm_decorator.steps.function.answers import answer_messages
-from SimpleLLMFunc.llm_decorator.steps.function.templates import (
-    CHOICE_SYSTEM_PROMPT_TEMPLATE,
-    DEFAULT_SYSTEM_PROMPT_TEMPLATE,
-    DEFAULT_USER_PROMPT_TEMPLATE,
-    PLAIN_SYSTEM_PROMPT_TEMPLATE,
-    SHORT_CHOICE_PROMPT_TEMPLATE,
-    SHORT_FIELDS_PROMPT_TEMPLATE,
-    SHORT_SYSTEM_PROMPT_TEMPLATE,
-    SHORT_USER_PROMPT_TEMPLATE,
-)
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.tools.schemas import taken_apart
 from SimpleLLMFunc.type import ContentPart, Message
@@ -70,19 +59,20 @@ def build_parameter_type_descriptions(
     return lines
 
 
-def build_return_type_description(return_type: Any, *, as_identity: bool = False) -> str:
+def build_return_type_description(
+    return_type: Any, described_as: Callable[[Any], Any] = build_type_description_json
+) -> str:
     """Return the description of a return type: a sentence, and for anything made of parts its JSON and an example.
 
     Args:
         return_type: the annotation.
-        as_identity: in the words of `type_identity`.
+        described_as: gives its JSON.
     """
     if return_type is None:
         return "未知类型"
     if not _is_complex_type(return_type):
         return get_detailed_type_description(return_type)
-    data = type_identity(return_type, as_json=True) if as_identity else build_type_description_json(return_type)
-    described = json.dumps(data, ensure_ascii=False, indent=2)
+    described = json.dumps(described_as(return_type), ensure_ascii=False, indent=2)
     example = json.dumps(generate_example_object(return_type), ensure_ascii=False, indent=2)
     return f"Type Description (JSON):\n{described}\n\nExample JSON:\n{example}"
 
@@ -99,35 +89,22 @@ def build_text_messages(
     arguments: Mapping[str, Any],
     system_template: str,
     user_template: str,
+    mark: str = "  - ",
 ) -> list[Message]:
-    """Return the system and the user message as text.
+    """Return the system and the user message as text; `mark` begins the line of each argument.
 
     Raises:
         TemplateError: a template has a field that cannot be filled.
     """
-    system_prompt = _system_prompt(
-        processed_docstring, param_type_descriptions, return_type_description, system_template
-    )
-    return [
-        {"role": "system", "content": system_prompt},
-        {"role": "user", "content": _user_prompt(arguments, user_template)},
-    ]
-
-
-def _system_prompt(
-    docstring: str, param_type_descriptions: Sequence[str], return_type_description: str, template: str
-) -> str:
-    fields = {
-        "function_description": docstring,
+    told = {
+        "function_description": processed_docstring,
         "parameters_description": "\n".join(param_type_descriptions),
         "return_type_description": return_type_description,
     }
-    return fill_fields(template, fields, name="system_prompt_template").strip()
-
-
-def _user_prompt(arguments: Mapping[str, Any], template: str, mark: str = "  - ") -> str:
-    parameters = "\n".join([f"{mark}{name}: {render_value(value)}" for name, value in arguments.items()])
-    return fill_fields(template, {"parameters": parameters}, name="user_prompt_template").strip()
+    given = "\n".join([f"{mark}{name}: {render_value(value)}" for name, value in arguments.items()])
+    system_prompt = fill_fields(system_template, told, name="system_prompt_template").strip()
+    user_prompt = fill_fields(user_template, {"parameters": given}, name="user_prompt_template").strip()
+    return [{"role": "system", "content": system_prompt}, {"role": "user", "content": user_prompt}]
 
 
 def build_multimodal_messages(
@@ -167,24 +144,27 @@ def build_initial_prompts(
     Raises:
         TemplateError: a template has a field that cannot be filled.
     """
-    parts = fixed or FixedPrompt(
-        signature.signature, signature.type_hints, signature.return_type, signature.docstring, signature.func_name
-    )
-    plain = SHORT_SYSTEM_PROMPT_TEMPLATE if short else PLAIN_SYSTEM_PROMPT_TEMPLATE
-    returned = None
+    parts = fixed
+    if parts is None:
+        name, _, _, written, hints, return_type, described = signature
+        parts = FixedPrompt((written, hints, return_type, described, name), return_type)
+    plain = templates.SHORT_SYSTEM_PROMPT_TEMPLATE if short else templates.PLAIN_SYSTEM_PROMPT_TEMPLATE
+    returned = ""
     if labels:
-        plain = SHORT_CHOICE_PROMPT_TEMPLATE if short else CHOICE_SYSTEM_PROMPT_TEMPLATE
+        plain = templates.SHORT_CHOICE_PROMPT_TEMPLATE if short else templates.CHOICE_SYSTEM_PROMPT_TEMPLATE
         returned = labels_text(labels)
-    elif short and not system_prompt_template and (told := field_descriptions(schema or {})):
-        plain = SHORT_FIELDS_PROMPT_TEMPLATE
-        returned = "\n".join(f"- {path}{said and f': {said}'}" for path, said in told.items())
-    default = DEFAULT_SYSTEM_PROMPT_TEMPLATE if output_mode == "prompt" else plain
-    arguments = signature.bound_args.arguments
-    system_prompt = parts.system_prompt(template_params, system_prompt_template or default, returned)
-    return [
-        {"role": "system", "content": system_prompt},
-        build_user_message(arguments, signature.type_hints, user_prompt_template, short=short),
-    ]
+    elif short and not system_prompt_template and (fields := field_descriptions(schema or {})):
+        plain = templates.SHORT_FIELDS_PROMPT_TEMPLATE
+        returned = "\n".join(f"- {path}{said and f': {said}'}" for path, said in fields.items())
+    default = templates.DEFAULT_SYSTEM_PROMPT_TEMPLATE if output_mode == "prompt" else plain
+    template = system_prompt_template or default
+    if returned and "{return_type_description}" not in template:
+        template += "\n\n{return_type_description}"
+    docstring, lines = parts.filled(template_params, has_list="{parameters_description}" in template)
+    user_message = build_user_message(
+        signature.bound_args.arguments, signature.type_hints, user_prompt_template, short=short
+    )
+    return [*build_text_messages(docstring, lines, returned or parts.return_type, {}, template, "")[:1], user_message]
 
 
 def build_user_message(
@@ -201,83 +181,50 @@ def build_user_message(
     Raises:
         TemplateError: the template has a field that cannot be filled.
     """
+    default, mark = templates.DEFAULT_USER_PROMPT_TEMPLATE, "  - "
+    if short and user_prompt_template is None:
+        default, mark = templates.SHORT_USER_PROMPT_TEMPLATE, ""
     is_multimodal = check_multimodal_content(arguments, type_hints)
     given = {} if is_multimodal else arguments
-    if short and user_prompt_template is None:
-        user_prompt = _user_prompt(given, SHORT_USER_PROMPT_TEMPLATE, "")
-    else:
-        user_prompt = _user_prompt(given, user_prompt_template or DEFAULT_USER_PROMPT_TEMPLATE)
-    if is_multimodal:
-        return {"role": "user", "content": build_multimodal_content(dict(arguments), dict(type_hints))}
-    return {"role": "user", "content": user_prompt}
+    messages = build_text_messages("", [], "", given, "", user_prompt_template or default, mark)
+    return (build_multimodal_messages("", arguments, type_hints) if is_multimodal else messages)[1]
 
 
 class FixedPrompt:
     """The parts of the prompt that are the same for every call of a function.
 
     Args:
-        signature: of the function.
-        type_hints: of the function.
+        metadata: of the function. Its name replaces a missing docstring: a model that is told nothing has to guess from
+            the arguments.
         return_type: what the model gives back.
-        docstring: what it does.
-        name: replaces a missing docstring: a model that is told nothing has to guess from the arguments.
         note: follows the docstring.
     """
 
-    def __init__(
-        self,
-        signature: inspect.Signature,
-        type_hints: Mapping[str, Any],
-        return_type: Any,
-        docstring: str,
-        name: str,
-        note: str = "",
-    ) -> None:
+    def __init__(self, metadata: Metadata, return_type: Any, note: str = "") -> None:
+        signature, type_hints, _, docstring, name = metadata
         self.hints = extract_parameter_type_hints(type_hints)
         self.return_type = build_return_type_description(return_type)
         description, told = taken_apart(docstring)
         self._docstring, self._description, self._note = docstring or name, description or name, note
         # In the order of the signature; what else the docstring describes (the keys of **options) follows.
-        self._types = {name: _given(parameter, self.hints) for name, parameter in signature.parameters.items()}
+        self._types = {
+            name: type_of_argument(parameter, self.hints) for name, parameter in signature.parameters.items()
+        }
         self._types |= {name: Any for name in told if name not in self._types}
         self._told = {
             name: f"{text} ({kind})".strip() if kind and self._types[name] is Any else text
             for name, (text, kind) in told.items()
         }
-        self._latest: tuple[tuple[list[str], str], str] = ([], ""), ""
 
-    def system_prompt(
-        self, template_params: Mapping[str, Any] | None, template: str, returned: str | None = None
-    ) -> str:
-        """Return the system prompt; one text for all calls with the same template and fields of the docstring.
+    def filled(self, template_params: Mapping[str, Any] | None, *, has_list: bool) -> tuple[str, list[str]]:
+        """Return the docstring and the lines about the parameters, with their fields filled.
 
-        `returned` (labels or fields) replaces the return type; a template without that field gets it at its end.
-
-        Raises:
-            TemplateError: the template has a field that cannot be filled.
+        Without a list of parameters, what the docstring says of them stays in it.
         """
-        # Without the list of parameters, what the docstring says of them stays in it.
-        has_list = "{parameters_description}" in template
         parts = [self._description if has_list else self._docstring, *self._told.values()]
-        filled = filled_docstring(parts, template_params)
-        if returned and "{return_type_description}" not in template:
-            template += "\n\n{return_type_description}"
-        asked, text = self._latest
-        if asked != (filled, template):
-            described, *texts = filled
-            noted = f"{described}\n\n{self._note}".strip() if self._note else described
-            lines = build_parameter_type_descriptions(self._types, dict(zip(self._told, texts, strict=True)))
-            text = _system_prompt(noted, lines, returned or self.return_type, template)
-            self._latest = (filled, template), text
-        return text
-
-
-def _given(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> Any:
-    """Return the type of what is given for a parameter: for ``*names: str`` a tuple of them."""
-    hint = hints.get(parameter.name, Any)
-    if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-        return GenericAlias(tuple, (hint, ...))
-    return GenericAlias(dict, (str, hint)) if parameter.kind is inspect.Parameter.VAR_KEYWORD else hint
+        described, *texts = filled_docstring(parts, template_params)
+        noted = f"{described}\n\n{self._note}".strip() if self._note else described
+        return noted, build_parameter_type_descriptions(self._types, dict(zip(self._told, texts, strict=True)))
 
 
 # --- the request that these messages open ---
@@ -285,7 +232,7 @@ def _given(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class FunctionParts:
-    """What the steps of a function work with: built once, the same for all of its calls.
+    """The parts that the steps of a function need: built once, the same for all of its calls.
 
     Attributes:
         options: the decorator's arguments.
@@ -343,11 +290,6 @@ def build_request(run: FunctionRun, parts: FunctionParts, llm: LLM_Interface) ->
     actions = None
     if answer_tool is None:
         actions = json_actions(llm, tools.specs, None if mode == "text" else output.schema, tools.offered)
-    if parts.examples is not None:
-        examples = parts.examples.chosen(run.arguments, run.example_numbers)
-        messages[1:1] = _example_messages(
-            parts, examples, mode, llm, as_action=actions is not None, in_json=shape is not None
-        )
     request = ModelRequest(
         llm,
         messages,
@@ -360,6 +302,9 @@ def build_request(run: FunctionRun, parts: FunctionParts, llm: LLM_Interface) ->
         reason,
         None if mode == "text" or output.is_text else output.schema,
     )
+    if parts.examples is not None:
+        examples = parts.examples.chosen(run.arguments, run.example_numbers)
+        request = request.with_messages([messages[0], *_example_messages(parts, examples, request), *messages[1:]])
     schema = output.schema if options.output_mode in {"auto", "choice", *refused} else None
     return replace(request, downgrades=downgrades_of(request, schema, tools.specs))
 
@@ -377,26 +322,22 @@ def _shape_of(
 
 
 def _example_messages(
-    parts: FunctionParts,
-    examples: Sequence[tuple[int, Example]],
-    mode: OutputMode,
-    llm: LLM_Interface,
-    *,
-    as_action: bool,
-    in_json: bool,
+    parts: FunctionParts, examples: Sequence[tuple[int, Example]], request: ModelRequest
 ) -> list[Message]:
-    """Return a question and an answer for each example to show, in the form that the output mode asks for.
+    """Return a question and an answer for each example to show, in the form that the request asks for.
 
     Where tools are offered as JSON actions, an answer is one of them.
     """
     messages: list[Message] = []
-    template, short = parts.options.user_prompt_template, llm.profile.short_prompt
+    template, short = parts.options.user_prompt_template, request.llm.profile.short_prompt
+    in_json = request.response_format is not None
     for number, example in examples:
         messages.append(build_user_message(example.arguments, parts.fixed.hints, template, short=short))
-        if as_action:
+        if request.actions is not None:
             action = json.dumps({"answer": example.answer}, ensure_ascii=False)
             messages.append({"role": "assistant", "content": action})
         else:
             call_id = f"call_example_{number + 1}"
+            mode = request.output_mode
             messages += answer_messages(parts.output, example.answer, mode, call_id=call_id, in_json=in_json)
     return messages

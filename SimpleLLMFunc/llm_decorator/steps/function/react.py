@@ -13,6 +13,7 @@ from SimpleLLMFunc.errors import RunError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.steps.common.log_context import create_log_context_manager
 from SimpleLLMFunc.llm_decorator.steps.common.react import (
+    Prepared,
     execute_llm_call,  # noqa: F401 - design note 002 names it in this step
     prepare_tools_for_execution,
     react_loop_events,
@@ -68,7 +69,7 @@ async def retry_llm_call(
     async with create_log_context_manager(func_name, trace_id), Run(func_name, trace_id) as run:
         request = ModelRequest(llm_interface, messages, tools, params=llm_kwargs)
         toolset = Toolset(tool_map, tools, max_rounds=max_tool_calls)
-        return await _final_reply(run, request, toolset, EmptyReview(run, retry_times, toolset))
+        return await _final_reply(Prepared(run, request, toolset, EmptyReview(run, retry_times, toolset)))
 
 
 async def execute_react_loop(
@@ -79,15 +80,12 @@ async def execute_react_loop(
     llm_kwargs: Mapping[str, Any],
     func_name: str,
     *,
-    run: Run | None = None,
-    request: ModelRequest | None = None,
-    tools: Toolset | None = None,
-    review: Review | None = None,
+    prepared: Prepared | None = None,
 ) -> ChatCompletion:
     """Run the loop with the tools and return the final response.
 
-    A call gives all of the last four, which hold what is in the others; without them the loop asks again for nothing
-    but an empty answer.
+    A call gives `prepared`, which holds what is in the other arguments; without it the loop asks again for nothing but an
+    empty answer.
 
     Args:
         llm_interface: the model.
@@ -96,16 +94,13 @@ async def execute_react_loop(
         max_tool_calls: rounds.
         llm_kwargs: go to the provider; `retry_times` among them (default 2) is ours and does not.
         func_name: for messages.
-        run: in force; takes in what happens.
-        request: what is sent first.
-        tools: the toolkit made ready.
-        review: judges every answer.
+        prepared: by a call.
 
     Raises:
         EmptyResponseError: every answer was empty.
     """
-    if run is not None and request is not None and tools is not None and review is not None:
-        return await _final_reply(run, request, tools, review)
+    if prepared is not None:
+        return await _final_reply(prepared)
     params = dict(llm_kwargs)
     retry_times = params.pop("retry_times", DEFAULT_RETRY_TIMES)
     specs, tool_map = prepare_tools_for_execution(toolkit, func_name)
@@ -129,9 +124,9 @@ async def _only_label(run: Run, request: ModelRequest, review: AnswerReview) -> 
     yield run.tell(RunFinished(reply, copied(request.messages), NO_USAGE, 0))
 
 
-async def _final_reply(run: Run, request: ModelRequest, tools: Toolset, review: Review) -> ChatCompletion:
+async def _final_reply(prepared: Prepared) -> ChatCompletion:
     """Return the reply that the run ended with."""
-    found = await get_final_response(answer_events(run, request, tools, review))
+    found = await get_final_response(answer_events(*prepared))
     if not isinstance(found, RunFinished):
-        raise RunError(f"{run.func_name}: the stream ended before the run did")
+        raise RunError(f"{prepared.run.func_name}: the stream ended before the run did")
     return found.reply

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from SimpleLLMFunc.base.parsing import OutputMode, Parsed, QuoteCheck, Repair, RepairLevel
+from SimpleLLMFunc.base.parsing import Parsed, QuoteCheck, Repair
 from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.base.run import AnswerReview, Guards, refuses_mode, remember_refusal
-from SimpleLLMFunc.base.schemas import OutputSpec, compile_output
+from SimpleLLMFunc.base.schemas import compile_output
 from SimpleLLMFunc.errors import BadRequest, ResponseParseError
 from SimpleLLMFunc.llm_decorator.steps.common.response import extract_response_content
 from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
@@ -22,9 +23,7 @@ def parse_response_to_type(
     response: Any,
     return_type: Any,
     *,
-    output: OutputSpec | None = None,
-    repair: RepairLevel = "coerce",
-    mode: OutputMode | None = None,
+    read: Callable[[str], Parsed[Any]] | None = None,
     repairs: list[Repair] | None = None,
 ) -> Any:
     """Return the value that the response holds.
@@ -32,16 +31,14 @@ def parse_response_to_type(
     Args:
         response: a reply, also as dictionaries, or its text.
         return_type: of the function.
-        output: the same compiled, where it was compiled before.
-        repair: how far an answer that is not strict JSON may be read.
-        mode: how the answer was asked for, where that is known.
+        read: reads the text; None reads it as `return_type` says.
         repairs: the repairs are added to it.
 
     Raises:
         ResponseParseError: it does not fit the type (also a ValueError).
     """
     text = response if isinstance(response, str) else extract_response_content(response, "")
-    parsed = (output or compile_output(return_type)).parse(text, repair, mode=mode)
+    parsed = (read or compile_output(return_type).parse)(text)
     if repairs is not None:
         repairs += parsed.repairs
     return parsed.value
@@ -52,9 +49,7 @@ def parse_and_validate_response(
     return_type: Any,
     func_name: str,
     *,
-    output: OutputSpec | None = None,
-    repair: RepairLevel = "coerce",
-    mode: OutputMode | None = None,
+    read: Callable[[str], Parsed[Any]] | None = None,
     repairs: list[Repair] | None = None,
 ) -> Any:
     """Return the value that the response of `func_name` holds; the other arguments are those of `parse_response_to_type`.
@@ -63,7 +58,7 @@ def parse_and_validate_response(
         ResponseParseError: it does not fit the type (also a ValueError); names the function.
     """
     try:
-        return parse_response_to_type(response, return_type, output=output, repair=repair, mode=mode, repairs=repairs)
+        return parse_response_to_type(response, return_type, read=read, repairs=repairs)
     except ResponseParseError as error:
         error.with_run(func_name=func_name)
         raise
@@ -105,19 +100,11 @@ class FunctionReview(AnswerReview):
         Raises:
             ResponseParseError: no one value fits.
         """
-        mode, repairs = self.run.output_mode, list[Repair]()
         if self.spec.thinks:
             return await super().read(reply)
-        parse = partial(
-            parse_and_validate_response,
-            reply,
-            self.spec.return_type,
-            self.run.func_name,
-            output=self.spec,
-            repair=self.repair,
-            mode=mode,
-            repairs=repairs,
-        )
+        name, repairs = self.run.func_name, list[Repair]()
+        read = partial(self.spec.parse, repair=self.repair, mode=self.run.output_mode)
+        parse = partial(parse_and_validate_response, reply, self.spec.return_type, name, read=read, repairs=repairs)
         size = len(extract_response_content(reply, self.run.func_name))
         return Parsed(await off_loop_if_large(size, parse), repairs)
 

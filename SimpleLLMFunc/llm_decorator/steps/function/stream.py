@@ -7,10 +7,12 @@ from contextlib import aclosing
 from typing import Any
 
 from SimpleLLMFunc.base.events import ReActEvent, ReplyDelta, TurnStarted
-from SimpleLLMFunc.base.parsing import ItemReader, PartialReader, QuoteCheck, RepairLevel
+from SimpleLLMFunc.base.parsing import ItemReader, PartialReader, QuoteCheck
 from SimpleLLMFunc.base.run import Run, check_quotes
 from SimpleLLMFunc.base.schemas import ANSWER_TOOL, OutputSpec
 from SimpleLLMFunc.errors import ResponseParseError, RunAborted, StreamInterrupted, counted
+from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
+from SimpleLLMFunc.llm_decorator.steps.function.prompt import FunctionParts
 from SimpleLLMFunc.runtime import off_loop_if_large
 
 _NOTHING = object()
@@ -37,19 +39,14 @@ class _AnswerPieces:
 
 
 async def growing_values(
-    events: AsyncGenerator[ReActEvent, None],
-    run: Run,
-    output: OutputSpec,
-    repair: RepairLevel,
-    *,
-    is_held: bool = False,
+    events: AsyncGenerator[ReActEvent, None], run: FunctionRun, parts: FunctionParts, *, is_held: bool
 ) -> AsyncGenerator[Any, None]:
     """Yield ever larger parts of the answer, and the complete value at last; for plain text each new piece.
 
     An answer that is asked for again starts over. An abort ends the stream. Where it `is_held`, the complete value alone
     is given out: a guard has to see it first.
     """
-    reader = pieces = None
+    output, reader, pieces = parts.output, None, None
     shown: Any = _NOTHING
     is_plain = False
     try:
@@ -63,7 +60,9 @@ async def growing_values(
                     is_plain = output.is_text and run.output_mode == "text"
                     # The beginning of a label may be that of another one.
                     is_whole = run.output_mode == "choice" or output.thinks
-                    reader = None if is_whole else PartialReader(output, repair=repair, mode=run.output_mode)
+                    reader = (
+                        None if is_whole else PartialReader(output, repair=parts.options.repair, mode=run.output_mode)
+                    )
                 elif isinstance(event, ReplyDelta) and reader and pieces:
                     for value in reader.feed(pieces.of(event)):
                         shown = value
@@ -79,13 +78,7 @@ async def growing_values(
 
 
 async def list_items(
-    events: AsyncGenerator[ReActEvent, None],
-    run: Run,
-    output: OutputSpec,
-    repair: RepairLevel,
-    quotes: QuoteCheck | None,
-    *,
-    is_held: bool = False,
+    events: AsyncGenerator[ReActEvent, None], run: FunctionRun, parts: FunctionParts, *, is_held: bool
 ) -> AsyncGenerator[Any, None]:
     """Yield each item of the answer as soon as it is complete and validated.
 
@@ -95,7 +88,8 @@ async def list_items(
         ResponseParseError: an item does not fit, or the whole answer is not the list that was given out.
         StreamInterrupted: the stream started over after an item had been yielded.
     """
-    reader = pieces = None
+    output, reader, pieces = parts.output, None, None
+    quotes = QuoteCheck(run.arguments) if output.quotes else None
     given: list[Any] = []
     try:
         async with aclosing(events):
@@ -106,7 +100,7 @@ async def list_items(
                             "", reason=f"the answer started over after {counted(len(given), 'item')}"
                         )
                     pieces = _AnswerPieces(in_tool=run.output_mode == "tool")
-                    reader = None if is_held else ItemReader(output, repair=repair, mode=run.output_mode)
+                    reader = None if is_held else ItemReader(output, repair=parts.options.repair, mode=run.output_mode)
                 elif isinstance(event, ReplyDelta) and reader and pieces:
                     for item in reader.feed(pieces.of(event)):
                         if not await _is_quoted(item, len(given), output, quotes):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 
-from SimpleLLMFunc import ChatPair, ConfigError, Message, llm_chat
+from SimpleLLMFunc import ConfigError, llm_chat
 from SimpleLLMFunc.llm_decorator.steps.chat.trimming import fits, room_for_input, trimmed
 from SimpleLLMFunc.testing import ScriptedLLM
 
@@ -110,20 +108,6 @@ def test_a_conversation_without_a_user_is_left_alone():
     assert trimmed([{"role": "system", "content": "x" * 1000}], None, 10, "f") == [
         {"role": "system", "content": "x" * 1000}
     ]
-
-
-async def test_a_long_history_does_not_hold_up_the_loop():
-    llm = ScriptedLLM("ok")
-    llm.context_window = 2000
-
-    @llm_chat(llm)
-    async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
-        """Talk."""
-
-    history = [message for number in range(500) for message in exchange(f"n° {number}", size=300)]
-    async for text, _ in chat(history, "now"):
-        assert text in {"ok", ""}
-    assert 4 <= len(llm.requests[0]) < 40
 
 
 def test_what_is_left_out_is_no_more_than_has_to_be():

@@ -13,7 +13,7 @@ import pytest
 from pydantic import BaseModel, Field, field_validator
 from typing_extensions import TypedDict
 
-from SimpleLLMFunc import ImgUrl, Message, SignatureError, Text, UsageError, llm_chat, llm_function
+from SimpleLLMFunc import ImgUrl, Message, SignatureError, Text, llm_chat, llm_function
 from SimpleLLMFunc.testing import ScriptedLLM
 
 
@@ -222,8 +222,3 @@ def test_a_secret_is_not_shown():
     with pytest.raises(SignatureError) as caught:
         checked(int, "sk-CANARY0123456789abcdefghij")
     assert "CANARY" not in str(caught.value)
-
-
-def test_the_option_is_yes_or_no():
-    with pytest.raises(UsageError, match="check_arguments must be True or False"):
-        llm_function(check_arguments="no")  # type: ignore[call-overload]
