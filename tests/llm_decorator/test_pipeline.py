@@ -1,4 +1,4 @@
-"""The five steps are the body: a step that is replaced changes the call.
+"""The five steps are the body: every view of a call enters them in order, and a step that is replaced changes the call.
 
 Source: the owner's design card: each stage lives in its own step module, the decorators are composed from those steps.
 """
@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
@@ -19,7 +21,10 @@ from SimpleLLMFunc.llm_decorator.steps.chat import react as chat_react
 from SimpleLLMFunc.llm_decorator.steps.chat import response as chat_response
 from SimpleLLMFunc.llm_decorator.steps.common import log_context, signature
 from SimpleLLMFunc.llm_decorator.steps.function import prompt, react, response
+from SimpleLLMFunc.runtime.sync import run_sync
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+
+STEPS = Path(signature.__file__).parents[1]
 
 
 class Grade(BaseModel):
@@ -81,7 +86,16 @@ async def read(view, *args):
 async def value_of(view, *args, is_async=True):
     if is_async:
         return await read(view, *args)
-    return await asyncio.to_thread(lambda: asyncio.run(read(view, *args)))  # called without a loop
+    profile = sys.getprofile()
+
+    def called_without_a_loop():
+        sys.setprofile(profile)
+        try:
+            return asyncio.run(read(view, *args))
+        finally:
+            sys.setprofile(None)
+
+    return await asyncio.to_thread(called_without_a_loop)
 
 
 VIEWS = {
@@ -100,6 +114,78 @@ CHAT_VIEWS = {
     "chat events": lambda made: (made().events, [], "hello"),
 }
 EITHER = pytest.mark.parametrize("is_async", [True, False], ids=["async def", "def"])
+
+
+# --- what a call enters -----------------------------------------------------------------------------------------------
+
+
+class Entered:
+    """Records the functions under `steps/` in the order in which they are entered, in this thread and the bridge's."""
+
+    def __init__(self):
+        self.names = []
+
+    def __call__(self, frame, event, _):
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(str(STEPS)) and not code.co_name.startswith(("_", "<")):
+            name = f"{Path(code.co_filename).relative_to(STEPS).with_suffix('')}.{code.co_qualname}"
+            if name not in self.names:
+                self.names.append(name)
+
+    async def everywhere(self, profile):
+        async def here():
+            sys.setprofile(profile)
+
+        await asyncio.to_thread(run_sync, here())
+        sys.setprofile(profile)
+
+
+async def entered_by(view, *args, is_async):
+    entered = Entered()
+    await entered.everywhere(entered)
+    try:
+        await value_of(view, *args, is_async=is_async)
+    finally:
+        await entered.everywhere(None)
+    return entered.names
+
+
+def assert_in_order(entered, *steps):
+    places = []
+    for step in steps:
+        found = [entered.index(name) for name in step if name in entered]
+        assert found, f"{' or '.join(step)} was not entered, only {entered}"
+        places.append(min(found))
+    assert places == sorted(places), entered
+
+
+@EITHER
+@pytest.mark.parametrize("view", VIEWS)
+async def test_a_function_enters_the_five_steps_in_order(view, is_async):
+    entered = await entered_by(*VIEWS[view](lambda kind: function(kind, is_async)), is_async=is_async)
+    assert_in_order(
+        entered,
+        ["common/signature.parse_function_signature"],
+        ["common/log_context.setup_log_context"],
+        ["function/prompt.build_initial_prompts"],
+        ["function/react.execute_react_loop", "common/react.react_loop_events"],
+        ["function/response.parse_and_validate_response"],
+    )
+
+
+@EITHER
+@pytest.mark.parametrize("view", CHAT_VIEWS)
+async def test_a_chat_enters_the_five_steps_in_order(view, is_async):
+    entered = await entered_by(*CHAT_VIEWS[view](lambda **more: chat(is_async, **more)), is_async=is_async)
+    steps = [
+        ["common/signature.parse_function_signature"],
+        ["common/log_context.setup_log_context"],
+        ["chat/message.build_chat_messages"],
+        ["chat/react.execute_react_loop_streaming", "common/react.react_loop_events"],
+        ["chat/response.process_chat_response_stream"],
+    ]
+    # Those who read the events get them as they are: nothing makes pairs of them.
+    assert_in_order(entered, *(steps[:-1] if view == "chat events" else steps))
 
 
 # --- what replacing a step does ---------------------------------------------------------------------------------------
@@ -184,6 +270,15 @@ async def test_another_loop_is_what_answers(monkeypatch, view, replaced, is_asyn
     monkeypatch.setattr(react, replaced, other)
     await value_of(*VIEWS[view](lambda kind: function(kind, is_async)), is_async=is_async)
     assert used == [replaced]
+
+
+@EITHER
+async def test_the_reply_of_another_loop_is_the_answer(monkeypatch, is_async):
+    async def other(*_, **__):
+        return {"choices": [{"message": {"role": "assistant", "content": '{"score": 99}'}, "finish_reason": "stop"}]}
+
+    monkeypatch.setattr(react, "execute_react_loop", other)
+    assert await value_of(function("typed", is_async), "essay", is_async=is_async) == Grade(score=99)
 
 
 @EITHER
