@@ -50,11 +50,7 @@ Item: TypeAlias = (
 
 
 class Intake:
-    """Turns events into items, in the threads of the runs.
-
-    Args:
-        content: copies values that a caller may change afterwards.
-    """
+    """Turns events into items, in the threads of the runs; `content` copies values that a caller may change later."""
 
     def __init__(self, content: Content) -> None:
         self._content = content
@@ -81,8 +77,10 @@ class Intake:
                 if how == "error":
                     return Ended("error", type(error).__name__, said(error))
                 return Ended("cancelled", "", how)
-            case events.TryFailed():
-                return _failed_try(event)
+            case events.TryFailed(turn=turn, error=error, pause=pause, model=model, next_model=next_model):
+                status = getattr(error, "status", None)
+                status = status if isinstance(status, int) else None
+                return FailedTry(turn, type(error).__name__, said(error), status, pause, model, next_model)
             case events.ToolCallProgress():
                 return None
             case events.TurnStarted():
@@ -119,19 +117,6 @@ def _length(content: Any) -> int:
             return sum(map(_length, content))
         case _:
             return 0
-
-
-def _failed_try(event: events.TryFailed) -> FailedTry:
-    status = getattr(event.error, "status", None)
-    return FailedTry(
-        event.turn,
-        type(event.error).__name__,
-        said(event.error),
-        status if isinstance(status, int) else None,
-        event.pause,
-        event.model,
-        event.next_model,
-    )
 
 
 def said(error: BaseException) -> str:

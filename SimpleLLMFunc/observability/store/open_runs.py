@@ -63,8 +63,3 @@ class OpenRun:
         """Return the number of the next row of a table."""
         self.numbers[table] = self.numbers.get(table, 0) + 1
         return self.numbers[table]
-
-    @property
-    def text(self) -> str:
-        """The text for the full-text index."""
-        return "\n".join(text for text in self.texts.values() if text)

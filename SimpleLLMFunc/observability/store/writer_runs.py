@@ -47,9 +47,8 @@ class Fold:
                 self._message(run, 0, message)
             return
         known = self.runs.get(trace_id)
-        if (
-            known is not None and not known.has_ended
-        ):  # else its beginning was dropped, or belongs to the parent process
+        # Without a beginning: it was dropped, or belongs to the parent process.
+        if known is not None and not known.has_ended:
             self._note(known, at, item)
             known.is_dirty = True
 
@@ -93,20 +92,10 @@ class Fold:
         arguments = facts.arguments if facts is not None else {}
         kept = self.content.kept_fields(arguments)
         name = self.content.text(function.name)
-        columns = (
-            dict.fromkeys(_COUNTS, 0)
-            | dict.fromkeys(_TEXTS, "")
-            | dict.fromkeys(_OPEN)
-            | {
-                "trace_id": self.content.text(trace_id),
-                "function": name,
-                "version": function.version,
-                "kind": function.kind,
-                "status": "running",
-                "started": time.time() - (time.monotonic() - at),
-                "arguments": pack(kept),
-            }
-        )
+        columns: Row = dict.fromkeys(_COUNTS, 0) | dict.fromkeys(_TEXTS, "") | dict.fromkeys(_OPEN)
+        columns |= {"trace_id": self.content.text(trace_id), "function": name, "version": function.version}
+        columns |= {"kind": function.kind, "status": "running", "arguments": pack(kept)}
+        columns["started"] = time.time() - (time.monotonic() - at)
         if facts is not None:
             told = {"parent": facts.parent_trace_id, "parent_call": facts.parent_call_id}
             told |= {"session": facts.session_id, "user": facts.user_id}
@@ -115,10 +104,9 @@ class Fold:
         run = OpenRun(trace_id, at, columns)
         run.output_schema = function.output_schema
         run.texts["function"] = name
-        if arguments:
-            shown = storable(_shown(kept)) if self.content.keep else ""
-            columns["question"] = cut(storable(_shown(_said(kept))) if self.content.keep else "", _HEAD)
-            run.texts["arguments"] = shown[:_SEARCHED]
+        if arguments and self.content.keep:
+            columns["question"] = cut(storable(_shown(_said(kept))), _HEAD)
+            run.texts["arguments"] = storable(_shown(kept))[:_SEARCHED]
         run.version = {**self._version(function), "first_seen": columns["started"]}
         return run
 
@@ -184,10 +172,10 @@ class Fold:
     def _sent(self, run: OpenRun, row: Row, sent: SentRequest) -> None:
         model = self.content.text(str(sent.llm.model_name))
         provider = self.content.text(str(sent.llm.provider))
-        row |= {"model": model, "provider": provider, "url": self.content.text(_url(sent))}
+        url, body, headers = _request(sent)
+        row |= {"model": model, "provider": provider, "url": self.content.text(url)}
         run.columns |= {"model": model, "provider": provider, "output_mode": sent.output_mode}
         run.columns["streamed"] = run.columns["streamed"] or sent.stream
-        body, headers = _body(sent)
         row["request"] = self.content.packed(body)
         row["headers"] = pack(dict(self._header(*header) for header in headers.items()))
 
@@ -199,14 +187,9 @@ class Fold:
         if run.turn is None or run.turn["first_chunk_seconds"] is not None:
             return
         run.turn["first_chunk_seconds"] = since - run.turn["started"]
-        self._touch(run)
+        run.rows["turns", run.turn["number"]] = run.turn
         if run.columns["first_chunk_seconds"] is None:
             run.columns["first_chunk_seconds"] = since
-
-    def _touch(self, run: OpenRun) -> None:
-        """Mark the row of the turn for writing."""
-        if run.turn is not None:
-            run.rows["turns", run.turn["number"]] = run.turn
 
     def _end_turn(self, run: OpenRun, since: float, item: events.ReplyReceived) -> None:
         reply, usage = item.reply, item.usage
@@ -223,7 +206,7 @@ class Fold:
             "cached": reply.cached,
             **_counts(usage),
         }
-        self._touch(run)
+        run.rows["turns", run.turn["number"]] = run.turn
         run.columns |= {"turns": run.columns["turns"] + 1, **_counts(run.usage)}
         if not reply.tool_calls:
             self._answer(run, reply.text)
@@ -269,7 +252,7 @@ class Fold:
             path = declared_path(path, run.output_schema)
         return [
             self.content.text(path),
-            *(self.content.text(part) if n < plain else self.content.about(part) for n, part in enumerate(others, 1)),
+            *(self.content.text(part) if self.content.keep or n < plain else "" for n, part in enumerate(others, 1)),
         ]
 
     # --- tools and messages ------------------------------------------------------------------------------
@@ -359,21 +342,13 @@ def _is_history(name: str, value: Any) -> bool:
     return said and (bool(value) or name in {"history", "chat_history"})
 
 
-def _url(sent: SentRequest) -> str:
-    try:
-        return sent.llm.url(stream=sent.stream)
-    except Exception:  # noqa: BLE001 - a user's interface may raise anything; the run goes on
-        return ""
-
-
-def _body(sent: SentRequest) -> tuple[Any, Mapping[str, str]]:
-    """Return body and headers of the HTTP request; where the interface cannot render them, messages and parameters."""
+def _request(sent: SentRequest) -> tuple[str, Any, Mapping[str, str]]:
+    """Return address, body and headers of the request; messages and parameters where the interface cannot render it."""
     wire = sent.wire()
     messages = wire.pop("messages")
+    llm, stream = sent.llm, sent.stream
     try:
-        return (
-            sent.llm.render(messages, stream=sent.stream, **wire),
-            sent.llm.shown_headers(messages, stream=sent.stream, **wire),
-        )
+        body = llm.render(messages, stream=stream, **wire)
+        return llm.url(stream=stream), body, llm.shown_headers(messages, stream=stream, **wire)
     except Exception:  # noqa: BLE001 - a user's interface may raise anything; the run goes on
-        return {"messages": messages, **wire}, {}
+        return "", {"messages": messages, **wire}, {}
