@@ -62,7 +62,7 @@ def _at_length(path: Path, other: Path | None) -> dict[str, Any]:
     return {
         "first": {"file": path.name, **_facts(first)},
         "second": None if other is None else {"file": other.name, **_facts(second)},
-        "differences": {name: asdict(each) for name, each in compared.items()},
+        "differences": dict(compared),
         # Worse cases first, then better ones, then equal ones.
         "cases": sorted(cases, key=lambda case: (case["change"] == 0, case["change"])),
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-import json
 import secrets
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
@@ -28,15 +27,15 @@ CONTENT_SECURITY_POLICY: Final = (
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 
-_HEADERS: Final = (
-    ("content-security-policy", CONTENT_SECURITY_POLICY),
-    ("x-content-type-options", "nosniff"),
-    ("x-frame-options", "DENY"),
-    ("referrer-policy", "no-referrer"),
-    ("cross-origin-opener-policy", "same-origin"),
-    ("cross-origin-resource-policy", "same-origin"),
-    ("permissions-policy", "camera=(), geolocation=(), microphone=()"),
-)
+_HEADERS: Final = {
+    "content-security-policy": CONTENT_SECURITY_POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
 
 _READING: Final = frozenset({"GET", "HEAD"})
 _SAME_SITE: Final = frozenset({"same-origin", "none"})
@@ -80,6 +79,9 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse a request, or pass it to the page."""
+        from starlette.datastructures import MutableHeaders
+        from starlette.responses import JSONResponse
+
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -90,12 +92,17 @@ class Guard:
 
         async def sending(message: Any) -> None:
             if message["type"] == "http.response.start":
-                message = {**message, "headers": _with_ours(message.get("headers", ()), is_data)}
+                headers = MutableHeaders(scope={"headers": message.get("headers", ())})
+                headers.update(_HEADERS)
+                # The browser asks for the page's files each time, so that a new version of the package shows at once.
+                headers["cache-control"] = "no-store" if is_data else "no-cache"
+                message = {**message, "headers": headers.raw}
             await send(message)
 
         refusal = self._refusal(scope, is_data)
         if refusal is not None:
-            await _refuse(sending, *refusal)
+            status, why = refusal
+            await JSONResponse({"error": why}, status)(scope, receive, sending)
             return
         if is_data:
             scope = {**scope, SEEN: True}
@@ -113,8 +120,7 @@ class Guard:
             return 403, "Another site may not use this page."
         if is_data and headers.get("sec-fetch-site", "none") not in _SAME_SITE:
             return 403, "Another site may not use this page."
-        is_changing = scope["method"] not in _READING
-        if is_changing:
+        if scope["method"] not in _READING:
             if self._token is None and origin is None:
                 # Without a token only Origin tells the sender, and every browser sends it.
                 return 403, "A request that changes something has to say where it comes from (Origin)."
@@ -167,15 +173,12 @@ def _headers(scope: Scope) -> dict[str, str]:
 def _name_of(host: str) -> str:
     """Return the name in a Host header, without its port; empty if the header is malformed."""
     text = host.strip().lower()
-    if text.startswith("["):
-        name, bracket, port = text[1:].partition("]")
-        return name if bracket and _is_port(port.removeprefix(":")) else ""
-    name, _, port = text.partition(":")
-    return name if _is_port(port) else ""
-
-
-def _is_port(text: str) -> bool:
-    return not text or (text.isascii() and text.isdecimal())
+    try:
+        parts = urlsplit(f"//{text}")
+        name = text.removesuffix(f":{parts.port}").strip("[]")
+    except ValueError:
+        return ""
+    return name if name == parts.hostname else ""
 
 
 def _is_same(origin: str, host: str) -> bool:
@@ -188,19 +191,3 @@ def _is_same(origin: str, host: str) -> bool:
         return False
     port = f":{_DEFAULT_PORTS[parts.scheme]}"
     return parts.netloc.removesuffix(port) == host.strip().lower().removesuffix(port)
-
-
-def _with_ours(headers: Iterable[tuple[bytes, bytes]], is_data: bool) -> list[tuple[bytes, bytes]]:
-    ours = dict(_HEADERS)
-    kept = [(name, value) for name, value in headers if name.decode("latin-1").lower() not in ours]
-    if is_data:
-        kept = [(name, value) for name, value in kept if name.lower() != b"cache-control"]
-        ours["cache-control"] = "no-store"
-    return kept + [(name.encode(), value.encode()) for name, value in ours.items()]
-
-
-async def _refuse(send: Send, status: int, why: str) -> None:
-    body = json.dumps({"error": why}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

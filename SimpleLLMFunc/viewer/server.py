@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -16,7 +17,6 @@ from SimpleLLMFunc.observability.store import TraceReader, TraceStore
 from SimpleLLMFunc.runtime import address_of, importing, listening, serve_until_cancelled
 from SimpleLLMFunc.viewer.maps import MapPages
 from SimpleLLMFunc.viewer.offered import offered_of
-from SimpleLLMFunc.viewer.pages import FilePage
 from SimpleLLMFunc.viewer.reports import ReportPages
 from SimpleLLMFunc.viewer.responses import Refusal, json_reply, reason
 from SimpleLLMFunc.viewer.running import RunningPages
@@ -82,13 +82,13 @@ def viewer_app(
     """
     _require_starlette()
     from starlette.applications import Starlette
-    from starlette.routing import Route
+    from starlette.routing import Mount, Route
+    from starlette.staticfiles import StaticFiles
 
     reader, sinks = _opened(store)
     offered = offered_of(allow_run)
     maps, reported = MapPages(checkpoints), ReportPages(reports)
     waiting = WaitingPages(journals)
-    page = FilePage()
     if token is None:
         chosen: str | None = new_token()
         sys.stderr.write(f"The page asks for a token. Put this behind its address: #token={chosen}\n")
@@ -162,7 +162,7 @@ def viewer_app(
             data("chats", running.chats),
             data("chats/{name}", running.say, "POST"),
         ]
-    routes.append(Route("/{path:path}", page.__call__, methods=["GET"]))
+    routes.append(Mount("/", StaticFiles(packages=[("SimpleLLMFunc.viewer", "static")], html=True)))
     app = Starlette(routes=routes, exception_handlers={Refusal: _refused, SimpleLLMFuncError: _failed})
     app.router.redirect_slashes = False
     return ViewerApp(Guard(app, token=chosen, allowed_hosts=allowed_hosts), chosen)
@@ -194,6 +194,8 @@ def _opened(store: Any) -> tuple[TraceReader, tuple[TraceStore, ...]]:
 def _require_starlette(*others: str) -> None:
     for module in ("starlette.applications", *others):
         load_extra(module, "view", purpose="the page")
+    with suppress(ImportError):
+        import anyio._backends._asyncio  # noqa: F401 - else the first request imports it, and waits
 
 
 # --- the server -------------------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
@@ -230,7 +232,7 @@ async def test_however_a_path_is_divided_no_data_comes_without_the_token(store, 
         sent.append(message)
 
     async def receive():
-        return {"type": "http.request", "body": b"", "more_body": False}
+        await asyncio.Event().wait()
 
     scope = {
         "type": "http",
