@@ -29,8 +29,10 @@ class ReportPages(NamedFiles):
     async def report(self, request: Request) -> Response:
         """Return one report; with the parameter `with`, its differences from another one, case by case."""
         first = self.path(request.path_params["number"])
-        other = request.query_params.get("with")
-        second = None if other is None else self.path(other)
+        other = request.query_params.get("with", "")
+        if other and not (other.isascii() and other.isdecimal() and len(other) < 10):
+            raise Refusal(404, "There is no such report.")
+        second = self.path(int(other)) if other else None
         return await reply_of(_at_length, first, second)
 
 

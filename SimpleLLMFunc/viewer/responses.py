@@ -62,15 +62,15 @@ class NamedFiles:
     def __len__(self) -> int:
         return len(self.paths)
 
-    def path(self, number: str) -> Path:
+    def path(self, number: int) -> Path:
         """Return the path of a number.
 
         Raises:
             Refusal: no file has it.
         """
-        if not (number.isascii() and number.isdecimal() and len(number) < 10 and int(number) < len(self.paths)):
+        if not number < len(self.paths):
             raise Refusal(404, f"There is no such {self.one}.")
-        return self.paths[int(number)]
+        return self.paths[number]
 
 
 def json_text(data: Any) -> str:

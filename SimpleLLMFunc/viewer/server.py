@@ -145,13 +145,12 @@ def viewer_app(
         data("functions/{name}", runs.function),
         data("functions/{name}/same", runs.same),
         data("reports", reported.reports),
-        data("reports/{number}", reported.report),
+        data("reports/{number:int}", reported.report),
         data("maps", maps.maps),
-        data("maps/{number}", maps.map),
-        data("maps/{number}/rows", maps.rows),
-        data("maps/{number}/check", maps.check),
+        data("maps/{number:int}", maps.map),
+        data("maps/{number:int}/rows", maps.rows),
         data("waiting", waiting.waiting),
-        data("waiting/{number}", waiting.answer, "POST"),
+        data("waiting/{number:int}", waiting.answer, "POST"),
     ]
     if offered:
         routes += [

@@ -294,12 +294,6 @@ async def test_a_fault_in_the_lines_is_raised_and_not_swallowed():
         await Lines(items())({}, receive, send)
 
 
-def test_only_so_many_run_at_a_time(store, monkeypatch):
-    monkeypatch.setattr("SimpleLLMFunc.viewer.running._MOST_AT_A_TIME", 0)
-    told = play(client_of(app_of(store, allow_run=[shop.mood]), **POST), "mood", text="x")
-    assert told[-1]["error"] == "TooMany"
-
-
 # --- chats ---
 
 
