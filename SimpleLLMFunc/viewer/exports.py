@@ -39,23 +39,19 @@ def as_curl(turn: StoredTurn) -> str:
     return curl_command(turn.url, turn.headers, turn.request)
 
 
-def as_test(detail: RunDetail, module: str | None) -> str:
+def as_test(detail: RunDetail) -> str:
     """Return a run as a test: the same arguments, the same replies of the model and the tools, the same value.
-
-    Args:
-        detail: the run.
-        module: of its function; None takes the module in the store.
 
     Raises:
         Refusal: the run cannot be played again.
     """
-    return _Test(detail, module).text()
+    return _Test(detail).text()
 
 
 class _Test:
     """Writes the test of one run."""
 
-    def __init__(self, detail: RunDetail, module: str | None) -> None:
+    def __init__(self, detail: RunDetail) -> None:
         self.detail = detail
         self.run = detail.summary
         self.is_chat = self.run.kind == "chat"
@@ -65,8 +61,7 @@ class _Test:
         place, _, qualname = (version.place if version else "").partition(":")
         if place and qualname and "<locals>" not in qualname:
             self.path = qualname.split(".")
-        self.module = module or (place if place != "__main__" else "") or "your_module"
-        self.is_module_known = self.module != "your_module"
+        self.module = "your_module" if place in {"", "__main__"} else place
         self._check()
 
     def _check(self) -> None:
@@ -112,7 +107,7 @@ class _Test:
         began = datetime.fromtimestamp(self.run.started, UTC).strftime("%Y-%m-%d %H:%M UTC")
         lines = [f"What {'.'.join(self.path)} did on {began}, played again: no model is asked.", ""]
         lines.append(f"Run {self.run.trace_id}")
-        if not self.is_module_known:
+        if self.module == "your_module":
             lines.append("Write the module of the function in place of your_module.")
         whole = json.dumps([self.detail.arguments, self.replies], ensure_ascii=False)
         if MASK in whole or _SHORTENED.search(whole):

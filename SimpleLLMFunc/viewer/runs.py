@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from pydantic import TypeAdapter, ValidationError
@@ -39,16 +38,10 @@ _BUCKETS = (1, 5, 15, 60, 300, 900, 3600, 6 * 3600, 86400, 7 * 86400)
 
 
 class RunPages:
-    """Answers about runs, from one store.
+    """Answers about runs, from one store."""
 
-    Args:
-        reader: of the store.
-        module_of: returns the module of a function by its name, None where it is unknown.
-    """
-
-    def __init__(self, reader: TraceReader, module_of: Callable[[str], str | None]) -> None:
+    def __init__(self, reader: TraceReader) -> None:
         self._reader = reader
-        self._module_of = module_of
 
     async def runs(self, request: Request) -> Response:
         """Return a page of the list; the first page has the total number."""
@@ -106,7 +99,7 @@ class RunPages:
     async def test(self, request: Request) -> Response:
         """Return a run as a test for pytest."""
         detail = await self._detail(request)
-        return await reply_of(lambda: {"text": as_test(detail, self._module_of(detail.summary.function))})
+        return await reply_of(lambda: {"text": as_test(detail)})
 
     async def tree(self, request: Request) -> Response:
         """Return the runs inside a run, at every depth."""

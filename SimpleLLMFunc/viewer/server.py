@@ -98,8 +98,8 @@ def viewer_app(
         chosen = token
     else:
         raise ConfigError("token is at least 16 letters, digits, hyphens and underscores; or False for none.")
-    runs, running = RunPages(reader, offered.module_of), RunningPages(offered, sinks)
-    verdicts = VerdictPages(reader, offered, None if cases is None else CaseFiles(Path(cases)))
+    runs, running = RunPages(reader), RunningPages(offered, sinks)
+    verdicts = VerdictPages(reader, None if cases is None else CaseFiles(Path(cases)))
 
     async def info(_request: Request) -> Response:
         return json_reply(

@@ -208,7 +208,7 @@ def plays(tmp_path_factory):
     runs = {run.session: store.reader.run(run.id) for run in reversed(store.reader.runs().runs)}
     assert set(runs) == set(PLAYS)
     for at, name in enumerate(names):
-        (folder / f"test_copy_{at}.py").write_text(as_test(runs[name], None))
+        (folder / f"test_copy_{at}.py").write_text(as_test(runs[name]))
     command = [
         sys.executable,
         "-m",
@@ -244,7 +244,7 @@ def test_the_copied_test_passes(plays, name):
 @pytest.mark.heavy
 def test_the_copied_test_fails_when_the_function_gives_something_else(plays, tmp_path):
     folder, runs, _ = plays
-    text = as_test(runs["a model as an argument"], None)
+    text = as_test(runs["a model as an argument"])
     before, green, after = text.rpartition('"colour": "green"')
     assert green
     (tmp_path / "my_shop.py").write_text((folder / "my_shop.py").read_text())
@@ -279,15 +279,14 @@ def test_a_function_of_an_unknown_module_leaves_a_place_for_it(store):
     import dataclasses
 
     version = dataclasses.replace(detail.function_version, place="__main__:mood")
-    text = as_test(dataclasses.replace(detail, function_version=version), None)
+    text = as_test(dataclasses.replace(detail, function_version=version))
     assert "from your_module import mood" in text
     assert "Write the module" in text
-    assert "from shop import mood" in as_test(dataclasses.replace(detail, function_version=version), "shop")
 
 
 def test_masked_secrets_and_cut_files_are_said(store):
     keep(store, lambda: shop.mood("my key is sk-abcdefghijklmnopqrstuvwx0123"))
-    text = as_test(store.reader.run(1), None)
+    text = as_test(store.reader.run(1))
     assert "abcdefghijklmnop" not in text
     assert "Secrets are masked" in text
 
@@ -299,7 +298,7 @@ def test_a_run_that_has_not_ended_is_no_test(store, order_run, status):
     detail = store.reader.run(1)
     changed = dataclasses.replace(detail, summary=dataclasses.replace(detail.summary, status=status))
     with pytest.raises(Refusal, match=status):
-        as_test(changed, None)
+        as_test(changed)
 
 
 def test_a_run_in_which_the_service_failed_is_no_test(store):
