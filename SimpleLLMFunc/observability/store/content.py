@@ -19,9 +19,6 @@ _BASE64 = re.compile(r"(?=.{0,200}[A-Z])(?=.{0,200}[a-z])(?=.{0,200}[0-9])[A-Za-
 _COMPRESSED_FROM = 2048
 """Bytes; compressing shorter texts costs more time than it saves space."""
 
-_SIMPLE = frozenset({str, bool, int, float})
-"""Immutable types."""
-
 
 class Content:
     """Decides which part of a value is kept.
@@ -73,7 +70,7 @@ class Content:
 
         Cheap enough for an event loop: beyond some thousand items it holds the original itself.
         """
-        return value if value is None or type(value) in _SIMPLE else _Snapshot().of(value, 0)
+        return _Snapshot().of(value, 0)
 
     def _text(self, text: str) -> str:
         if (file := data_url_by_size(text)) is not None:
@@ -104,13 +101,10 @@ class _Snapshot:
         self.room = 5_000
 
     def of(self, value: Any, depth: int) -> Any:
-        if type(value) in _SIMPLE or depth >= _DEEPEST or self.room <= 0:
-            return value
-        if not isinstance(value, dict | list | tuple):
-            pairs = None if isinstance(value, Mapping) else pairs_of(value)
-            if pairs is None:
-                return value
+        if not isinstance(value, Mapping | list | tuple) and (pairs := pairs_of(value)) is not None:
             value = dict(pairs)
+        if not isinstance(value, dict | list | tuple) or depth >= _DEEPEST:
+            return value
         self.room -= len(value)
         if self.room <= 0:
             return value
