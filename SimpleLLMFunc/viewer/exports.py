@@ -149,33 +149,12 @@ class _Test:
     def _test(self) -> str:
         name = "_".join(self.path).lower().strip("_") or "run"
         lines = [f"function = {'.'.join(self.path)}.with_options(", *(f"    {each}," for each in self._options()), ")"]
-        asking = self._asking_chat() if self.is_chat else self._asking_function()
+        asking = (_ASKS_CHAT if self.is_chat else _ASKS_FUNCTION).splitlines()
         if self.run.status == "error":
             lines += [f"with pytest.raises({self.run.error}):", *(f"    {line}" for line in asking)]
         else:
-            lines += asking
-            lines.append(self._claim())
+            lines += [*asking, self._claim()]
         return f"\n\ndef test_{name}():\n" + textwrap.indent("\n".join(lines), "    ")
-
-    def _asking_function(self) -> list[str]:
-        return [
-            "args, kwargs = Tool(func=function).bind(ARGUMENTS)",
-            "result = function.call(*args, **kwargs)",
-            "if inspect.isawaitable(result):",
-            "    result = asyncio.run(result)",
-        ]
-
-    def _asking_chat(self) -> list[str]:
-        return [
-            "answer = function(**ARGUMENTS)",
-            'if hasattr(answer, "__aiter__"):',
-            "    async def read():",
-            "        return [pair async for pair in answer]",
-            "",
-            "    pairs = asyncio.run(read())",
-            "else:",
-            "    pairs = list(answer)",
-        ]
 
     def _claim(self) -> str:
         if self.is_chat:
@@ -185,6 +164,24 @@ class _Test:
             return f"assert result.text == {_literal(self.detail.answer)}"
         return f"assert to_jsonable_python(result.value) == {_literal(self.detail.value)}"
 
+
+_ASKS_FUNCTION: Final = """\
+args, kwargs = Tool(func=function).bind(ARGUMENTS)
+result = function.call(*args, **kwargs)
+if inspect.isawaitable(result):
+    result = asyncio.run(result)
+"""
+
+_ASKS_CHAT: Final = """\
+answer = function(**ARGUMENTS)
+if hasattr(answer, "__aiter__"):
+    async def read():
+        return [pair async for pair in answer]
+
+    pairs = asyncio.run(read())
+else:
+    pairs = list(answer)
+"""
 
 _RECORDED_TOOL: Final = '''
 

@@ -82,7 +82,7 @@ def viewer_app(
     """
     _require_starlette()
     from starlette.applications import Starlette
-    from starlette.routing import Mount, Route
+    from starlette.routing import BaseRoute, Mount, Route
     from starlette.staticfiles import StaticFiles
 
     reader, sinks = _opened(store)
@@ -125,7 +125,7 @@ def viewer_app(
 
         return Route(f"/api/{path}", guarded, methods=[method])
 
-    routes = [
+    routes: list[BaseRoute] = [
         data("info", info),
         data("runs", runs.runs),
         data("changes", runs.changes),
