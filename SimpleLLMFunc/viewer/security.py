@@ -10,12 +10,11 @@ from urllib.parse import urlsplit
 
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.runtime import THIS_MACHINE
+from SimpleLLMFunc.viewer.responses import Refusal
 
 if TYPE_CHECKING:
+    from starlette.requests import Request
     from starlette.types import ASGIApp, Receive, Scope, Send
-
-SEEN: Final = "SimpleLLMFunc.viewer.seen"
-"""Key in the scope of a request for data that the guard has accepted; the routes of the API require it."""
 
 TOKEN_HEADER: Final = "x-simplellmfunc-token"  # noqa: S105 - the name of a header
 """A header instead of a cookie: no other page can send it, and cookies are shared by all ports of a machine."""
@@ -52,7 +51,7 @@ class Guard:
 
     Args:
         app: answers accepted requests.
-        token: required by all paths under ``api/``; None requires none.
+        token: required by `admit`; None requires none.
         allowed_hosts: host names of the page, without port, in addition to those of this machine.
         max_body: most bytes of a request's body.
 
@@ -88,27 +87,40 @@ class Guard:
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008, "reason": "there are no web sockets here"})
             return
-        is_data = _is_data(scope)
 
         async def sending(message: Any) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope={"headers": message.get("headers", ())})
                 headers.update(_HEADERS)
                 # The browser asks for the page's files each time, so that a new version of the package shows at once.
-                headers["cache-control"] = "no-store" if is_data else "no-cache"
+                headers["cache-control"] = "no-cache" if "etag" in headers else "no-store"
                 message = {**message, "headers": headers.raw}
             await send(message)
 
-        refusal = self._refusal(scope, is_data)
+        refusal = self._refusal(scope)
         if refusal is not None:
             status, why = refusal
             await JSONResponse({"error": why}, status)(scope, receive, sending)
             return
-        if is_data:
-            scope = {**scope, SEEN: True}
         await self._app(scope, _Limited(receive, self._max_body).receive, sending)
 
-    def _refusal(self, scope: Scope, is_data: bool) -> tuple[int, str] | None:
+    def admit(self, request: Request) -> None:
+        """Return if the request may have data.
+
+        Raises:
+            Refusal: another site asks, or the token is missing.
+        """
+        headers = _headers(request.scope)
+        if headers.get("sec-fetch-site", "none") not in _SAME_SITE:
+            raise Refusal(403, "Another site may not use this page.")
+        if self._token is not None:
+            given = headers.get(TOKEN_HEADER, "").encode("latin-1", "replace")
+            if not hmac.compare_digest(given, self._token):
+                raise Refusal(
+                    401, "The token is missing or is not that of this start. Open the address that was printed."
+                )
+
+    def _refusal(self, scope: Scope) -> tuple[int, str] | None:
         """Return status and reason of a refusal; None for an accepted request."""
         headers = _headers(scope)
         host = headers.get("host", "")
@@ -118,8 +130,6 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and not _is_same(origin, host):
             return 403, "Another site may not use this page."
-        if is_data and headers.get("sec-fetch-site", "none") not in _SAME_SITE:
-            return 403, "Another site may not use this page."
         if scope["method"] not in _READING:
             if self._token is None and origin is None:
                 # Without a token only Origin tells the sender, and every browser sends it.
@@ -127,10 +137,6 @@ class Guard:
             kind = headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind != "application/json":
                 return 415, "Send application/json."
-        if is_data and self._token is not None:
-            given = headers.get(TOKEN_HEADER, "").encode("latin-1", "replace")
-            if not hmac.compare_digest(given, self._token):
-                return 401, "The token is missing or is not that of this start. Open the address that was printed."
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > self._max_body:
             return 413, f"At most {self._max_body:,} bytes."
@@ -151,14 +157,6 @@ class _Limited:
             if self._left < 0:
                 return {"type": "http.disconnect"}
         return message
-
-
-def _is_data(scope: Scope) -> bool:
-    path: str = scope["path"]
-    root: str = scope.get("root_path", "")
-    if root and path.startswith(root) and path[len(root) : len(root) + 1] in {"", "/"}:
-        path = path[len(root) :]
-    return path.lstrip("/").partition("/")[0] == "api"
 
 
 def _headers(scope: Scope) -> dict[str, str]:

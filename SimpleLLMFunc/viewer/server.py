@@ -21,7 +21,7 @@ from SimpleLLMFunc.viewer.reports import ReportPages
 from SimpleLLMFunc.viewer.responses import Refusal, json_reply, reason
 from SimpleLLMFunc.viewer.running import RunningPages
 from SimpleLLMFunc.viewer.runs import RunPages
-from SimpleLLMFunc.viewer.security import SEEN, Guard, new_token
+from SimpleLLMFunc.viewer.security import Guard, new_token
 from SimpleLLMFunc.viewer.verdicts import CaseFiles, VerdictPages
 from SimpleLLMFunc.viewer.waiting import WaitingPages
 
@@ -118,9 +118,7 @@ def viewer_app(
 
     def data(path: str, answer: Callable[[Request], Awaitable[Any]], method: str = "GET") -> Route:
         async def guarded(request: Request) -> Any:
-            # Servers and mounts divide paths in different ways: no data without the guard.
-            if not request.scope.get(SEEN):
-                raise Refusal(401, "This came past the guard of the page.")
+            guard.admit(request)
             return await answer(request)
 
         return Route(f"/api/{path}", guarded, methods=[method])
@@ -161,10 +159,16 @@ def viewer_app(
             data("chats", running.chats),
             data("chats/{name}", running.say, "POST"),
         ]
-    routes.append(Mount("/", StaticFiles(packages=[("SimpleLLMFunc.viewer", "static")], html=True)))
+    static = StaticFiles(packages=[("SimpleLLMFunc.viewer", "static")])
+
+    async def page(request: Request) -> Response:
+        return await static.get_response("index.html", request.scope)
+
+    routes += [Route("/", page, methods=["GET"]), Mount("/", static)]
     app = Starlette(routes=routes, exception_handlers={Refusal: _refused, SimpleLLMFuncError: _failed})
     app.router.redirect_slashes = False
-    return ViewerApp(Guard(app, token=chosen, allowed_hosts=allowed_hosts), chosen)
+    guard = Guard(app, token=chosen, allowed_hosts=allowed_hosts)
+    return ViewerApp(guard, chosen)
 
 
 def _is_token(given: Any) -> bool:
