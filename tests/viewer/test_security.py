@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.viewer import viewer_app
-from SimpleLLMFunc.viewer.security import TOKEN_HEADER, Guard, new_token
+from SimpleLLMFunc.viewer.security import TOKEN_HEADER, Guard
 from tests.viewer.served import HEADERS, LOOPBACK, TOKEN, app_of, client_of
 
 
@@ -19,10 +19,6 @@ from tests.viewer.served import HEADERS, LOOPBACK, TOKEN, app_of, client_of
 def client(store):
     store.reader.seq()
     return client_of(app_of(store))
-
-
-def test_data_is_shown_to_who_has_the_token(client):
-    assert client.get("/api/runs").json()["runs"] == []
 
 
 @pytest.mark.parametrize("given", ["", "wrong", TOKEN[:-1], TOKEN + "x", TOKEN.upper(), "é" * 10], ids=repr)
@@ -87,10 +83,6 @@ async def test_two_hosts_are_none():
 def test_another_origin_is_refused(client, origin):
     assert client.get("/api/runs", headers={"origin": origin}).status_code == 403
     assert client.post("/api/play/mood", json={}, headers={"origin": origin}).status_code == 403
-
-
-def test_its_own_origin_is_let_in(client):
-    assert client.get("/api/runs", headers={"origin": LOOPBACK}).status_code == 200
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
@@ -200,11 +192,6 @@ def test_a_token_that_cannot_be_is_refused(store, token):
 def test_allowed_hosts_are_names(store, hosts):
     with pytest.raises(ConfigError, match="allowed_hosts"):
         viewer_app(store, token=TOKEN, allowed_hosts=hosts)
-
-
-def test_tokens_are_long_and_new():
-    assert len({new_token() for _ in range(50)}) == 50
-    assert len(new_token()) >= 40
 
 
 def test_mounted_it_guards_itself_the_same(store, order_run):
