@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, assert_never
+from typing import TypeAlias, assert_never
 
 from SimpleLLMFunc.base import events
 from SimpleLLMFunc.base.events import ReActEvent
@@ -95,28 +94,6 @@ class Intake:
                 return event
             case _:
                 assert_never(event)
-
-
-def size_of(item: Item) -> int:
-    """Return about how many characters of text an item holds; text that another item holds too counts once."""
-    if isinstance(item, events.RunStarted):
-        return sum(_length(message.get("content")) for message in item.messages)
-    if isinstance(item, events.ReplyReceived):
-        return len(item.reply.text)
-    return _length(item.content) if isinstance(item, events.ToolCallFinished) else 0
-
-
-def _length(content: Any) -> int:
-    """Return about how many characters a content has: a text, or parts with texts and files in base64."""
-    match content:
-        case str():
-            return len(content)
-        case Mapping():
-            return sum(map(_length, content.values()))
-        case list() | tuple():
-            return sum(map(_length, content))
-        case _:
-            return 0
 
 
 def said(error: BaseException) -> str:

@@ -22,7 +22,7 @@ from SimpleLLMFunc.config import Settings
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.logger import push_info, push_warning, redact
 from SimpleLLMFunc.observability.store.content import Content
-from SimpleLLMFunc.observability.store.items import Intake, Item, said, size_of
+from SimpleLLMFunc.observability.store.items import Intake, Item, said
 from SimpleLLMFunc.observability.store.marks import mark_run
 from SimpleLLMFunc.observability.store.reader import TraceReader
 from SimpleLLMFunc.observability.store.rows import Thumb
@@ -31,8 +31,8 @@ from SimpleLLMFunc.observability.store.writer import HEARTBEAT, TraceWriter
 from SimpleLLMFunc.observability.store.writer_runs import Fold
 from SimpleLLMFunc.runtime import ForkSafeLock, renew_in_child
 
-_Waiting: TypeAlias = tuple[str, float, Item, int]
-"""Trace id, time, item and size."""
+_Waiting: TypeAlias = tuple[str, float, Item]
+"""Trace id, time and item."""
 
 _DAY = 86_400.0
 _LARGEST_BATCH = 2000
@@ -45,7 +45,7 @@ _PAUSE_SECONDS = 5.0
 _SMALLEST_FILE = 256 * 1024
 
 _MOST_CHARS = 64_000_000
-"""Characters that may wait for the thread, and bytes that may wait for the disk."""
+"""Characters that may wait for the disk."""
 
 
 class TraceStoreWarning(RuntimeWarning):
@@ -106,7 +106,6 @@ class TraceStore:
         self._queue_size = queue_size
         self._interval = interval
         self._starting = ForkSafeLock()
-        self._counting = ForkSafeLock()
         self._reader: TraceReader | None = None
         self._problem = ""
         self._has_warned = False
@@ -119,15 +118,12 @@ class TraceStore:
         item = self._intake.item_of(trace_id, event)
         if item is None:
             return
-        size = size_of(item)
-        if self._queue.qsize() >= self._queue_size or self._waiting_chars + size > _MOST_CHARS:
+        if self._queue.qsize() >= self._queue_size:
             self._incomplete.add(trace_id)
             if not isinstance(event, RunFinished | RunFailed):  # without its end the run would seem to go on
                 self._drop(1, "events come faster than they can be written")
                 return
-        with self._counting:
-            self._waiting_chars += size
-        self._queue.put((trace_id, time.monotonic(), item, size))
+        self._queue.put((trace_id, time.monotonic(), item))
         if self._queue.qsize() >= _LARGEST_BATCH:
             self._hurry.set()
         self._start()
@@ -218,7 +214,6 @@ class TraceStore:
         self._fold = Fold(self._content)
         self._incomplete: set[str] = set()
         self._intake = Intake(self._content)
-        self._waiting_chars = 0
         self._retry_at = 0.0
         self._writing = threading.Lock()
 
@@ -272,18 +267,13 @@ class TraceStore:
     def _round(self, batch: list[_Waiting | threading.Event]) -> None:
         """Process a batch and all waiting events, and write the rows."""
         waiting: list[threading.Event] = []
-        chars = 0
         with self._writing:
             batch += [self._queue.get() for _ in range(self._queue.qsize())]
             for each in batch:
                 if isinstance(each, threading.Event):
                     waiting.append(each)
                 else:
-                    trace_id, at, item, size = each
-                    chars += size
-                    self._take(trace_id, at, item)
-            with self._counting:
-                self._waiting_chars -= chars
+                    self._take(*each)
             self._write(at_once=bool(waiting))
         for each in waiting:
             each.set()

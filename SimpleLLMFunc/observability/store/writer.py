@@ -22,8 +22,6 @@ _TIDY_EVERY = 60.0
 _STEP = 0.1
 """Share of all runs that is deleted beyond the limit, so that the next check deletes nothing."""
 
-_ROUNDS = 5
-
 
 class TraceWriter:
     """Writes runs into the file; used by one thread at a time.
@@ -97,16 +95,12 @@ class TraceWriter:
 def shrink(connection: sqlite3.Connection, max_bytes: int) -> int:
     """Delete the oldest runs until the file is below its limit; return how many."""
     gone = 0
-    for _ in range(_ROUNDS):
-        used = used_bytes(connection)
-        if used <= max_bytes:
-            break
+    while (used := used_bytes(connection)) > max_bytes:
         (count,) = connection.execute("SELECT count(*) FROM runs").fetchone()
-        part = max(1 - max_bytes / used, 0.0) + _STEP
         deleted = delete_runs(
             connection,
             "id IN (SELECT id FROM runs WHERE status != 'running' ORDER BY started LIMIT ?)",
-            (max(int(count * part), 1),),
+            (max(int(count * (1 - max_bytes / used + _STEP)), 1),),
         )
         if not deleted:
             break

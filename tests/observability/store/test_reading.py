@@ -43,7 +43,7 @@ def fill(store, runs):
         )
         store(trace_id, ReplyReceived(1, reply, usage, 0.1))
         if number % 10 == 3:
-            store._queue.put((trace_id, time.monotonic(), Ended("error", "RateLimited", "too many 请求"), 0))
+            store._queue.put((trace_id, time.monotonic(), Ended("error", "RateLimited", "too many 请求")))
         elif number < runs - 3:
             store(trace_id, RunFinished(reply, [], usage, 1, "x"))
     assert store.flush(30)

@@ -338,31 +338,6 @@ def test_what_is_dropped_is_counted_and_told_of_once(tmp_path, caplog):
         assert not store.reader.run("f_stuck").incomplete
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        "long " * 10_000,
-        [{"type": "text", "text": "See:"}, {"type": "image_url", "image_url": {"url": "data:," + "A" * 50_000}}],
-    ],
-    ids=["text", "image"],
-)
-def test_no_more_text_waits_than_may(tmp_path, monkeypatch, content):
-    monkeypatch.setattr("SimpleLLMFunc.observability.store.trace_store._MOST_CHARS", 100_000)
-    with TraceStore(tmp_path / "r.sqlite", interval=0.01) as store:
-        with store._file.opened():
-            for number in range(20):
-                begin(store, number, content)
-                finish(store, number)
-            assert store._waiting_chars <= 100_000
-        assert store.flush()
-        assert store._waiting_chars == 0
-        assert store.dropped > 10
-        assert 1 <= store.reader.count() < 10
-        begin(store, "after", "short")
-        assert store.flush()
-        assert store.reader.run("f_after") is not None
-
-
 def test_the_thread_goes_when_there_is_nothing_to_do_and_comes_again(tmp_path, monkeypatch):
     monkeypatch.setattr("SimpleLLMFunc.observability.store.trace_store._REST_SECONDS", 0.01)
     with TraceStore(tmp_path / "r.sqlite", interval=0.01) as store:
