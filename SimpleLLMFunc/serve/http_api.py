@@ -269,12 +269,13 @@ class Api:
             elif isinstance(event, RunFinished):
                 facts["usage"], facts["cost"] = _usage(event.usage), event.usage.cost
 
+        source = offer.pipeline.items if offer.is_iterator else offer.answers.stream
         try:
             value: Any = None
             texts: list[str] = []
             # Around the whole stream: functions that ask several times start runs while it goes on.
             with deadline_scope(self.deadline), watching(note):
-                async with aclosing(_values(offer, args, kwargs)) as values:
+                async with aclosing(source(args, kwargs)) as values:
                     async for value in values:
                         if offer.is_iterator:
                             texts.append(value)
@@ -325,10 +326,6 @@ def _validation(offer: Offer) -> SchemaValidation | None:
     except SchemaError as error:
         push_warning(f"the arguments of {offer.name} are checked by their types alone: {error}")
         return None
-
-
-def _values(offer: Offer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[Any, None]:
-    return offer.pipeline.items(args, kwargs) if offer.is_iterator else offer.answers.stream(args, kwargs)
 
 
 # --- data ------------------------------------------------------------------------------------------------

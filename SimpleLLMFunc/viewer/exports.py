@@ -98,7 +98,8 @@ class _Test:
         parts.append(f"REPLIES = {_literal(self.replies)}")
         if self.tools:
             parts.append(f"TOOLS = {_literal([tool.get('function', tool) for tool in self.tools])}")
-            parts.append(f"TOOL_RESULTS = {_literal(self._tool_results())}")
+            results = {_call_key(call.name, call.arguments): call.content for call in self.detail.tool_calls}
+            parts.append(f"TOOL_RESULTS = {_literal(results)}")
             parts.append(_RECORDED_TOOL)
         parts.append(self._test())
         return "\n\n".join(part.rstrip() for part in parts).replace("\n\n\n\ndef ", "\n\n\ndef ") + "\n"
@@ -131,9 +132,6 @@ class _Test:
         if self.tools or not self.is_chat:
             ours.insert(0, "from SimpleLLMFunc import Tool")
         return "\n\n".join("\n".join(group) for group in (standard, others, ours) if group)
-
-    def _tool_results(self) -> dict[str, Any]:
-        return {_call_key(call.name, call.arguments): call.content for call in self.detail.tool_calls}
 
     def _options(self) -> list[str]:
         options = ["llm_interface=ScriptedLLM(*REPLIES)"]

@@ -74,13 +74,8 @@ CREATE TABLE tool_calls (
 CREATE TABLE messages (
     run INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE, number INTEGER NOT NULL, turn INTEGER NOT NULL,
     message, prompt INTEGER, PRIMARY KEY (run, number)
-);
+)
 """
-
-
-def _begin(connection: sqlite3.Connection) -> None:
-    for statement in _FIRST.strip().removesuffix(";").split(";"):
-        connection.execute(statement)
 
 
 _TEXT_INDEX = "CREATE VIRTUAL TABLE run_texts USING fts5 (text, tokenize = 'trigram')"
@@ -102,58 +97,58 @@ def _add_text_index(connection: sqlite3.Connection) -> None:
     )
 
 
-def _thin_out_indexes(connection: sqlite3.Connection) -> None:
-    """Version 3: partial indexes, since each index costs every run a write."""
-    for name in ("function_version", "version", "status", "parent", "session"):
-        connection.execute(f"DROP INDEX runs_by_{name}")
-    # In the order of the list, so that it serves a function's version too.
-    connection.execute("CREATE INDEX runs_by_function_version ON runs (function, version, started, id, status)")
-    # Asked for together with the condition that they have; see `query.conditions`.
-    connection.execute("CREATE INDEX runs_by_status ON runs (status, started) WHERE status != 'ok'")
-    connection.execute("CREATE INDEX runs_by_parent ON runs (parent, started) WHERE parent != ''")
-    connection.execute("CREATE INDEX runs_by_session ON runs (session, started) WHERE session != ''")
+_FEWER_INDEXES = """
+DROP INDEX runs_by_function_version;
+DROP INDEX runs_by_version;
+DROP INDEX runs_by_status;
+DROP INDEX runs_by_parent;
+DROP INDEX runs_by_session;
+CREATE INDEX runs_by_function_version ON runs (function, version, started, id, status);
+CREATE INDEX runs_by_status ON runs (status, started) WHERE status != 'ok';
+CREATE INDEX runs_by_parent ON runs (parent, started) WHERE parent != '';
+CREATE INDEX runs_by_session ON runs (session, started) WHERE session != ''
+"""
+"""Version 3: partial indexes, since each index costs every run a write; see `query.conditions` for their conditions."""
+
+_HEADERS = "ALTER TABLE turns ADD COLUMN headers"
+"""Version 4: a turn has request headers."""
+
+_CACHE_WRITES = """
+ALTER TABLE runs ADD COLUMN cache_write_tokens INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE turns ADD COLUMN cache_write_tokens INTEGER NOT NULL DEFAULT 0
+"""
+"""Version 5: tokens written into the service's cache are counted; 0 in rows of earlier versions."""
+
+_WIDE_INDEX = """
+DROP INDEX runs_by_time;
+DROP INDEX runs_by_function;
+DROP INDEX runs_by_model;
+DROP INDEX runs_by_status;
+CREATE INDEX runs_by_time ON runs (started, id, function, version, model, provider, kind, status, error, seconds,
+    first_chunk_seconds, cost, input_tokens, output_tokens, cached_tokens, reasoning_tokens, cache_write_tokens, reasks,
+    repairs, tool_calls, failed_tool_calls, failed_tries, cached, session, user);
+CREATE TABLE marks (run INTEGER PRIMARY KEY REFERENCES runs (id) ON DELETE CASCADE, thumb TEXT NOT NULL, score REAL,
+    comment TEXT NOT NULL, tags TEXT NOT NULL, at REAL NOT NULL)
+"""
+"""Version 6: runs have marks; one index holds all columns that lists sort, filter and sum by: see `query.RUNS`."""
+
+_RESTARTS = "ALTER TABLE runs ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0"
+"""Version 7: a run in a `durable` block stays one run when the block is restarted."""
 
 
-def _add_headers(connection: sqlite3.Connection) -> None:
-    """Version 4: a turn has request headers."""
-    connection.execute("ALTER TABLE turns ADD COLUMN headers")
+def _step(script: str) -> Callable[[sqlite3.Connection], None]:
+    """Return a step of statements, none of which holds a semicolon."""
 
+    def step(connection: sqlite3.Connection) -> None:
+        for statement in script.split(";"):
+            connection.execute(statement)
 
-def _add_cache_writes(connection: sqlite3.Connection) -> None:
-    """Version 5: tokens written into the service's cache are counted; 0 in rows of earlier versions."""
-    for table in ("runs", "turns"):
-        connection.execute(f"ALTER TABLE {table} ADD COLUMN cache_write_tokens INTEGER NOT NULL DEFAULT 0")
-
-
-_FACTS = (
-    "started, id, function, version, model, provider, kind, status, error, seconds, first_chunk_seconds, cost, input_tokens, "
-    "output_tokens, cached_tokens, reasoning_tokens, cache_write_tokens, reasks, repairs, tool_calls, failed_tool_calls, failed_tries, "
-    "cached, session, user"
-)
-
-
-def _widen(connection: sqlite3.Connection) -> None:
-    """Version 6: runs have marks; one index holds all columns that lists sort, filter and sum by.
-
-    Scanning it reads a hundredth of what scanning the runs would; see `query.RUNS`.
-    """
-    for name in ("time", "function", "model", "status"):
-        connection.execute(f"DROP INDEX runs_by_{name}")
-    connection.execute(f"CREATE INDEX runs_by_time ON runs ({_FACTS})")
-    connection.execute(
-        "CREATE TABLE marks (run INTEGER PRIMARY KEY REFERENCES runs (id) ON DELETE CASCADE, thumb TEXT NOT NULL, "
-        "score REAL, comment TEXT NOT NULL, tags TEXT NOT NULL, at REAL NOT NULL)"
-    )
-
-
-def _add_restarts(connection: sqlite3.Connection) -> None:
-    """Version 7: a run in a `durable` block stays one run when the block is restarted."""
-    connection.execute("ALTER TABLE runs ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0")
+    return step
 
 
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
-    *(_begin, _add_text_index, _thin_out_indexes),
-    *(_add_headers, _add_cache_writes, _widen, _add_restarts),
+    *(_step(_FIRST), _add_text_index, _step(_FEWER_INDEXES), _step(_HEADERS), _step(_CACHE_WRITES)),
+    *(_step(_WIDE_INDEX), _step(_RESTARTS)),
 )
 """The step to each version from the one before; the first starts with an empty file."""
 

@@ -52,7 +52,8 @@ class TraceWriter:
                 process = self._present(connection)
                 seq = next_seq(connection, len(runs))
                 ids = [_put_run(connection, run, process, seq + number) for number, run in enumerate(runs)]
-                _put_versions(connection, runs)
+                for row in (run.version for run in runs if run.version is not None):
+                    connection.execute(_insert("versions", tuple(row), "OR IGNORE"), tuple(row.values()))
                 _put_rows(connection, runs, ids)
                 _put_texts(connection, runs, ids)
             # After the commit.
@@ -155,16 +156,12 @@ def _put_run(connection: sqlite3.Connection, run: OpenRun, process: int, seq: in
             run.id, run.columns["started"] = before
     names = (*run.columns, "seq", "process")
     values = (*run.columns.values(), seq, process)
-    if run.id is not None and connection.execute(_update(names), (*values, run.id)).rowcount:
+    changes = ", ".join(f"{name} = ?" for name in names)
+    if run.id is not None and connection.execute(f"UPDATE runs SET {changes} WHERE id = ?", (*values, run.id)).rowcount:  # noqa: S608
         return run.id
     added = connection.execute(_insert("runs", names), values).lastrowid
     assert added is not None, "a row was inserted"
     return added
-
-
-def _put_versions(connection: sqlite3.Connection, runs: list[OpenRun]) -> None:
-    for row in (run.version for run in runs if run.version is not None):
-        connection.execute(_insert("versions", tuple(row), "OR IGNORE"), tuple(row.values()))
 
 
 def _put_rows(connection: sqlite3.Connection, runs: list[OpenRun], ids: list[int]) -> None:
@@ -186,10 +183,6 @@ def _put_texts(connection: sqlite3.Connection, runs: list[OpenRun], ids: list[in
             connection.execute("DELETE FROM run_texts WHERE rowid = ?", (number,))
         texts = "\n".join(text for text in run.texts.values() if text)
         connection.execute("INSERT INTO run_texts (rowid, text) VALUES (?, ?)", (number, texts))
-
-
-def _update(names: tuple[str, ...]) -> str:
-    return f"UPDATE runs SET {', '.join(f'{name} = ?' for name in names)} WHERE id = ?"  # noqa: S608
 
 
 def _insert(table: str, names: tuple[str, ...], conflict: str = "") -> str:
