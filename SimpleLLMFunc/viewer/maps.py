@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -40,33 +42,29 @@ class MapPages(NamedFiles):
         return await reply_of(_rows, path, request.query_params.get("error"), before)
 
 
-class _Opened:
-    """Opens a checkpoint for reading; never makes a file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path.resolve()
-        self._rows = RowFile(self.path, None, "coerce", f"the checkpoint {str(path)!r}")
-
-    def __enter__(self) -> RowFile:
-        if not self.path.is_file() or not self.path.stat().st_size:
+@contextmanager
+def _opened(path: Path) -> Iterator[RowFile]:
+    """Open a checkpoint for reading; never makes a file."""
+    rows = RowFile(path.resolve(), None, "coerce", f"the checkpoint {str(path)!r}")
+    try:
+        if not path.is_file() or not path.stat().st_size:
             raise CheckpointError("there is nothing in it yet; it fills as the map goes on.")
-        if not self._rows.file.is_ours():
+        if not rows.file.is_ours():
             raise CheckpointError("it is not a checkpoint, or its beginning was cut off.")
-        ((format_,),) = self._rows.query("PRAGMA user_version")
+        ((format_,),) = rows.query("PRAGMA user_version")
         if not 1 <= format_ <= FORMAT:
             raise CheckpointError(f"it has format {format_}, and this version reads format {FORMAT} and older ones.")
-        self._rows.format = format_
-        return self._rows
-
-    def __exit__(self, *_: object) -> None:
-        self._rows.file.close()
+        rows.format = format_
+        yield rows
+    finally:
+        rows.file.close()
 
 
 def _in_short(path: Path) -> dict[str, Any]:
     short: dict[str, Any] = {"name": path.name, "path": clean(str(path)), "problem": "", "values": 0, "errors": 0}
     short |= {"functions": [], "writer": None, "latest": None, "began": None, "progress": None}
     try:
-        with _Opened(path) as rows:
+        with _opened(path) as rows:
             short["writer"] = WriterLock(path.resolve()).owner()
             ((values, errors, began, latest),) = rows.query(
                 "SELECT coalesce(sum(error IS NULL), 0), coalesce(sum(error IS NOT NULL), 0), min(at), max(at) FROM rows"
@@ -93,7 +91,7 @@ def _at_length(path: Path) -> dict[str, Any]:
     found = _in_short(path)
     if found["problem"]:
         return {**found, "versions": [], "kinds": []}
-    with _Opened(path) as rows:
+    with _opened(path) as rows:
         found["versions"] = [_version(row) for row in rows.query(_VERSIONS)]
         kinds = rows.query("SELECT error, count(*) FROM rows WHERE error IS NOT NULL GROUP BY error ORDER BY 2 DESC")
         found["kinds"] = [{"kind": clean(kind), "count": count} for kind, count in kinds]
@@ -142,7 +140,7 @@ def _rows(path: Path, error: str | None, before: str) -> dict[str, Any]:
         f"WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT {_ROWS + 1}"
     )
     try:
-        with _Opened(path) as rows:
+        with _opened(path) as rows:
             found = rows.query(statement)
     except (SimpleLLMFuncError, OSError) as problem:
         raise Refusal(409, reason(problem)) from None

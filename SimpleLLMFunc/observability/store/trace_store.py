@@ -35,7 +35,6 @@ _Waiting: TypeAlias = tuple[str, float, Item]
 """Trace id, time and item."""
 
 _DAY = 86_400.0
-_LARGEST_BATCH = 2000
 _REST_SECONDS = HEARTBEAT / 2
 """How long the thread waits for events: then it updates the row of the process, or ends."""
 
@@ -124,8 +123,6 @@ class TraceStore:
                 self._drop(1, "events come faster than they can be written")
                 return
         self._queue.put((trace_id, time.monotonic(), item))
-        if self._queue.qsize() >= _LARGEST_BATCH:
-            self._hurry.set()
         self._start()
 
     def flush(self, timeout: float = 5.0) -> bool:
