@@ -335,20 +335,14 @@ def _answer(offer: Offer, value: Any, facts: Mapping[str, Any]) -> str:
     """Return an answer as JSON, with the agreement of votes. It may be large: call it in a thread."""
     votes: dict[str, Any] = {}
     if isinstance(value, Confident):
-        shares = [{"value": _written(offer, each), "probability": share} for each, share in value.probabilities.items()]
+        shares = [{"value": offer.data(each), "probability": share} for each, share in value.probabilities.items()]
         votes = {
             "agreement": value.agreement,
             "abstained": value.abstained,
             **({"probabilities": shares} if shares else {}),
         }
         value = value.value
-    return json.dumps({"value": _written(offer, value), **votes, **facts})
-
-
-def _written(offer: Offer, value: Any) -> Any:
-    if offer.spec.is_none:
-        return None
-    return json.loads(offer.spec.adapter.dump_json(value, by_alias=True, warnings=False))
+    return json.dumps({"value": offer.data(value), **votes, **facts})
 
 
 def _piece(name: str, value: Any) -> str:

@@ -144,15 +144,20 @@ class Offer:
         value = await self.answers.value(args, kwargs)
         return value.value if isinstance(value, Confident) else value
 
+    def data(self, value: Any) -> Any:
+        """Return an answer as JSON data. It may be large: call it in a thread."""
+        return (
+            None if self.spec.is_none else json.loads(self.spec.adapter.dump_json(value, by_alias=True, warnings=False))
+        )
+
     def _rendered(self, value: Any) -> tuple[str, dict[str, Any] | None]:
-        spec = self.spec
-        if spec.is_none:
+        if self.spec.is_none:
             return "", None
-        if spec.is_text:
+        if self.spec.is_text:
             return str(value), None
-        data: Any = json.loads(spec.adapter.dump_json(value, by_alias=True, warnings=False))
+        data = self.data(value)
         text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
-        if isinstance(data, dict) and not spec.is_wrapped:
+        if isinstance(data, dict) and not self.spec.is_wrapped:
             return text, data
         return text, {"result": data}
 

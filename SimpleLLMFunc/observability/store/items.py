@@ -32,20 +32,8 @@ class FailedTry:
     next_model: str
 
 
-Item: TypeAlias = (
-    events.RunStarted
-    | events.TurnStarted
-    | FailedTry
-    | events.ReplyDelta
-    | events.ReplyReceived
-    | events.AnswerReviewed
-    | events.ToolCallStarted
-    | events.ToolCallFinished
-    | events.MessageAppended
-    | events.RunFinished
-    | Ended
-)
-"""One step of a run."""
+Item: TypeAlias = ReActEvent | FailedTry | Ended
+"""One step of a run: `FailedTry` and `Ended` replace `TryFailed` and `RunFailed`."""
 
 
 class Intake:

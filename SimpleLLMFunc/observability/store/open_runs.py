@@ -11,19 +11,6 @@ from SimpleLLMFunc.type import NO_USAGE, Usage
 Row: TypeAlias = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """A system message, stored once for all runs of a version.
-
-    Attributes:
-        stored: in the form that the file has.
-        digest: identifies it.
-    """
-
-    stored: str | bytes
-    digest: str
-
-
 @dataclass(slots=True, eq=False)
 class OpenRun:
     """A run under way.
@@ -31,7 +18,7 @@ class OpenRun:
     Attributes:
         began: on the monotonic clock.
         columns: of its row.
-        rows: unwritten rows of other tables, by table and number.
+        rows: unwritten rows of other tables, by table and number; a system message is a `prompt`, stored once.
         id: of its row; None until that is written.
         is_dirty: its row has unwritten changes.
         is_rejected: the latest answer was rejected.

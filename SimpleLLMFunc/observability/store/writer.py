@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import sqlite3
@@ -9,7 +10,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from SimpleLLMFunc.observability.store.open_runs import OpenRun, Prompt
+from SimpleLLMFunc.observability.store.open_runs import OpenRun
 from SimpleLLMFunc.observability.store.tables import TraceFile, has_text_index
 from SimpleLLMFunc.storage import transaction
 
@@ -190,12 +191,13 @@ def _insert(table: str, names: tuple[str, ...], conflict: str = "") -> str:
     return f"INSERT {conflict} INTO {table} ({', '.join(names)}) VALUES ({places})"  # noqa: S608
 
 
-def _prompt(connection: sqlite3.Connection, run: dict[str, Any], prompt: Prompt) -> int:
+def _prompt(connection: sqlite3.Connection, run: dict[str, Any], stored: str | bytes) -> int:
     """Return the number of a prompt, stored now if it is new."""
-    key = (run["function"], run["version"], prompt.digest)
+    digest = hashlib.sha256(stored if isinstance(stored, bytes) else stored.encode()).hexdigest()
+    key = (run["function"], run["version"], digest)
     connection.execute(
         "INSERT OR IGNORE INTO prompts (function, version, digest, message, first_seen) VALUES (?, ?, ?, ?, ?)",
-        (*key, prompt.stored, run["started"]),
+        (*key, stored, run["started"]),
     )
     found = connection.execute("SELECT id FROM prompts WHERE function = ? AND version = ? AND digest = ?", key)
     return int(found.fetchone()[0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.observability.paths import declared_path
 from SimpleLLMFunc.observability.store.content import Content, pack, storable
 from SimpleLLMFunc.observability.store.items import Ended, FailedTry, Item
-from SimpleLLMFunc.observability.store.open_runs import OpenRun, Prompt, Row
+from SimpleLLMFunc.observability.store.open_runs import OpenRun, Row
 from SimpleLLMFunc.type import ToolCall, Usage
 
 _HEAD = 300
@@ -79,8 +78,8 @@ class Fold:
                 self._finish(run, since, item)
             case Ended():
                 self._end(run, since, item)
-            case events.RunStarted():
-                pass  # processed by `take`
+            case events.RunStarted() | events.TryFailed() | events.RunFailed() | events.ToolCallProgress():
+                pass  # the first is processed by `take`, the others do not come here
             case _:
                 assert_never(item)
 
@@ -287,20 +286,12 @@ class Fold:
 
     def _message(self, run: OpenRun, turn: int, message: Mapping[str, Any]) -> None:
         number = run.next_number("messages")
-        if message.get("role") == "system" and number == 1:
-            kept: dict[str, Any] = {"message": None, "prompt": self._prompt(message)}
-        else:
-            kept = {"message": pack(self._kept_message(message)), "prompt": None}
-        run.rows["messages", number] = {"number": number, "turn": turn, **kept}
-
-    def _prompt(self, message: Mapping[str, Any]) -> Prompt:
-        stored = pack(self._kept_message(message))
-        raw = stored if isinstance(stored, bytes) else stored.encode()
-        return Prompt(stored, hashlib.sha256(raw).hexdigest())
-
-    def _kept_message(self, message: Mapping[str, Any]) -> Any:
         # Roles, names and call ids are not content.
-        return self.content.kept_fields(message, always={"role", "name", "tool_call_id"})
+        stored = pack(self.content.kept_fields(message, always={"role", "name", "tool_call_id"}))
+        column, other = (
+            ("prompt", "message") if message.get("role") == "system" and number == 1 else ("message", "prompt")
+        )
+        run.rows["messages", number] = {"number": number, "turn": turn, column: stored, other: None}
 
 
 _USAGE = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cache_write_tokens")
