@@ -90,7 +90,7 @@ class Offer:
         answers: answers its calls.
         tool: the function as a tool: description, schema of the parameters, check of the arguments.
         is_iterator: it yields items.
-        value_schema: of the value; {} where there is none.
+        value_schema: of the value; {} if it has no schema.
         output_schema: of the structured answer, always an object; None where the answer is text or None.
 
     Raises:
