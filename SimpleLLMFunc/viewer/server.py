@@ -94,7 +94,7 @@ def viewer_app(
         sys.stderr.write(f"The page asks for a token. Put this behind its address: #token={chosen}\n")
     elif token is False:
         chosen = None
-    elif isinstance(token, str) and re.fullmatch("[A-Za-z0-9_-]{16,}", token):
+    elif _is_token(token):
         chosen = token
     else:
         raise ConfigError("token is at least 16 letters, digits, hyphens and underscores; or False for none.")
@@ -169,6 +169,10 @@ def viewer_app(
     app.router.redirect_slashes = False
     guard = Guard(app, token=chosen, allowed_hosts=allowed_hosts)
     return ViewerApp(guard, chosen)
+
+
+def _is_token(given: Any) -> bool:
+    return isinstance(given, str) and re.fullmatch("[A-Za-z0-9_-]{16,}", given) is not None
 
 
 async def _refused(_request: Request, error: Exception) -> Response:

@@ -18,7 +18,6 @@ from SimpleLLMFunc.extras import install_line
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.viewer import serve_page, viewer_app
 from SimpleLLMFunc.viewer.offered import offered_of
-from SimpleLLMFunc.viewer.responses import Lines
 from tests.viewer import shop
 from tests.viewer.served import HEADERS, LOOPBACK, TOKEN, app_of, client_of
 
@@ -215,32 +214,6 @@ def test_who_leaves_ends_the_run(store):
     asyncio.run(leave())
     assert store.flush()
     assert [run.status for run in store.reader.runs().runs] == ["cancelled"]
-
-
-async def test_lines_close_what_makes_them_when_the_reader_leaves():
-    closed = []
-
-    async def items():
-        try:
-            yield {"a": 1}
-            await asyncio.Event().wait()
-        finally:
-            closed.append(True)
-
-    sent, gone = [], asyncio.Event()
-
-    async def send(message):
-        sent.append(message)
-        if message.get("body"):
-            gone.set()
-
-    async def receive():
-        await gone.wait()
-        return {"type": "http.disconnect"}
-
-    await Lines(items())({}, receive, send)
-    assert closed == [True]
-    assert sent[1]["body"] == b'{"a": 1}\n'
 
 
 # --- chats ---
