@@ -91,7 +91,7 @@ class Fold:
         arguments = facts.arguments if facts is not None else {}
         kept = self.content.kept_fields(arguments)
         name = self.content.text(function.name)
-        columns: Row = dict.fromkeys(_COUNTS, 0) | dict.fromkeys(_TEXTS, "") | dict.fromkeys(_OPEN)
+        columns: Row = {**dict.fromkeys(_COUNTS, 0), **dict.fromkeys(_TEXTS, ""), **dict.fromkeys(_OPEN)}
         columns |= {"trace_id": self.content.text(trace_id), "function": name, "version": function.version}
         columns |= {"kind": function.kind, "status": "running", "arguments": pack(kept)}
         columns["started"] = time.time() - (time.monotonic() - at)
