@@ -106,7 +106,6 @@ ALLOWED: dict[tuple[str, str, str], str] = {
     ("utils.py", "pickled_by_value", "importlib.import_module"): _EXTRA,
     ("runtime/listening.py", "listening", "socket.create_server"): "on the loopback address, or for callers with keys",
     ("serve/http_api.py", "Api.call", ".result()"): _DONE,
-    ("serve/http_events.py", "Events.respond", ".result()"): _DONE,
     ("lock.py", "_modules_of", "importlib.import_module"): "the modules of the user's own package",
     ("testing/__init__.py", "__getattr__", "importlib.import_module"): _LAZY,
     ("testing/patterns.py", "text_matching", "importlib.import_module"): _EXTRA,

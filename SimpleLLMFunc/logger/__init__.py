@@ -19,7 +19,6 @@ from SimpleLLMFunc.logger.failures import redacted_cause, shown_error, shown_tra
 from SimpleLLMFunc.logger.handlers import setup_logging
 from SimpleLLMFunc.logger.known import (
     MASK,
-    SHORTEST_SECRET,
     end_before_growing_secret,
     end_before_secret,
     mask_known,
@@ -54,51 +53,16 @@ from SimpleLLMFunc.logger.redact import (
 from SimpleLLMFunc.logger.tracebacks import border, is_debugging
 
 __all__ = [
-    "LogContext",
-    "app_log",
-    "async_log_context",
-    "count_tokens",
-    "escape_control",
-    "get_current_context",
-    "get_current_trace_id",
-    "get_location",
-    "is_enabled",
-    "log_context",
-    "push_debug",
-    "push_error",
-    "push_info",
-    "push_warning",
-    "redact",
-    "remember_secret",
-    "render_arguments",
-    "setup_logging",
-    "shown_data",
-    "shown_error",
+    "LogContext", "app_log", "async_log_context", "count_tokens", "escape_control", "get_current_context",
+    "get_current_trace_id", "get_location", "is_enabled", "log_context", "push_debug", "push_error", "push_info",
+    "push_warning", "redact", "remember_secret", "render_arguments", "setup_logging", "shown_data", "shown_error",
     "shown_traceback",
-]
+]  # fmt: skip
 __all__ += [
-    "HTTP_LOGGERS",
-    "MASK",
-    "SHORTEST_SECRET",
-    "PlainData",
-    "begin_run",
-    "border",
-    "data_url_by_size",
-    "end_before_growing_secret",
-    "end_before_secret",
-    "get_current_run_id",
-    "holds_little",
-    "is_debugging",
-    "looks_secret",
-    "mask_known",
-    "named_by_size",
-    "pairs_of",
-    "redact_head",
-    "redact_logs_of",
-    "redacted_cause",
-    "shown_text",
-    "shown_value",
-]  # for other rooms
+    "HTTP_LOGGERS", "MASK", "PlainData", "begin_run", "border", "data_url_by_size", "end_before_growing_secret",
+    "end_before_secret", "get_current_run_id", "holds_little", "is_debugging", "looks_secret", "mask_known",
+    "named_by_size", "pairs_of", "redact_head", "redact_logs_of", "redacted_cause", "shown_text", "shown_value",
+]  # for other rooms  # fmt: skip
 
 # Without any handler, Python would print our warnings to stderr by itself; whether they are shown is the user's choice.
 logging.getLogger("SimpleLLMFunc").addHandler(logging.NullHandler())

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Iterator
 from itertools import islice
 
-from SimpleLLMFunc.errors import BODY_LIMIT, SimpleLLMFuncError
+from SimpleLLMFunc.errors import BODY_LIMIT
 from SimpleLLMFunc.logger.redact import BEYOND, holds_little, redact, shown_data, shown_text
 
 
@@ -17,8 +17,8 @@ class RedactedCause(Exception):
 
 _LONGEST_CAUSE = 2000
 _MOST_NOTES = 10
-_LOOKED_THROUGH = 200_000
-"""Characters and values of an exception that are searched for a secret; more would block the event loop."""
+_MUCH = 200_000
+"""Characters of an exception; the text of a larger one is not made whole, since that would block the event loop."""
 
 
 def redacted_cause(error: BaseException) -> BaseException:
@@ -56,15 +56,15 @@ def shown_error(error: BaseException, limit: int = BODY_LIMIT) -> str:
 
 def shown_traceback(error: BaseException, limit: int = 10_000) -> str:
     """Return `error` with its traceback, in Python's form unless the error is too long; redacted as by `shown_text`."""
-    if all(_says_little(each) for each in _with_causes(error)):
+    if not any(map(_is_large, _with_causes(error))):
         return shown_text("".join(traceback.format_exception(error)), limit)
     return "".join(traceback.format_tb(error.__traceback__)) + shown_error(error, limit)
 
 
 def _said(error: BaseException, room: int) -> str:
-    """Return type and text of an error; of a long text about the first `room` characters."""
+    """Return type and text of an error; of a large error about the first `room` characters."""
     try:
-        if isinstance(error, SimpleLLMFuncError) or _says_little(error):
+        if not _is_large(error):
             said = str(error)[:room]
         elif len(error.args) == 1 and isinstance(error.args[0], str):
             said = error.args[0][:room]
@@ -75,18 +75,13 @@ def _said(error: BaseException, room: int) -> str:
     return f"{type(error).__name__}: {said}".removesuffix(": ")
 
 
-def _says_little(error: BaseException) -> bool:
-    """Say whether the text of an error is cheap to make."""
-    # Python's own exceptions show their arguments; others may show any of their attributes.
-    own = next(kind for kind in type(error).__mro__ if "__str__" in vars(kind)).__module__ == "builtins"
-    return holds_little(error.args) and (own or holds_little(vars(error)))
+def _is_large(error: BaseException) -> bool:
+    return not holds_little((error.args, vars(error)), _MUCH)
 
 
 def _holds_secret(error: BaseException) -> bool:
     try:
-        if not holds_little((error.args, vars(error)), _LOOKED_THROUGH):
-            return True
-        texts = [_said(error, _LOOKED_THROUGH), repr(error.args), repr(vars(error))]
+        texts = [_said(error, _MUCH), repr(error.args), repr(vars(error))] if not _is_large(error) else []
     except Exception:  # noqa: BLE001 - as above; an error that cannot be shown may hold a secret
         return True
-    return any(redact(text) != text for text in texts)
+    return not texts or any(redact(text) != text for text in texts)

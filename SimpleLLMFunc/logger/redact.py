@@ -14,7 +14,6 @@ from decimal import Decimal
 from enum import Enum
 from itertools import chain, islice
 from pathlib import PurePath
-from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -187,16 +186,11 @@ def holds_little(value: Any, room: int = BEYOND) -> bool:
 
 def _held(value: Any) -> Iterable[Any]:
     """Return the contents of a container or the fields of an object; nothing for any other value."""
-    match value:
-        case dict():
-            return chain.from_iterable(value.items())
-        case list() | tuple() | set() | frozenset() | deque():
-            return value
-        case BaseModel() | SimpleNamespace():
-            return vars(value).values()
-        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            return [getattr(value, field.name, None) for field in dataclasses.fields(value)]
-    return ()
+    if isinstance(value, list | tuple | set | frozenset | deque):
+        return value
+    if isinstance(value, Mapping) and not isinstance(value, dict):
+        return ()
+    return chain.from_iterable(pairs_of(value) or ())
 
 
 class PlainData:

@@ -9,13 +9,6 @@ from SimpleLLMFunc.serve.stdio import protocol_streams
 
 __all__ = ["BrowserStream", "decorated_functions", "fastapi_errors", "serve_mcp"]
 __all__ += [
-    "KEYS_VARIABLE",
-    "Callers",
-    "Decorated",
-    "hash_of",
-    "new_key",
-    "protocol_streams",
-    "serve_functions",
-    "serve_http",
+    "KEYS_VARIABLE", "Callers", "Decorated", "hash_of", "new_key", "protocol_streams", "serve_functions", "serve_http",
     "serve_stdio",
-]  # for other rooms
+]  # for other rooms  # fmt: skip

@@ -7,7 +7,7 @@ import os
 from collections.abc import AsyncGenerator, Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.extras import load_extra
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
-
-_MAX_BODY: Final = 1_000_000
-_DEADLINE: Final = 120.0
 
 
 def fastapi_errors(app: Starlette) -> None:
@@ -54,8 +51,8 @@ def http_app(
     functions: Mapping[str, Decorated] | Any,
     *,
     callers: Callers | None = None,
-    deadline: float | None = _DEADLINE,
-    max_body: int = _MAX_BODY,
+    deadline: float | None = 120.0,
+    max_body: int = 1_000_000,
     title: str = "SimpleLLMFunc",
     mcp: bool = False,
     journal: str | os.PathLike[str] | None = None,
@@ -132,33 +129,24 @@ async def serve_functions(
     host: str = "127.0.0.1",
     port: int = 8000,
     callers: Callers | None = None,
-    deadline: float | None = _DEADLINE,
-    max_body: int = _MAX_BODY,
-    title: str = "SimpleLLMFunc",
-    mcp: bool = False,
-    journal: str | os.PathLike[str] | None = None,
     announce: Callable[[str], object] | None = None,
+    **options: Any,
 ) -> None:
     """Serve `http_app` until cancelled, or until Ctrl-C.
 
     Args:
-        functions: as for `http_app`, and so are the other arguments.
+        functions: as for `http_app`.
         host: an address of this machine; one that other machines reach needs `callers`.
         port: 0 for any free port.
         callers: keys and limits of the callers.
-        deadline: seconds for one call.
-        max_body: most bytes of a request's body.
-        title: of the service.
-        mcp: offer the functions as MCP tools too.
-        journal: path of a journal.
         announce: called with the address as soon as clients can connect.
+        options: the further ones of `http_app`.
 
     Raises:
         ConfigError: other machines reach the address and there are no callers, the port is taken, or the extra is missing.
     """
     # In a thread: importing the web framework and describing the models takes seconds.
-    options: dict[str, Any] = {"callers": callers, "deadline": deadline, "max_body": max_body, "title": title}
-    app = await importing(partial(http_app, functions, **options, mcp=mcp, journal=journal))
+    app = await importing(partial(http_app, functions, callers=callers, **options))
     others = (
         "without callers any machine may call, and every call costs. Give a file of callers (simplellmfunc serve "
         "--new-key NAME), and put a proxy with TLS in front."

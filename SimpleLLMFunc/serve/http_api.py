@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -67,16 +68,15 @@ class Api:
         """Return a page that describes the functions; callers without a key read only how to call."""
         from starlette.responses import HTMLResponse
 
+        status, offers, headers = 200, self._offers, {"content-security-policy": PAGE_POLICY}
         try:
             self._admitted(request)
         except Problem as problem:
             if problem.status != 401:
                 raise
-            shown, status = page_of({}, self._title, str(request.base_url), needs_key=True), 401
-        else:
-            shown, status = page_of(self._offers, self._title, str(request.base_url), needs_key=bool(self.callers)), 200
-        key = {"www-authenticate": "Bearer"} if status == 401 else {}
-        return HTMLResponse(shown, status, headers={"content-security-policy": PAGE_POLICY, **key})
+            status, offers, headers = 401, {}, headers | problem.headers
+        shown = page_of(offers, self._title, str(request.base_url), needs_key=bool(self.callers))
+        return HTMLResponse(shown, status, headers)
 
     def tell_of(self, path: str, operations: Mapping[str, Any]) -> None:
         """Add a path to the OpenAPI document."""
@@ -98,18 +98,18 @@ class Api:
                 return json_response("{}", 499)  # the client has left
             text = task.result()
         except Problem as problem:
-            self._log(offer.name, caller, problem.status, began)
+            self._log(offer.name, caller, began, problem.status)
             raise
-        self._log(offer.name, caller, 200, began)
+        self._log(offer.name, caller, began, 200)
         return json_response(text)
 
-    async def stream(self, request: Request) -> Response:
+    async def stream(self, request: Request) -> Events:
         """Return the answer as server-sent events."""
         began = time.monotonic()
         offer, caller, args, kwargs = await self._asked(request)
-        return self._streamed(offer.name, caller, Events(self._pieces(offer, args, kwargs), caller), began)
+        return Events(self._pieces(offer, args, kwargs), caller, partial(self._log, offer.name, caller, began))
 
-    async def browser(self, request: Request) -> Response:
+    async def browser(self, request: Request) -> Events:
         """Return the answer in the web page's protocol, which the path names."""
         began = time.monotonic()
         caller = self._admitted(request)
@@ -130,25 +130,13 @@ class Api:
             raise Problem(400, f"The body is no JSON: {cut(str(error), 200)}.") from None
         except (UsageError, SignatureError) as error:
             raise Problem(422, str(error), "ArgumentsError") from None
-        return self._streamed(name, caller, Events(self._unnamed(stream), caller, stream.headers), began)
+        return Events(self._unnamed(stream), caller, partial(self._log, name, caller, began), stream.headers)
 
     async def _unnamed(self, stream: BrowserStream) -> AsyncGenerator[tuple[str, str], None]:
         with deadline_scope(self.deadline):
             async with aclosing(stream.data()) as lines:
                 async for line in lines:
                     yield "", line
-
-    def _streamed(self, name: str, caller: Caller | None, events: Events, began: float) -> Response:
-        from starlette.responses import Response
-
-        log = self._log
-
-        class Streamed(Response):
-            async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-                status = await events.respond(scope, receive, send)
-                log(name, caller, status, began)
-
-        return Streamed()
 
     async def admit(self, request: Request) -> Caller | None:
         """Return the caller, and count the request as a call.
@@ -162,7 +150,8 @@ class Api:
         self._check_length(request.headers.get("content-length", ""))
         return caller
 
-    def _log(self, name: str, caller: Caller | None, status: int, began: float) -> None:
+    @staticmethod
+    def _log(name: str, caller: Caller | None, began: float, status: int) -> None:
         who = caller.name if caller is not None else "this machine"
         push_info(f"{who} called {name}: {status} after {time.monotonic() - began:.3f} s")
 
@@ -203,8 +192,7 @@ class Api:
         if caller is not None:
             await caller.take()
         body = await self.body(request)
-        read = self._read(offer, body)
-        args, kwargs = await off_loop_if_large(len(body), read)
+        args, kwargs = await off_loop_if_large(len(body), partial(self._read, offer, body))
         return offer, caller, args, kwargs
 
     async def body(self, request: Request) -> bytes:
@@ -227,32 +215,27 @@ class Api:
         if length.isdigit() and int(length) > self._max_body:
             raise Problem(413, f"The body may have {self._max_body} bytes.", headers={"connection": "close"})
 
-    def _read(self, offer: Offer, body: bytes) -> Callable[[], tuple[tuple[Any, ...], dict[str, Any]]]:
-        def read() -> tuple[tuple[Any, ...], dict[str, Any]]:
-            try:
-                arguments = json.loads(body, parse_constant=_refuse_constant)
-            except (ValueError, RecursionError) as error:
-                raise Problem(400, f"The body is no JSON: {cut(str(error), 200)}.") from None
-            if not isinstance(arguments, dict):
-                raise Problem(422, "The body must be a JSON object with the arguments by name.")
-            # Strictly by the published schema: a caller is no model that guesses.
-            validation = self._validations[offer.name]
-            try:
-                violations = validation.violations(arguments) if validation is not None else []
-            except SchemaError as error:
-                raise Problem(422, f"The arguments cannot be checked: {error}", "ArgumentsError") from None
-            if violations:
-                said = "; ".join(
-                    f"{path or 'arguments'}: expected {wanted}, got {got}" for path, wanted, got in violations[:5]
-                )
-                raise Problem(422, said, "ArgumentsError")
-            try:
-                args, kwargs = offer.tool.bind(arguments)
-            except ArgumentsError as misfit:
-                raise Problem(422, f"The arguments do not fit {offer.name}: {misfit}", "ArgumentsError") from None
-            return tuple(args), kwargs
-
-        return read
+    def _read(self, offer: Offer, body: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        try:
+            arguments = json.loads(body, parse_constant=_refuse_constant)
+        except (ValueError, RecursionError) as error:
+            raise Problem(400, f"The body is no JSON: {cut(str(error), 200)}.") from None
+        if not isinstance(arguments, dict):
+            raise Problem(422, "The body must be a JSON object with the arguments by name.")
+        # Strictly by the published schema: a caller is no model that guesses.
+        validation = self._validations[offer.name]
+        try:
+            violations = validation.violations(arguments) if validation is not None else []
+        except SchemaError as error:
+            raise Problem(422, f"The arguments cannot be checked: {error}", "ArgumentsError") from None
+        if violations:
+            said = [f"{path or 'arguments'}: expected {wanted}, got {got}" for path, wanted, got in violations[:5]]
+            raise Problem(422, "; ".join(said), "ArgumentsError")
+        try:
+            args, kwargs = offer.tool.bind(arguments)
+        except ArgumentsError as misfit:
+            raise Problem(422, f"The arguments do not fit {offer.name}: {misfit}", "ArgumentsError") from None
+        return tuple(args), kwargs
 
     # --- answers ---
 
@@ -286,12 +269,13 @@ class Api:
             elif isinstance(event, RunFinished):
                 facts["usage"], facts["cost"] = _usage(event.usage), event.usage.cost
 
+        source = offer.pipeline.items if offer.is_iterator else offer.answers.stream
         try:
             value: Any = None
             texts: list[str] = []
             # Around the whole stream: functions that ask several times start runs while it goes on.
             with deadline_scope(self.deadline), watching(note):
-                async with aclosing(_values(offer, args, kwargs)) as values:
+                async with aclosing(source(args, kwargs)) as values:
                     async for value in values:
                         if offer.is_iterator:
                             texts.append(value)
@@ -344,10 +328,6 @@ def _validation(offer: Offer) -> SchemaValidation | None:
         return None
 
 
-def _values(offer: Offer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[Any, None]:
-    return offer.pipeline.items(args, kwargs) if offer.is_iterator else offer.answers.stream(args, kwargs)
-
-
 # --- data ------------------------------------------------------------------------------------------------
 
 
@@ -355,20 +335,14 @@ def _answer(offer: Offer, value: Any, facts: Mapping[str, Any]) -> str:
     """Return an answer as JSON, with the agreement of votes. It may be large: call it in a thread."""
     votes: dict[str, Any] = {}
     if isinstance(value, Confident):
-        shares = [{"value": _written(offer, each), "probability": share} for each, share in value.probabilities.items()]
+        shares = [{"value": offer.data(each), "probability": share} for each, share in value.probabilities.items()]
         votes = {
             "agreement": value.agreement,
             "abstained": value.abstained,
             **({"probabilities": shares} if shares else {}),
         }
         value = value.value
-    return json.dumps({"value": _written(offer, value), **votes, **facts})
-
-
-def _written(offer: Offer, value: Any) -> Any:
-    if offer.spec.is_none:
-        return None
-    return json.loads(offer.spec.adapter.dump_json(value, by_alias=True, warnings=False))
+    return json.dumps({"value": offer.data(value), **votes, **facts})
 
 
 def _piece(name: str, value: Any) -> str:

@@ -133,11 +133,6 @@ class Callers:
                 raise ConfigError(f"two callers have the same {what}. Each needs its own.")
         self._callers = [Caller(entry) for entry in entries]
 
-    @property
-    def names(self) -> list[str]:
-        """Of the callers."""
-        return [caller.name for caller in self._callers]
-
     def __len__(self) -> int:
         return len(self._callers)
 

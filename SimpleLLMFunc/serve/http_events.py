@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from SimpleLLMFunc.runtime import cancelled, unless_gone
 from SimpleLLMFunc.serve.http_callers import Caller
@@ -20,73 +20,67 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
 _PING_SECONDS: Final = 15.0
-_QUEUED: Final = 16
 _HEADERS: Final = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store"}
-
-_Item: TypeAlias = "tuple[str, str] | Problem | None"
-"""An event by name and data (JSON), a problem, or the end."""
 
 
 class Events:
-    """A stream of events to one caller; when the caller leaves, the run is cancelled."""
+    """A response of events to one caller; when the caller leaves, the run is cancelled.
+
+    Args:
+        events: by name and data (JSON); always closed.
+        caller: None where the server has no keys.
+        log: called with the status, at the end.
+        headers: of the response.
+    """
 
     def __init__(
         self,
         events: AsyncGenerator[tuple[str, str], None],
         caller: Caller | None,
+        log: Callable[[int], None],
         headers: Mapping[str, str] = _HEADERS,
     ) -> None:
         self._events = events
         self._headers = [(name.encode(), value.encode()) for name, value in headers.items()]
         self._caller = caller
-        self._queue: asyncio.Queue[_Item] = asyncio.Queue(_QUEUED)
+        self._log = log
 
-    async def respond(self, scope: Scope, receive: Receive, send: Send) -> int:
-        """Send the response; return its status. A failure before the first event is a problem response."""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the response; a failure before the first event is a problem response."""
         context = None if self._caller is None else self._caller.context()
-        producing = asyncio.create_task(self._produce(), context=context)
-        sending = asyncio.create_task(self._send(scope, receive, send))
-        try:
-            return sending.result() if await unless_gone(sending, receive) else 499
-        finally:
-            await cancelled(producing)
-
-    async def _produce(self) -> None:
-        try:
-            async with aclosing(self._events):
-                async for event in self._events:
-                    await self._queue.put(event)
-            await self._queue.put(None)
-        except Problem as problem:
-            await self._queue.put(problem)
+        sending = asyncio.create_task(self._send(scope, receive, send), context=context)
+        self._log(sending.result() if await unless_gone(sending, receive) else 499)
 
     async def _send(self, scope: Scope, receive: Receive, send: Send) -> int:
-        first = await self._queue.get()
-        if isinstance(first, Problem):
-            await problem_response(first)(scope, receive, send)
-            return first.status
-        await send({"type": "http.response.start", "status": 200, "headers": self._headers})
-        status = 200
-        event: _Item = first
-        while event is not None:
-            if isinstance(event, Problem):
-                status = event.status
-                told = _sse("error", json.dumps(event.to_dict()))
-                await send({"type": "http.response.body", "body": told, "more_body": True})
-                break
-            await send({"type": "http.response.body", "body": _sse(*event), "more_body": True})
-            event = await self._next(send)
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
-        return status
+        async def write(part: bytes, *, more: bool = True) -> None:
+            await send({"type": "http.response.body", "body": part, "more_body": more})
 
-    async def _next(self, send: Send) -> _Item:
-        while True:
+        async def ping() -> None:
+            while True:  # keeps proxies from closing a quiet connection
+                await asyncio.sleep(_PING_SECONDS)
+                await write(b": still at it\n\n")
+
+        status = 200
+        async with aclosing(self._events) as events:
             try:
-                async with asyncio.timeout(_PING_SECONDS):
-                    return await self._queue.get()
-            except TimeoutError:
-                # Keeps proxies from closing a quiet connection.
-                await send({"type": "http.response.body", "body": b": still at it\n\n", "more_body": True})
+                first = await anext(events, None)
+            except Problem as problem:
+                await problem_response(problem)(scope, receive, send)
+                return problem.status
+            await send({"type": "http.response.start", "status": 200, "headers": self._headers})
+            pinging = asyncio.create_task(ping())
+            try:
+                if first is not None:
+                    await write(_sse(*first))
+                async for event in events:
+                    await write(_sse(*event))
+            except Problem as problem:
+                status = problem.status
+                await write(_sse("error", json.dumps(problem.to_dict())))
+            finally:
+                await cancelled(pinging)
+        await write(b"", more=False)
+        return status
 
 
 def _sse(name: str, data: str) -> bytes:

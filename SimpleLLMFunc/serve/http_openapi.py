@@ -9,10 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
-
 from SimpleLLMFunc._version import __version__
-from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.serve.http_problem import MEDIA_TYPE, PROBLEM_SCHEMA, STATUSES
 from SimpleLLMFunc.serve.offer import Offer
 
@@ -70,7 +67,7 @@ def openapi_document(offers: Mapping[str, Offer], *, title: str, needs_key: bool
     for name, offer in offers.items():
         arguments = _moved(offer.tool.parameters, f"{name}_arguments", schemas)
         schemas[f"{name}_arguments"] = arguments
-        value = _moved(value_schema(offer.spec), f"{name}_value", schemas)
+        value = _moved(offer.value_schema, f"{name}_value", schemas)
         schemas[f"{name}_result"] = {"type": "object", "properties": {"value": value, **_FACTS}, "required": ["value"]}
         summary, _, description = offer.tool.description.strip().partition("\n")
         body = {"required": True, "content": {"application/json": {"schema": _ref(f"{name}_arguments")}}}
@@ -99,16 +96,6 @@ def openapi_document(offers: Mapping[str, Offer], *, title: str, needs_key: bool
         document["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
         document["security"] = [{"key": []}]
     return document
-
-
-def value_schema(spec: OutputSpec) -> dict[str, Any]:
-    """Return the schema of a value in an answer; {} for a type without a schema."""
-    if spec.is_none:
-        return {"type": "null"}
-    try:
-        return spec.adapter.json_schema(mode="serialization", by_alias=True)
-    except (PydanticInvalidForJsonSchema, PydanticUserError):
-        return {}
 
 
 def _problems() -> dict[str, Any]:

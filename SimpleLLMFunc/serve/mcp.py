@@ -152,23 +152,22 @@ def _security(*, is_guarded: bool) -> Any:
     )
 
 
+class _Endpoint:
+    """The endpoint of the protocol as an ASGI application."""
+
+    def __init__(self, manager: Any) -> None:
+        self._manager = manager
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await self._manager.handle_request(scope, receive, send)
+
+
 def _application(manager: Any) -> Any:
-    async def application(scope: Any, receive: Any, send: Any) -> None:
-        if scope["path"].rstrip("/") != PATH:
-            await _refuse(send, 404, f"MCP is at {PATH}")
-        elif scope["method"] == "GET":
-            # GET opens a stream of the server's own messages; this server sends none.
-            await _refuse(send, 405, "Use POST", (b"allow", b"POST, DELETE"))
-        else:
-            await manager.handle_request(scope, receive, send)
+    from starlette.applications import Starlette
+    from starlette.routing import Route
 
-    return application
-
-
-async def _refuse(send: Any, status: int, text: str, *headers: tuple[bytes, bytes]) -> None:
-    start = {"type": "http.response.start", "status": status, "headers": [(b"content-type", b"text/plain"), *headers]}
-    await send(start)
-    await send({"type": "http.response.body", "body": f"{text}\n".encode()})
+    # GET would open a stream of the server's own messages; this server sends none.
+    return Starlette(routes=[Route(PATH, _Endpoint(manager), methods=["POST", "DELETE"])])
 
 
 # --- the protocol ----------------------------------------------------------------------------------------

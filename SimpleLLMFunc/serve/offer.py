@@ -90,6 +90,7 @@ class Offer:
         answers: answers its calls.
         tool: the function as a tool: description, schema of the parameters, check of the arguments.
         is_iterator: it yields items.
+        value_schema: of the value; {} if it has no schema.
         output_schema: of the structured answer, always an object; None where the answer is text or None.
 
     Raises:
@@ -111,7 +112,8 @@ class Offer:
                     f"{name} cannot be offered: its parameter {parameter!r} takes a file's path. "
                     "Take an ImgUrl (a data: address holds the image itself), or text."
                 )
-        self.output_schema = _output_schema(self.spec)
+        self.value_schema = _value_schema(self.spec)
+        self.output_schema = _output_schema(self.spec, self.value_schema)
 
     @property
     def spec(self) -> OutputSpec:
@@ -133,26 +135,29 @@ class Offer:
         try:
             value = await asyncio.wrap_future(submit(self._value(tuple(args), kwargs)))
             return await in_thread(self._rendered, value)
-        except SimpleLLMFuncError as error:
-            problem = shown_error(error, _MAX_ERROR_CHARS)
         except Exception as error:  # noqa: BLE001 - the caller is told every failure, of tools and of ours
-            push_error(f"{self.name} failed: {shown_traceback(error)}")
-            problem = shown_error(error, _MAX_ERROR_CHARS)
-        raise OfferFailed(problem)
+            if not isinstance(error, SimpleLLMFuncError):
+                push_error(f"{self.name} failed: {shown_traceback(error)}")
+            raise OfferFailed(shown_error(error, _MAX_ERROR_CHARS)) from None
 
     async def _value(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         value = await self.answers.value(args, kwargs)
         return value.value if isinstance(value, Confident) else value
 
+    def data(self, value: Any) -> Any:
+        """Return an answer as JSON data. It may be large: call it in a thread."""
+        return (
+            None if self.spec.is_none else json.loads(self.spec.adapter.dump_json(value, by_alias=True, warnings=False))
+        )
+
     def _rendered(self, value: Any) -> tuple[str, dict[str, Any] | None]:
-        spec = self.spec
-        if spec.is_none:
+        if self.spec.is_none:
             return "", None
-        if spec.is_text:
+        if self.spec.is_text:
             return str(value), None
-        data: Any = json.loads(spec.adapter.dump_json(value, by_alias=True, warnings=False))
+        data = self.data(value)
         text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
-        if isinstance(data, dict) and not spec.is_wrapped:
+        if isinstance(data, dict) and not self.spec.is_wrapped:
             return text, data
         return text, {"result": data}
 
@@ -161,13 +166,20 @@ class OfferFailed(Exception):
     """A call failed; the text is for the caller."""
 
 
-def _output_schema(spec: OutputSpec) -> dict[str, Any] | None:
-    if spec.is_text or spec.is_none:
-        return None
+def _value_schema(spec: OutputSpec) -> dict[str, Any]:
+    """Return the schema of a value in an answer; {} for a type whose values have no schema when they are written."""
+    if spec.is_none:
+        return {"type": "null"}
     try:
-        schema = spec.adapter.json_schema(mode="serialization", by_alias=True)
+        return spec.adapter.json_schema(mode="serialization", by_alias=True)
     except (PydanticInvalidForJsonSchema, PydanticUserError):
-        return None  # a type whose values have no schema when they are written
+        return {}
+
+
+def _output_schema(spec: OutputSpec, value: Mapping[str, Any]) -> dict[str, Any] | None:
+    if spec.is_text or spec.is_none or not value:
+        return None
+    schema = dict(value)
     if not spec.is_wrapped:
         return inlined_root(schema)
     definitions = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}

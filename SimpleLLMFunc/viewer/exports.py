@@ -39,23 +39,19 @@ def as_curl(turn: StoredTurn) -> str:
     return curl_command(turn.url, turn.headers, turn.request)
 
 
-def as_test(detail: RunDetail, module: str | None) -> str:
+def as_test(detail: RunDetail) -> str:
     """Return a run as a test: the same arguments, the same replies of the model and the tools, the same value.
-
-    Args:
-        detail: the run.
-        module: of its function; None takes the module in the store.
 
     Raises:
         Refusal: the run cannot be played again.
     """
-    return _Test(detail, module).text()
+    return _Test(detail).text()
 
 
 class _Test:
     """Writes the test of one run."""
 
-    def __init__(self, detail: RunDetail, module: str | None) -> None:
+    def __init__(self, detail: RunDetail) -> None:
         self.detail = detail
         self.run = detail.summary
         self.is_chat = self.run.kind == "chat"
@@ -65,8 +61,7 @@ class _Test:
         place, _, qualname = (version.place if version else "").partition(":")
         if place and qualname and "<locals>" not in qualname:
             self.path = qualname.split(".")
-        self.module = module or (place if place != "__main__" else "") or "your_module"
-        self.is_module_known = self.module != "your_module"
+        self.module = "your_module" if place in {"", "__main__"} else place
         self._check()
 
     def _check(self) -> None:
@@ -103,7 +98,8 @@ class _Test:
         parts.append(f"REPLIES = {_literal(self.replies)}")
         if self.tools:
             parts.append(f"TOOLS = {_literal([tool.get('function', tool) for tool in self.tools])}")
-            parts.append(f"TOOL_RESULTS = {_literal(self._tool_results())}")
+            results = {_call_key(call.name, call.arguments): call.content for call in self.detail.tool_calls}
+            parts.append(f"TOOL_RESULTS = {_literal(results)}")
             parts.append(_RECORDED_TOOL)
         parts.append(self._test())
         return "\n\n".join(part.rstrip() for part in parts).replace("\n\n\n\ndef ", "\n\n\ndef ") + "\n"
@@ -112,7 +108,7 @@ class _Test:
         began = datetime.fromtimestamp(self.run.started, UTC).strftime("%Y-%m-%d %H:%M UTC")
         lines = [f"What {'.'.join(self.path)} did on {began}, played again: no model is asked.", ""]
         lines.append(f"Run {self.run.trace_id}")
-        if not self.is_module_known:
+        if self.module == "your_module":
             lines.append("Write the module of the function in place of your_module.")
         whole = json.dumps([self.detail.arguments, self.replies], ensure_ascii=False)
         if MASK in whole or _SHORTENED.search(whole):
@@ -137,9 +133,6 @@ class _Test:
             ours.insert(0, "from SimpleLLMFunc import Tool")
         return "\n\n".join("\n".join(group) for group in (standard, others, ours) if group)
 
-    def _tool_results(self) -> dict[str, Any]:
-        return {_call_key(call.name, call.arguments): call.content for call in self.detail.tool_calls}
-
     def _options(self) -> list[str]:
         options = ["llm_interface=ScriptedLLM(*REPLIES)"]
         if self.tools:
@@ -154,33 +147,12 @@ class _Test:
     def _test(self) -> str:
         name = "_".join(self.path).lower().strip("_") or "run"
         lines = [f"function = {'.'.join(self.path)}.with_options(", *(f"    {each}," for each in self._options()), ")"]
-        asking = self._asking_chat() if self.is_chat else self._asking_function()
+        asking = (_ASKS_CHAT if self.is_chat else _ASKS_FUNCTION).splitlines()
         if self.run.status == "error":
             lines += [f"with pytest.raises({self.run.error}):", *(f"    {line}" for line in asking)]
         else:
-            lines += asking
-            lines.append(self._claim())
+            lines += [*asking, self._claim()]
         return f"\n\ndef test_{name}():\n" + textwrap.indent("\n".join(lines), "    ")
-
-    def _asking_function(self) -> list[str]:
-        return [
-            "args, kwargs = Tool(func=function).bind(ARGUMENTS)",
-            "result = function.call(*args, **kwargs)",
-            "if inspect.isawaitable(result):",
-            "    result = asyncio.run(result)",
-        ]
-
-    def _asking_chat(self) -> list[str]:
-        return [
-            "answer = function(**ARGUMENTS)",
-            'if hasattr(answer, "__aiter__"):',
-            "    async def read():",
-            "        return [pair async for pair in answer]",
-            "",
-            "    pairs = asyncio.run(read())",
-            "else:",
-            "    pairs = list(answer)",
-        ]
 
     def _claim(self) -> str:
         if self.is_chat:
@@ -190,6 +162,24 @@ class _Test:
             return f"assert result.text == {_literal(self.detail.answer)}"
         return f"assert to_jsonable_python(result.value) == {_literal(self.detail.value)}"
 
+
+_ASKS_FUNCTION: Final = """\
+args, kwargs = Tool(func=function).bind(ARGUMENTS)
+result = function.call(*args, **kwargs)
+if inspect.isawaitable(result):
+    result = asyncio.run(result)
+"""
+
+_ASKS_CHAT: Final = """\
+answer = function(**ARGUMENTS)
+if hasattr(answer, "__aiter__"):
+    async def read():
+        return [pair async for pair in answer]
+
+    pairs = asyncio.run(read())
+else:
+    pairs = list(answer)
+"""
 
 _RECORDED_TOOL: Final = '''
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from SimpleLLMFunc.batch.checkpoint.checkpoint import Checkpoint
 from SimpleLLMFunc.batch.checkpoint.codec import decode_error, decode_given, decode_usage
 from SimpleLLMFunc.batch.checkpoint.row_file import FORMAT, RowFile
 from SimpleLLMFunc.batch.checkpoint.writer_lock import WriterLock
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-_BUCKETS: Final = (1, 5, 15, 60, 300, 900, 3600, 6 * 3600, 86400)
-_MOST_BUCKETS: Final = 120
 _ROWS: Final = 50
 
 
@@ -32,63 +31,40 @@ class MapPages(NamedFiles):
         return await reply_of(lambda: {"maps": [{"number": n, **_in_short(path)} for n, path in enumerate(self.paths)]})
 
     async def map(self, request: Request) -> Response:
-        """Return one checkpoint: its versions, its failures by kind, its pace."""
+        """Return one checkpoint: its versions and its failures by kind."""
         return await reply_of(_at_length, self.path(request.path_params["number"]))
-
-    async def check(self, request: Request) -> Response:
-        """Check every row of a checkpoint, and return the numbers of damaged rows."""
-        path = self.path(request.path_params["number"])
-
-        def read() -> dict[str, Any]:
-            try:
-                return {"damaged": list(Checkpoint.status(path).damaged), "problem": ""}
-            except SimpleLLMFuncError as error:
-                return {"damaged": [], "problem": reason(error)}
-
-        return await reply_of(read)
 
     async def rows(self, request: Request) -> Response:
         """Return a page of rows, the latest first."""
-        path, given = self.path(request.path_params["number"]), request.query_params
-        numbers = {name: _number(given.get(name)) for name in ("version", "before")}
-        return await reply_of(_rows, path, numbers["version"], given.get("error"), numbers["before"])
+        path, before = self.path(request.path_params["number"]), request.query_params.get("before", "")
+        if before and not (before.isascii() and before.isdecimal() and len(before) <= 18):
+            raise Refusal(400, "before is no number.")
+        return await reply_of(_rows, path, request.query_params.get("error"), before)
 
 
-def _number(text: str | None) -> int | None:
-    if not text:
-        return None
-    if not (text.isascii() and text.isdecimal()) or len(text) > 18:
-        raise Refusal(400, "That is no number.")
-    return int(text)
-
-
-class _Opened:
-    """Opens a checkpoint for reading; never makes a file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path.resolve()
-        self._rows = RowFile(self.path, None, "coerce", f"the checkpoint {str(path)!r}")
-
-    def __enter__(self) -> RowFile:
-        if not self.path.is_file() or not self.path.stat().st_size:
+@contextmanager
+def _opened(path: Path) -> Iterator[RowFile]:
+    """Open a checkpoint for reading; never makes a file."""
+    rows = RowFile(path.resolve(), None, "coerce", f"the checkpoint {str(path)!r}")
+    try:
+        if not path.is_file() or not path.stat().st_size:
             raise CheckpointError("there is nothing in it yet; it fills as the map goes on.")
-        if not self._rows.file.is_ours():
+        if not rows.file.is_ours():
             raise CheckpointError("it is not a checkpoint, or its beginning was cut off.")
-        ((format_,),) = self._rows.query("PRAGMA user_version")
+        ((format_,),) = rows.query("PRAGMA user_version")
         if not 1 <= format_ <= FORMAT:
             raise CheckpointError(f"it has format {format_}, and this version reads format {FORMAT} and older ones.")
-        self._rows.format = format_
-        return self._rows
-
-    def __exit__(self, *_: object) -> None:
-        self._rows.file.close()
+        rows.format = format_
+        yield rows
+    finally:
+        rows.file.close()
 
 
 def _in_short(path: Path) -> dict[str, Any]:
     short: dict[str, Any] = {"name": path.name, "path": clean(str(path)), "problem": "", "values": 0, "errors": 0}
     short |= {"functions": [], "writer": None, "latest": None, "began": None, "progress": None}
     try:
-        with _Opened(path) as rows:
+        with _opened(path) as rows:
             short["writer"] = WriterLock(path.resolve()).owner()
             ((values, errors, began, latest),) = rows.query(
                 "SELECT coalesce(sum(error IS NULL), 0), coalesce(sum(error IS NOT NULL), 0), min(at), max(at) FROM rows"
@@ -114,21 +90,11 @@ def _progress(rows: RowFile, *, is_written: bool) -> dict[str, Any] | None:
 def _at_length(path: Path) -> dict[str, Any]:
     found = _in_short(path)
     if found["problem"]:
-        return {**found, "versions": [], "kinds": [], "series": [], "bucket": 0, "size": 0}
-    with _Opened(path) as rows:
+        return {**found, "versions": [], "kinds": []}
+    with _opened(path) as rows:
         found["versions"] = [_version(row) for row in rows.query(_VERSIONS)]
         kinds = rows.query("SELECT error, count(*) FROM rows WHERE error IS NOT NULL GROUP BY error ORDER BY 2 DESC")
         found["kinds"] = [{"kind": clean(kind), "count": count} for kind, count in kinds]
-        span = (found["latest"] or 0) - (found["began"] or 0)
-        bucket = next((size for size in _BUCKETS if span / size <= _MOST_BUCKETS), _BUCKETS[-1])
-        series = rows.query(
-            f"SELECT CAST(at / {bucket} AS INTEGER) * {bucket}, sum(error IS NULL), sum(error IS NOT NULL) "  # noqa: S608 - a number of ours
-            "FROM rows GROUP BY 1 ORDER BY 1"
-        )
-        found["series"] = [{"at": at, "values": values, "errors": errors} for at, values, errors in series[-1000:]]
-        found["bucket"] = bucket
-    log = path.with_name(path.name + "-wal")
-    found["size"] = sum(each.stat().st_size for each in (path, log) if each.exists())
     return found
 
 
@@ -161,13 +127,9 @@ def _version(row: tuple[Any, ...]) -> dict[str, Any]:
     }
 
 
-def _rows(path: Path, version: int | None, error: str | None, before: int | None) -> dict[str, Any]:
+def _rows(path: Path, error: str | None, before: str) -> dict[str, Any]:
     """Return a page of rows; `error` is the name of an error type, or "*" for all failed rows."""
-    where = ["1"]
-    if version is not None:
-        where.append(f"version = {version:d}")
-    if before is not None:
-        where.append(f"id < {before:d}")
+    where = [f"id < {int(before)}" if before else "1"]
     if error == "*":
         where.append("error IS NOT NULL")
     elif error:
@@ -178,7 +140,7 @@ def _rows(path: Path, version: int | None, error: str | None, before: int | None
         f"WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT {_ROWS + 1}"
     )
     try:
-        with _Opened(path) as rows:
+        with _opened(path) as rows:
             found = rows.query(statement)
     except (SimpleLLMFuncError, OSError) as problem:
         raise Refusal(409, reason(problem)) from None

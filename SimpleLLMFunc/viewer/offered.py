@@ -23,7 +23,6 @@ from SimpleLLMFunc.llm_decorator.kinds import (
     takes_a_file,
 )
 from SimpleLLMFunc.llm_decorator.steps.chat.message import HISTORY_PARAMS
-from SimpleLLMFunc.llm_decorator.steps.function.examples import ExampleReader
 from SimpleLLMFunc.tools import Tool
 from SimpleLLMFunc.type import spec_name
 
@@ -106,24 +105,6 @@ class Offered:
 
     def __bool__(self) -> bool:
         return bool(self.functions or self.chats)
-
-    def module_of(self, function: str) -> str | None:
-        """Return the module of the function with this `__name__`; None unless exactly one is offered."""
-        found = {each.module for each in self.functions.values() if each.pipeline.metadata.name == function}
-        found |= {
-            each.module for each in self.chats.values() if each.pipeline and each.pipeline.metadata.name == function
-        }
-        return found.pop() if len(found) == 1 else None
-
-    def reader_of(self, function: str) -> ExampleReader | None:
-        """Return the checker of cases for the function with this `__name__`; None unless exactly one is offered."""
-        found = [
-            each.pipeline.definition for each in self.functions.values() if each.pipeline.metadata.name == function
-        ]
-        if len(found) != 1:
-            return None
-        (made,) = found
-        return ExampleReader(made.name, made.signature, made.hints, made.output)
 
 
 def offered_of(given: Iterable[Any]) -> Offered:

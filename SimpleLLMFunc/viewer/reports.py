@@ -29,8 +29,10 @@ class ReportPages(NamedFiles):
     async def report(self, request: Request) -> Response:
         """Return one report; with the parameter `with`, its differences from another one, case by case."""
         first = self.path(request.path_params["number"])
-        other = request.query_params.get("with")
-        second = None if other is None else self.path(other)
+        other = request.query_params.get("with", "")
+        if other and not (other.isascii() and other.isdecimal() and len(other) < 10):
+            raise Refusal(404, "There is no such report.")
+        second = self.path(int(other)) if other else None
         return await reply_of(_at_length, first, second)
 
 
@@ -62,7 +64,7 @@ def _at_length(path: Path, other: Path | None) -> dict[str, Any]:
     return {
         "first": {"file": path.name, **_facts(first)},
         "second": None if other is None else {"file": other.name, **_facts(second)},
-        "differences": {name: asdict(each) for name, each in compared.items()},
+        "differences": dict(compared),
         # Worse cases first, then better ones, then equal ones.
         "cases": sorted(cases, key=lambda case: (case["change"] == 0, case["change"])),
     }

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import os
 import string
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+
+from pydantic_core import to_jsonable_python
 
 from SimpleLLMFunc.base.events import Attempt
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError
@@ -61,23 +62,20 @@ class NamedFiles:
     def __len__(self) -> int:
         return len(self.paths)
 
-    def path(self, number: str) -> Path:
+    def path(self, number: int) -> Path:
         """Return the path of a number.
 
         Raises:
             Refusal: no file has it.
         """
-        if not (number.isascii() and number.isdecimal() and len(number) < 10 and int(number) < len(self.paths)):
+        if not number < len(self.paths):
             raise Refusal(404, f"There is no such {self.one}.")
-        return self.paths[int(number)]
+        return self.paths[number]
 
 
 def json_text(data: Any) -> str:
-    """Return JSON that a browser reads: ASCII, with null for NaN and infinity."""
-    try:
-        return json.dumps(data, allow_nan=False)
-    except ValueError:
-        return json.dumps(_finite(data))
+    """Return JSON that a browser reads: ASCII, with null for NaN and infinity; dataclasses as objects."""
+    return json.dumps(to_jsonable_python(data, inf_nan_mode="null"))
 
 
 def json_reply(data: Any, status: int = 200) -> Response:
@@ -152,14 +150,6 @@ def clean(value: Any, depth: int = 0) -> Any:
     if isinstance(value, (list, tuple)):
         return [clean(item, depth + 1) for item in value]
     return redact(str(value))
-
-
-def _finite(data: Any) -> Any:
-    if isinstance(data, float):
-        return data if math.isfinite(data) else None
-    if isinstance(data, dict):
-        return {name: _finite(item) for name, item in data.items()}
-    return [_finite(item) for item in data] if isinstance(data, (list, tuple)) else data
 
 
 class Lines:

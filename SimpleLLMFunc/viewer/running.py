@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-_MOST_AT_A_TIME: Final = 8
 _MOST_SESSIONS: Final = 100
 _MAX_MESSAGE: Final = 200_000
 
@@ -52,7 +51,6 @@ class RunningPages:
     def __init__(self, offered: Offered, sinks: tuple[EventSink, ...]) -> None:
         self._offered = offered
         self._sinks = sinks
-        self._running = 0
         self._sessions: OrderedDict[str, _Session] = OrderedDict()
 
     async def functions(self, _request: Request) -> Response:
@@ -90,7 +88,7 @@ class RunningPages:
     async def play(self, request: Request) -> Any:
         """Run a function; the response has a line for each event."""
         function, args, kwargs = await self._asked(request)
-        return Lines(self._counted(_played(function, args, kwargs, self._sinks)))
+        return Lines(_played(function, args, kwargs, self._sinks))
 
     async def chats(self, _request: Request) -> Response:
         """Return the chats and assistants."""
@@ -113,8 +111,7 @@ class RunningPages:
             raise Refusal(409, "That conversation is with another chat.")
         if session.is_busy:
             raise Refusal(409, "The answer before is still being written.")
-        items = _said(chat, session, name, message, self._sinks)
-        return Lines(self._counted(_released(items, session)))
+        return Lines(_said(chat, session, name, message, self._sinks))
 
     def _session(self, name: str | None, chat: OfferedChat) -> tuple[str, _Session]:
         if name is None:
@@ -139,34 +136,6 @@ class RunningPages:
             raise Refusal(422, f"The arguments do not fit: {clean(str(error))}") from None
         changed = await in_thread(varied, function, body.get("change"), self._offered.models)
         return changed, tuple(args), kwargs
-
-    async def _counted(self, items: AsyncGenerator[Mapping[str, Any], None]) -> AsyncGenerator[Mapping[str, Any], None]:
-        async with aclosing(items):
-            if self._running >= _MOST_AT_A_TIME:
-                yield {"type": "error", "error": "TooMany", "message": f"{_MOST_AT_A_TIME} runs go on already."}
-                return
-            self._running += 1
-            try:
-                async for item in items:
-                    yield item
-            finally:
-                self._running -= 1
-
-
-async def _released(
-    items: AsyncGenerator[Mapping[str, Any], None], session: _Session
-) -> AsyncGenerator[Mapping[str, Any], None]:
-    # Marked here, when the stream is read: a client that leaves earlier leaves no busy session.
-    async with aclosing(items):
-        if session.is_busy:
-            yield {"type": "error", "error": "Busy", "message": "The answer before is still being written."}
-            return
-        session.is_busy = True
-        try:
-            async for item in items:
-                yield item
-        finally:
-            session.is_busy = False
 
 
 async def _played(
@@ -249,6 +218,7 @@ async def _said(
     answers = (
         _assistant(chat, name, message, sinks) if chat.pipeline is None else _chatted(chat, session, message, sinks)
     )
+    session.is_busy = True  # here, where the stream is read: a client that leaves earlier leaves no busy session
     try:
         async with aclosing(answers):
             async for item in answers:
@@ -265,6 +235,8 @@ async def _said(
         yield {"type": "done", "session": name}
     except Exception as error:  # noqa: BLE001 - the page shows every failure
         yield {"type": "error", "session": name, **error_facts(error)}
+    finally:
+        session.is_busy = False
 
 
 async def _assistant(

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast, get_args
 
+from pydantic import TypeAdapter, ValidationError
+
+from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.observability.store import (
     RunDetail,
     RunFormat,
     RunOrder,
     RunQuery,
     RunStatus,
-    Thumb,
     TraceReader,
     exported_runs,
     metrics,
+    place_of,
 )
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.viewer.exports import as_curl, as_test
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 
-_PLACE = re.compile(r"(?:-?[0-9.e+-]{1,40}|-?inf):[0-9]{1,18}")
-"""`RunPage.next`."""
-
 _MOST_BUCKETS = 60
 _MOST_NAMES = 500
 """Most users and sessions that the filters offer; others can be typed."""
@@ -40,34 +38,32 @@ _BUCKETS = (1, 5, 15, 60, 300, 900, 3600, 6 * 3600, 86400, 7 * 86400)
 
 
 class RunPages:
-    """Answers about runs, from one store.
+    """Answers about runs, from one store."""
 
-    Args:
-        reader: of the store.
-        module_of: returns the module of a function by its name, None where it is unknown.
-    """
-
-    def __init__(self, reader: TraceReader, module_of: Callable[[str], str | None]) -> None:
+    def __init__(self, reader: TraceReader) -> None:
         self._reader = reader
-        self._module_of = module_of
 
     async def runs(self, request: Request) -> Response:
         """Return a page of the list; the first page has the total number."""
         query, (sort, ascending) = query_of(request), order_of(request)
         after, limit = request.query_params.get("after") or None, _number(request, "limit", 50, 1, 500)
-        if after is not None and not _PLACE.fullmatch(after):
-            raise Refusal(400, "after is the `next` of the page before.")
+        if after is not None:
+            try:
+                place_of(after)
+            except ConfigError as error:
+                raise Refusal(400, str(error)) from None
 
         def read() -> dict[str, Any]:
             page = self._reader.runs(query, limit=limit, after=after, sort=sort, ascending=ascending)
-            return {**dataclasses.asdict(page), "total": None if after else self._reader.count(query)}
+            total = None if after else self._reader.count(query)
+            return {"runs": page.runs, "next": page.next, "seq": page.seq, "total": total}
 
         return await reply_of(read)
 
     async def changes(self, request: Request) -> Response:
         """Return the runs that changed since a sequence number."""
         since = _number(request, "since", 0, 0, 2**62)
-        return await reply_of(lambda: dataclasses.asdict(self._reader.changes(since)))
+        return await reply_of(self._reader.changes, since)
 
     async def filters(self, request: Request) -> Response:
         """Return the values that the filters offer."""
@@ -89,7 +85,7 @@ class RunPages:
 
     async def run(self, request: Request) -> Response:
         """Return one run."""
-        return await reply_of(dataclasses.asdict, await self._detail(request))
+        return await reply_of(lambda detail: detail, await self._detail(request))
 
     async def curl(self, request: Request) -> Response:
         """Return a request of a run as a shell command."""
@@ -103,21 +99,20 @@ class RunPages:
     async def test(self, request: Request) -> Response:
         """Return a run as a test for pytest."""
         detail = await self._detail(request)
-        return await reply_of(lambda: {"text": as_test(detail, self._module_of(detail.summary.function))})
+        return await reply_of(lambda: {"text": as_test(detail)})
 
     async def tree(self, request: Request) -> Response:
         """Return the runs inside a run, at every depth."""
         detail = await self._detail(request)
-        return await reply_of(
-            lambda: {"runs": [dataclasses.asdict(run) for run in self._reader.tree(detail.summary.trace_id)]}
-        )
+        return await reply_of(lambda: {"runs": self._reader.tree(detail.summary.trace_id)})
 
     async def sessions(self, request: Request) -> Response:
         """Return a page of conversations."""
-        before = _real(request, "before")
-        return await reply_of(
-            lambda: {"sessions": [dataclasses.asdict(each) for each in self._reader.conversations(before=before)]}
-        )
+        try:
+            before = float(request.query_params.get("before") or "inf")
+        except ValueError:
+            raise Refusal(400, "before is a number.") from None
+        return await reply_of(lambda: {"sessions": self._reader.conversations(before=before)})
 
     async def session(self, request: Request) -> Response:
         """Return a page of the runs of a conversation with their contents, the oldest first."""
@@ -132,7 +127,7 @@ class RunPages:
                 raise Refusal(404, "No run of such a session is kept.")
             names = ("arguments", "value", "text")
             runs = [
-                {"summary": dataclasses.asdict(run), **dict(zip(names, content, strict=True))}
+                {"summary": run, **dict(zip(names, content, strict=True))}
                 for run, content in zip(page.runs, contents, strict=True)
             ]
             return {"runs": runs, "next": page.next}
@@ -161,7 +156,7 @@ class RunPages:
         """Return all functions with their metrics."""
 
         def read() -> list[dict[str, Any]]:
-            rows = {row.function: dataclasses.asdict(row) for row in metrics(self._reader, by=("function",))}
+            rows = {row.function: row for row in metrics(self._reader, by=("function",))}
             return [{**dataclasses.asdict(each), "metrics": rows.get(each.name)} for each in self._reader.functions()]
 
         return await reply_of(lambda: {"functions": read()})
@@ -177,13 +172,11 @@ class RunPages:
             query = RunQuery(function=name)
             begun = min(each.first_seen for each in versions)
             bucket = _bucket(max(each.last_seen for each in versions) - begun)
-            totals = metrics(self._reader, by=("version",), query=query)
-            series = metrics(self._reader, by=("version",), bucket=bucket, query=query)
             return {
                 "name": name,
-                "versions": [dataclasses.asdict(each) for each in versions],
-                "metrics": [dataclasses.asdict(row) for row in totals],
-                "series": [dataclasses.asdict(row) for row in series],
+                "versions": versions,
+                "metrics": metrics(self._reader, by=("version",), query=query),
+                "series": metrics(self._reader, by=("version",), bucket=bucket, query=query),
                 "bucket": bucket,
             }
 
@@ -192,12 +185,8 @@ class RunPages:
     async def same(self, request: Request) -> Response:
         """Return the runs in which two versions of a function had the same arguments."""
         name, given = request.path_params["name"], request.query_params
-
-        def read() -> dict[str, Any]:
-            pairs = self._reader.same_arguments(name, given.get("before", ""), given.get("after", ""))
-            return {"pairs": [[dataclasses.asdict(one), dataclasses.asdict(two), same] for one, two, same in pairs]}
-
-        return await reply_of(read)
+        versions = given.get("before", ""), given.get("after", "")
+        return await reply_of(lambda: {"pairs": self._reader.same_arguments(name, *versions)})
 
     async def _detail(self, request: Request) -> RunDetail:
         asked: str = request.path_params["run"]
@@ -208,20 +197,26 @@ class RunPages:
         return detail
 
 
+_QUERY = TypeAdapter(RunQuery)
+_OF_A_LIST = {"limit", "after", "sort", "ascending"}
+"""Parameters of a list that are no fields of `RunQuery`."""
+
+
 def query_of(request: Request) -> RunQuery:
     """Return the filter of a request; its parameters have the names of `RunQuery`'s fields.
 
     Raises:
         Refusal: a parameter has an impossible value.
     """
-    given = request.query_params
-    for name, allowed in (("status", get_args(RunStatus)), ("thumb", get_args(Thumb))):
-        if given.get(name) and given[name] not in allowed:
-            raise Refusal(400, f"There is no such {name}.")
-    found: dict[str, Any] = {name: given.get(name) or None for name in (*_NAMES, "status", "thumb")}
-    found |= {name: _real(request, name) for name in _REALS}
-    found |= {name: given[name] == "1" for name in _FLAGS if given.get(name)}
-    return RunQuery(**found, text=(given.get("text") or "").strip()[:500] or None)
+    given = {name: text for name, text in request.query_params.items() if text and name not in _OF_A_LIST}
+    try:
+        query = _QUERY.validate_python({**given, "text": given.get("text", "").strip()[:500] or None})
+    except ValidationError as error:
+        (problem, *_) = error.errors()
+        raise Refusal(400, f"{problem['loc'][0]}: {problem['msg']}.") from None
+    if not all(math.isfinite(value) for value in dataclasses.astuple(query) if isinstance(value, float)):
+        raise Refusal(400, "A number is finite.")
+    return query
 
 
 def order_of(request: Request) -> tuple[RunOrder, bool]:
@@ -236,11 +231,6 @@ def order_of(request: Request) -> tuple[RunOrder, bool]:
     return cast("RunOrder", sort), request.query_params.get("ascending") == "1"
 
 
-_NAMES = ("function", "model", "version", "session", "user", "error", "tag")
-_REALS = ("since", "until", "min_seconds", "max_seconds", "min_cost", "max_cost")
-_FLAGS = ("asked_again", "repaired", "failed_tries", "marked")
-
-
 def _number(request: Request, name: str, default: int, least: int, most: int) -> int:
     text = request.query_params.get(name)
     if text is None:
@@ -248,19 +238,6 @@ def _number(request: Request, name: str, default: int, least: int, most: int) ->
     if not (text.isascii() and text.isdecimal()) or len(text) > 19 or not least <= int(text) <= most:
         raise Refusal(400, f"{name} is a whole number from {least} to {most}.")
     return int(text)
-
-
-def _real(request: Request, name: str) -> float | None:
-    text = request.query_params.get(name)
-    if not text:
-        return None
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise Refusal(400, f"{name} is a number.")
-    return value
 
 
 def _bucket(span: float) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-import json
 import secrets
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
@@ -11,12 +10,11 @@ from urllib.parse import urlsplit
 
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.runtime import THIS_MACHINE
+from SimpleLLMFunc.viewer.responses import Refusal
 
 if TYPE_CHECKING:
+    from starlette.requests import Request
     from starlette.types import ASGIApp, Receive, Scope, Send
-
-SEEN: Final = "SimpleLLMFunc.viewer.seen"
-"""Key in the scope of a request for data that the guard has accepted; the routes of the API require it."""
 
 TOKEN_HEADER: Final = "x-simplellmfunc-token"  # noqa: S105 - the name of a header
 """A header instead of a cookie: no other page can send it, and cookies are shared by all ports of a machine."""
@@ -28,15 +26,15 @@ CONTENT_SECURITY_POLICY: Final = (
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 
-_HEADERS: Final = (
-    ("content-security-policy", CONTENT_SECURITY_POLICY),
-    ("x-content-type-options", "nosniff"),
-    ("x-frame-options", "DENY"),
-    ("referrer-policy", "no-referrer"),
-    ("cross-origin-opener-policy", "same-origin"),
-    ("cross-origin-resource-policy", "same-origin"),
-    ("permissions-policy", "camera=(), geolocation=(), microphone=()"),
-)
+_HEADERS: Final = {
+    "content-security-policy": CONTENT_SECURITY_POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
 
 _READING: Final = frozenset({"GET", "HEAD"})
 _SAME_SITE: Final = frozenset({"same-origin", "none"})
@@ -53,7 +51,7 @@ class Guard:
 
     Args:
         app: answers accepted requests.
-        token: required by all paths under ``api/``; None requires none.
+        token: required by `admit`; None requires none.
         allowed_hosts: host names of the page, without port, in addition to those of this machine.
         max_body: most bytes of a request's body.
 
@@ -80,28 +78,49 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse a request, or pass it to the page."""
+        from starlette.datastructures import MutableHeaders
+        from starlette.responses import JSONResponse
+
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008, "reason": "there are no web sockets here"})
             return
-        is_data = _is_data(scope)
 
         async def sending(message: Any) -> None:
             if message["type"] == "http.response.start":
-                message = {**message, "headers": _with_ours(message.get("headers", ()), is_data)}
+                headers = MutableHeaders(scope={"headers": message.get("headers", ())})
+                headers.update(_HEADERS)
+                # The browser asks for the page's files each time, so that a new version of the package shows at once.
+                headers["cache-control"] = "no-cache" if "etag" in headers else "no-store"
+                message = {**message, "headers": headers.raw}
             await send(message)
 
-        refusal = self._refusal(scope, is_data)
+        refusal = self._refusal(scope)
         if refusal is not None:
-            await _refuse(sending, *refusal)
+            status, why = refusal
+            await JSONResponse({"error": why}, status)(scope, receive, sending)
             return
-        if is_data:
-            scope = {**scope, SEEN: True}
         await self._app(scope, _Limited(receive, self._max_body).receive, sending)
 
-    def _refusal(self, scope: Scope, is_data: bool) -> tuple[int, str] | None:
+    def admit(self, request: Request) -> None:
+        """Return if the request may have data.
+
+        Raises:
+            Refusal: another site asks, or the token is missing.
+        """
+        headers = _headers(request.scope)
+        if headers.get("sec-fetch-site", "none") not in _SAME_SITE:
+            raise Refusal(403, "Another site may not use this page.")
+        if self._token is not None:
+            given = headers.get(TOKEN_HEADER, "").encode("latin-1", "replace")
+            if not hmac.compare_digest(given, self._token):
+                raise Refusal(
+                    401, "The token is missing or is not that of this start. Open the address that was printed."
+                )
+
+    def _refusal(self, scope: Scope) -> tuple[int, str] | None:
         """Return status and reason of a refusal; None for an accepted request."""
         headers = _headers(scope)
         host = headers.get("host", "")
@@ -111,20 +130,13 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and not _is_same(origin, host):
             return 403, "Another site may not use this page."
-        if is_data and headers.get("sec-fetch-site", "none") not in _SAME_SITE:
-            return 403, "Another site may not use this page."
-        is_changing = scope["method"] not in _READING
-        if is_changing:
+        if scope["method"] not in _READING:
             if self._token is None and origin is None:
                 # Without a token only Origin tells the sender, and every browser sends it.
                 return 403, "A request that changes something has to say where it comes from (Origin)."
             kind = headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind != "application/json":
                 return 415, "Send application/json."
-        if is_data and self._token is not None:
-            given = headers.get(TOKEN_HEADER, "").encode("latin-1", "replace")
-            if not hmac.compare_digest(given, self._token):
-                return 401, "The token is missing or is not that of this start. Open the address that was printed."
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > self._max_body:
             return 413, f"At most {self._max_body:,} bytes."
@@ -147,14 +159,6 @@ class _Limited:
         return message
 
 
-def _is_data(scope: Scope) -> bool:
-    path: str = scope["path"]
-    root: str = scope.get("root_path", "")
-    if root and path.startswith(root) and path[len(root) : len(root) + 1] in {"", "/"}:
-        path = path[len(root) :]
-    return path.lstrip("/").partition("/")[0] == "api"
-
-
 def _headers(scope: Scope) -> dict[str, str]:
     # Repeated headers are joined, as HTTP says; a joined Host or token is never valid.
     found: dict[str, str] = {}
@@ -167,15 +171,12 @@ def _headers(scope: Scope) -> dict[str, str]:
 def _name_of(host: str) -> str:
     """Return the name in a Host header, without its port; empty if the header is malformed."""
     text = host.strip().lower()
-    if text.startswith("["):
-        name, bracket, port = text[1:].partition("]")
-        return name if bracket and _is_port(port.removeprefix(":")) else ""
-    name, _, port = text.partition(":")
-    return name if _is_port(port) else ""
-
-
-def _is_port(text: str) -> bool:
-    return not text or (text.isascii() and text.isdecimal())
+    try:
+        parts = urlsplit(f"//{text}")
+        name = text.removesuffix(f":{parts.port}").strip("[]")
+    except ValueError:
+        return ""
+    return name if name == parts.hostname else ""
 
 
 def _is_same(origin: str, host: str) -> bool:
@@ -188,19 +189,3 @@ def _is_same(origin: str, host: str) -> bool:
         return False
     port = f":{_DEFAULT_PORTS[parts.scheme]}"
     return parts.netloc.removesuffix(port) == host.strip().lower().removesuffix(port)
-
-
-def _with_ours(headers: Iterable[tuple[bytes, bytes]], is_data: bool) -> list[tuple[bytes, bytes]]:
-    ours = dict(_HEADERS)
-    kept = [(name, value) for name, value in headers if name.decode("latin-1").lower() not in ours]
-    if is_data:
-        kept = [(name, value) for name, value in kept if name.lower() != b"cache-control"]
-        ours["cache-control"] = "no-store"
-    return kept + [(name.encode(), value.encode()) for name, value in ours.items()]
-
-
-async def _refuse(send: Send, status: int, why: str) -> None:
-    body = json.dumps({"error": why}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -16,12 +17,11 @@ from SimpleLLMFunc.observability.store import TraceReader, TraceStore
 from SimpleLLMFunc.runtime import address_of, importing, listening, serve_until_cancelled
 from SimpleLLMFunc.viewer.maps import MapPages
 from SimpleLLMFunc.viewer.offered import offered_of
-from SimpleLLMFunc.viewer.pages import FilePage
 from SimpleLLMFunc.viewer.reports import ReportPages
 from SimpleLLMFunc.viewer.responses import Refusal, json_reply, reason
 from SimpleLLMFunc.viewer.running import RunningPages
 from SimpleLLMFunc.viewer.runs import RunPages
-from SimpleLLMFunc.viewer.security import SEEN, Guard, new_token
+from SimpleLLMFunc.viewer.security import Guard, new_token
 from SimpleLLMFunc.viewer.verdicts import CaseFiles, VerdictPages
 from SimpleLLMFunc.viewer.waiting import WaitingPages
 
@@ -82,13 +82,13 @@ def viewer_app(
     """
     _require_starlette()
     from starlette.applications import Starlette
-    from starlette.routing import Route
+    from starlette.routing import BaseRoute, Mount, Route
+    from starlette.staticfiles import StaticFiles
 
     reader, sinks = _opened(store)
     offered = offered_of(allow_run)
     maps, reported = MapPages(checkpoints), ReportPages(reports)
     waiting = WaitingPages(journals)
-    page = FilePage()
     if token is None:
         chosen: str | None = new_token()
         sys.stderr.write(f"The page asks for a token. Put this behind its address: #token={chosen}\n")
@@ -98,8 +98,8 @@ def viewer_app(
         chosen = token
     else:
         raise ConfigError("token is at least 16 letters, digits, hyphens and underscores; or False for none.")
-    runs, running = RunPages(reader, offered.module_of), RunningPages(offered, sinks)
-    verdicts = VerdictPages(reader, offered, None if cases is None else CaseFiles(Path(cases)))
+    runs, running = RunPages(reader), RunningPages(offered, sinks)
+    verdicts = VerdictPages(reader, None if cases is None else CaseFiles(Path(cases)))
 
     async def info(_request: Request) -> Response:
         return json_reply(
@@ -118,14 +118,12 @@ def viewer_app(
 
     def data(path: str, answer: Callable[[Request], Awaitable[Any]], method: str = "GET") -> Route:
         async def guarded(request: Request) -> Any:
-            # Servers and mounts divide paths in different ways: no data without the guard.
-            if not request.scope.get(SEEN):
-                raise Refusal(401, "This came past the guard of the page.")
+            guard.admit(request)
             return await answer(request)
 
         return Route(f"/api/{path}", guarded, methods=[method])
 
-    routes = [
+    routes: list[BaseRoute] = [
         data("info", info),
         data("runs", runs.runs),
         data("changes", runs.changes),
@@ -145,13 +143,12 @@ def viewer_app(
         data("functions/{name}", runs.function),
         data("functions/{name}/same", runs.same),
         data("reports", reported.reports),
-        data("reports/{number}", reported.report),
+        data("reports/{number:int}", reported.report),
         data("maps", maps.maps),
-        data("maps/{number}", maps.map),
-        data("maps/{number}/rows", maps.rows),
-        data("maps/{number}/check", maps.check),
+        data("maps/{number:int}", maps.map),
+        data("maps/{number:int}/rows", maps.rows),
         data("waiting", waiting.waiting),
-        data("waiting/{number}", waiting.answer, "POST"),
+        data("waiting/{number:int}", waiting.answer, "POST"),
     ]
     if offered:
         routes += [
@@ -162,10 +159,16 @@ def viewer_app(
             data("chats", running.chats),
             data("chats/{name}", running.say, "POST"),
         ]
-    routes.append(Route("/{path:path}", page.__call__, methods=["GET"]))
+    static = StaticFiles(packages=[("SimpleLLMFunc.viewer", "static")])
+
+    async def page(request: Request) -> Response:
+        return await static.get_response("index.html", request.scope)
+
+    routes += [Route("/", page, methods=["GET"]), Mount("/", static)]
     app = Starlette(routes=routes, exception_handlers={Refusal: _refused, SimpleLLMFuncError: _failed})
     app.router.redirect_slashes = False
-    return ViewerApp(Guard(app, token=chosen, allowed_hosts=allowed_hosts), chosen)
+    guard = Guard(app, token=chosen, allowed_hosts=allowed_hosts)
+    return ViewerApp(guard, chosen)
 
 
 def _is_token(given: Any) -> bool:
@@ -194,6 +197,8 @@ def _opened(store: Any) -> tuple[TraceReader, tuple[TraceStore, ...]]:
 def _require_starlette(*others: str) -> None:
     for module in ("starlette.applications", *others):
         load_extra(module, "view", purpose="the page")
+    with suppress(ImportError):
+        import anyio._backends._asyncio  # noqa: F401 - else the first request imports it, and waits
 
 
 # --- the server -------------------------------------------------------------------------------------------

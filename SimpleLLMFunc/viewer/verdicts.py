@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from SimpleLLMFunc.batch import replaced_whole
-from SimpleLLMFunc.errors import ConfigError, SignatureError, UsageError
+from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.evaluate import is_changed, read_cases
 from SimpleLLMFunc.observability.store import RunDetail, TraceReader, mark_run
 from SimpleLLMFunc.runtime import ForkSafeLock
 from SimpleLLMFunc.viewer.exports import is_omitted
-from SimpleLLMFunc.viewer.offered import Offered
 from SimpleLLMFunc.viewer.responses import Refusal, body_of, clean, reply_of
 
 if TYPE_CHECKING:
@@ -85,13 +84,11 @@ class VerdictPages:
 
     Args:
         reader: of the store.
-        offered: functions; a case is checked against their types.
         files: of cases; None to write none.
     """
 
-    def __init__(self, reader: TraceReader, offered: Offered, files: CaseFiles | None) -> None:
+    def __init__(self, reader: TraceReader, files: CaseFiles | None) -> None:
         self._reader = reader
-        self._offered = offered
         self._files = files
 
     async def mark(self, request: Request) -> Response:
@@ -146,7 +143,8 @@ class VerdictPages:
         written = [{"path": str(files.path(function)), "count": len(cases)} for function, cases in found.items()]
         return {"written": written, "skipped": skipped}
 
-    def _problem(self, run: RunDetail, given: Mapping[str, Any]) -> str:
+    @staticmethod
+    def _problem(run: RunDetail, given: Mapping[str, Any]) -> str:
         """Return why a run cannot become a case; empty if it can."""
         expected = given.get("expected", run.value)
         if run.summary.kind != "function":
@@ -157,10 +155,4 @@ class VerdictPages:
             return "The store was told to keep no content."
         if is_changed(run.arguments) or is_changed(expected):
             return "A text was cut or masked in the store."
-        reader = self._offered.reader_of(run.summary.function)
-        try:
-            if reader is not None:
-                reader.read((run.arguments, expected), "the case", is_json=True)
-        except SignatureError as error:
-            return str(error)
         return ""

@@ -12,25 +12,18 @@ from rich.console import Console
 from rich.pretty import pretty_repr
 
 from SimpleLLMFunc import llm_function, tool, watching
-from SimpleLLMFunc.display.cards import Card, Part, as_html, as_rich, counted, plainly
+from SimpleLLMFunc.display.cards import Card, Part, as_html, as_rich, plainly
 from SimpleLLMFunc.logger import remember_secret
 from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.testing import tool_calls as calling
 
 ATTACKS = [
-    "<script>alert(1)</script>",
-    "<img src=x onerror=alert(1)>",
-    '"><svg onload=alert(1)>',
-    "</pre></td></table></details></div><iframe src=javascript:alert(1)>",
-    "</style><style>*{display:none}",
-    "[link=https://evil.example]click[/link]",
-    "[bold red]markup[/]",
-    "&lt;b&gt;",
-    "\x1b]8;;https://evil.example\x07x",
-    "a\u202eb",
-    "half \udc80",
-]
+    "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", '"><svg onload=alert(1)>',
+    "</pre></td></table></details></div><iframe src=javascript:alert(1)>", "</style><style>*{display:none}",
+    "[link=https://evil.example]click[/link]", "[bold red]markup[/]", "&lt;b&gt;",
+    "\x1b]8;;https://evil.example\x07x", "a\u202eb", "half \udc80",
+]  # fmt: skip
 KEY = "sk-" + "Ab3" * 12
 
 
@@ -214,37 +207,6 @@ def test_rich_is_not_imported_until_it_is_used():
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
 
 
-@pytest.mark.heavy
-def test_a_real_notebook_shows_them(tmp_path):
-    nbclient = pytest.importorskip("nbclient")
-    nbformat = pytest.importorskip("nbformat")
-    setup = (
-        "from SimpleLLMFunc import llm_function, watching\n"
-        "from SimpleLLMFunc.testing import ScriptedLLM\n"
-        "from SimpleLLMFunc.observability.store.trace_store import TraceStore\n"
-        "@llm_function(llm_interface=ScriptedLLM('<script>alert(1)</script>', repeat=True))\n"
-        "def ask(text: str) -> str:\n    'Ask.'\n"
-    )
-    cells = [
-        setup,
-        "with TraceStore('runs.sqlite') as store, watching(store):\n    result = ask.call('x')\n    store.flush()\nresult",
-        "ask.preview('x')",
-        "ask.map(['a', 'b'], progress=False)",
-        "store.reader.run(1)",
-        "store.reader.runs()",
-        "await __import__('asyncio').to_thread(lambda: ask.call('y'))",
-    ]
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    nbclient.NotebookClient(
-        notebook, timeout=50, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
-    ).execute()
-    for cell in notebook.cells[1:]:
-        (output,) = [each for each in cell.outputs if each.output_type == "execute_result"]
-        page = output.data["text/html"]
-        assert "alert(1)" in checked(page) or "Preview" in page
-        assert "text/plain" in output.data
-
-
 def test_a_checkpoint_that_is_gone_is_said_and_not_raised(tmp_path):
     @llm_function(llm_interface=ScriptedLLM("1", repeat=True))
     def number(text: str) -> int:
@@ -257,8 +219,3 @@ def test_a_checkpoint_that_is_gone_is_said_and_not_raised(tmp_path):
     for each in tmp_path.iterdir():
         each.unlink()
     assert "Map of number" in report._repr_html_()
-
-
-def test_one_of_a_thing_is_no_plural():
-    assert [counted(number, "run") for number in (0, 1, 2)] == ["0 runs", "1 run", "2 runs"]
-    assert [counted(number, "failed try", "failed tries") for number in (1, 2)] == ["1 failed try", "2 failed tries"]

@@ -98,13 +98,6 @@ def test_what_is_looked_for_follows_the_secrets_that_are_known():
     assert redact(KEYS[1]) == KEYS[1]
 
 
-def test_other_texts_stay():
-    remember_secret(KEYS[0])
-    remember_secret(KEYS[2])
-    for text in ("CANARY 0123456789abcdefXYZ", "Ab1 9z", "a key", "nothing to see here", ""):
-        assert redact(text) == text
-
-
 def test_no_error_holds_a_secret_in_its_text():
     remember_secret(KEYS[1])
     shown = quote(KEYS[1].lower())
@@ -127,13 +120,6 @@ def test_a_head_never_ends_in_half_a_key(key, limit, before, after):
     end = text.removesuffix("…").removesuffix(MASK).removesuffix(before)
     assert not (len(end) > 3 and key.startswith(end[-4:]) and end[-4:] not in before), (text, end)
     assert key not in text
-
-
-def test_a_head_full_of_keys_ends_in_none():
-    remember_secret(KEYS[1])
-    for size in range(2000, 2000 + len(KEYS[1]) + 1):
-        text = redact_head(f"{KEYS[1]} " * 100, size)
-        assert not any(KEYS[1][:length] in text for length in range(3, len(KEYS[1])))
 
 
 @pytest.mark.parametrize(

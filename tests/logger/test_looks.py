@@ -49,18 +49,12 @@ def test_every_prefix_is_looked_for(prefix):
     "name",
     [
         *(
-            "api_key",
-            "API-KEY",
-            "apikeys",
-            "secret_key",
-            "secretKey",
-            "private_key",
-            "secret_access_key",
+            "api_key", "API-KEY", "apikeys", "secret_key", "secretKey", "private_key", "secret_access_key",
             "access_token",
         ),
         *("bearerToken", "id-token", "client_secret", "password", "passwd", "Passphrase", "pwd", "OPENAI_API_KEY"),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("assigned", ["=", ": ", '": ', "\\\\' => ", " \n = "])
 def test_every_name_is_looked_for(name, assigned):
     assert "hidden" not in mask_looks(f"{name}{assigned}hidden77")

@@ -73,14 +73,6 @@ def test_a_given_location_counts(log):
     ]
 
 
-def test_get_location_names_its_caller():
-    def inner():
-        return get_location(), here()
-
-    location, line = inner()
-    assert location == f"{FILE}:inner:{line}"
-
-
 def test_a_record_carries_its_run(log):
     with log_context("outer", "f"), log_context("inner", "g"):
         count_tokens(Usage(12, 3))

@@ -10,7 +10,6 @@ import logging
 import pathlib
 import sys
 import uuid
-from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import example, given, settings
@@ -66,34 +65,6 @@ def test_of_two_secrets_one_inside_the_other_both_go():
     assert redact("the-inner-part-of-it inner-part") == f"{MASK} {MASK}"
 
 
-@pytest.mark.parametrize(
-    "dress",
-    [
-        lambda key: json.dumps({"note": key}),
-        lambda key: json.dumps(json.dumps({"note": key})),
-        lambda key: repr({"note": key}),
-        lambda key: f"https://host/path?q={quote(key, safe='')}",
-        lambda key: f"https://host/path?q={quote_plus(key)}",
-        escape_control,
-    ],
-)
-def test_a_secret_is_masked_in_its_other_spellings(dress):
-    secret = 'pä ss"w/o&rd?'
-    remember_secret(secret)
-    dressed = dress(secret)
-    if dressed == json.dumps(json.dumps({"note": secret})):
-        dressed = json.loads(dressed)  # one level is what a body in a log has
-    assert "rd?" not in redact(dressed)
-    assert "rd%3F" not in redact(dressed)
-    assert MASK in redact(dressed)
-
-
-@given(before=st.text(), between=st.text(), after=st.text())
-def test_a_remembered_canary_survives_in_no_text(before, between, after):
-    remember_secret(CANARY)
-    assert CANARY not in redact(before + CANARY + between + CANARY + after)
-
-
 @given(secret=st.text(min_size=8), before=st.text(), after=st.text())
 @example(secret="********", before="", after="")
 @example(secret="\\n" * 8, before="\n", after="")
@@ -107,41 +78,6 @@ def test_any_remembered_secret_goes(secret, before, after):
 
 
 # --- secrets we can tell by their looks ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "context",
-    [
-        "{}",
-        "key {} refused",
-        "key\\n{}\\n",  # inside a repr
-        "key\n{}\n",
-        "('{}',)",
-        '{{"key": "{}"}}',
-        "https://{}@host/v1",
-        "https://user:{}@host/v1",
-        "https://host/v1?key={}&x=1",
-        "https://host/v1?api-version=1&api_key={}",
-        "Bearer {}",
-        "{{'Authorization': 'Bearer {}'}}",
-        "OPENAI_API_KEY={}",
-        "export OPENAI_API_KEY='{}'",
-        "-H 'x-api-key: {}'",
-        "Incorrect API key provided: {}.",
-        "mykey{}tail",
-        "中文{}中文",
-        "\x00{}\x1b[0m",
-        "\u202e{}",
-        "{}\ud800",
-    ],
-)
-def test_an_unknown_canary_is_found_by_its_looks(context):
-    assert "CANARY" not in redact(context.format(CANARY))
-
-
-@given(before=st.text(), after=st.text(alphabet=st.characters(exclude_characters="\\")))
-def test_an_unknown_canary_survives_in_no_text(before, after):
-    assert CANARY not in redact(before + CANARY + after)
 
 
 @pytest.mark.parametrize(
@@ -189,56 +125,18 @@ def test_what_looks_like_a_secret_is_masked(text, expected):
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "risk-assessment-of-the-whole-company and ask-me-anything-2024",
-        "task-550e8400-e29b-41d4-a716-446655440000",
-        "npm_config_registry and hf_transformers_home_dir",
-        "scikit sk-learn",
-        "max_tokens=100, prompt_tokens: 12, input_tokens=3",
-        "unexpected token: '}' at 3",
-        "The secret: be kind. A secret of good cooking.",
-        "Missing bearer or basic authentication in header",
-        "Bearer authentication is needed",
-        "api_key=None, password: null, api_key=''",
+        "", "risk-assessment-of-the-whole-company and ask-me-anything-2024",
+        "task-550e8400-e29b-41d4-a716-446655440000", "npm_config_registry and hf_transformers_home_dir",
+        "scikit sk-learn", "max_tokens=100, prompt_tokens: 12, input_tokens=3", "unexpected token: '}' at 3",
+        "The secret: be kind. A secret of good cooking.", "Missing bearer or basic authentication in header",
+        "Bearer authentication is needed", "api_key=None, password: null, api_key=''",
         'Write OpenAICompatible("m", api_key=…), or OpenAICompatible("m", api_key=...).',
-        "http://localhost:8080/path@2x.png",
-        "see https://example.org/a?b=c&d=e;f",
-        "write to someone@example.org",
-        'required: ["api_key", "city"]',
-        "key: value, keyboard=qwerty, monkey=ape",
-        "f(x) = a ? b : c",
+        "http://localhost:8080/path@2x.png", "see https://example.org/a?b=c&d=e;f", "write to someone@example.org",
+        'required: ["api_key", "city"]', "key: value, keyboard=qwerty, monkey=ape", "f(x) = a ? b : c",
     ],
-)
+)  # fmt: skip
 def test_ordinary_text_stays(text):
     assert redact(text) == text
-
-
-@pytest.mark.parametrize(
-    "piece",
-    [
-        "sk-",
-        "api_key:",
-        "://",
-        "://a:b",
-        "-----BEGIN PRIVATE KEY-----",
-        "&key",
-        "?a.",
-        "eyJ",
-        "bearer ",
-        "token",
-        "authorization: a ",
-        'password="',
-        "password=\\",
-        'password="\\',
-        "api_keys=[",
-        "('key",
-        "secret_",
-        '\\\\\\"',
-    ],
-)
-def test_no_text_takes_more_than_linear_time(piece):
-    # With any quadratic pattern, so much takes minutes, and the test runs into its time limit.
-    redact(piece * (200_000 // len(piece)))
 
 
 # --- characters that do something ----------------------------------------------------------------------------
@@ -440,20 +338,6 @@ def test_long_arguments_are_cut():
     assert len(text) == 2000
     assert text.endswith("…")
     assert len(render_arguments({"text": "x" * 100}, limit=50)) == 50
-
-
-def test_large_collections_are_read_only_as_far_as_they_are_shown():
-    class Counting(list):
-        read = 0
-
-        def __iter__(self):
-            for item in super().__iter__():
-                self.read += 1
-                yield item
-
-    items = Counting(range(1_000_000))
-    render_arguments({"items": items})
-    assert items.read < 2000
 
 
 def test_recursion_ends():

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import copy
 import gc
-import io
-import pdb  # noqa: T100 - what is shown here
 import pickle
 import traceback
 import weakref
@@ -45,17 +43,6 @@ def test_nothing_is_left_out_where_all_is_asked_for(value, monkeypatch):
     assert error.whole_traceback is error.__traceback__
     monkeypatch.setenv("SIMPLELLMFUNC_DEBUG", "0")
     assert len(functions(caught(lambda: count("a b")).__traceback__)) == 3
-
-
-def test_a_debugger_stands_where_it_was_raised():
-    error = caught(lambda: count("a b"))
-    told = io.StringIO()
-    debugger = pdb.Pdb(stdin=io.StringIO("where\nprint(len(found.violations))\nquit\n"), stdout=told, nosigint=True)
-    debugger.use_rawinput = False
-    debugger.reset()
-    debugger.interaction(None, error.whole_traceback)
-    assert told.getvalue().count("/SimpleLLMFunc/") > 10
-    assert "\n(Pdb) 1\n" in told.getvalue()
 
 
 def test_an_error_that_is_raised_again_has_the_frames_of_the_last_time():

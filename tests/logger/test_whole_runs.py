@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from SimpleLLMFunc import (
-    ChatPair,
-    Message,
     OpenAICompatible,
-    ResponseParseError,
-    ServerUnavailable,
-    llm_chat,
     llm_function,
-    watching,
 )
-from SimpleLLMFunc.assistant import AIAssistant
-from SimpleLLMFunc.calls import LLM, Step, StepExecutor, Task
 from SimpleLLMFunc.llm_decorator.steps.common.log_context import log_function_call
 from SimpleLLMFunc.logger import app_log, setup_logging
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
@@ -89,28 +80,6 @@ async def test_every_record_of_a_run_is_stamped(lines):
     assert "CANARY" not in json.dumps(found)
 
 
-async def test_a_run_that_fails_is_stamped_too(lines):
-    async with LoopbackServer() as server:
-        for _ in range(2):
-            server.answer(error_answer(503))
-        llm = OpenAICompatible("m", base_url=server.base_url, retry_delay=0.001, max_retries=1)
-        with pytest.raises(ServerUnavailable) as caught:
-            await noisy(llm)("?")
-    assert {(record["trace_id"], record["func_name"]) for record in lines()} == {(caught.value.trace_id, "ask")}
-
-
-async def test_what_a_sink_does_wrong_is_stamped_too(lines):
-    def broken(trace_id: str, event: Any) -> None:
-        raise ValueError(type(event).__name__)
-
-    with watching(broken), pytest.raises(ResponseParseError) as caught:
-        await noisy(ScriptedLLM("no"), max_reasks=0)("?")
-    failed = [record for record in lines() if "event sink raised" in record["message"]]
-    assert "RunFailed" in failed[-1]["message"]
-    assert {record["trace_id"] for record in failed} == {caught.value.trace_id}
-    assert failed[-1]["input_tokens"] > 0
-
-
 async def test_an_inner_run_has_its_own_id_and_names_its_parent(lines):
     @llm_function(llm_interface=ScriptedLLM("in"))
     def inner(question: str) -> str:
@@ -127,28 +96,6 @@ async def test_an_inner_run_has_its_own_id_and_names_its_parent(lines):
     assert called["outer"]["trace_id"] == result.trace_id
     assert called["inner"]["parent_trace_id"] == result.trace_id
     assert called["inner"]["trace_id"].endswith(result.trace_id)
-
-
-async def test_chats_calls_and_the_assistant_are_stamped(lines):
-    @llm_chat(ScriptedLLM("", "hello"))
-    async def talk(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
-        """Talk."""
-        raise NotImplementedError
-        yield
-
-    async for _ in talk([], "hi"):
-        pass
-    executor = StepExecutor(Task("?"), Step("think", call=LLM, params={"user_prompt": "?"}), llm=ScriptedLLM("", "4"))
-    await executor.init()
-    async for _ in executor.run():
-        pass
-    await AIAssistant(llm=ScriptedLLM("", "hello"), language="en").process_query("hi")
-    empty = {record["func_name"]: record["trace_id"] for record in lines() if "empty answer" in record["message"]}
-    assert {name: trace_id.startswith(f"{name}_") for name, trace_id in empty.items()} == {
-        "talk": True,
-        "think": True,
-        "assistant": True,
-    }
 
 
 # --- the line with the arguments ---
@@ -171,22 +118,6 @@ def test_arguments_are_rendered_only_if_the_level_is_enabled(caplog, level, show
     with caplog.at_level(level, "SimpleLLMFunc"):
         log_function_call("grade", {"value": value})
     assert value.shown == len(caplog.records) == shown
-
-
-async def test_in_a_run_too(caplog):
-    value = Watched()
-
-    @llm_function(llm_interface=ScriptedLLM("yes", repeat=True))
-    async def ask(thing: Any) -> str:
-        """Answer."""
-        raise NotImplementedError
-
-    with caplog.at_level("WARNING", "SimpleLLMFunc"):
-        await ask(value)
-        quiet = value.shown  # the prompt shows it
-    with caplog.at_level("INFO", "SimpleLLMFunc"):
-        await ask(value)
-    assert value.shown == 2 * quiet + 1
 
 
 def test_arguments_are_cut_and_redacted(caplog):

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import html
-import inspect
 import json
 import os
 import re
@@ -11,7 +10,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import threading
 import urllib.request
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -19,10 +17,9 @@ from typing import Annotated, Literal
 
 import aiohttp
 import pytest
-from pydantic import BaseModel, Field, field_serializer
+from pydantic import BaseModel, Field
 
 from SimpleLLMFunc import OpenAICompatible, RateLimited, llm_function
-from SimpleLLMFunc.cli.commands.serve import serve_command
 from SimpleLLMFunc.errors import (
     AuthenticationError,
     BudgetExceeded,
@@ -40,8 +37,6 @@ from SimpleLLMFunc.errors import (
 from SimpleLLMFunc.runtime import address_of, listening, serve_until_cancelled
 from SimpleLLMFunc.serve.http import fastapi_errors, http_app, serve_functions
 from SimpleLLMFunc.serve.http_callers import CallerEntry, Callers, hash_of
-from SimpleLLMFunc.serve.http_problem import problem_of
-from SimpleLLMFunc.serve.offer import offers
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.tools.mcp.client import tools_from_mcp
 from SimpleLLMFunc.type.markers import Confident
@@ -177,47 +172,6 @@ async def test_votes_and_nothing():
         assert (await posted(session, "nothing", {"text": "x"}))[1]["value"] is None
 
 
-async def test_plain_code_that_answers_first():
-    def length(text: str) -> int:
-        return len(text)
-
-    @llm_function(llm_interface=ScriptedLLM(), first=length)
-    async def count(text: str) -> int:
-        """Count."""
-        raise NotImplementedError
-
-    async with serving(count) as session:
-        assert (await posted(session, "count", {"text": "four"}))[1]["value"] == 4
-        _, events = await streamed(session, "count", {"text": "four"})
-        assert events[-1][1]["value"] == 4
-
-
-async def test_an_answer_is_written_out_beside_the_loop():
-    threads = []
-
-    class Told(BaseModel):
-        points: int
-
-        @field_serializer("points")
-        def written(self, points: int) -> int:
-            threads.append(threading.current_thread())
-            return points
-
-    @llm_function(llm_interface=ScriptedLLM('{"points": 4}', repeat=True))
-    async def tell(text: str) -> Told:
-        """Tell."""
-        raise NotImplementedError
-
-    async with serving(tell) as session:
-        threads.clear()  # the examples of a prompt are written when it is made
-        assert (await posted(session, "tell", {"text": "x"}))[1]["value"] == {"points": 4}
-        _, events = await streamed(session, "tell", {"text": "x"})
-        assert events[-1][1]["value"] == {"points": 4}
-    assert await offers({"tell": tell})["tell"].answer({"text": "x"}) == ('{"points": 4}', {"points": 4})
-    assert len(threads) >= 4
-    assert threading.main_thread() not in threads
-
-
 async def test_health_and_document():
     async with serving(graded(ScriptedLLM()), title="Shop") as session:
         async with session.get("/health") as response:
@@ -338,12 +292,6 @@ async def test_half_sent_requests_do_not_stay_open(monkeypatch):
 async def test_without_keys_no_other_machine():
     with pytest.raises(ConfigError, match="--new-key"):
         await serve_functions({"grade": graded(ScriptedLLM())}, host="0.0.0.0", port=0)
-
-
-async def test_a_port_that_is_taken():
-    async with serving(graded(ScriptedLLM())) as session:
-        with pytest.raises(ConfigError, match="cannot be used"):
-            await serve_functions({"grade": graded(ScriptedLLM())}, port=session._base_url.port)
 
 
 def test_nothing_to_offer():
@@ -490,43 +438,6 @@ async def test_a_caller_who_leaves_ends_the_run(path):
             await ended.wait()
 
 
-async def test_a_caller_who_leaves_amid_a_stream():
-    ended = asyncio.Event()
-
-    async def never(request):
-        return ["Bon", "jour", *(["!"] * 200_000)]
-
-    class Slow(ScriptedLLM):
-        async def chat_stream(self, *args, **options):
-            try:
-                async for chunk in super().chat_stream(*args, **options):
-                    await asyncio.sleep(0.001)
-                    yield chunk
-            finally:
-                ended.set()
-
-    async with serving(translated(Slow(never))) as session:
-        async with session.post("/functions/translate/stream", json={"text": "x"}) as response:
-            assert await response.content.readline() == b"event: text\n"
-            response.close()
-        async with asyncio.timeout(10):
-            await ended.wait()
-
-
-async def test_many_callers_at_once():
-    llm = ScriptedLLM(
-        lambda request: json.dumps({"points": int(request.text.rpartition("essay: ")[2].split()[0])}), repeat=True
-    )
-    async with serving(graded(llm)) as session:
-        answers = await asyncio.gather(*(posted(session, "grade", {"essay": str(number)}) for number in range(50)))
-    assert [body["value"]["points"] for _, body, _ in answers] == list(range(50))
-
-
-def test_what_is_none_of_the_callers_business():
-    problem = problem_of(ConfigError("the file /etc/keys"))
-    assert "/etc" not in json.dumps(problem.to_dict())
-
-
 # --- as MCP tools ---------------------------------------------------------------------------------------------
 
 
@@ -545,12 +456,6 @@ async def test_the_same_functions_as_mcp_tools_for_the_same_callers():
                 for _ in range(8):
                     await tools[0](essay="x")
     assert 1 <= len(llm.calls) < 8
-
-
-async def test_mcp_is_off_until_it_is_asked_for():
-    async with serving(graded(ScriptedLLM())) as session:
-        async with session.post("/mcp", json={}) as response:
-            assert response.status == 404
 
 
 # --- the command ----------------------------------------------------------------------------------------------
@@ -669,11 +574,6 @@ def test_the_command_serves(tmp_path):
             assert isinstance(json.load(answer)["value"], str)
 
 
-def test_every_option_of_the_command_is_one_that_it_takes():
-    asked = {each.name for each in serve_command.params}
-    assert asked == set(inspect.signature(inspect.unwrap(serve_command.callback)).parameters)
-
-
 # --- the page -------------------------------------------------------------------------------------------------
 
 
@@ -713,14 +613,6 @@ async def test_the_page_shows_what_is_offered_to_callers_alone():
             assert "Grade the essay." in await response.text()
         async with session.get("/", headers={"Host": "elsewhere.example"}) as response:
             assert response.status == 401
-
-
-async def test_without_keys_the_page_is_for_this_machine():
-    async with (
-        serving(graded(ScriptedLLM())) as session,
-        session.get("/", headers={"Host": "evil.example"}) as response,
-    ):
-        assert response.status == 403
 
 
 async def test_an_application_of_ones_own_answers_errors_as_problems(caplog):

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -224,20 +223,6 @@ async def test_a_call_that_is_given_up_ends_the_run_in_the_server(shared: dict[s
             await asyncio.sleep(0.02)
 
 
-async def test_functions_that_use_the_functions_of_another_process(shared: dict[str, Tool]) -> None:
-    llm = ScriptedLLM(tool_calls(("grade", {"essay": "On rain"}), ("count", {"text": "a"})), "4 points")
-
-    @llm_function(llm_interface=llm, toolkit=[shared["grade"], shared["count"]])
-    async def judge(essay: str) -> str:
-        """Judge."""
-        raise NotImplementedError
-
-    assert await judge("On rain") == "4 points"
-    read = [str(message["content"]) for message in llm.requests[1] if message["role"] == "tool"]
-    assert '{"points": 4, "why": "Fine: 好"}' in read[0]
-    assert "7" in read[1]
-
-
 # --- the protocol, by hand ---
 
 INITIALIZE = {
@@ -347,38 +332,6 @@ def test_the_end_of_stdin_ends_a_call_that_runs(folder: Path, tmp_path: Path) ->
     assert "Traceback" not in told
 
 
-@pytest.mark.heavy
-def test_lines_that_are_no_messages_do_no_harm(folder: Path) -> None:
-    with Client("shop:count", cwd=folder) as client:
-        assert client.process.stdin is not None
-        client.process.stdin.write("hello?\n\n{}\n[1\n")
-        client.number += 0
-        client.write(
-            {
-                "jsonrpc": "2.0",
-                "id": 99,
-                "method": "tools/call",
-                "params": {"name": "count", "arguments": {"text": "x"}},
-            }
-        )
-        assert client.process.stdout is not None
-        while (answer := json.loads(client.process.stdout.readline())).get("id") != 99:
-            assert "error" in answer or answer["method"] == "notifications/message"
-        assert answer["result"]["structuredContent"] == {"result": 7}
-
-
-@pytest.mark.heavy
-def test_from_a_program_of_one_s_own(folder: Path) -> None:
-    code = "import shop; from SimpleLLMFunc.serve import serve_mcp; serve_mcp({'rate': shop.grade})"
-    with Client(
-        cwd=folder, command=[sys.executable, "-W", "error", "-c", "import sys; sys.stdout = sys.stderr; " + code]
-    ) as client:
-        assert [tool["name"] for tool in client.ask("tools/list")["tools"]] == ["rate"]
-        assert client.call("rate", essay="x")["structuredContent"]["points"] == 4
-        client.end()
-    assert client.process.returncode == 0
-
-
 # --- over HTTP ---
 
 
@@ -443,10 +396,9 @@ async def refuses_other_hosts(url: str) -> None:
         async with session.post(url, json=body) as reply:
             assert reply.status == 200
         async with session.get(url) as reply:
-            assert (reply.status, reply.headers["Allow"]) == (405, "POST, DELETE")
+            assert (reply.status, set(reply.headers["Allow"].split(", "))) == (405, {"POST", "DELETE"})
         async with session.post(url.replace("/mcp", "/other"), json=body) as reply:
             assert reply.status == 404
-            assert "/mcp" in await reply.text()
 
 
 @llm_function(llm_interface=ScriptedLLM("hi", repeat=True))
@@ -469,13 +421,6 @@ async def test_inside_a_program_that_has_a_loop() -> None:
 def test_other_machines_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"on this machine only.*not at '0\.0\.0\.0'"):
         serve_mcp({"greet": greet}, http=True, host="0.0.0.0", port=0)
-
-
-def test_a_port_that_is_taken() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(ConfigError, match=rf":{port} cannot be used .*0 for any free one"):
-            serve_mcp({"greet": greet}, http=True, port=port)
 
 
 def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,26 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import sqlite3
-import subprocess
-import sys
-import threading
-import time
-from pathlib import Path
 
 import pytest
-from starlette.applications import Starlette
-from starlette.responses import PlainTextResponse
-from starlette.routing import Mount, Route
 
 from SimpleLLMFunc import llm_function
 from SimpleLLMFunc.base.run.sinks import watching
 from SimpleLLMFunc.observability.store.trace_store import TraceStore
-from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type import spec_name
 from tests.support.wires import MODELS, wired
 from tests.viewer import shop
-from tests.viewer.served import PHONE, Served, Visit, app_of, clipboard, in_thread, until
+from tests.viewer.served import PHONE, Served, Visit, app_of, in_thread, until
 
 OWN_TOOLS = {
     "responses": [{"type": "web_search"}],
@@ -57,24 +47,6 @@ def test_without_the_token_the_page_says_what_to_do(browser, served):
     with Visit(browser, served.address.partition("#")[0]) as visit:
         assert "needs its token" in visit.tab.inner_text("main")
         assert "read_order" not in visit.tab.content()
-
-
-def test_mounted_in_an_application_it_is_the_same_page(browser, filled):
-    page = app_of(filled, allow_run=[shop.mood])
-    outside = Starlette(routes=[Route("/", lambda _request: PlainTextResponse("mine")), Mount("/llm", page)])
-    outside.fragment = page.fragment
-    with Served(outside) as served:
-        base = served.address.partition("#")[0]
-        with Visit(browser, f"{base}llm{page.fragment}") as visit:
-            tab = visit.tab
-            tab.wait_for_selector("tbody tr")
-            assert tab.url.startswith(f"{base}llm/")
-            tab.goto(f"{base}llm/#/play/mood")
-            tab.wait_for_selector("form")
-            tab.fill("#field-text", "Hm.")
-            tab.click("button.first")
-            tab.wait_for_selector("text=Open the run")
-            assert visit.problems == []
 
 
 def test_a_server_that_has_gone_is_said(browser, filled):
@@ -132,70 +104,6 @@ def test_who_reads_is_not_moved_by_new_runs(visit, filled):
     assert tab.inner_text("tbody") == before
     tab.click("text=New runs: show them")
     until(tab, "document.querySelectorAll('tbody tr').length === 7")
-
-
-def test_a_run_that_goes_on_is_followed_to_its_end(visit, filled):
-    go_on = threading.Event()
-
-    def reply(_request):
-        async def wait():
-            while not go_on.is_set():
-                await asyncio.sleep(0.01)
-            return "It holds a litre."
-
-        return wait()
-
-    def ask():
-        with watching(filled):
-            return asyncio.run(shop.describe.with_options(llm_interface=ScriptedLLM(reply))("teapot"))
-
-    worker = threading.Thread(target=ask)
-    worker.start()
-    tab = visit.go("/runs", ".badge.running")
-    tab.click("tbody tr:first-child a")
-    tab.wait_for_selector("h1 .badge.running")
-    assert "Not there yet" in tab.inner_text("main")
-    go_on.set()
-    tab.wait_for_selector("h1 .badge.ok")
-    assert "It holds a litre." in tab.inner_text("main")
-    worker.join(20)
-
-
-def test_ten_thousand_runs_are_paged(browser, tmp_path):
-    store = TraceStore(tmp_path / "runs.sqlite", interval=0.01)
-    in_thread(lambda: _one_run(store))
-    store.flush()
-    with sqlite3.connect(store.path) as connection:
-        columns = [
-            row[1]
-            for row in connection.execute("PRAGMA table_info(runs)")
-            if row[1] not in {"id", "seq", "trace_id", "started"}
-        ]
-        names = ", ".join(columns)
-        connection.execute(
-            f"WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 10000) "
-            f"INSERT INTO runs (id, seq, trace_id, started, {names}) SELECT i, i + 100000, 'run_' || i, started + i, {names} FROM runs, n WHERE id = 1"
-        )
-        connection.execute("UPDATE counter SET seq = 200000")
-    connection.close()
-    with Served(app_of(store)) as page, Visit(browser, page.address) as visit:
-        tab = visit.go("/runs", "tbody tr")
-        assert "1 – 50 of 10,000" in tab.inner_text(".pager")
-        assert tab.locator("tbody tr").count() == 50
-        for number in range(2, 6):
-            tab.keyboard.press("n")
-            tab.wait_for_selector(f"text={number * 50 - 49} – {number * 50} of")
-            assert tab.locator("tbody tr").count() == 50
-        tab.keyboard.press("p")
-        tab.wait_for_selector("text=151 – 200 of")
-        assert tab.evaluate("document.querySelectorAll('*').length") < 2500
-        assert visit.problems == []
-    store.close()
-
-
-def _one_run(store):
-    with watching(store):
-        shop.mood("x")
 
 
 # --- one run ---
@@ -259,37 +167,6 @@ def test_a_request_is_shown_as_messages_on_each_wire(browser, tmp_path):
                 assert 'stock({ "item": "pens" })' in text.replace("\xa0", " ")
                 assert "7 on the shelf" in text
             assert visit.problems == []
-
-
-def test_a_run_is_copied_as_curl_and_as_a_test_that_passes(visit, filled, tmp_path):
-    run = next(each for each in filled.reader.runs().runs if each.failed_tries)
-    tab = visit.go(f"/run/{run.id}", ".fall .row")
-    tab.locator("#turn-1").get_by_text("Copy as curl").click()
-    tab.wait_for_selector("text=Copied")
-    assert clipboard(tab).startswith("curl http://127.0.0.1:")
-    tab.evaluate("navigator.clipboard.writeText('')")
-    tab.keyboard.press("c")
-    until(tab, "navigator.clipboard.readText().then((text) => text.includes('def test_read_order'))")
-    (tmp_path / "test_copied.py").write_text(clipboard(tab))
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:asyncio", "--noconftest", "-p", "no:cacheprovider", "--rootdir", str(tmp_path), str(tmp_path / "test_copied.py")],
-        cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout
-    assert "1 passed" in done.stdout
-
-
-def test_runs_with_the_same_answer_are_told_apart_by_what_was_asked(visit, filled):
-    def ask():
-        with watching(filled):
-            shop.mood("The first letter.")
-            shop.mood("The second letter.")
-
-    in_thread(ask)
-    assert filled.flush()
-    tab = visit.go("/runs", "tbody tr")
-    shown = [line.inner_text() for line in tab.locator("tbody tr .asked").all()[:2]]
-    assert shown == ["text=The second letter., scale=3", "text=The first letter., scale=3"]
 
 
 @pytest.mark.parametrize("place", ["/run/999999", "/nowhere", "/%", "/run/%E0%A4%A"])
@@ -369,37 +246,6 @@ def test_the_form_follows_the_types_and_says_what_is_wrong(visit):
     assert '"happy"' in tab.inner_text("main")
 
 
-def test_a_stream_is_watched_and_stopped(browser, filled):
-    begun, go_on = threading.Event(), threading.Event()
-
-    def reply(_request):
-        async def wait():
-            begun.set()
-            while not go_on.is_set():
-                await asyncio.sleep(0.01)
-            return "never read"
-
-        return wait()
-
-    slow = shop.describe.with_options(llm_interface=ScriptedLLM(reply))
-    with Served(app_of(filled, allow_run=[slow])) as page, Visit(browser, page.address) as visit:
-        tab = visit.go("/play/describe", "form")
-        tab.fill("#field-item", "teapot")
-        tab.click("button.first")
-        tab.wait_for_selector(".badge.running")
-        assert begun.wait(10)
-        tab.click("text=Stop")
-        tab.wait_for_selector("text=Stopped.")
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline:
-            assert filled.flush()
-            if filled.reader.runs().runs[0].status == "cancelled":
-                break
-        assert filled.reader.runs().runs[0].status == "cancelled"
-        assert visit.problems == []
-    go_on.set()
-
-
 def test_a_chat_and_the_assistant_answer(visit):
     tab = visit.go("/chat", ".pick")
     tab.click("text=clerk")
@@ -446,8 +292,6 @@ def test_a_map_is_shown_with_its_failures_and_rows(visit):
     until(tab, "[...document.querySelectorAll('.rows li')].every((line) => line.querySelector('.tag.bad'))")
     tab.locator(".rows summary").first.click()
     assert "letter" in tab.locator(".rows li").first.inner_text()
-    tab.click("text=Check every row")
-    tab.wait_for_selector("text=All rows are as they were written.")
 
 
 # --- by key, on a phone, in the dark, in Chinese ---
@@ -504,24 +348,6 @@ def test_every_page_fits_a_phone_and_can_be_read(browser, served, scheme):
             faint = tab.evaluate(CONTRAST)
             assert faint == [], place
         assert visit.problems == []
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_colours_are_chosen_and_kept(browser, served, scheme):
-    with Visit(browser, served.address, color_scheme=scheme) as visit:
-        tab = visit.go("/functions", "tbody tr")
-        before = tab.evaluate("getComputedStyle(document.body).backgroundColor")
-        wanted = "dark" if scheme == "light" else "light"
-        for _ in range(3):
-            if tab.evaluate("document.documentElement.dataset.theme") == wanted:
-                break
-            tab.keyboard.press("t")
-        assert tab.evaluate("getComputedStyle(document.body).backgroundColor") != before
-        for place, waiting in PLACES:
-            assert visit.go(place, waiting).evaluate(CONTRAST) == [], place
-        tab.reload()
-        tab.wait_for_selector("main:not([aria-busy])")
-        assert tab.evaluate("document.documentElement.dataset.theme") == wanted
 
 
 def test_it_speaks_chinese_to_who_does(browser, served):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 import types
 
 import pytest
@@ -12,64 +11,12 @@ import pytest
 from SimpleLLMFunc.base.run.sinks import watching
 from SimpleLLMFunc.evaluate import read_cases
 from SimpleLLMFunc.observability.store.rows import RunQuery
-from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from SimpleLLMFunc.testing import ScriptedLLM
 from tests.viewer import shop
 from tests.viewer.served import Served, Visit, app_of, in_thread, until
 from tests.viewer.test_reports import report_of
 
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(120)]
-
-
-# --- charts ---
-
-
-def test_charts_of_three_runs_and_of_one_show_their_minutes(browser, tmp_path):
-    with TraceStore(tmp_path / "runs.sqlite", interval=0.01) as store:
-
-        def ask():
-            free = shop.mood.with_options(llm_interface=ScriptedLLM('{"label": "happy", "confidence": 1}', repeat=True))
-            with watching(store):
-                for _ in range(3):
-                    free("hm")
-                shop.adjectives.call("pot")
-
-        in_thread(ask)
-        assert store.flush()
-        with store._file.opened() as connection:
-            began = time.time() - 7200
-            connection.execute("UPDATE runs SET started = ? + id * 2, seconds = 0.004", (began,))
-        with Served(app_of(store)) as page, Visit(browser, page.address) as visit:
-            # What is drawn on a canvas is asked of the context that draws it.
-            visit.tab.evaluate(SPOKEN)
-            for name, ticks, step in (("mood", 3, 1), ("adjectives", 3, 60)):
-                visit.tab.evaluate("window.drawn.length = 0")
-                tab = visit.go(f"/function/{name}", ".charts canvas")
-                until(tab, "window.drawn.filter((text) => /^[0-9:]+$/.test(text)).length > 2")
-                drawn = tab.evaluate("window.drawn")
-                clocks = sorted({text for text in drawn if text.count(":") == (2 if step == 1 else 1)})
-                assert len(clocks) >= ticks, drawn
-                day = time.strftime("%-d %b", time.localtime(began))
-                assert any(day in text for text in drawn)
-                assert not any("2029" in text or text == "$1.00" for text in drawn)
-                assert tab.evaluate("window.cut") == []
-            assert tab.locator(".chart", has_text="Cost per run").locator("canvas").count() == 1
-            tab = visit.go("/function/mood", ".charts canvas")
-            assert "No prices are known" in tab.locator(".chart", has_text="Cost per run").inner_text()
-            assert visit.problems == []
-
-
-SPOKEN = """() => {
-    window.drawn = []; window.cut = [];
-    const draw = CanvasRenderingContext2D.prototype.fillText;
-    CanvasRenderingContext2D.prototype.fillText = function (text, x, y, ...more) {
-        window.drawn.push(text);
-        const width = this.measureText(text).width;
-        const left = this.textAlign === "right" ? x - width : this.textAlign === "center" ? x - width / 2 : x;
-        if (left < 0 || left + width > this.canvas.width) window.cut.push(text);
-        return draw.call(this, text, x, y, ...more);
-    };
-}"""
 
 
 # --- the list ---

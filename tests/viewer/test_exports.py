@@ -62,16 +62,6 @@ def say(text: str) -> str:
     '''Say it.'''
     raise NotImplementedError
 
-@llm_function
-def days(year: int) -> Iterator[date]:
-    '''Yield holidays.'''
-    raise NotImplementedError
-
-@llm_function
-def nothing(text: str) -> None:
-    '''Do it.'''
-    raise NotImplementedError
-
 @llm_chat(stream=True)
 async def guide(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
     '''You are a guide.'''
@@ -81,13 +71,6 @@ async def guide(history: list[Message], message: str) -> AsyncIterator[ChatPair]
 def quiet(message: str, history: list[Message] | None = None) -> Iterator[ChatPair]:
     '''You are quiet.'''
     raise NotImplementedError
-
-class Keeper:
-    @staticmethod
-    @llm_function
-    def greet(name: str) -> str:
-        '''Greet.'''
-        raise NotImplementedError
 """
 
 PLAYS = {
@@ -126,39 +109,6 @@ PLAYS = {
         """,
         "price_of",
     ),
-    "cut off": (
-        """
-        llm = ScriptedLLM({"content": '{"amount": 3', "finish_reason": "length"})
-        try:
-            asyncio.run(price_of.with_options(llm_interface=llm, toolkit=None)("cup"))
-        except Exception as error:
-            assert type(error).__name__ == "OutputTruncated", error
-        """,
-        "price_of",
-    ),
-    "items": (
-        """
-        llm = ScriptedLLM('["2026-01-01", "2026-05-01"]')
-        assert len(list(days.with_options(llm_interface=llm)(2026))) == 2
-        """,
-        "days",
-    ),
-    "nothing to return": ("nothing.with_options(llm_interface=ScriptedLLM('done'))('x')", "nothing"),
-    "native": (
-        """
-        from SimpleLLMFunc.interface.profile import Profile
-        llm = ScriptedLLM('{"amount": 3, "currency": "USD"}', profile=Profile(native=True))
-        asyncio.run(price_of.with_options(llm_interface=llm, toolkit=None)("cup", note="x"))
-        """,
-        "price_of",
-    ),
-    "answer as a tool": (
-        """
-        llm = ScriptedLLM(tool_calls(("answer", {"amount": 4})))
-        asyncio.run(price_of.with_options(llm_interface=llm, toolkit=None, output_mode="tool")("cup"))
-        """,
-        "price_of",
-    ),
     "tools as JSON": (
         """
         llm = ScriptedLLM('{"tool": "look_up", "arguments": {"item": "cup"}}', '{"answer": {"amount": 5}}')
@@ -184,7 +134,6 @@ PLAYS = {
         "guide",
     ),
     "a sync chat": ("list(quiet.with_options(llm_interface=ScriptedLLM('...'))('Hi'))", "quiet"),
-    "a static method": ("Keeper.greet.with_options(llm_interface=ScriptedLLM('Hi Ann'))('Ann')", "greet"),
 }
 
 
@@ -195,7 +144,7 @@ def plays(tmp_path_factory):
     (folder / "my_shop.py").write_text(SHOP)
     blocks = [f"# {name}\n{textwrap.dedent(code)}" for name, (code, _) in PLAYS.items()]
     names = list(PLAYS)
-    script = "import asyncio\nfrom my_shop import *\nfrom my_shop import Box, Colour, Keeper, date, ScriptedLLM, tool_calls\n"
+    script = "import asyncio\nfrom my_shop import *\nfrom my_shop import Box, Colour, date, ScriptedLLM, tool_calls\n"
     script += "from SimpleLLMFunc.observability.store.trace_store import TraceStore\nfrom SimpleLLMFunc.base.run.sinks import watching\n"
     script += "store = TraceStore('runs.sqlite')\n"
     for name, block in zip(names, blocks, strict=True):
@@ -208,7 +157,7 @@ def plays(tmp_path_factory):
     runs = {run.session: store.reader.run(run.id) for run in reversed(store.reader.runs().runs)}
     assert set(runs) == set(PLAYS)
     for at, name in enumerate(names):
-        (folder / f"test_copy_{at}.py").write_text(as_test(runs[name], None))
+        (folder / f"test_copy_{at}.py").write_text(as_test(runs[name]))
     command = [
         sys.executable,
         "-m",
@@ -244,7 +193,7 @@ def test_the_copied_test_passes(plays, name):
 @pytest.mark.heavy
 def test_the_copied_test_fails_when_the_function_gives_something_else(plays, tmp_path):
     folder, runs, _ = plays
-    text = as_test(runs["a model as an argument"], None)
+    text = as_test(runs["a model as an argument"])
     before, green, after = text.rpartition('"colour": "green"')
     assert green
     (tmp_path / "my_shop.py").write_text((folder / "my_shop.py").read_text())
@@ -279,15 +228,14 @@ def test_a_function_of_an_unknown_module_leaves_a_place_for_it(store):
     import dataclasses
 
     version = dataclasses.replace(detail.function_version, place="__main__:mood")
-    text = as_test(dataclasses.replace(detail, function_version=version), None)
+    text = as_test(dataclasses.replace(detail, function_version=version))
     assert "from your_module import mood" in text
     assert "Write the module" in text
-    assert "from shop import mood" in as_test(dataclasses.replace(detail, function_version=version), "shop")
 
 
 def test_masked_secrets_and_cut_files_are_said(store):
     keep(store, lambda: shop.mood("my key is sk-abcdefghijklmnopqrstuvwx0123"))
-    text = as_test(store.reader.run(1), None)
+    text = as_test(store.reader.run(1))
     assert "abcdefghijklmnop" not in text
     assert "Secrets are masked" in text
 
@@ -299,7 +247,7 @@ def test_a_run_that_has_not_ended_is_no_test(store, order_run, status):
     detail = store.reader.run(1)
     changed = dataclasses.replace(detail, summary=dataclasses.replace(detail.summary, status=status))
     with pytest.raises(Refusal, match=status):
-        as_test(changed, None)
+        as_test(changed)
 
 
 def test_a_run_in_which_the_service_failed_is_no_test(store):

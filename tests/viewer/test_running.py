@@ -7,7 +7,6 @@ import json
 import re
 import sys
 import types
-from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -16,11 +15,9 @@ from starlette.testclient import TestClient
 from SimpleLLMFunc import AIAssistant, ImgPath, Message, llm_chat, llm_function, tool
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.extras import install_line
-from SimpleLLMFunc.runtime import serve_until_cancelled
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.viewer import serve_page, viewer_app
 from SimpleLLMFunc.viewer.offered import offered_of
-from SimpleLLMFunc.viewer.responses import Lines
 from tests.viewer import shop
 from tests.viewer.served import HEADERS, LOOPBACK, TOKEN, app_of, client_of
 
@@ -119,20 +116,6 @@ def test_sync_functions_and_streams_run_too(client):
     assert play(client, "adjectives", item="x")[-1]["value"] == ["small", "green", "round"]
 
 
-def test_edited_arguments_reach_the_model(store):
-    llm = ScriptedLLM("fine")
-
-    @llm_function(llm_interface=llm)
-    async def answer(question: str, times: int = 1, tags: list[str] | None = None) -> str:
-        """Answer."""
-        raise NotImplementedError
-
-    client = client_of(app_of(store, allow_run=[answer]), **POST)
-    play(client, "answer", question="an edited one", times=3, tags=["a", "b"])
-    assert "an edited one" in llm.requests[0][-1]["content"]
-    assert "3" in llm.requests[0][-1]["content"]
-
-
 @pytest.mark.parametrize(
     "arguments", [{}, {"text": 3}, {"text": "x", "scale": "many"}, {"text": "x", "more": 1}, {"text": "x", "_abort_signal": 1}, {"text": "x", "self": 1}], ids=str
 )  # fmt: skip
@@ -150,10 +133,6 @@ def test_arguments_that_do_not_fit_are_refused_before_anything_is_asked(client, 
 def test_a_body_that_is_no_object_is_refused(client, body):
     reply = client.post("/api/play/mood", content=body, headers={"content-type": "application/json"})
     assert reply.status_code == 400
-
-
-def test_arguments_are_an_object(client):
-    assert client.post("/api/play/mood", json={"arguments": ["x"]}).status_code == 400
 
 
 def test_a_run_that_fails_says_why(store):
@@ -235,69 +214,6 @@ def test_who_leaves_ends_the_run(store):
     asyncio.run(leave())
     assert store.flush()
     assert [run.status for run in store.reader.runs().runs] == ["cancelled"]
-
-
-@pytest.mark.parametrize("sent", ["GET /api/info HT", "POST /api/play/describe HTTP/1.1\r\nHost: 127.0.0.1\r\n"])
-async def test_half_sent_requests_do_not_stay_open(store, monkeypatch, sent):
-    monkeypatch.setattr(sys.modules[serve_until_cancelled.__module__], "_REQUEST_SECONDS", 0.3)
-    app = app_of(store)
-    address = asyncio.get_running_loop().create_future()
-    serving = asyncio.ensure_future(serve_page(app, announce=address.set_result))
-    parts = urlsplit(await address)
-    reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
-    writer.write(sent.encode())
-    async with asyncio.timeout(20):
-        assert await reader.read() == b""
-    writer.close()
-    serving.cancel()
-    await asyncio.wait({serving}, timeout=20)
-
-
-async def test_lines_close_what_makes_them_when_the_reader_leaves():
-    closed = []
-
-    async def items():
-        try:
-            yield {"a": 1}
-            await asyncio.Event().wait()
-        finally:
-            closed.append(True)
-
-    sent, gone = [], asyncio.Event()
-
-    async def send(message):
-        sent.append(message)
-        if message.get("body"):
-            gone.set()
-
-    async def receive():
-        await gone.wait()
-        return {"type": "http.disconnect"}
-
-    await Lines(items())({}, receive, send)
-    assert closed == [True]
-    assert sent[1]["body"] == b'{"a": 1}\n'
-
-
-async def test_a_fault_in_the_lines_is_raised_and_not_swallowed():
-    async def items():
-        yield {"a": 1}
-        raise ZeroDivisionError
-
-    async def send(message):
-        pass
-
-    async def receive():
-        await asyncio.Event().wait()
-
-    with pytest.raises(ZeroDivisionError):
-        await Lines(items())({}, receive, send)
-
-
-def test_only_so_many_run_at_a_time(store, monkeypatch):
-    monkeypatch.setattr("SimpleLLMFunc.viewer.running._MOST_AT_A_TIME", 0)
-    told = play(client_of(app_of(store, allow_run=[shop.mood]), **POST), "mood", text="x")
-    assert told[-1]["error"] == "TooMany"
 
 
 # --- chats ---

@@ -68,8 +68,6 @@ def test_runs_become_cases_that_evaluate_reads(client, store, tmp_path):
     assert evaluate(shop.mood, path, ["exact"], progress=False).scores["exact"].mean == 1.0
     assert len(client.get("/api/cases/mood").json()["cases"]) == 2
     assert client.get("/api/cases/..%2Fmood").status_code in {404, 409}
-    (refused,) = post(client, "cases", runs=[{"run": 1, "expected": {"label": "sad"}}])["skipped"]
-    assert "label" in refused["why"]
     post(client, "cases", 400, runs=[])
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
@@ -30,7 +30,6 @@ from SimpleLLMFunc.observability.paths import declared_path
 from SimpleLLMFunc.type import ToolCall, Usage
 
 _MOST_REPAIRS = 32
-_JSON = "application/json"
 
 
 @dataclass(slots=True)
@@ -176,17 +175,13 @@ class SpanSink:
         span = self._tracer.start_span(
             f"{Operation.INVOKE_AGENT} {function.name}", outside, SpanKind.INTERNAL, attributes
         )
-        if self.captures_content and span.is_recording():
-            span.set_attribute(Attribute.INPUT_VALUE, self._text(dict(about.arguments)))
-            span.set_attribute(Attribute.INPUT_MIME_TYPE, _JSON)
+        self._show(span, Attribute.INPUT_VALUE, lambda: dict(about.arguments), Attribute.INPUT_MIME_TYPE)
         run = _Run(span, trace.set_span_in_context(span, outside), outside, about, session_id)
         self._runs[trace_id] = run
         context.attach(run.inside)
 
     def _run_finished(self, trace_id: str, run: _Run, event: events.RunFinished) -> None:
-        if self.captures_content and run.span.is_recording():
-            run.span.set_attribute(Attribute.OUTPUT_VALUE, self._text(event.value))
-            run.span.set_attribute(Attribute.OUTPUT_MIME_TYPE, _JSON)
+        self._show(run.span, Attribute.OUTPUT_VALUE, lambda: event.value, Attribute.OUTPUT_MIME_TYPE)
         self._end_run(trace_id, run, event.usage, event.downgrades)
 
     def _run_failed(self, trace_id: str, run: _Run, event: events.RunFailed) -> None:
@@ -202,10 +197,8 @@ class SpanSink:
             run.span.add_event(Event.ABANDONED)
         else:
             self._mark(run.span, error)
-        if isinstance(error, SimpleLLMFuncError):
-            self._end_run(trace_id, run, error.usage, error.downgrades)
-        else:
-            self._end_run(trace_id, run, None, ())
+        usage, downgrades = (error.usage, error.downgrades) if isinstance(error, SimpleLLMFuncError) else (None, ())
+        self._end_run(trace_id, run, usage, downgrades)
 
     def _end_run(self, trace_id: str, run: _Run, usage: Usage | None, downgrades: Sequence[tuple[str, str]]) -> None:
         if downgrades:
@@ -249,10 +242,10 @@ class SpanSink:
         wire = sent.wire()
         instructions, messages = chat_input(wire["messages"])
         if instructions:
-            span.set_attribute(Attribute.SYSTEM_INSTRUCTIONS, self._text(instructions))
-        span.set_attribute(Attribute.INPUT_MESSAGES, self._text(messages))
+            self._show(span, Attribute.SYSTEM_INSTRUCTIONS, lambda: instructions)
+        self._show(span, Attribute.INPUT_MESSAGES, lambda: messages)
         if wire["tools"]:
-            span.set_attribute(Attribute.TOOL_DEFINITIONS, self._text(tool_definitions(wire["tools"])))
+            self._show(span, Attribute.TOOL_DEFINITIONS, lambda: tool_definitions(wire["tools"]))
 
     def _try_failed(self, run: _Run, event: events.TryFailed) -> None:
         run.refused = event.error
@@ -292,8 +285,7 @@ class SpanSink:
             attributes[Attribute.CACHE_WRITE_TOKENS] = usage.cache_write_tokens or None
             attributes[Attribute.REASONING_TOKENS] = usage.reasoning_tokens or None
         call.span.set_attributes(known(attributes))
-        if self.captures_content and call.span.is_recording():
-            call.span.set_attribute(Attribute.OUTPUT_MESSAGES, self._text(output_messages(reply)))
+        self._show(call.span, Attribute.OUTPUT_MESSAGES, lambda: output_messages(reply))
         self._end_call(run, call, None, usage, is_replayed=event.replayed)
 
     def _end_call(
@@ -335,17 +327,11 @@ class SpanSink:
         event, run.rejected = run.rejected, None
         if event is None or not run.span.is_recording():
             return
-        attempt = event.attempt
-        paths = [self._path(run, path) or "the whole answer" for path, _, _ in attempt.violations[:_MOST_REPAIRS]]
-        problems = [
-            f"{path or 'the whole answer'}: expected {expected}, got {got}"
-            for path, expected, got in attempt.violations[:_MOST_REPAIRS]
-        ]
-        message = self._content("; ".join(problems))
-        run.span.add_event(
-            Event.RE_ASK,
-            known({Attribute.TURN: event.turn, Attribute.PATHS: paths or None, Attribute.MESSAGE: message}),
-        )
+        violations = event.attempt.violations[:_MOST_REPAIRS]
+        paths = [self._path(run, path) or "the whole answer" for path, _, _ in violations]
+        problems = [f"{path or 'the whole answer'}: expected {wanted}, got {got}" for path, wanted, got in violations]
+        attributes = {Attribute.TURN: event.turn, Attribute.PATHS: paths or None}
+        run.span.add_event(Event.RE_ASK, known({**attributes, Attribute.MESSAGE: self._content("; ".join(problems))}))
 
     # --- a tool ---
 
@@ -361,8 +347,7 @@ class SpanSink:
         span = self._tracer.start_span(
             f"{Operation.EXECUTE_TOOL} {name}", run.inside, SpanKind.INTERNAL, known(attributes)
         )
-        if self.captures_content and span.is_recording():
-            span.set_attribute(Attribute.TOOL_ARGUMENTS, self._text(parsed(call.function.arguments)))
+        self._show(span, Attribute.TOOL_ARGUMENTS, lambda: parsed(call.function.arguments))
         run.tools[call.id] = _ToolSpan(span)
 
     def _tool_finished(self, run: _Run, event: events.ToolCallFinished) -> None:
@@ -374,8 +359,7 @@ class SpanSink:
         if event.failed:
             tool.span.set_attribute(Attribute.ERROR_TYPE, event.error_type or "_OTHER")
             tool.span.set_status(Status(StatusCode.ERROR, self._content(str(event.content)) or event.error_type))
-        if self.captures_content and tool.span.is_recording():
-            tool.span.set_attribute(Attribute.TOOL_RESULT, self._text(parsed(event.content)))
+        self._show(tool.span, Attribute.TOOL_RESULT, lambda: parsed(event.content))
         tool.span.end(tool.ended)
 
     # --- text ---
@@ -398,8 +382,12 @@ class SpanSink:
     def _path(self, run: _Run, path: str) -> str:
         return self._content(path) if self.captures_content else declared_path(path, run.about.function.output_schema)
 
-    def _text(self, value: Any) -> str:
-        return json_text(value, self._limit)
+    def _show(self, span: Span, name: str, value: Callable[[], Any], mime_type: str = "") -> None:
+        """Put content into a span, as JSON, where content is asked for; `mime_type` names the attribute for its type."""
+        if self.captures_content and span.is_recording():
+            span.set_attribute(name, json_text(value(), self._limit))
+            if mime_type:
+                span.set_attribute(mime_type, "application/json")
 
 
 _chosen: list[bool | None] = [None]

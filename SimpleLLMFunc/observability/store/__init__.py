@@ -5,6 +5,7 @@ from __future__ import annotations
 from SimpleLLMFunc.observability.store.export import RunFormat, exported_runs
 from SimpleLLMFunc.observability.store.marks import mark_run
 from SimpleLLMFunc.observability.store.metrics import Dimension, MetricRow, metrics
+from SimpleLLMFunc.observability.store.query import place_of
 from SimpleLLMFunc.observability.store.reader import TraceReader
 from SimpleLLMFunc.observability.store.rows import (
     Changes,
@@ -22,25 +23,7 @@ from SimpleLLMFunc.observability.store.trace_store import TraceStore, TraceStore
 from SimpleLLMFunc.observability.store.writer import delete_runs, shrink
 
 __all__ = [
-    "Changes",
-    "Conversation",
-    "Dimension",
-    "MetricRow",
-    "RunDetail",
-    "RunFormat",
-    "RunOrder",
-    "RunPage",
-    "RunQuery",
-    "RunStatus",
-    "RunSummary",
-    "StoredTurn",
-    "Thumb",
-    "TraceReader",
-    "TraceStore",
-    "TraceStoreWarning",
-    "delete_runs",
-    "exported_runs",
-    "mark_run",
-    "metrics",
-    "shrink",
-]
+    "Changes", "Conversation", "Dimension", "MetricRow", "RunDetail", "RunFormat", "RunOrder", "RunPage", "RunQuery",
+    "RunStatus", "RunSummary", "StoredTurn", "Thumb", "TraceReader", "TraceStore", "TraceStoreWarning", "delete_runs",
+    "exported_runs", "mark_run", "metrics", "place_of", "shrink",
+]  # fmt: skip

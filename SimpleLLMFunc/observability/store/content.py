@@ -10,15 +10,7 @@ import zlib
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, cast
 
-from SimpleLLMFunc.logger import (
-    SHORTEST_SECRET,
-    PlainData,
-    data_url_by_size,
-    named_by_size,
-    pairs_of,
-    redact_head,
-    render_arguments,
-)
+from SimpleLLMFunc.logger import PlainData, data_url_by_size, named_by_size, pairs_of, redact_head, render_arguments
 
 _DEEPEST = 64
 _MOST_ITEMS = 100_000
@@ -26,11 +18,6 @@ _MOST_ITEMS = 100_000
 _BASE64 = re.compile(r"(?=.{0,200}[A-Z])(?=.{0,200}[a-z])(?=.{0,200}[0-9])[A-Za-z0-9+/_-]{2048}")
 _COMPRESSED_FROM = 2048
 """Bytes; compressing shorter texts costs more time than it saves space."""
-
-_SIMPLE = frozenset({str, bool, int, float})
-"""Immutable types."""
-
-_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
 
 
 class Content:
@@ -44,11 +31,6 @@ class Content:
     def __init__(self, *, keep: bool, max_text: int) -> None:
         self.keep = keep
         self.max_text = max_text
-        self._redacted: dict[str, str] = {}
-
-    def begin_batch(self) -> None:
-        """Forget the redacted texts: new secrets may have become known."""
-        self._redacted.clear()
 
     def kept(self, value: Any) -> Any:
         """Return the kept part of a value as JSON data; None stays None."""
@@ -79,10 +61,6 @@ class Content:
         """Return a text that is always kept, such as code or a name: redacted and cut."""
         return storable(self._text(text))
 
-    def about(self, text: str) -> str:
-        """Return a text that may quote content, redacted; empty where no content is kept."""
-        return self.text(text) if self.keep else ""
-
     def data(self, value: Any) -> Any:
         """Return JSON data that is always kept, such as a schema or tools: redacted and cut."""
         return _Kept(self._text).of(value, 0)
@@ -92,18 +70,9 @@ class Content:
 
         Cheap enough for an event loop: beyond some thousand items it holds the original itself.
         """
-        return value if value is None or type(value) in _SIMPLE else _Snapshot().of(value, 0)
+        return _Snapshot().of(value, 0)
 
     def _text(self, text: str) -> str:
-        # Messages and request hold the same prompt, in this run and the next: it is redacted once.
-        found = self._redacted.get(text)
-        if found is None:
-            found = self._redacted[text] = self._looked_at(text)
-        return found
-
-    def _looked_at(self, text: str) -> str:
-        if len(text) < SHORTEST_SECRET and text.isidentifier():
-            return text
         if (file := data_url_by_size(text)) is not None:
             return file
         if len(text) > 2048 and _BASE64.match(text):
@@ -132,13 +101,10 @@ class _Snapshot:
         self.room = 5_000
 
     def of(self, value: Any, depth: int) -> Any:
-        if type(value) in _SIMPLE or depth >= _DEEPEST or self.room <= 0:
-            return value
-        if not isinstance(value, dict | list | tuple):
-            pairs = None if isinstance(value, Mapping) else pairs_of(value)
-            if pairs is None:
-                return value
+        if not isinstance(value, Mapping | list | tuple) and (pairs := pairs_of(value)) is not None:
             value = dict(pairs)
+        if not isinstance(value, dict | list | tuple) or depth >= _DEEPEST:
+            return value
         self.room -= len(value)
         if self.room <= 0:
             return value
@@ -149,9 +115,7 @@ class _Snapshot:
 
 def pack(value: Any) -> str | bytes:
     """Return JSON data in the form that the file has: text, compressed where that helps."""
-    text = storable(_encoded(value))
-    if len(text) * 4 < _COMPRESSED_FROM:
-        return text
+    text = storable(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str))
     raw = text.encode()
     return zlib.compress(raw, 1) if len(raw) >= _COMPRESSED_FROM else text
 
@@ -165,13 +129,7 @@ def unpack(stored: str | bytes | None) -> Any:
 
 def storable(text: str) -> str:
     r"""Return a text that a file can hold: lone surrogates as ``\udc80``, which in JSON means the same."""
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "backslashreplace").decode()
-    return text
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _omitted(value: Any) -> dict[str, Any]:
@@ -181,7 +139,4 @@ def _omitted(value: Any) -> dict[str, Any]:
 
 
 def _name(value: Any) -> str:
-    try:
-        return render_arguments({"": value}, 10_000)
-    except Exception:  # noqa: BLE001 - an object of the user's may fail at showing itself
-        return f"<{type(value).__name__}>"
+    return render_arguments({"": value}, 10_000)

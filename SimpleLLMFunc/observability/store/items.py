@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, assert_never
+from typing import TypeAlias, assert_never
 
 from SimpleLLMFunc.base import events
 from SimpleLLMFunc.base.events import ReActEvent
@@ -33,28 +32,12 @@ class FailedTry:
     next_model: str
 
 
-Item: TypeAlias = (
-    events.RunStarted
-    | events.TurnStarted
-    | FailedTry
-    | events.ReplyDelta
-    | events.ReplyReceived
-    | events.AnswerReviewed
-    | events.ToolCallStarted
-    | events.ToolCallFinished
-    | events.MessageAppended
-    | events.RunFinished
-    | Ended
-)
-"""One step of a run."""
+Item: TypeAlias = ReActEvent | FailedTry | Ended
+"""One step of a run: `FailedTry` and `Ended` replace `TryFailed` and `RunFailed`."""
 
 
 class Intake:
-    """Turns events into items, in the threads of the runs.
-
-    Args:
-        content: copies values that a caller may change afterwards.
-    """
+    """Turns events into items, in the threads of the runs; `content` copies values that a caller may change later."""
 
     def __init__(self, content: Content) -> None:
         self._content = content
@@ -81,8 +64,10 @@ class Intake:
                 if how == "error":
                     return Ended("error", type(error).__name__, said(error))
                 return Ended("cancelled", "", how)
-            case events.TryFailed():
-                return _failed_try(event)
+            case events.TryFailed(turn=turn, error=error, pause=pause, model=model, next_model=next_model):
+                status = getattr(error, "status", None)
+                status = status if isinstance(status, int) else None
+                return FailedTry(turn, type(error).__name__, said(error), status, pause, model, next_model)
             case events.ToolCallProgress():
                 return None
             case events.TurnStarted():
@@ -97,41 +82,6 @@ class Intake:
                 return event
             case _:
                 assert_never(event)
-
-
-def size_of(item: Item) -> int:
-    """Return about how many characters of text an item holds; text that another item holds too counts once."""
-    if isinstance(item, events.RunStarted):
-        return sum(_length(message.get("content")) for message in item.messages)
-    if isinstance(item, events.ReplyReceived):
-        return len(item.reply.text)
-    return _length(item.content) if isinstance(item, events.ToolCallFinished) else 0
-
-
-def _length(content: Any) -> int:
-    """Return about how many characters a content has: a text, or parts with texts and files in base64."""
-    match content:
-        case str():
-            return len(content)
-        case Mapping():
-            return sum(map(_length, content.values()))
-        case list() | tuple():
-            return sum(map(_length, content))
-        case _:
-            return 0
-
-
-def _failed_try(event: events.TryFailed) -> FailedTry:
-    status = getattr(event.error, "status", None)
-    return FailedTry(
-        event.turn,
-        type(event.error).__name__,
-        said(event.error),
-        status if isinstance(status, int) else None,
-        event.pause,
-        event.model,
-        event.next_model,
-    )
 
 
 def said(error: BaseException) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 import time
-from collections.abc import Iterable
-from typing import Any, get_args
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, ValidationError
 
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.logger import redact
@@ -16,9 +17,12 @@ from SimpleLLMFunc.observability.store.rows import RunSummary, Thumb
 from SimpleLLMFunc.observability.store.writer import next_seq
 from SimpleLLMFunc.storage import transaction
 
-_MOST_TAGS = 50
-_LONGEST_TAG = 100
-_LONGEST_COMMENT = 10_000
+
+class _Mark(BaseModel):
+    thumb: Thumb | None = None
+    score: Annotated[float, Field(strict=True, allow_inf_nan=False)] | None = None
+    comment: Annotated[str, Field(max_length=10_000)] | None = None
+    tags: Annotated[list[Annotated[str, Field(min_length=1, max_length=100)]], Field(max_length=50)] | None = None
 
 
 def mark_run(
@@ -37,7 +41,7 @@ def mark_run(
         UsageError: there is no such run, or a value cannot be in a mark.
         ConfigError: the file cannot be written.
     """
-    given = _checked(thumb, score, comment, tags)
+    given = _checked({"thumb": thumb, "score": score, "comment": comment, "tags": tags})
     if not given and not forget:
         raise UsageError("mark: give a thumb, a score, a comment or tags; or forget=True to take the mark away.")
     with reader.connection() as connection, transaction(connection):
@@ -62,26 +66,16 @@ def mark_run(
     return detail.summary
 
 
-def _checked(thumb: Any, score: Any, comment: Any, tags: Any) -> dict[str, Any]:
+def _checked(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns of the given values."""
-    given: dict[str, Any] = {}
-    if thumb is not None:
-        if thumb not in get_args(Thumb):
-            raise UsageError(f'mark: thumb is "up" or "down", not {str(thumb)[:60]!r}.')
-        given["thumb"] = thumb
-    if score is not None:
-        if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
-            raise UsageError(f"mark: score is a number, not {str(score)[:60]!r}.")
-        given["score"] = float(score)
-    if comment is not None:
-        if not isinstance(comment, str) or len(comment) > _LONGEST_COMMENT:
-            raise UsageError(f"mark: comment is a text of at most {_LONGEST_COMMENT:,} characters.")
-        given["comment"] = storable(redact(comment))
-    if tags is not None:
-        kept = [tags] if isinstance(tags, str) or not isinstance(tags, Iterable) else list(tags)
-        if isinstance(tags, str) or not all(isinstance(each, str) and 0 < len(each) <= _LONGEST_TAG for each in kept):
-            raise UsageError(f"mark: tags is a list of texts of 1 to {_LONGEST_TAG} characters.")
-        if len(kept) > _MOST_TAGS:
-            raise UsageError(f"mark: a run has at most {_MOST_TAGS} tags.")
-        given["tags"] = json.dumps(list(dict.fromkeys(storable(redact(each)) for each in kept)), ensure_ascii=False)
-    return given
+    try:
+        mark = _Mark(**given)
+    except ValidationError as error:
+        (problem, *_) = error.errors()
+        raise UsageError(f"mark: {'.'.join(map(str, problem['loc']))}: {problem['msg']}.") from None
+    found = {name: value for name, value in mark if value is not None}
+    if mark.comment is not None:
+        found["comment"] = storable(redact(mark.comment))
+    if mark.tags is not None:
+        found["tags"] = json.dumps(list(dict.fromkeys(storable(redact(tag)) for tag in mark.tags)), ensure_ascii=False)
+    return found

@@ -11,19 +11,6 @@ from SimpleLLMFunc.type import NO_USAGE, Usage
 Row: TypeAlias = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """A system message, stored once for all runs of a version.
-
-    Attributes:
-        stored: in the form that the file has.
-        digest: identifies it.
-    """
-
-    stored: str | bytes
-    digest: str
-
-
 @dataclass(slots=True, eq=False)
 class OpenRun:
     """A run under way.
@@ -31,7 +18,7 @@ class OpenRun:
     Attributes:
         began: on the monotonic clock.
         columns: of its row.
-        rows: unwritten rows of other tables, by table and number.
+        rows: unwritten rows of other tables, by table and number; a system message is a `prompt`, stored once.
         id: of its row; None until that is written.
         is_dirty: its row has unwritten changes.
         is_rejected: the latest answer was rejected.
@@ -63,8 +50,3 @@ class OpenRun:
         """Return the number of the next row of a table."""
         self.numbers[table] = self.numbers.get(table, 0) + 1
         return self.numbers[table]
-
-    @property
-    def text(self) -> str:
-        """The text for the full-text index."""
-        return "\n".join(text for text in self.texts.values() if text)

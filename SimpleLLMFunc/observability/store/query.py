@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sqlite3
 import time
-from collections.abc import Iterator
 from typing import Any, Final
 
 from SimpleLLMFunc.errors import ConfigError
@@ -28,16 +27,29 @@ _KEYS: Final[dict[RunOrder, str]] = {
     "cost": "runs.cost",
 }
 _PLACE: Final = re.compile(r"(-?[0-9.e+-]{1,40}|-?inf):([0-9]{1,18})")
-_EXACT: Final = ("function", "model", "version", "parent", "session", "user", "error")
-_HAPPENED: Final = {"asked_again": "reasks", "repaired": "repairs", "failed_tries": "failed_tries"}
-_RANGES: Final = {
-    "since": "started >=",
-    "until": "started <",
-    "min_seconds": "seconds >=",
-    "max_seconds": "seconds <",
-    "min_cost": "cost >=",
-    "max_cost": "cost <",
+_COMPARED: Final = {
+    **{
+        name: f"runs.{name} = :{name}"
+        for name in ("function", "model", "version", "parent", "session", "user", "error")
+    },
+    "since": "runs.started >= :since",
+    "until": "runs.started < :until",
+    "min_seconds": "runs.seconds >= :min_seconds",
+    "max_seconds": "runs.seconds < :max_seconds",
+    "min_cost": "runs.cost >= :min_cost",
+    "max_cost": "runs.cost < :max_cost",
+    "thumb": "runs.id IN (SELECT run FROM marks WHERE thumb = :thumb)",
+    "tag": "runs.id IN (SELECT run FROM marks, json_each(marks.tags) AS one WHERE one.value = :tag)",
 }
+"""Conditions with the value of a field of `RunQuery`."""
+
+_HAPPENED: Final = {
+    "asked_again": "runs.reasks > 0",
+    "repaired": "runs.repairs > 0",
+    "failed_tries": "runs.failed_tries > 0",
+    "marked": "runs.id IN (SELECT run FROM marks)",
+}
+"""Conditions that a field of `RunQuery` asks for, or for their opposite."""
 
 
 def order_of(sort: RunOrder, *, ascending: bool) -> tuple[str, str]:
@@ -74,40 +86,24 @@ def conditions(query: RunQuery | None, connection: sqlite3.Connection) -> tuple[
     query = query or RunQuery()
     values: dict[str, Any] = {"alive": alive()}
     parts = ["1"]
-    for name in _EXACT:
+    for name, condition in _COMPARED.items():
         if (wanted := getattr(query, name)) is not None:
-            values[name] = stored(wanted)
-            parts.append(f"runs.{name} = :{name}")
-            if name in {"parent", "session"} and wanted:
-                parts.append(f"runs.{name} != ''")  # what the index is restricted to
-    for name, column in _HAPPENED.items():
+            values[name] = stored(wanted) if isinstance(wanted, str) else wanted
+            parts.append(condition)
+    # The conditions of two small indexes.
+    parts += [f"runs.{name} != ''" for name in ("parent", "session") if values.get(name)]
+    for name, condition in _HAPPENED.items():
         if (wanted := getattr(query, name)) is not None:
-            parts.append(f"runs.{column} {'> 0' if wanted else '= 0'}")
-    for name, compared in _RANGES.items():
-        if (wanted := getattr(query, name)) is not None:
-            values[name] = wanted
-            parts.append(f"runs.{compared} :{name}")
+            parts.append(condition if wanted else f"NOT ({condition})")
     if query.status in {"running", "lost"}:
         seen = "SELECT 1 FROM processes WHERE processes.id = runs.process AND processes.seen >= :alive"
         parts.append(f"runs.status = 'running' AND {'NOT ' if query.status == 'lost' else ''}EXISTS ({seen})")
     elif query.status is not None:
         values["status"] = query.status
         parts.append("runs.status = :status")
-    parts += _mark_conditions(query, values)
     if query.text:
         parts.append(_text_condition(query.text, connection, values))
     return " AND ".join(parts), values
-
-
-def _mark_conditions(query: RunQuery, values: dict[str, Any]) -> Iterator[str]:
-    if query.marked is not None:
-        yield "runs.id IN (SELECT run FROM marks)" if query.marked else "runs.id NOT IN (SELECT run FROM marks)"
-    if query.thumb is not None:
-        values["thumb"] = query.thumb
-        yield "runs.id IN (SELECT run FROM marks WHERE thumb = :thumb)"
-    if query.tag is not None:
-        values["tag"] = stored(query.tag)
-        yield "runs.id IN (SELECT run FROM marks, json_each(marks.tags) AS one WHERE one.value = :tag)"
 
 
 def source_of(query: RunQuery | None) -> str:

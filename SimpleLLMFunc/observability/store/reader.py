@@ -8,7 +8,6 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
-from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -49,6 +48,8 @@ _SAID = {
 }
 _COLUMNS = ", ".join(_SAID.get(field.name, f"runs.{field.name}") for field in fields(RunSummary))
 _MARKED = "runs LEFT JOIN marks ON marks.run = runs.id"
+_CHILDREN = "runs.parent = :parent AND runs.parent != '' ORDER BY runs.started LIMIT :most"
+_LATEST = "runs.trace_id = :trace_id AND :trace_id != '' ORDER BY runs.started DESC LIMIT 1"
 _FLAGS = {"cached", "streamed", "accepted", "failed"}
 _PACKED = {"request", "headers", "reply", "violations", "repairs", "text", "arguments", "content"}
 """Columns that hold 0 or 1, and columns that hold JSON data, in the tables of a run's parts."""
@@ -186,8 +187,8 @@ class TraceReader:
                 tries=_rows(connection, summary.id, "tries", StoredTry),
                 reviews=_rows(connection, summary.id, "reviews", Review),
                 tool_calls=_rows(connection, summary.id, "tool_calls", StoredToolCall),
-                children=_children(connection, summary.trace_id),
-                parent_run=_latest(connection, summary.parent),
+                children=_summaries(connection, _CHILDREN, parent=summary.trace_id, most=_MOST_RUNS),
+                parent_run=next(iter(_summaries(connection, _LATEST, trace_id=summary.parent)), None),
                 function_version=next(iter(_versions(connection, summary.function, summary.version)), None),
                 incomplete=bool(incomplete),
                 restarts=restarts,
@@ -260,20 +261,12 @@ class TraceReader:
     def functions(self) -> list[FunctionSummary]:
         """Return every function that ran, the latest first."""
         with self.connection() as connection:
-            # In the order of an index, and grouped here: SQLite would sort all runs once more.
+            # With max(), SQLite takes the other columns from the row that holds the maximum: the latest run.
             rows = connection.execute(
-                "SELECT runs.function, runs.version, ifnull(max(versions.kind), ''), count(*), "
-                "sum(runs.status = 'error'), max(runs.started) FROM runs LEFT JOIN versions "
-                "ON versions.function = runs.function AND versions.version = runs.version "
-                "GROUP BY runs.function, runs.version"
+                "SELECT function, kind, count(DISTINCT version), version, count(*), sum(status = 'error'), "  # noqa: S608
+                f"max(started) FROM {RUNS} GROUP BY function ORDER BY max(started) DESC"
             ).fetchall()
-        found = []
-        for name, group in groupby(rows, lambda row: row[0]):
-            versions = list(group)
-            _, latest, kind, _, _, last_seen = max(versions, key=lambda row: row[5])
-            runs, errors = (sum(row[at] for row in versions) for at in (3, 4))
-            found.append(FunctionSummary(name, kind, len(versions), latest, runs, errors, last_seen))
-        return sorted(found, key=lambda each: each.last_seen, reverse=True)
+        return [FunctionSummary(*row) for row in rows]
 
     def versions(self, function: str) -> list[FunctionVersion]:
         """Return the versions of a function, the latest first."""
@@ -349,17 +342,6 @@ def _summaries(connection: sqlite3.Connection, where: str, **values: Any) -> lis
     """Return the runs for which a condition of ours holds."""
     rows = connection.execute(f"SELECT {_COLUMNS} FROM {_MARKED} WHERE {where}", {**values, "alive": alive()})  # noqa: S608
     return [_summary(row) for row in rows.fetchall()]
-
-
-def _children(connection: sqlite3.Connection, trace_id: str) -> list[RunSummary]:
-    where = "runs.parent = :parent AND runs.parent != '' ORDER BY runs.started LIMIT :most"
-    return _summaries(connection, where, parent=trace_id, most=_MOST_RUNS)
-
-
-def _latest(connection: sqlite3.Connection, trace_id: str) -> RunSummary | None:
-    """Return the latest run with this trace id; None if no run has it."""
-    where = "runs.trace_id = :trace_id AND :trace_id != '' ORDER BY runs.started DESC LIMIT 1"
-    return next(iter(_summaries(connection, where, trace_id=trace_id)), None)
 
 
 def _messages(connection: sqlite3.Connection, run: int) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -376,10 +376,3 @@ class RunDetail(Shown):
     function_version: FunctionVersion | None
     incomplete: bool
     restarts: int = 0
-
-    def __rich_repr__(self) -> Iterator[tuple[str, Any]]:
-        yield "summary", self.summary
-        yield "arguments", self.arguments
-        yield "value", self.value
-        yield "turns", len(self.turns)
-        yield "tool_calls", [call.name for call in self.tool_calls]

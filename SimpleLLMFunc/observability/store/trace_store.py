@@ -22,7 +22,7 @@ from SimpleLLMFunc.config import Settings
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.logger import push_info, push_warning, redact
 from SimpleLLMFunc.observability.store.content import Content
-from SimpleLLMFunc.observability.store.items import Intake, Item, said, size_of
+from SimpleLLMFunc.observability.store.items import Intake, Item, said
 from SimpleLLMFunc.observability.store.marks import mark_run
 from SimpleLLMFunc.observability.store.reader import TraceReader
 from SimpleLLMFunc.observability.store.rows import Thumb
@@ -31,23 +31,20 @@ from SimpleLLMFunc.observability.store.writer import HEARTBEAT, TraceWriter
 from SimpleLLMFunc.observability.store.writer_runs import Fold
 from SimpleLLMFunc.runtime import ForkSafeLock, renew_in_child
 
-_Waiting: TypeAlias = tuple[str, float, Item, int]
-"""Trace id, time, item and size."""
+_Waiting: TypeAlias = tuple[str, float, Item]
+"""Trace id, time and item."""
 
 _DAY = 86_400.0
-_LARGEST_BATCH = 2000
-_REST_SECONDS = 5.0
-"""How long the thread waits for events before it ends."""
+_REST_SECONDS = HEARTBEAT / 2
+"""How long the thread waits for events: then it updates the row of the process, or ends."""
 
-_LONGEST_PAUSE = 30.0
-"""Longest pause in seconds between attempts to write."""
+_PAUSE_SECONDS = 5.0
+"""Between attempts to write a file that cannot be written."""
 
 _SMALLEST_FILE = 256 * 1024
 
-_MOST_INCOMPLETE = 10_000
-
 _MOST_CHARS = 64_000_000
-"""Characters that may wait for the thread, and bytes that may wait for the disk."""
+"""Characters that may wait for the disk."""
 
 
 class TraceStoreWarning(RuntimeWarning):
@@ -94,8 +91,8 @@ class TraceStore:
         queue_size: int = 50_000,
         interval: float = 0.2,
     ) -> None:
-        numbers = {"max_age": max_age, "max_bytes": max_bytes, "max_text": max_text}
-        numbers |= {"queue_size": queue_size, "interval": interval}
+        numbers = {"max_age": max_age, "max_bytes": max_bytes, "max_text": max_text, "queue_size": queue_size}
+        numbers |= {"interval": interval}
         _check(numbers)
         self.path = Path(path)
         self.writes_to = f"trace:{os.path.abspath(self.path)}"  # noqa: PTH100 - asks the disk nothing, as resolve() would
@@ -108,7 +105,6 @@ class TraceStore:
         self._queue_size = queue_size
         self._interval = interval
         self._starting = ForkSafeLock()
-        self._counting = ForkSafeLock()
         self._reader: TraceReader | None = None
         self._problem = ""
         self._has_warned = False
@@ -121,22 +117,13 @@ class TraceStore:
         item = self._intake.item_of(trace_id, event)
         if item is None:
             return
-        is_end = isinstance(event, RunFinished | RunFailed)
-        size = size_of(item)
-        if self._queue.qsize() >= self._queue_size or self._waiting_chars + size > _MOST_CHARS:
+        if self._queue.qsize() >= self._queue_size:
             self._incomplete.add(trace_id)
-            if not is_end:  # an end is small, and without it the run would seem to go on
+            if not isinstance(event, RunFinished | RunFailed):  # without its end the run would seem to go on
                 self._drop(1, "events come faster than they can be written")
                 return
-        if size:
-            with self._counting:
-                self._waiting_chars += size
-        self._queue.put((trace_id, time.monotonic(), item, size))
-        if self._queue.qsize() >= _LARGEST_BATCH:
-            self._hurry.set()
+        self._queue.put((trace_id, time.monotonic(), item))
         self._start()
-        if is_end and _is_ending:
-            self.flush(1.0)
 
     def flush(self, timeout: float = 5.0) -> bool:
         """Wait until all earlier events are in the file; return whether they are.
@@ -147,7 +134,7 @@ class TraceStore:
         self._queue.put(done)
         self._hurry.set()
         if not self._start():
-            self._round()
+            self._round([])
         return done.wait(timeout) and not self._problem
 
     def flush_at_end(self) -> None:
@@ -224,9 +211,7 @@ class TraceStore:
         self._fold = Fold(self._content)
         self._incomplete: set[str] = set()
         self._intake = Intake(self._content)
-        self._waiting_chars = 0
         self._retry_at = 0.0
-        self._pause = 1.0
         self._writing = threading.Lock()
 
     def _start(self) -> bool:
@@ -262,53 +247,30 @@ class TraceStore:
 
     def _serve(self) -> None:
         while True:
-            self._gather()
+            try:
+                first = [self._queue.get(timeout=_REST_SECONDS)]
+            except queue.Empty:
+                first = []
+            if first and not isinstance(first[0], threading.Event):
+                # Waking for every event would take processor time from the runs.
+                self._hurry.wait(self._interval)
+            self._hurry.clear()
+            self._round(first)
             with self._starting:  # an event queued meanwhile is seen here, or starts the next thread
                 if self._queue.empty() and not self._fold.runs:
                     self._thread = None
                     return
 
-    def _gather(self) -> None:
-        """Wait for a batch, and process it."""
-        try:
-            first = self._queue.get(timeout=HEARTBEAT / 2 if self._fold.runs else _REST_SECONDS)
-        except queue.Empty:
-            self._round([])
-            return
-        batch = [first]
-        if not isinstance(first, threading.Event):
-            # Waking for every event would take processor time from the runs.
-            self._hurry.wait(self._interval)
-        self._hurry.clear()
-        while len(batch) < _LARGEST_BATCH and not isinstance(batch[-1], threading.Event):
-            try:
-                batch.append(self._queue.get_nowait())
-            except queue.Empty:
-                break
-        if not self._queue.empty():
-            self._hurry.set()  # a caller may wait for the rest
-        self._round(batch)
-
-    def _round(self, batch: list[_Waiting | threading.Event] | None = None) -> None:
-        """Process a batch, or all waiting events, and write the rows."""
+    def _round(self, batch: list[_Waiting | threading.Event]) -> None:
+        """Process a batch and all waiting events, and write the rows."""
         waiting: list[threading.Event] = []
         with self._writing:
-            self._content.begin_batch()
-            if batch is None:
-                batch = []
-                while not self._queue.empty():
-                    batch.append(self._queue.get_nowait())
-            chars = 0
+            batch += [self._queue.get() for _ in range(self._queue.qsize())]
             for each in batch:
                 if isinstance(each, threading.Event):
                     waiting.append(each)
                 else:
-                    trace_id, at, item, size = each
-                    chars += size
-                    self._take(trace_id, at, item)
-            if chars:
-                with self._counting:
-                    self._waiting_chars -= chars
+                    self._take(*each)
             self._write(at_once=bool(waiting))
         for each in waiting:
             each.set()
@@ -322,13 +284,11 @@ class TraceStore:
 
     def _write(self, *, at_once: bool = False) -> None:
         fold = self._fold
-        for trace_id in self._incomplete & fold.runs.keys():
-            self._incomplete.discard(trace_id)
+        incomplete, self._incomplete = self._incomplete, set()
+        for trace_id in incomplete & fold.runs.keys():  # the beginnings of the others were dropped too
             fold.runs[trace_id].columns["incomplete"] = True
             fold.runs[trace_id].is_dirty = True
-        if len(self._incomplete) > _MOST_INCOMPLETE:
-            self._incomplete.clear()  # runs whose beginning was dropped, so they are in no row
-        if not fold.runs or (not at_once and time.monotonic() < self._retry_at):
+        if not fold.runs or (self._problem and not at_once and time.monotonic() < self._retry_at):
             self._make_room()
             return
         try:
@@ -338,16 +298,19 @@ class TraceStore:
         else:
             fold.forget_written()
             if self._problem:
-                self._problem, self._pause, self._retry_at = "", 1.0, 0.0
+                self._problem = ""
                 push_info(f"the trace store {redact(str(self.path))!r} is written again.")
 
     def _failed(self, error: Exception) -> None:
         """Keep the rows for a later attempt; warn once."""
         self._problem = said(error)
-        self._retry_at = time.monotonic() + self._pause
-        self._pause = min(self._pause * 2, _LONGEST_PAUSE)
-        text = said(error) if isinstance(error, ConfigError) else f"it cannot be written: {redact(said(error))}"
-        self._drop(0, text.rstrip("."))
+        self._retry_at = time.monotonic() + _PAUSE_SECONDS
+        self._drop(
+            0,
+            self._problem.rstrip(".")
+            if isinstance(error, ConfigError)
+            else f"it cannot be written: {redact(self._problem)}",
+        )
         self._make_room()
 
     def _make_room(self) -> None:
@@ -385,12 +348,9 @@ def _check(settings: Mapping[str, float | None]) -> None:
 
 
 _stores: WeakSet[TraceStore] = WeakSet()
-_is_ending = False
 
 
 def _write_all() -> None:
-    global _is_ending  # noqa: PLW0603 - the interpreter ends once
-    _is_ending = True
     for store in tuple(_stores):
         store.flush_at_end()
 

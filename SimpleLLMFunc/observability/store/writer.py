@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import sqlite3
 import time
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Any
 
-from SimpleLLMFunc.observability.store.open_runs import OpenRun, Prompt
+from SimpleLLMFunc.observability.store.open_runs import OpenRun
 from SimpleLLMFunc.observability.store.tables import TraceFile, has_text_index
 from SimpleLLMFunc.storage import transaction
 
@@ -22,8 +22,6 @@ _TIDY_EVERY = 60.0
 
 _STEP = 0.1
 """Share of all runs that is deleted beyond the limit, so that the next check deletes nothing."""
-
-_ROUNDS = 5
 
 
 class TraceWriter:
@@ -55,7 +53,8 @@ class TraceWriter:
                 process = self._present(connection)
                 seq = next_seq(connection, len(runs))
                 ids = [_put_run(connection, run, process, seq + number) for number, run in enumerate(runs)]
-                _put_versions(connection, runs)
+                for row in (run.version for run in runs if run.version is not None):
+                    connection.execute(_insert("versions", tuple(row), "OR IGNORE"), tuple(row.values()))
                 _put_rows(connection, runs, ids)
                 _put_texts(connection, runs, ids)
             # After the commit.
@@ -73,14 +72,12 @@ class TraceWriter:
         """Register as another process at the next write, as after a fork."""
         self._process = None
 
-    def tidy(self, connection: sqlite3.Connection) -> int:
-        """Delete runs that are too old, and the oldest while the file is too large; return how many."""
-        gone = 0
+    def tidy(self, connection: sqlite3.Connection) -> None:
+        """Delete runs that are too old, and the oldest while the file is too large."""
         if self._max_age is not None:
-            gone += delete_runs(connection, "started < ?", (time.time() - self._max_age,))
+            delete_runs(connection, "started < ?", (time.time() - self._max_age,))
         if self._max_bytes is not None:
-            gone += shrink(connection, self._max_bytes)
-        return gone
+            shrink(connection, self._max_bytes)
 
     # --- rows --------------------------------------------------------------------------------------------
 
@@ -100,23 +97,19 @@ class TraceWriter:
 def shrink(connection: sqlite3.Connection, max_bytes: int) -> int:
     """Delete the oldest runs until the file is below its limit; return how many."""
     gone = 0
-    for _ in range(_ROUNDS):
-        used = used_bytes(connection)
-        if used <= max_bytes:
-            break
+    while (used := used_bytes(connection)) > max_bytes:
         (count,) = connection.execute("SELECT count(*) FROM runs").fetchone()
-        part = max(1 - max_bytes / used, 0.0) + _STEP
         deleted = delete_runs(
             connection,
             "id IN (SELECT id FROM runs WHERE status != 'running' ORDER BY started LIMIT ?)",
-            (max(int(count * part), 1),),
+            (max(int(count * (1 - max_bytes / used + _STEP)), 1),),
         )
+        if not deleted:
+            break
+        gone += deleted
         if has_text_index(connection):
             # Deleted texts leave entries in the index until it is rebuilt.
             connection.execute("INSERT INTO run_texts (run_texts) VALUES ('optimize')")
-        gone += deleted
-        if not deleted:
-            break
     return gone
 
 
@@ -164,69 +157,47 @@ def _put_run(connection: sqlite3.Connection, run: OpenRun, process: int, seq: in
             run.id, run.columns["started"] = before
     names = (*run.columns, "seq", "process")
     values = (*run.columns.values(), seq, process)
-    if run.id is not None and connection.execute(_update(names), (*values, run.id)).rowcount:
+    changes = ", ".join(f"{name} = ?" for name in names)
+    if run.id is not None and connection.execute(f"UPDATE runs SET {changes} WHERE id = ?", (*values, run.id)).rowcount:  # noqa: S608
         return run.id
     added = connection.execute(_insert("runs", names), values).lastrowid
     assert added is not None, "a row was inserted"
     return added
 
 
-def _put_versions(connection: sqlite3.Connection, runs: list[OpenRun]) -> None:
-    versions: dict[tuple[str, str], dict[str, Any]] = {}
-    for run in runs:
-        if run.version is not None:
-            versions.setdefault((run.version["function"], run.version["version"]), run.version)
-    for row in versions.values():
-        connection.execute(_insert("versions", tuple(row), "OR IGNORE"), tuple(row.values()))
-
-
 def _put_rows(connection: sqlite3.Connection, runs: list[OpenRun], ids: list[int]) -> None:
-    """Write the runs' rows of other tables, table by table."""
-    tables: dict[tuple[str, tuple[str, ...]], list[tuple[Any, ...]]] = {}
-    prompts: dict[tuple[str, str, str], int] = {}
+    """Write the runs' rows of other tables."""
     for run, number in zip(runs, ids, strict=True):
         for (table, _), row in run.rows.items():
-            prompt = row.get("prompt")
-            cells = row | {"prompt": _prompt(connection, run.columns, prompt, prompts)} if prompt is not None else row
-            tables.setdefault((table, tuple(row)), []).append((number, *cells.values()))
-    for (table, names), rows in tables.items():
-        connection.executemany(_insert(table, ("run", *names), "OR REPLACE"), rows)
+            cells = {"run": number, **row}
+            if (prompt := row.get("prompt")) is not None:
+                cells["prompt"] = _prompt(connection, run.columns, prompt)
+            connection.execute(_insert(table, tuple(cells), "OR REPLACE"), tuple(cells.values()))
 
 
 def _put_texts(connection: sqlite3.Connection, runs: list[OpenRun], ids: list[int]) -> None:
     """Write the texts for the full-text index, when a run is new and when it ends."""
-    told = [(number, run) for run, number in zip(runs, ids, strict=True) if run.id is None or run.has_ended]
-    # Row numbers are never reused, so only a run that was written before has an earlier text.
-    connection.executemany("DELETE FROM run_texts WHERE rowid = ?", [(each,) for each, run in told if run.id == each])
-    connection.executemany(
-        "INSERT INTO run_texts (rowid, text) VALUES (?, ?)", [(number, run.text) for number, run in told]
-    )
+    for run, number in zip(runs, ids, strict=True):
+        if run.id is not None and not run.has_ended:
+            continue
+        if run.id == number:  # else it has no earlier text, since row numbers are never reused
+            connection.execute("DELETE FROM run_texts WHERE rowid = ?", (number,))
+        texts = "\n".join(text for text in run.texts.values() if text)
+        connection.execute("INSERT INTO run_texts (rowid, text) VALUES (?, ?)", (number, texts))
 
 
-@lru_cache(maxsize=64)
-def _update(names: tuple[str, ...]) -> str:
-    return f"UPDATE runs SET {', '.join(f'{name} = ?' for name in names)} WHERE id = ?"  # noqa: S608
-
-
-@lru_cache(maxsize=64)
 def _insert(table: str, names: tuple[str, ...], conflict: str = "") -> str:
     places = ", ".join("?" * len(names))
     return f"INSERT {conflict} INTO {table} ({', '.join(names)}) VALUES ({places})"  # noqa: S608
 
 
-def _prompt(
-    connection: sqlite3.Connection, run: dict[str, Any], prompt: Prompt, known: dict[tuple[str, str, str], int]
-) -> int:
-    """Return the number of a prompt, stored now if it is new; `known` are the prompts of this batch."""
-    key = (run["function"], run["version"], prompt.digest)
-    if key not in known:
-        found = "SELECT id FROM prompts WHERE function = ? AND version = ? AND digest = ?"
-        row = connection.execute(found, key).fetchone()
-        if row is None:
-            connection.execute(
-                "INSERT INTO prompts (function, version, digest, message, first_seen) VALUES (?, ?, ?, ?, ?)",
-                (*key, prompt.stored, run["started"]),
-            )
-            row = connection.execute(found, key).fetchone()
-        known[key] = int(row[0])
-    return known[key]
+def _prompt(connection: sqlite3.Connection, run: dict[str, Any], stored: str | bytes) -> int:
+    """Return the number of a prompt, stored now if it is new."""
+    digest = hashlib.sha256(stored if isinstance(stored, bytes) else stored.encode()).hexdigest()
+    key = (run["function"], run["version"], digest)
+    connection.execute(
+        "INSERT OR IGNORE INTO prompts (function, version, digest, message, first_seen) VALUES (?, ?, ?, ?, ?)",
+        (*key, stored, run["started"]),
+    )
+    found = connection.execute("SELECT id FROM prompts WHERE function = ? AND version = ? AND digest = ?", key)
+    return int(found.fetchone()[0])

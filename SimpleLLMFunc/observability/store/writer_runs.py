@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.observability.paths import declared_path
 from SimpleLLMFunc.observability.store.content import Content, pack, storable
 from SimpleLLMFunc.observability.store.items import Ended, FailedTry, Item
-from SimpleLLMFunc.observability.store.open_runs import OpenRun, Prompt, Row
+from SimpleLLMFunc.observability.store.open_runs import OpenRun, Row
 from SimpleLLMFunc.type import ToolCall, Usage
 
 _HEAD = 300
@@ -47,9 +46,8 @@ class Fold:
                 self._message(run, 0, message)
             return
         known = self.runs.get(trace_id)
-        if (
-            known is not None and not known.has_ended
-        ):  # else its beginning was dropped, or belongs to the parent process
+        # Without a beginning: it was dropped, or belongs to the parent process.
+        if known is not None and not known.has_ended:
             self._note(known, at, item)
             known.is_dirty = True
 
@@ -80,8 +78,8 @@ class Fold:
                 self._finish(run, since, item)
             case Ended():
                 self._end(run, since, item)
-            case events.RunStarted():
-                pass  # processed by `take`
+            case events.RunStarted() | events.TryFailed() | events.RunFailed() | events.ToolCallProgress():
+                pass  # the first is processed by `take`, the others do not come here
             case _:
                 assert_never(item)
 
@@ -93,20 +91,10 @@ class Fold:
         arguments = facts.arguments if facts is not None else {}
         kept = self.content.kept_fields(arguments)
         name = self.content.text(function.name)
-        columns = (
-            dict.fromkeys(_COUNTS, 0)
-            | dict.fromkeys(_TEXTS, "")
-            | dict.fromkeys(_OPEN)
-            | {
-                "trace_id": self.content.text(trace_id),
-                "function": name,
-                "version": function.version,
-                "kind": function.kind,
-                "status": "running",
-                "started": time.time() - (time.monotonic() - at),
-                "arguments": pack(kept),
-            }
-        )
+        columns: Row = {**dict.fromkeys(_COUNTS, 0), **dict.fromkeys(_TEXTS, ""), **dict.fromkeys(_OPEN)}
+        columns |= {"trace_id": self.content.text(trace_id), "function": name, "version": function.version}
+        columns |= {"kind": function.kind, "status": "running", "arguments": pack(kept)}
+        columns["started"] = time.time() - (time.monotonic() - at)
         if facts is not None:
             told = {"parent": facts.parent_trace_id, "parent_call": facts.parent_call_id}
             told |= {"session": facts.session_id, "user": facts.user_id}
@@ -115,10 +103,9 @@ class Fold:
         run = OpenRun(trace_id, at, columns)
         run.output_schema = function.output_schema
         run.texts["function"] = name
-        if arguments:
-            shown = storable(_shown(kept)) if self.content.keep else ""
-            columns["question"] = cut(storable(_shown(_said(kept))) if self.content.keep else "", _HEAD)
-            run.texts["arguments"] = shown[:_SEARCHED]
+        if arguments and self.content.keep:
+            columns["question"] = cut(storable(_shown(_said(kept))), _HEAD)
+            run.texts["arguments"] = storable(_shown(kept))[:_SEARCHED]
         run.version = {**self._version(function), "first_seen": columns["started"]}
         return run
 
@@ -184,10 +171,10 @@ class Fold:
     def _sent(self, run: OpenRun, row: Row, sent: SentRequest) -> None:
         model = self.content.text(str(sent.llm.model_name))
         provider = self.content.text(str(sent.llm.provider))
-        row |= {"model": model, "provider": provider, "url": self.content.text(_url(sent))}
+        url, body, headers = _request(sent)
+        row |= {"model": model, "provider": provider, "url": self.content.text(url)}
         run.columns |= {"model": model, "provider": provider, "output_mode": sent.output_mode}
         run.columns["streamed"] = run.columns["streamed"] or sent.stream
-        body, headers = _body(sent)
         row["request"] = self.content.packed(body)
         row["headers"] = pack(dict(self._header(*header) for header in headers.items()))
 
@@ -199,14 +186,9 @@ class Fold:
         if run.turn is None or run.turn["first_chunk_seconds"] is not None:
             return
         run.turn["first_chunk_seconds"] = since - run.turn["started"]
-        self._touch(run)
+        run.rows["turns", run.turn["number"]] = run.turn
         if run.columns["first_chunk_seconds"] is None:
             run.columns["first_chunk_seconds"] = since
-
-    def _touch(self, run: OpenRun) -> None:
-        """Mark the row of the turn for writing."""
-        if run.turn is not None:
-            run.rows["turns", run.turn["number"]] = run.turn
 
     def _end_turn(self, run: OpenRun, since: float, item: events.ReplyReceived) -> None:
         reply, usage = item.reply, item.usage
@@ -223,7 +205,7 @@ class Fold:
             "cached": reply.cached,
             **_counts(usage),
         }
-        self._touch(run)
+        run.rows["turns", run.turn["number"]] = run.turn
         run.columns |= {"turns": run.columns["turns"] + 1, **_counts(run.usage)}
         if not reply.tool_calls:
             self._answer(run, reply.text)
@@ -269,7 +251,7 @@ class Fold:
             path = declared_path(path, run.output_schema)
         return [
             self.content.text(path),
-            *(self.content.text(part) if n < plain else self.content.about(part) for n, part in enumerate(others, 1)),
+            *(self.content.text(part) if self.content.keep or n < plain else "" for n, part in enumerate(others, 1)),
         ]
 
     # --- tools and messages ------------------------------------------------------------------------------
@@ -304,20 +286,12 @@ class Fold:
 
     def _message(self, run: OpenRun, turn: int, message: Mapping[str, Any]) -> None:
         number = run.next_number("messages")
-        if message.get("role") == "system" and number == 1:
-            kept: dict[str, Any] = {"message": None, "prompt": self._prompt(message)}
-        else:
-            kept = {"message": pack(self._kept_message(message)), "prompt": None}
-        run.rows["messages", number] = {"number": number, "turn": turn, **kept}
-
-    def _prompt(self, message: Mapping[str, Any]) -> Prompt:
-        stored = pack(self._kept_message(message))
-        raw = stored if isinstance(stored, bytes) else stored.encode()
-        return Prompt(stored, hashlib.sha256(raw).hexdigest())
-
-    def _kept_message(self, message: Mapping[str, Any]) -> Any:
         # Roles, names and call ids are not content.
-        return self.content.kept_fields(message, always={"role", "name", "tool_call_id"})
+        stored = pack(self.content.kept_fields(message, always={"role", "name", "tool_call_id"}))
+        column, other = (
+            ("prompt", "message") if message.get("role") == "system" and number == 1 else ("message", "prompt")
+        )
+        run.rows["messages", number] = {"number": number, "turn": turn, column: stored, other: None}
 
 
 _USAGE = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cache_write_tokens")
@@ -359,21 +333,13 @@ def _is_history(name: str, value: Any) -> bool:
     return said and (bool(value) or name in {"history", "chat_history"})
 
 
-def _url(sent: SentRequest) -> str:
-    try:
-        return sent.llm.url(stream=sent.stream)
-    except Exception:  # noqa: BLE001 - a user's interface may raise anything; the run goes on
-        return ""
-
-
-def _body(sent: SentRequest) -> tuple[Any, Mapping[str, str]]:
-    """Return body and headers of the HTTP request; where the interface cannot render them, messages and parameters."""
+def _request(sent: SentRequest) -> tuple[str, Any, Mapping[str, str]]:
+    """Return address, body and headers of the request; messages and parameters where the interface cannot render it."""
     wire = sent.wire()
     messages = wire.pop("messages")
+    llm, stream = sent.llm, sent.stream
     try:
-        return (
-            sent.llm.render(messages, stream=sent.stream, **wire),
-            sent.llm.shown_headers(messages, stream=sent.stream, **wire),
-        )
+        body = llm.render(messages, stream=stream, **wire)
+        return llm.url(stream=stream), body, llm.shown_headers(messages, stream=stream, **wire)
     except Exception:  # noqa: BLE001 - a user's interface may raise anything; the run goes on
-        return {"messages": messages, **wire}, {}
+        return "", {"messages": messages, **wire}, {}

@@ -6,7 +6,7 @@ import { count, firstLine, pretty, seconds, usd } from "./format.js";
 import { t } from "./i18n.js";
 
 const MOST = 200;
-const AT_A_TIME = 3; // in each column; the server runs eight
+const AT_A_TIME = 3; // in each column
 
 const isJudged = (each) => Object.hasOwn(each, "expected");
 

@@ -38,7 +38,7 @@ export function tickTexts(locale, ticks, step) {
 
 // title; times in seconds; lines: [{label, values, colour}]; shown(value) returns the text of a value;
 // none: text without any known value; most: upper end of the value axis.
-export function chart(frame, { title, times, lines, shown, bars, none, most: limit }) {
+export function chart(frame, { title, times, lines, shown, none, most: limit }) {
   const figure = h("div.figure");
   const tip = h("div.tip", { hidden: true });
   const box = h("div.card.chart", h("h3", title), figure);
@@ -77,7 +77,6 @@ export function chart(frame, { title, times, lines, shown, bars, none, most: lim
       ],
       series: [{}, ...lines.map((line) => ({
         label: line.label, stroke: line.colour, width: 2, spanGaps: true, points: { show: isSparse, size: 5, fill: line.colour },
-        ...(bars ? { paths: window.uPlot.paths.bars({ size: [0.7, 40] }), fill: line.colour, points: { show: false } } : {}),
       }))],
       hooks: { setCursor: [point] },
     }, [times, ...lines.map((line) => line.values)], figure);

@@ -40,12 +40,6 @@ export function percent(value) {
   return (value * 100).toFixed(value < 0.1 ? 1 : 0) + " %";
 }
 
-export function bytes(value) {
-  if (value < 1000) return count(value) + " B";
-  if (value < 1e6) return (value / 1e3).toFixed(1) + " kB";
-  return (value / 1e6).toFixed(1) + " MB";
-}
-
 export function moment(epoch) {
   if (!epoch) return "–";
   return new Intl.DateTimeFormat(locale(), { dateStyle: "medium", timeStyle: "medium" }).format(new Date(epoch * 1000));

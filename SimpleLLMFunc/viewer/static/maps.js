@@ -1,9 +1,8 @@
 // Maps over rows: progress, failures by kind, and the rows.
 
 import { get, segment } from "./api.js";
-import { chart, colourOf } from "./charts.js";
 import { h, icon, show } from "./dom.js";
-import { ago, bytes, count, moment, oneLine, percent, seconds, short, usd } from "./format.js";
+import { ago, count, moment, oneLine, percent, seconds, short, usd } from "./format.js";
 import { t } from "./i18n.js";
 import { rowKeys } from "./functions.js";
 import { textOrJson } from "./messages.js";
@@ -60,17 +59,13 @@ export async function mapPage(frame, number) {
   frame.title(map.name);
   const state = { error: "", before: [] };
   const top = h("div.stack");
-  const figure = h("div");
   const rows = h("div");
   show(frame.main,
     h("a.back", { to: "/maps" }, icon("left"), t("nav.maps")),
     h("div.head", h("div", h("h1", map.name), h("p.faint.small.mono", map.path))),
-    h("div.stack", top, figure, rows));
-  const verdict = h("span.quiet.small", { role: "status" });
-  const check = h("button", { onclick: checkRows }, t("maps.check"));
+    h("div.stack", top, rows));
   frame.keys([["u", () => frame.go("/maps")], ["n", () => rows.querySelector("[data-next]:not(:disabled)")?.click()], ["p", () => rows.querySelector("[data-previous]:not(:disabled)")?.click()]]);
   drawTop();
-  drawPace();
   await load(null);
   again(frame, 2500, async () => {
     const fresh = await get("maps/" + segment(number), {}, frame.signal);
@@ -78,22 +73,8 @@ export async function mapPage(frame, number) {
     map = fresh;
     if (isSame) return;
     drawTop();
-    drawPace();
     if (!state.before.length && !rows.querySelector("details[open]")) await load(null);
   });
-
-  async function checkRows() {
-    check.disabled = true;
-    verdict.textContent = "…";
-    try {
-      const found = await get("maps/" + segment(number) + "/check", {}, frame.signal);
-      verdict.textContent = found.problem || (found.damaged.length ? t("maps.check.bad", { rows: found.damaged.slice(0, 20).join(", ") }) : t("maps.check.good"));
-    } catch (error) {
-      verdict.textContent = error.message;
-    } finally {
-      check.disabled = false;
-    }
-  }
 
   function drawTop() {
     if (map.problem) {
@@ -110,8 +91,8 @@ export async function mapPage(frame, number) {
         [[t("maps.state"), map.writer ? h("span", h("span.badge.running", t("maps.running")), " ", h("span.quiet.small", map.writer)) : t("maps.still")],
           [t("maps.pace"), pace === null ? "–" : t("maps.per.minute", { count: pace < 10 ? pace.toFixed(1) : count(Math.round(pace)) })],
           [t("column.tokens"), short(tokens)], [t("column.cost"), costs.length && !costs.includes(null) ? usd(costs.reduce((sum, cost) => sum + cost, 0)) : "–"],
-          [t("maps.began"), moment(map.began)], [t("maps.latest"), moment(map.latest)], [t("maps.size"), bytes(map.size)]]
-          .map(([name, value]) => h("div", h("dt", name), h("dd", value)))), h("div.row", check, verdict))),
+          [t("maps.began"), moment(map.began)], [t("maps.latest"), moment(map.latest)]]
+          .map(([name, value]) => h("div", h("dt", name), h("dd", value)))))),
       map.kinds.length > 0 && h("section.card", h("div.title", h("h2", t("maps.failures"))), h("div.body", h("ul.kinds", map.kinds.map((each) => {
         const bar = h("div.bar");
         bar.style.width = (each.count / most) * 100 + "%";
@@ -119,14 +100,6 @@ export async function mapPage(frame, number) {
       })))),
       map.versions.length > 1 && h("section.card.scroll", h("table.table", h("thead", h("tr", ["maps.version", "column.model", "maps.values", "column.errors", "column.tokens", "column.cost", "maps.began"].map((key) => h("th", t(key))))),
         h("tbody", map.versions.map((each) => h("tr", h("td.name", each.name), h("td", each.model), h("td", count(each.values)), h("td", count(each.errors)), h("td", short(each.input_tokens + each.output_tokens)), h("td", usd(each.cost)), h("td.nowrap.quiet", moment(each.began))))))));
-  }
-
-  function drawPace() {
-    if (map.series.length < 3) return show(figure);
-    show(figure, chart(frame, {
-      title: t("maps.chart", { seconds: map.bucket }), times: map.series.map((each) => each.at), bars: true, shown: short,
-      lines: [{ label: "", colour: colourOf(0), values: map.series.map((each) => each.values + each.errors) }],
-    }));
   }
 
   async function load(before) {

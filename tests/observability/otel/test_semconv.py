@@ -33,11 +33,6 @@ def test_the_names_are_spelled_as_in_the_conventions(table, module):
     assert ours <= known
 
 
-def test_no_name_is_there_twice():
-    names = list(values(Attribute).values())
-    assert len(names) == len(set(names))
-
-
 def test_no_name_is_written_elsewhere_and_nothing_incubating_is_imported():
     for path in PACKAGE.rglob("*.py"):
         text = path.read_text(encoding="utf-8")

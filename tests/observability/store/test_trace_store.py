@@ -26,8 +26,7 @@ from SimpleLLMFunc.observability.store.rows import RunQuery
 from SimpleLLMFunc.observability.store.trace_store import TraceStore, from_environment
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.testing import tool_calls as calling
-from tests.support.server import LoopbackServer, json_answer
-from tests.support.wires import made
+from tests.support.server import LoopbackServer
 
 
 class Grade(BaseModel):
@@ -183,24 +182,6 @@ async def test_tries_of_a_service_are_kept(store):
     assert turn.url.startswith(server.base_url.rstrip("/"))
     assert "hush" not in turn.url
     assert detail.summary.failed_tries == 1
-
-
-async def test_tokens_written_into_a_cache_are_kept(store):
-    usage = {"input_tokens": 3, "cache_creation_input_tokens": 20, "output_tokens": 4}
-    reply = {"type": "message", "content": [{"type": "text", "text": "ok"}], "stop_reason": "end_turn", "usage": usage}
-    async with LoopbackServer(lambda _: json_answer(reply)) as server:
-
-        @llm_function(llm_interface=made("messages", server))
-        async def ask(text: str) -> str:
-            """Ask."""
-            raise NotImplementedError
-
-        with watching(store):
-            await ask("x")
-    await asyncio.to_thread(store.flush)
-    detail = await asyncio.to_thread(store.reader.run, 1)
-    assert (detail.summary.input_tokens, detail.summary.cache_write_tokens) == (23, 20)
-    assert detail.turns[0].cache_write_tokens == 20
 
 
 async def test_a_streamed_run_tells_its_first_chunk(store):
@@ -460,28 +441,6 @@ def test_the_environment_names_a_store(tmp_path, monkeypatch):
     assert not from_environment().content
 
 
-async def test_every_run_of_the_process_is_kept_where_the_environment_says(tmp_path, monkeypatch):
-    monkeypatch.setenv("SIMPLELLMFUNC_TRACE", str(tmp_path / "runs.sqlite"))
-    defaults.forget()
-    try:
-
-        @llm_function(llm_interface=ScriptedLLM("yes", repeat=True))
-        async def ask(text: str) -> str:
-            """Answer."""
-            raise NotImplementedError
-
-        await ask("unasked")
-        (sink,) = [each for each in defaults.besides(()) if isinstance(each, TraceStore)]
-        with watching(TraceStore(tmp_path / "named.sqlite")) as _:
-            await ask("named")  # there, and not twice
-        assert await asyncio.to_thread(sink.flush)
-        runs = await asyncio.to_thread(sink.reader.runs)
-        assert [run.question for run in runs.runs] == ["unasked"]
-        await asyncio.to_thread(sink.close)
-    finally:
-        defaults.forget()
-
-
 def test_a_run_is_kept_once_however_often_its_file_is_named(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "runs.sqlite"
@@ -509,32 +468,6 @@ def test_a_run_is_kept_once_however_often_its_file_is_named(tmp_path, monkeypatc
             assert [run.question for run in other.reader.runs().runs] == ["?"]
     finally:
         defaults.forget()
-
-
-def test_many_runs_in_one_batch_are_each_kept_whole(store):
-    @llm_function(llm_interface=ScriptedLLM("yes", repeat=True))
-    def ask(text: str) -> str:
-        """Answer."""
-        raise NotImplementedError
-
-    @llm_function(llm_interface=ScriptedLLM("no", repeat=True))
-    def deny(text: str) -> str:
-        """Deny."""
-        raise NotImplementedError
-
-    with watching(store):
-        for number in range(40):
-            (ask if number % 2 else deny)(f"question {number} about rain")
-    assert store.flush()
-    runs = sorted(store.reader.runs(RunQuery(text="about rain"), limit=100).runs, key=lambda run: run.id)
-    assert [run.question for run in runs] == [f"question {number} about rain" for number in range(40)]
-    assert len({run.id for run in runs}) == 40
-    for number, run in enumerate(runs):
-        detail = store.reader.run(run.id)
-        system, user, answer = detail.messages
-        assert ("Answer." if number % 2 else "Deny.") in system["content"]
-        assert f"question {number} about" in user["content"]
-        assert answer["content"] == detail.answer == ("yes" if number % 2 else "no")
 
 
 def test_an_interface_that_cannot_render_is_no_reason_to_keep_nothing(store):

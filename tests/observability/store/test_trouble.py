@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import dataclasses
-import json
 import logging
 import os
 import signal
@@ -12,30 +9,23 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 import warnings
 from pathlib import Path
-from urllib.parse import quote
 
 import pytest
 
-from SimpleLLMFunc import ConfigError, OpenAICompatible, llm_function, watching
+from SimpleLLMFunc import ConfigError, llm_function, watching
 from SimpleLLMFunc.base.events import MessageAppended, RunFinished, RunStarted
 from SimpleLLMFunc.base.metadata import FunctionMetadata, RunMetadata
-from SimpleLLMFunc.logger import remember_secret
-from SimpleLLMFunc.observability.store import content as store_content
 from SimpleLLMFunc.observability.store import tables as schema
 from SimpleLLMFunc.observability.store.reader import TraceReader
 from SimpleLLMFunc.observability.store.rows import RunQuery
 from SimpleLLMFunc.observability.store.trace_store import TraceStore, TraceStoreWarning
 from SimpleLLMFunc.observability.store.writer import used_bytes
 from SimpleLLMFunc.testing import ScriptedLLM
-from SimpleLLMFunc.testing import tool_calls as calling
 from SimpleLLMFunc.type.completion import ChatCompletion
 from SimpleLLMFunc.type.usage import NO_USAGE
-from tests.support.canary import CANARIES, Outputs
-from tests.support.server import LoopbackServer
 
 ROOT = Path(__file__).parents[3]
 REPLY = ChatCompletion.from_dict({"choices": [{"message": {"content": "ok"}, "finish_reason": "stop"}]})
@@ -131,32 +121,6 @@ def test_while_the_disk_is_full_no_more_waits_than_may(tmp_path, caplog):
             connection.execute("PRAGMA query_only = 0")
         assert store.flush()
         assert 1 < store.reader.count() < 60
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no limits of this kind")
-def test_a_quota_of_the_system_gives_one_warning(tmp_path):
-    process = run_script(
-        f"""
-        import resource, signal, logging, sys
-        from SimpleLLMFunc.observability.store.trace_store import TraceStore
-        logging.basicConfig(stream=sys.stdout, level=logging.WARNING)
-        store = TraceStore({str(tmp_path / "r.sqlite")!r}, interval=0.01)
-        with watching(store):
-            ask("first")
-            assert store.flush()
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, resource.RLIM_INFINITY))
-            for number in range(6):
-                assert ask(str(number) * 60_000 + "".join(map(chr, range(100, 60_000)))) == "yes"
-                store.flush()
-        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-        """,
-        tmp_path,
-    )
-    out, _ = ended(process)
-    assert out.count("WARNING") == 1, out
-    assert "trace store" in out
-    assert TraceReader(tmp_path / "r.sqlite").count() >= 1
 
 
 # --- the file ---------------------------------------------------------------------------------------------
@@ -306,20 +270,6 @@ def test_without_the_text_index_texts_are_found_all_the_same(tmp_path, monkeypat
         assert [run.id for run in store.reader.runs(RunQuery(text="人工智")).runs] == [2]
 
 
-def test_a_deleted_file_is_made_again(tmp_path):
-    path = tmp_path / "r.sqlite"
-    with TraceStore(path, interval=0.01) as store:
-        begin(store, 1)
-        finish(store, 1)
-        assert store.flush()
-        for each in tmp_path.iterdir():
-            each.unlink()
-        begin(store, 2)
-        finish(store, 2)
-        assert store.flush()
-        assert [run.trace_id for run in store.reader.runs().runs] == ["f_2"]
-
-
 # --- age and size -----------------------------------------------------------------------------------------
 
 
@@ -386,65 +336,6 @@ def test_what_is_dropped_is_counted_and_told_of_once(tmp_path, caplog):
         assert (going.summary.status, going.incomplete) == ("ok", True)
         assert store.reader.run("f_99") is None
         assert not store.reader.run("f_stuck").incomplete
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        "long " * 10_000,
-        [{"type": "text", "text": "See:"}, {"type": "image_url", "image_url": {"url": "data:," + "A" * 50_000}}],
-    ],
-    ids=["text", "image"],
-)
-def test_no_more_text_waits_than_may(tmp_path, monkeypatch, content):
-    monkeypatch.setattr("SimpleLLMFunc.observability.store.trace_store._MOST_CHARS", 100_000)
-    with TraceStore(tmp_path / "r.sqlite", interval=0.01) as store:
-        with store._file.opened():
-            for number in range(20):
-                begin(store, number, content)
-                finish(store, number)
-            assert store._waiting_chars <= 100_000
-        assert store.flush()
-        assert store._waiting_chars == 0
-        assert store.dropped > 10
-        assert 1 <= store.reader.count() < 10
-        begin(store, "after", "short")
-        assert store.flush()
-        assert store.reader.run("f_after") is not None
-
-
-def test_no_more_waits_for_the_disk_than_may(tmp_path, monkeypatch):
-    monkeypatch.setattr("SimpleLLMFunc.observability.store.trace_store._MOST_CHARS", 200_000)
-    with TraceStore(tmp_path / "r.sqlite", interval=0.01) as store:
-        begin(store, "first")
-        assert store.flush()
-        with store._file.opened() as connection:
-            connection.execute("PRAGMA query_only = 1")
-        for number in range(30):
-            begin(store, number, " ".join(os.urandom(8000).hex()))
-            finish(store, number)
-            store.flush(0.5)
-        assert len(store._fold.runs) < 20
-        with store._file.opened() as connection:
-            connection.execute("PRAGMA query_only = 0")
-
-
-def test_many_threads_may_share_a_store(tmp_path):
-    with TraceStore(tmp_path / "r.sqlite", interval=0.01) as store:
-
-        def work(name):
-            with watching(store):
-                for number in range(10):
-                    ask(f"{name} {number}")
-
-        threads = [threading.Thread(target=work, args=(name,)) for name in range(8)]
-        [thread.start() for thread in threads]
-        [thread.join() for thread in threads]
-        assert store.flush()
-        runs = store.reader.runs(limit=500).runs
-        assert len({run.question for run in runs}) == len(runs) == 80
-        assert {run.status for run in runs} == {"ok"}
-        assert store.reader.changes(0, limit=500).seq == store.reader.seq()
 
 
 def test_the_thread_goes_when_there_is_nothing_to_do_and_comes_again(tmp_path, monkeypatch):
@@ -558,73 +449,3 @@ def test_a_forked_child_writes_on_its_own(tmp_path):
         with store._file.opened() as connection:
             (processes,) = connection.execute("SELECT count(DISTINCT process) FROM runs").fetchone()
         assert processes == 2
-
-
-# --- keys -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("canary", CANARIES, ids=lambda canary: canary.name)
-async def test_no_key_is_in_the_file(tmp_path, canary, monkeypatch):
-    key = canary.key
-    outputs = Outputs(tmp_path)
-
-    def leak(request):
-        return f"your key is {key} and {quote(key, safe='')}"
-
-    with outputs.watching():
-        remember_secret(key)
-        async with LoopbackServer() as server:
-            server.reply_json({"error": {"message": f"wrong key {key}"}}, status=500)
-            server.reply(leak(None))
-            server.reply_json({"error": {"message": f"wrong key {key}"}}, status=401)
-            llm = OpenAICompatible(
-                "m", api_key=key, base_url=f"{server.base_url}?key={quote(key, safe='')}", retry_delay=0.001
-            )
-
-            def tool(text: str) -> str:
-                """Tell the key."""
-                return f"result {key}"
-
-            scripted = ScriptedLLM(calling((tool.__name__, {"text": key})), leak, json.dumps({"k": [key]}))
-
-            @llm_function(llm_interface=llm)
-            async def real(text: str) -> str:
-                """Ask."""
-                raise NotImplementedError
-
-            @llm_function(llm_interface=scripted, toolkit=[tool])
-            async def typed(text: str, options: dict, api_key: str) -> dict[str, list[str]]:
-                """Ask."""
-                raise NotImplementedError
-
-            typed._pipeline.definition.func.__doc__ = None
-            with TraceStore(tmp_path / "r.sqlite", interval=0.01) as store:
-                with watching(store, session_id=f"session {key}", user_id=key):
-                    await real(f"is it {key}?")
-                    with pytest.raises(Exception, match="refused"):
-                        await real("again")
-                    await typed(key, {"password": "open sesame", "list": [key, {"token": key}]}, "hunter2hunter2")
-                assert await asyncio.to_thread(store.flush)
-                runs = await asyncio.to_thread(store.reader.runs)
-                details = [await asyncio.to_thread(store.reader.run, run.id) for run in runs.runs]
-    outputs.add("read", json.dumps([dataclasses.asdict(detail) for detail in details], ensure_ascii=False))
-    connection = sqlite3.connect(tmp_path / "r.sqlite")
-    cells = 0
-    for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
-        for row in connection.execute(f"SELECT * FROM {table}"):
-            for cell in row:
-                cells += 1
-                compressed = isinstance(cell, bytes) and cell[:1] == b"\x78"
-                try:
-                    text = json.dumps(store_content.unpack(cell), ensure_ascii=False) if compressed else str(cell)
-                except Exception:
-                    text = str(cell)  # of the text index
-                outputs.add(table, text)
-    connection.close()
-    outputs.files()
-    assert cells > 300
-    assert len(details) == 3
-    typed_run = next(detail for detail in details if detail.summary.function == "typed")
-    assert typed_run.arguments["options"]["password"] == "***"
-    assert typed_run.arguments["api_key"] == "***"
-    assert "\n".join(outputs.leaks(canary)) == ""
