@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, ParamSpec, Self, TypeVar, cast
 
@@ -25,6 +26,28 @@ def view(method: F) -> F:
     return cast("F", _View(method))
 
 
+def shown_signature(func: Any) -> inspect.Signature:
+    """Return the signature of `func` with its annotations as a reader writes them: no quotes, no modules."""
+    signature = inspect.signature(func)
+    parameters = [each.replace(annotation=_written(each.annotation)) for each in signature.parameters.values()]
+    return signature.replace(parameters=parameters, return_annotation=_written(signature.return_annotation))
+
+
+class _Words(str):
+    """An annotation that `inspect` prints as it is."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+def _written(annotation: Any) -> Any:
+    if annotation is inspect.Signature.empty:
+        return annotation
+    if isinstance(annotation, str):
+        return _Words(annotation)
+    return _Words(re.sub(r"\b(?:[A-Za-z_]\w*\.)+", "", inspect.formatannotation(annotation)))
+
+
 class _View:
     """Gives a method, bound, with the parameters of the function it is a view of."""
 
@@ -40,8 +63,12 @@ class _BoundView(functools.partial[Any]):
 
     @property
     def __signature__(self) -> inspect.Signature:
-        own = inspect.signature(self.func).return_annotation
-        return inspect.signature(self.args[0]).replace(return_annotation=own)
+        function, own = shown_signature(self.args[0]), shown_signature(self.func).return_annotation
+        value = "Any" if function.return_annotation is inspect.Signature.empty else function.return_annotation
+        # What the decorated classes call the value, and an item of `-> Iterator[item]`.
+        kind, _, item = value.removesuffix("]").partition("[")
+        names = {"R": f"list[{item}]", "T": item} if kind.endswith("Iterator") else {"R": value, "T": value}
+        return function.replace(return_annotation=_Words(re.sub(r"\b[RT]\b", lambda found: names[found[0]], own)))
 
     @property
     def __name__(self) -> str:
@@ -73,9 +100,7 @@ class Views(Generic[L, P]):
     def __repr__(self) -> str:
         llm = self._pipeline.options.llm_interface
         asked = "" if llm is None else f", {llm.model_name}"
-        return (
-            f"<{type(self).__name__} {self.__qualname__}{inspect.signature(cast('Callable[..., Any]', self))}{asked}>"
-        )
+        return f"<{type(self).__name__} {self.__qualname__}{shown_signature(self)}{asked}>"
 
     def __reduce__(self) -> Any:
         return reduced(self)

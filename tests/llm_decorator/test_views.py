@@ -40,20 +40,23 @@ async def talk(message: str) -> AsyncIterator[tuple[str, list[Message]]]:
 
 
 def test_a_function_shows_its_signature_and_its_model():
-    shown = f"(text: str, *, strict: bool = False) -> {__name__}.Review"
-    assert repr(read_review) == f"<LLMFunction read_review{shown}, gpt-5-mini>"
-    assert repr(Desk.read) == "<AsyncLLMFunction Desk.read(self, text: str) -> 'Review'>"
-    assert repr(Desk().read) == "<AsyncLLMFunction Desk.read(text: str) -> 'Review'>"
+    assert repr(read_review) == "<LLMFunction read_review(text: str, *, strict: bool = False) -> Review, gpt-5-mini>"
+    assert repr(Desk.read) == "<AsyncLLMFunction Desk.read(self, text: str) -> Review>"
+    assert repr(Desk().read) == "<AsyncLLMFunction Desk.read(text: str) -> Review>"
     assert repr(read_review.call) == f"<view call of {read_review!r}>"
 
 
 @pytest.mark.parametrize(
     ("view", "shown"),
     [
-        (read_review.call, "(text: str, *, strict: bool = False) -> 'Result[R]'"),
-        (Desk().read.preview, "(text: str) -> 'Preview'"),
-        (words.stream, "(text: str) -> 'Iterator[T]'"),
-        (talk.events, "(message: str) -> 'AsyncGenerator[ReActEvent, None]'"),
+        (read_review.call, "(text: str, *, strict: bool = False) -> Result[Review]"),
+        (read_review.stream, "(text: str, *, strict: bool = False) -> Iterator[Review]"),
+        (read_review.events, "(text: str, *, strict: bool = False) -> Iterator[ReActEvent]"),
+        (read_review.preview, "(text: str, *, strict: bool = False) -> Preview"),
+        (Desk().read.call, "(text: str) -> Coroutine[Any, Any, Result[Review]]"),
+        (words.call, "(text: str) -> Result[list[dict[str, int]]]"),
+        (words.stream, "(text: str) -> Iterator[dict[str, int]]"),
+        (talk.events, "(message: str) -> AsyncGenerator[ReActEvent, None]"),
     ],
 )
 def test_a_view_has_the_parameters_of_its_function(view, shown):
