@@ -5,23 +5,21 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from contextlib import aclosing, suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any
 
 from pydantic_core import to_json
 
-from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.batch.checkpoint.codec import asks_again
 from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
 from SimpleLLMFunc.batch.provider_batches.answer_store import AnswerStore, KeptLine, OpenBatch
 from SimpleLLMFunc.batch.provider_batches.lines import (
     DISCOUNT,
-    MOST_BYTES,
-    MOST_LINES,
     BatchFunction,
-    RequestId,
+    RequestFile,
+    RequestLine,
     answers_in,
     endpoint_of,
     problem_code,
@@ -72,32 +70,6 @@ _NO_ROOM = frozenset({"token_limit_exceeded", "rate_limit_exceeded"})
 
 LEFT = frozenset({"batch_failed", "batch_expired", "batch_cancelled"})
 """Codes of a whole batch that failed: asking all of it live, at twice the price, is the user's decision."""
-
-
-_Line: TypeAlias = tuple[RequestId, bytes, int]
-"""A request, its line, and the tokens that it will probably read."""
-
-
-@dataclass(slots=True)
-class _Part:
-    """A file of requests that is being written."""
-
-    path: Path
-    file: BinaryIO
-    requests: dict[bytes, OutputMode] = field(default_factory=dict)
-    size: int = 0
-    tokens: int = 0
-
-    def add(self, lines: Sequence[_Line]) -> Sequence[_Line]:
-        """Write as many of the lines as there is room for, and return the others; waits for the disk."""
-        for number, (request, line, tokens) in enumerate(lines):
-            if len(self.requests) >= MOST_LINES or self.size + len(line) > MOST_BYTES:
-                return lines[number:]
-            self.file.write(line)
-            self.requests[request.key] = request.mode
-            self.size += len(line)
-            self.tokens += tokens
-        return ()
 
 
 class BatchRun:
@@ -180,13 +152,13 @@ class BatchRun:
     # --- out ---------------------------------------------------------------------------------------------
 
     async def _send_missing(self, rows: Rows) -> None:
-        part: _Part | None = None
+        part: RequestFile | None = None
         try:
             async with aclosing(Feed(rows, self._arguments).pieces()) as pieces:
                 async for piece in pieces:
-                    lines = await in_thread(self._lines, piece, part.requests if part is not None else {})
+                    lines = await in_thread(self._lines, piece, part.modes if part is not None else {})
                     while lines:
-                        part = part or self._new_part()
+                        part = part or RequestFile(self._folder)
                         lines = await in_thread(part.add, lines)
                         if lines:  # the rest found no room
                             await self._send(part)
@@ -197,9 +169,9 @@ class BatchRun:
             self.stopped = error  # what is under way is paid: it is waited for all the same
         finally:
             if part is not None:
-                part.file.close()
+                part.close()
 
-    def _lines(self, piece: Sequence[InputRow], under_way: Collection[bytes]) -> Sequence[_Line]:
+    def _lines(self, piece: Sequence[InputRow], under_way: Collection[bytes]) -> Sequence[RequestLine]:
         """Return the requests of those rows that need one."""
         rows: dict[bytes, tuple[InputRow, tuple[Any, ...], dict[str, Any]]] = {}
         for row in piece:
@@ -218,26 +190,18 @@ class BatchRun:
         requests = []
         for key in keys:
             row, args, kwargs = rows[key]
-            try:
-                request = request_line(self._function, key, row.index, args, kwargs)
-            except (SimpleLLMFuncError, OSError, ValueError):
-                continue
-            if len(request[1]) <= MOST_BYTES:
-                requests.append(request)
+            with suppress(SimpleLLMFuncError, OSError, ValueError):  # the map says of it what is wrong
+                requests.append(request_line(self._function, key, row.index, args, kwargs))
         return requests
 
-    def _new_part(self) -> _Part:
-        path = self._folder / f"{secrets.token_hex(8)}.jsonl"
-        return _Part(path, path.open("xb"))
-
-    async def _send(self, part: _Part) -> None:
+    async def _send(self, part: RequestFile) -> None:
         """Send a file of requests as a batch.
 
         Raises:
             BudgetExceeded: it would break a budget; nothing was sent.
             ProviderError: the service failed or refused.
         """
-        part.file.close()
+        part.close()
         usd = 0.0
         if is_limited("usd"):
             await require_prices(self._llm)
@@ -246,7 +210,7 @@ class BatchRun:
         with charge_question(part.tokens, usd) as charge:
             is_sent = False
             try:
-                await in_thread(self._store.begin, tag, self._service.address, list(part.requests.items()))
+                await in_thread(self._store.begin, tag, self._service.address, list(part.modes.items()))
                 file_id = await self._service.upload(part.path, f"simplellmfunc-{tag}.jsonl")
                 await in_thread(self._store.uploaded, tag, file_id)
                 state = await self._begun(file_id, tag)
@@ -258,7 +222,7 @@ class BatchRun:
                 else:
                     charge.settle(None)
         part.path.unlink()
-        self._tell(f"{state.id}: {counted(len(part.requests), 'request')} sent")
+        self._tell(f"{state.id}: {counted(len(part.modes), 'request')} sent")
 
     async def _begun(self, file_id: str, tag: str) -> BatchState:
         """Begin a batch; where the service refuses, its file is not left there."""

@@ -125,13 +125,13 @@ async def test_identical_rows_are_asked_once_and_bad_ones_not_at_all(server, ech
 
 
 async def test_many_rows_are_several_batches(server, echo, monkeypatch):
-    monkeypatch.setattr(openai_run, "MOST_LINES", 4)
+    monkeypatch.setattr(openai_lines, "MOST_LINES", 4)
     rows = [f"row {number}" for number in range(10)]
     assert values(await mapped(echo, rows)) == rows
     assert len(server.batches) == 3
-    monkeypatch.setattr(openai_run, "MOST_LINES", 50_000)
+    monkeypatch.setattr(openai_lines, "MOST_LINES", 50_000)
     size = len(server.files["file-0"]) // 4 + 10
-    monkeypatch.setattr(openai_run, "MOST_BYTES", 2 * size)
+    monkeypatch.setattr(openai_lines, "MOST_BYTES", 2 * size)
     assert values(await mapped(echo, [f"other {number}" for number in range(4)])) == [f"other {n}" for n in range(4)]
     assert len(server.batches) == 5
 
@@ -425,7 +425,7 @@ async def test_forbidden_calls_and_budgets_hold(server, echo):
 
 
 async def test_a_budget_that_ends_in_the_middle_keeps_what_was_sent(server, echo, monkeypatch):
-    monkeypatch.setattr(openai_run, "MOST_LINES", 2)
+    monkeypatch.setattr(openai_lines, "MOST_LINES", 2)
     # To fetch what was paid is never refused.
     with budget(requests=2) as spent:
         assert values(await mapped(echo))[:3] == [*ROWS[:2], BudgetExceeded]
@@ -637,10 +637,11 @@ def test_an_answer_that_was_changed_on_the_disk_is_not_believed(tmp_path):
 PROGRAM = """
 import asyncio, sys
 from SimpleLLMFunc import OpenAICompatible, llm_function
+from SimpleLLMFunc.batch.provider_batches import lines as openai_lines
 from SimpleLLMFunc.batch.provider_batches import run as openai_run
 
 openai_run.FIRST_POLL = openai_run.LONGEST_POLL = 0.02
-openai_run.MOST_LINES = 20
+openai_lines.MOST_LINES = 20
 
 
 @llm_function(llm_interface=OpenAICompatible("gpt-4o-mini", api_key="sk-test", base_url=sys.argv[1], retry_delay=0.01))
