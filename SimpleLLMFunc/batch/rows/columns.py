@@ -24,22 +24,18 @@ class ReportedRow(Protocol):
     @property
     def index(self) -> int:
         """Its place in the input, from 0."""
-        ...
 
     @property
     def row(self) -> Any:
         """What was given."""
-        ...
 
     @property
     def value(self) -> Any:
         """The value, if there is no error."""
-        ...
 
     @property
     def error(self) -> Exception | None:
         """What went wrong."""
-        ...
 
 
 class Reported(Protocol):
@@ -48,12 +44,10 @@ class Reported(Protocol):
     @property
     def rows(self) -> Iterable[ReportedRow]:
         """In input order; gone through more than once."""
-        ...
 
     @property
     def return_type(self) -> Any:
         """Of the function."""
-        ...
 
 
 def plain(value: Any) -> Any:

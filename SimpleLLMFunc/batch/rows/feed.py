@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import threading
 import time
 from collections.abc import (
     AsyncGenerator,
@@ -12,12 +11,12 @@ from collections.abc import (
     Generator,
     Iterable,
     Iterator,
-    Mapping,
     Sequence,
     Sized,
 )
 from contextlib import aclosing, suppress
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from SimpleLLMFunc.batch.rows.arguments import RowArguments
@@ -52,31 +51,29 @@ class Feed:
     def __init__(self, source: Any, arguments: RowArguments | None = None) -> None:
         self._source = source
         self._arguments = arguments
-        is_frame = frame_kind(source) is not None
-        self.frame: Any = source if is_frame else None
-        is_stream = is_arrow(source)
-        is_told = is_frame or is_stream or isinstance(source, (str, os.PathLike, RowSource, bytes, bytearray, Mapping))
-        is_plain = not is_told and isinstance(source, Iterable) and not isinstance(source, AsyncIterable)
+        self._told = source if isinstance(source, RowSource) else RowSource(source)
+        base, limit = self._told.source, self._told.limit
+        is_frame = frame_kind(base) is not None
+        is_plain = not is_frame and not is_arrow(base) and isinstance(base, Iterable) and not isinstance(base, str)
+        self.frame: Any = source if is_frame and base is source else None
         self.rows: Sequence[Any] | RowsAgain | None = None
-        if is_plain and isinstance(source, Sequence):
-            self.rows = source
-        elif is_told and not isinstance(source, (bytes, bytearray, Mapping)) and can_read_again(source):
+        if is_plain and base is source:
+            self.rows = base if isinstance(base, Sequence) else None
+        elif can_read_again(source):
             self.rows = RowsAgain(source)
-        self.total: int | None = None
-        if is_stream:
-            self.total = arrow_length(source)
-        elif isinstance(source, Sized) and (is_plain or is_frame):
-            self.total = len(source)
+        self.total = arrow_length(base) if is_arrow(base) else None
+        if isinstance(base, Sized) and (is_plain or is_frame):
+            self.total = len(base)
+        if self.total is not None and limit is not None:
+            self.total = min(self.total, limit)
 
     async def counted(self) -> int | None:
         """Return the number of rows; if `total` is None, count those of a file. None if only reading would tell."""
-        if self.total is not None or not isinstance(self._source, (str, os.PathLike, RowSource)):
+        source, limit = self._told.source, self._told.limit
+        if self.total is not None or not isinstance(source, (str, os.PathLike)):
             return self.total
-        is_over = threading.Event()
-        try:
-            return await in_thread(count_rows, self._source, is_over.is_set)
-        finally:
-            is_over.set()  # the map may end before its rows are counted
+        total = await in_thread(count_rows, Path(source))
+        return total if total is None or limit is None else min(total, limit)
 
     async def pieces(self) -> AsyncGenerator[list[InputRow], None]:
         """Yield the rows; read as far as asked for, and a piece ahead.
@@ -97,13 +94,8 @@ class Feed:
     def _pieces(self) -> AsyncGenerator[list[InputRow], None]:
         if isinstance(self._source, (list, tuple, range)):
             return _at_hand(self._source)
-        told: list[RowSource] = []
-        source = self._source
-        while isinstance(source, RowSource):
-            told.insert(0, source)
-            source = source.source
-        if isinstance(source, AsyncIterable):
-            return _as_told(_as_they_come(source), told)
+        if isinstance(self._told.source, AsyncIterable):
+            return _as_told(_as_they_come(self._told.source), self._told)
         return _from_thread(read_rows(self._source))
 
 
@@ -143,16 +135,13 @@ def _pulled(rows: Iterator[InputRow]) -> tuple[list[InputRow], Exception | None]
 
 
 async def _as_told(
-    pieces: AsyncGenerator[list[InputRow], None], told: Sequence[RowSource]
+    pieces: AsyncGenerator[list[InputRow], None], told: RowSource
 ) -> AsyncGenerator[list[InputRow], None]:
     """Yield pieces with their columns renamed, up to the limit."""
-    limit = min((each.limit for each in told if each.limit is not None), default=None)
     async with aclosing(pieces):
-        while limit != 0 and (piece := await anext(pieces, None)):
-            for each in told:
-                piece = list(as_told(piece, each))
-            yield piece
-            if limit is not None and piece[-1].index + 1 >= limit:
+        while told.limit != 0 and (piece := await anext(pieces, None)):
+            yield list(as_told(piece, told))
+            if told.limit is not None and piece[-1].index + 1 >= told.limit:
                 return
 
 
