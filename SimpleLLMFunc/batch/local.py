@@ -19,6 +19,7 @@ from SimpleLLMFunc.batch.checkpoint.stored_row import Found, Record
 from SimpleLLMFunc.batch.options import MapOptions
 from SimpleLLMFunc.batch.pace import MOST_AT_A_TIME, Concurrency, concurrency_of
 from SimpleLLMFunc.batch.progress import MapProgress, progress_view
+from SimpleLLMFunc.batch.relayed import asked
 from SimpleLLMFunc.batch.report import MapCounts, MapReport, MapRows
 from SimpleLLMFunc.batch.rows.arguments import RowArguments
 from SimpleLLMFunc.batch.rows.feed import PIECE, Feed
@@ -217,17 +218,7 @@ class LocalMap(Generic[R]):
     async def _ask(self, row: KeyedRow) -> None:
         began = self._loop.time()
         is_full = len(self._workers) >= self._pace.limit
-        answer: Answer[R] | None = None
-        error: Exception | None = None
-        try:
-            answer = await self._function.ask(row.args, row.kwargs)
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
-            error = RunAborted("a task inside it was cancelled")
-        except Exception as failure:  # noqa: BLE001 - one row's failure is its value
-            error = failure
+        answer, error = await asked(self._function, row.args, row.kwargs)
         usage = answer.usage if answer is not None else getattr(error, "usage", None) or NO_USAGE
         self._usage += usage
         if isinstance(error, SimpleLLMFuncError) and self._ends_the_map(error):

@@ -160,7 +160,7 @@ async def test_what_is_finished_is_not_asked_again_and_takes_no_cluster(cluster,
         assert server.paid.total() == 12
 
 
-async def test_a_worker_that_is_killed_in_the_middle_costs_what_it_had_under_way(cluster, tmp_path, caplog) -> None:
+async def test_a_worker_that_is_killed_in_the_middle_costs_what_it_had_under_way(cluster, tmp_path) -> None:
     concurrency = 40
     async with Server(delay=0.1) as server:
         with use_llm(server.model):
@@ -177,7 +177,6 @@ async def test_a_worker_that_is_killed_in_the_middle_costs_what_it_had_under_way
         again = server.paid.total() - 400
         assert again <= concurrency
         assert max(server.paid.values()) <= 2
-        assert "died and was restarted" in caplog.text
         # What the checkpoint holds is the same, and whole.
         with use_llm(server.model):
             restored = await read.map(texts(400), checkpoint=tmp_path / "run.sqlite")
