@@ -80,15 +80,13 @@ class LocalMap(Generic[R]):
         self._has_room = asyncio.Event()
         self._workers: set[asyncio.Task[None]] = set()
         self._has_ended = asyncio.Event()
-        self._note = ""
         self._is_fed = False
         self._has_asked = False
         self._failure: BaseException | None = None
         self._stopped: SimpleLLMFuncError | None = None
         self._reader: asyncio.Task[None] | None = None
-        self._counter: asyncio.Task[None] | None = None
+        self._helpers: list[asyncio.Task[None]] = []
         self._total = self._feed.total
-        self._timers: list[asyncio.TimerHandle] = []
         self._counts: Counter[str] = Counter()
         self._errors: Counter[str] = Counter()
         self._retried: set[int] = set()
@@ -110,8 +108,7 @@ class LocalMap(Generic[R]):
                 keeps_given=self._store.path is not None or self._feed.rows is None,
             )
             self._reader = asyncio.create_task(self._read(keys))
-            self._counter = asyncio.create_task(self._count_rows())
-            self._start_timers()
+            self._helpers = [asyncio.create_task(self._count_rows()), asyncio.create_task(self._watch())]
             await self._has_ended.wait()
             if self._stopped is not None:
                 self._say_how_to_go_on(f"stopped ({self._stopped})")
@@ -276,30 +273,22 @@ class LocalMap(Generic[R]):
             if self._reader is not None:
                 self._reader.cancel()
 
-    def _start_timers(self) -> None:
+    async def _watch(self) -> None:
+        """Show the progress twice a second, and stop the map when its time is up."""
         limit = strictest_time_limit()
-        left = self._clock.left()
-        if left is not None:
-            self._timers.append(
-                self._loop.call_later(left, lambda: self._stop(DeadlineExceeded(self._clock.seconds, doing="mapping")))
-            )
-        if limit is not None:
-            self._timers.append(self._loop.call_later(limit.left() or 0.0, lambda: self._stop(limit.out_of_time())))
-        if self._view is not None:
-            self._timers.append(self._loop.call_later(_TICK_SECONDS, self._tick))
+        while True:
+            pauses = [_TICK_SECONDS, self._clock.left(), None if limit is None else limit.left()]
+            await asyncio.sleep(min(seconds for seconds in pauses if seconds is not None))
+            if self._clock.is_over:
+                return self._stop(DeadlineExceeded(self._clock.seconds, doing="mapping"))
+            if limit is not None and limit.left() == 0:
+                return self._stop(limit.out_of_time())
+            if self._view is not None:
+                self._show(self._view.show)
 
-    def _tick(self) -> None:
-        self._show()
-        self._timers[-1] = self._loop.call_later(_TICK_SECONDS, self._tick)  # the last one, and over
-
-    def _show(self, *, is_last: bool = False) -> None:
-        if self._view is None:
-            return
+    def _show(self, how: Callable[[MapProgress], object]) -> None:
         try:
-            if is_last:
-                self._view.end(self._state(), self._note)
-            else:
-                self._view.show(self._state())
+            how(self._state())
         except Exception as error:  # noqa: BLE001 - what only watches must not end what it watches
             push_warning(f"the progress of {self._function.name!r} cannot be shown: {shown_error(error)}")
             self._view = None
@@ -317,18 +306,17 @@ class LocalMap(Generic[R]):
         )
 
     async def _end(self) -> None:
-        """Leave nothing behind: no task, no timer, no lock."""
+        """Leave nothing behind: no task, no lock."""
         self._has_ended.set()  # first: a place that becomes free now stays empty
-        for timer in self._timers:
-            timer.cancel()
-        tasks = [*self._workers, *(task for task in (self._reader, self._counter) if task is not None)]
+        tasks = [*self._workers, *self._helpers, *([] if self._reader is None else [self._reader])]
         for task in tasks:
             task.cancel()
         try:
             await asyncio.gather(*tasks, return_exceptions=True)
         finally:
             await self._store.close()
-        self._show(is_last=True)
+        if self._view is not None:
+            self._show(self._view.end)
 
     def _report(self) -> MapReport[R]:
         stopped = self._stopped
@@ -360,8 +348,7 @@ class LocalMap(Generic[R]):
             if self._store.path is None
             else f"They are kept in {str(self._store.path)!r}: the same call again goes on from there."
         )
-        self._note = f"the map of {self._function.name!r} was {what} after {rows}. {how}"
-        push_warning(self._note)
+        push_warning(f"the map of {self._function.name!r} was {what} after {rows}. {how}")
 
 
 def _name_of(error: Exception | None) -> str | None:

@@ -92,8 +92,6 @@ _TABLES: Final = (f"PRAGMA user_version = {FORMAT}", *_FIRST, _MAPS, *BATCH_TABL
 
 _COLUMNS = "id, key, version, error, answer, usage, given, at, checksum"
 _COUNTED = "UPDATE progress SET commits = commits + 1"
-_MOST_KEYS = 500
-"""Question marks in one statement."""
 
 
 class RowFile:
@@ -184,17 +182,8 @@ class RowFile:
     # --- rows ------------------------------------------------------------------------------------------------
 
     def find(self, keys: Sequence[bytes]) -> dict[bytes, Found]:
-        """Return what there is under these keys."""
-
-        def work(connection: sqlite3.Connection) -> dict[bytes, Found]:
-            found: dict[bytes, Found] = {}
-            for piece, marks in in_pieces(keys):
-                statement = f"SELECT {_COLUMNS} FROM rows WHERE key IN ({marks})"  # noqa: S608 - question marks
-                for row in connection.execute(statement, piece):
-                    found[row[1]] = Found(row[0], row[3], is_sound(row))
-            return found
-
-        return self.do("read", work)
+        """Return what there is under these keys, a few hundred at most."""
+        return {row[1]: Found(row[0], row[3], is_sound(row)) for row in self._rows_with("key", keys)}
 
     def write(self, records: Sequence[Record], progress: MapProgress | None = None) -> None:
         """Keep rows, and how far their map is with them, all or none; each row gets its number."""
@@ -233,23 +222,20 @@ class RowFile:
         return {version: (MapProgress(*facts), at) for version, *facts, at in self.query(statement)}
 
     def read(self, ids: Sequence[int]) -> dict[int, StoredRow]:
-        """Return the rows of these numbers."""
+        """Return the rows of these numbers, a few hundred at most."""
         assert self._output is not None, "rows are read for a function"
-        output = self._output
+        return {
+            row[0]: StoredRow(row[1], is_sound(row), row[3] is not None, row[5], row[4], row[6], self._output)
+            for row in self._rows_with("id", ids)
+        }
 
-        def work(connection: sqlite3.Connection) -> dict[int, StoredRow]:
-            found = {}
-            for piece, marks in in_pieces(ids):
-                statement = f"SELECT {_COLUMNS} FROM rows WHERE id IN ({marks})"  # noqa: S608 - question marks
-                for row in connection.execute(statement, piece):
-                    found[row[0]] = StoredRow(row[1], is_sound(row), row[3] is not None, row[5], row[4], row[6], output)
-            return found
+    def _rows_with(self, column: str, values: Sequence[Any]) -> list[Any]:
+        statement = f"SELECT {_COLUMNS} FROM rows WHERE {column} IN ({marks(values)})"  # noqa: S608 - question marks
+        return self.query(statement, values)
 
-        return self.do("read", work)
-
-    def query(self, statement: str) -> list[Any]:
+    def query(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         """Return what a statement finds."""
-        return self.do("read", lambda connection: connection.execute(statement).fetchall())
+        return self.do("read", lambda connection: connection.execute(statement, values).fetchall())
 
     def do(self, what: str, work: Callable[[sqlite3.Connection], T]) -> T:
         """Return what `work` gives; `what` says in errors what could not be done.
@@ -337,8 +323,6 @@ def _is_damage(error: sqlite3.DatabaseError) -> bool:
     return is_damage(error) or getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_ERROR
 
 
-def in_pieces(items: Sequence[T]) -> Iterator[tuple[Sequence[T], str]]:
-    """Yield `items` in pieces, with as many question marks."""
-    for start in range(0, len(items), _MOST_KEYS):
-        piece = items[start : start + _MOST_KEYS]
-        yield piece, ",".join("?" * len(piece))
+def marks(values: Sequence[Any]) -> str:
+    """Return a question mark for each value, for a statement."""
+    return ",".join("?" * len(values))
