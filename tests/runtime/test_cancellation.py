@@ -7,8 +7,7 @@ import threading
 
 import pytest
 
-from SimpleLLMFunc.runtime.cancellation import Errands
-from SimpleLLMFunc.runtime.sync import iterate_sync, run_sync
+from SimpleLLMFunc.runtime.sync import Errands, iterate_sync, run_sync
 
 
 def in_errands(errands, function):
