@@ -13,8 +13,8 @@ from SimpleLLMFunc.batch.checkpoint.store import Store
 from SimpleLLMFunc.batch.checkpoint.stored_row import Record, StoredRow
 from SimpleLLMFunc.batch.output import write_rows
 from SimpleLLMFunc.batch.rows.arrow import arrow_reader
+from SimpleLLMFunc.batch.rows.feed import RowsAgain
 from SimpleLLMFunc.batch.rows.frames import to_frame
-from SimpleLLMFunc.batch.rows.rows_again import RowsAgain
 from SimpleLLMFunc.errors import CheckpointError, RunError, SimpleLLMFuncError, counted
 from SimpleLLMFunc.type import NO_USAGE, Usage
 

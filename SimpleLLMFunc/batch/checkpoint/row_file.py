@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -26,14 +27,8 @@ _APPLICATION_ID = 0x534C4D50
 
 _MAPS = """
     CREATE TABLE maps (
-        version INTEGER PRIMARY KEY,
-        done INTEGER NOT NULL,
-        asked INTEGER NOT NULL,
-        failed INTEGER NOT NULL,
-        total INTEGER,
-        cost REAL,
-        seconds REAL NOT NULL,
-        at REAL NOT NULL
+        version INTEGER PRIMARY KEY, done INTEGER NOT NULL, asked INTEGER NOT NULL, failed INTEGER NOT NULL,
+        total INTEGER, cost REAL, seconds REAL NOT NULL, at REAL NOT NULL
     )
     """
 """How far the latest map of each version is, as it was told with the last commit."""
@@ -44,12 +39,8 @@ BATCH_TABLES: Final = (
     "CREATE INDEX requests_by_batch ON requests (tag)",
     """
     CREATE TABLE answers (
-        key BLOB PRIMARY KEY,
-        mode TEXT NOT NULL,
-        place INTEGER NOT NULL,
-        is_good INTEGER NOT NULL,
-        line BLOB NOT NULL,
-        checksum BLOB NOT NULL
+        key BLOB PRIMARY KEY, mode TEXT NOT NULL, place INTEGER NOT NULL, is_good INTEGER NOT NULL,
+        line BLOB NOT NULL, checksum BLOB NOT NULL
     )
     """,
     "CREATE INDEX answers_by_place ON answers (place)",
@@ -61,25 +52,15 @@ _FIRST: Final = (
     "INSERT INTO progress VALUES (0)",
     """
     CREATE TABLE versions (
-        id INTEGER PRIMARY KEY,
-        hash BLOB NOT NULL UNIQUE,
-        name TEXT NOT NULL,
-        definition TEXT NOT NULL,
+        id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, name TEXT NOT NULL, definition TEXT NOT NULL,
         at REAL NOT NULL
     )
     """,
     # The table and its index both hold the key: SQLite finds a damaged one by comparing the two.
     """
     CREATE TABLE rows (
-        id INTEGER PRIMARY KEY,
-        key BLOB NOT NULL UNIQUE,
-        version INTEGER NOT NULL,
-        error TEXT,
-        answer BLOB NOT NULL,
-        usage TEXT NOT NULL,
-        given BLOB,
-        at REAL NOT NULL,
-        checksum BLOB NOT NULL
+        id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, version INTEGER NOT NULL, error TEXT, answer BLOB NOT NULL,
+        usage TEXT NOT NULL, given BLOB, at REAL NOT NULL, checksum BLOB NOT NULL
     )
     """,
 )
@@ -147,11 +128,12 @@ class RowFile:
         self._identity = None
         try:
             self.do("opened", work)
-            self._identity = identity_of(self.path)
         except CheckpointError as error:
-            if error.row is None and (damaged := self._first_damaged()) is not None:
-                raise CheckpointError(f"{error} The first damaged row is this one.", row=damaged) from error
-            raise
+            damaged = next((number for number, is_sound in self.checked_rows() if not is_sound), None)
+            if damaged is None:
+                raise
+            raise CheckpointError(f"{error} The first damaged row is this one.", row=damaged) from error
+        self._identity = identity_of(self.path)
 
     def use_version(self, version: bytes, name: str, definition: str) -> None:
         """Say of which function the rows to come are; a file of an older format is brought up to date."""
@@ -187,12 +169,8 @@ class RowFile:
 
     def write(self, records: Sequence[Record], progress: MapProgress | None = None) -> None:
         """Keep rows, and how far their map is with them, all or none; each row gets its number."""
-        last_id, now = self.last_id, time.time()
-        rows = []
-        for record in records:
-            if not record.id:
-                last_id += 1
-            rows.append(self._row(record, record.id or last_id, now))
+        now, numbers = time.time(), itertools.count(self.last_id + 1)
+        rows = [self._row(record, record.id or next(numbers), now) for record in records]
 
         def work(connection: sqlite3.Connection) -> None:
             with transaction(connection):
@@ -205,7 +183,7 @@ class RowFile:
         self.commits += 1
         for record, row in zip(records, rows, strict=True):
             record.id = row[0]
-        self.last_id = max(last_id, *(row[0] for row in rows))
+        self.last_id = max(self.last_id, *(row[0] for row in rows))
 
     def note(self, progress: MapProgress) -> None:
         """Keep how far the map is."""
@@ -300,9 +278,9 @@ class RowFile:
         row = (number, record.key, self._version, error, data, encode_usage(record.usage), given, now)
         return (*row, checksum(row))
 
-    def _note(self, connection: sqlite3.Connection, progress: MapProgress, now: float) -> None:
-        values = (progress.done, progress.asked, progress.failed, progress.total, progress.cost, progress.seconds)
-        connection.execute("INSERT OR REPLACE INTO maps VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (self._version, *values, now))
+    def _note(self, connection: sqlite3.Connection, told: MapProgress, now: float) -> None:
+        values = (self._version, told.done, told.asked, told.failed, told.total, told.cost, told.seconds, now)
+        connection.execute("INSERT OR REPLACE INTO maps VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
 
     def _damaged(self, problem: str) -> CheckpointError:
         return CheckpointError(
@@ -313,9 +291,6 @@ class RowFile:
     def unusable(self, why: str) -> CheckpointError:
         """Return the error for a file that cannot be used."""
         return CheckpointError(f"{self._shown} cannot be used: {why}. Give another path.")
-
-    def _first_damaged(self) -> int | None:
-        return next((number for number, is_sound in self.checked_rows() if not is_sound), None)
 
 
 def _is_damage(error: sqlite3.DatabaseError) -> bool:

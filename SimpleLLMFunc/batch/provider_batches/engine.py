@@ -32,9 +32,8 @@ from SimpleLLMFunc.batch.provider_batches.run import LEFT, BatchRun
 from SimpleLLMFunc.batch.provider_batches.service import BatchService
 from SimpleLLMFunc.batch.relayed import Relayed
 from SimpleLLMFunc.batch.rows.arguments import RowArguments
-from SimpleLLMFunc.batch.rows.feed import Feed
+from SimpleLLMFunc.batch.rows.feed import Feed, can_read_again
 from SimpleLLMFunc.batch.rows.rows import Rows, RowSource
-from SimpleLLMFunc.batch.rows.rows_again import can_read_again
 from SimpleLLMFunc.errors import (
     BadReply,
     BadRequest,

@@ -26,14 +26,7 @@ import pytest
 from pydantic import BaseModel, Field, SecretStr, computed_field
 from typing_extensions import TypedDict
 
-from SimpleLLMFunc import (
-    CheckpointError,
-    OpenAICompatible,
-    RateLimited,
-    ResponseParseError,
-    llm_function,
-    use_llm,
-)
+from SimpleLLMFunc import CheckpointError, OpenAICompatible, RateLimited, ResponseParseError, llm_function, use_llm
 from SimpleLLMFunc.batch import Checkpoint
 from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
 from SimpleLLMFunc.errors import ConfigError, OutputTruncated, ServerUnavailable

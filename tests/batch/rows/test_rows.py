@@ -13,9 +13,8 @@ import pytest
 
 from SimpleLLMFunc import llm_function
 from SimpleLLMFunc.batch.rows import rows as rows_module
-from SimpleLLMFunc.batch.rows.feed import Feed
+from SimpleLLMFunc.batch.rows.feed import Feed, RowsAgain, can_read_again, count_rows
 from SimpleLLMFunc.batch.rows.rows import RowSource, read_rows
-from SimpleLLMFunc.batch.rows.rows_again import RowsAgain, can_read_again, count_rows
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.testing import ScriptedLLM
 
