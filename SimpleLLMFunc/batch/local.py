@@ -192,8 +192,7 @@ class LocalMap(Generic[R]):
         elif self._raises:
             self._fail(row.problem)
         else:
-            number = await self._keep(row, None, row.problem, NO_USAGE)
-            self._settle(row, number, _name_of(row.problem), "invalid")
+            await self._finish(row, None, row.problem, NO_USAGE, "invalid")
 
     # --- rows asked ----------------------------------------------------------------------------------------------
 
@@ -224,7 +223,7 @@ class LocalMap(Generic[R]):
         self._pace.finished(began, self._loop.time(), is_refused=_is_refused(answer, error), is_full=is_full)
         if error is not None and (self._raises or self._cannot_ask(error)):
             raise error
-        self._settle(row, await self._keep(row, answer, error, usage), _name_of(error), "asked")
+        await self._finish(row, answer, error, usage, "asked")
         self._has_asked = self._has_asked or error is None
 
     def _cannot_ask(self, error: Exception) -> bool:
@@ -237,11 +236,14 @@ class LocalMap(Generic[R]):
             isinstance(error, DeadlineExceeded) and self._clock.is_over
         )
 
-    async def _keep(self, row: KeyedRow, answer: Answer[R] | None, error: Exception | None, usage: Usage) -> int:
-        """Return the number of the row, as soon as the row is committed."""
+    async def _finish(
+        self, row: KeyedRow, answer: Answer[R] | None, error: Exception | None, usage: Usage, way: str
+    ) -> None:
+        """Commit a row, and then count it."""
         if error is not None:
             without_frames(error)
-        return await self._store.keep(Record(row.key, answer, error, usage, row.id, row.given))
+        record = Record(row.key, answer, error, usage, row.id, row.given)
+        self._settle(row, await self._store.keep(record), record.error_name, way)
 
     def _settle(self, row: KeyedRow, number: int, error: str | None, way: str) -> None:
         self._pending.pop(row.key, None)
@@ -349,10 +351,6 @@ class LocalMap(Generic[R]):
             else f"They are kept in {str(self._store.path)!r}: the same call again goes on from there."
         )
         push_warning(f"the map of {self._function.name!r} was {what} after {rows}. {how}")
-
-
-def _name_of(error: Exception | None) -> str | None:
-    return None if error is None else type(error).__name__
 
 
 def _is_refused(answer: Answer[Any] | None, error: Exception | None) -> bool:

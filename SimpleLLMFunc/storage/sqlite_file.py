@@ -83,7 +83,7 @@ class SqliteFile:
             connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         else:
             self._make(path)
-            if _size(path) == 1:
+            if path.stat().st_size == 1:
                 # SQLite takes it for an empty one, and would overwrite the user's byte.
                 raise self._unusable("it is no such file")
             connection = sqlite3.connect(
@@ -249,13 +249,6 @@ def is_damage(error: sqlite3.DatabaseError) -> bool:
     """Say whether SQLite found the file itself broken, or no database at all."""
     code: int = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
 
 
 def identity_of(path: Path) -> tuple[int, int] | None:

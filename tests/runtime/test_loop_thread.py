@@ -79,23 +79,6 @@ def test_parent_and_child_end_without_a_word():
 # --- the end of the interpreter ------------------------------------------------------------------------------
 
 
-def test_the_interpreter_ends_without_a_word_after_calls():
-    check_script(
-        """
-        import asyncio
-        from SimpleLLMFunc.runtime.sync import run_sync, iterate_sync
-        async def work():
-            await asyncio.sleep(0)
-            return "worked"
-        async def items():
-            yield 1
-            yield 2
-        print(run_sync(work()), list(iterate_sync(items())))
-        """,
-        "worked [1, 2]",
-    )
-
-
 def test_the_interpreter_ends_without_a_word_while_things_run():
     check_script(
         """
@@ -119,28 +102,6 @@ def test_the_interpreter_ends_without_a_word_while_things_run():
         threading.Thread(target=run_sync, args=(asyncio.sleep(0.05),)).start()
         """,
         "1\nclosed",
-    )
-
-
-def test_a_waiting_daemon_thread_does_not_keep_the_interpreter():
-    check_script(
-        """
-        import asyncio, threading
-        from SimpleLLMFunc.runtime.sync import run_sync
-        started = threading.Event()
-        async def forever():
-            started.set()
-            await asyncio.Event().wait()
-        def call():
-            try:
-                run_sync(forever())
-            except asyncio.CancelledError:
-                pass
-        threading.Thread(target=call, daemon=True).start()
-        started.wait()
-        print("ends")
-        """,
-        "ends",
     )
 
 

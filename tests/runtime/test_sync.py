@@ -66,13 +66,6 @@ def test_the_result_comes_back():
     assert run_sync(value_of("answer")) == "answer"
 
 
-def test_none_and_awaitables_inside_work():
-    async def work():
-        await asyncio.gather(asyncio.sleep(0), value_of(1))
-
-    assert run_sync(work()) is None
-
-
 async def test_a_sync_call_inside_a_running_loop_works():
     assert run_sync(value_of(7)) == 7
 
@@ -168,15 +161,6 @@ def test_on_its_own_thread_a_call_is_refused_at_once_and_the_coroutine_is_closed
         inner.send(None)
 
 
-def test_a_worker_thread_of_the_loop_may_call_again():
-    async def work(depth):
-        if depth == 0:
-            return "bottom"
-        return await asyncio.to_thread(run_sync, work(depth - 1))
-
-    assert run_sync(work(3)) == "bottom"
-
-
 @pytest.mark.parametrize("wrong", [None, 3, value_of, "text"])
 def test_something_else_than_a_coroutine_is_refused(wrong):
     with pytest.raises(UsageError, match="takes a coroutine"):
@@ -217,22 +201,6 @@ def test_items_come_in_order_and_the_end_ends():
     assert source.closed.is_set()
 
 
-def test_an_empty_source_gives_nothing():
-    assert list(iterate_sync(Source(0)())) == []
-
-
-async def test_iterating_inside_a_running_loop_works():
-    assert list(iterate_sync(Source(3)())) == [0, 1, 2]
-
-
-def test_none_is_an_item_like_any_other():
-    async def nothings():
-        yield None
-        yield None
-
-    assert list(iterate_sync(nothings())) == [None, None]
-
-
 def test_the_source_goes_on_only_when_asked():
     source = Source()
     items = iterate_sync(source())
@@ -260,15 +228,6 @@ def test_closing_waits_until_the_source_has_tidied_up():
     items.close()
     assert source.closed.is_set()
     assert list(items) == []
-
-
-def test_leaving_the_loop_closes_the_source():
-    source = Source()
-    for item in iterate_sync(source()):
-        if item == 2:
-            break
-    assert source.closed.is_set()
-    assert source.produced == 3
 
 
 def test_dropping_the_iterator_closes_the_source():
@@ -318,13 +277,6 @@ def test_an_exception_passes_with_its_traceback_after_the_items_before_it():
     assert list(items) == []
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt("tool"), SystemExit(3), asyncio.CancelledError("inside")])
-def test_what_is_no_ordinary_exception_passes_through_an_iterator_too(error):
-    with pytest.raises(type(error)):
-        list(iterate_sync(Source(1, error=error)()))
-    assert run_sync(value_of(1)) == 1
-
-
 def test_what_the_source_raises_while_closing_is_raised_by_close():
     items = iterate_sync(Source(error_in_finally=LookupError("on the way out"))())
     next(items)
@@ -367,15 +319,6 @@ def test_an_async_iterator_without_aclose_will_do():
     assert list(iterate_sync(Plain())) == [1, 0]
 
 
-def test_an_iterator_may_move_to_another_thread():
-    items = iterate_sync(Source(4)())
-    got = [next(items)]
-    thread = threading.Thread(target=lambda: got.extend(items))
-    thread.start()
-    thread.join()
-    assert got == [0, 1, 2, 3]
-
-
 def test_on_its_own_thread_an_iterator_is_refused():
     async def make():
         return iterate_sync(Source()())
@@ -405,17 +348,6 @@ def test_an_interrupted_wait_for_an_item_closes_the_source():
     with interrupting(started), pytest.raises(KeyboardInterrupt):
         next(iterate_sync(silent()))
     assert closed.is_set()
-
-
-def test_nothing_is_left_on_the_loop():
-    async def others():
-        return [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-
-    items = iterate_sync(Source()())
-    next(items)
-    assert len(run_sync(others())) == 1
-    items.close()
-    assert run_sync(others()) == []
 
 
 # --- fork ----------------------------------------------------------------------------------------------------

@@ -269,13 +269,12 @@ class RowFile:
     def _row(self, record: Record, number: int, now: float) -> tuple[Any, ...]:
         if record.answer is None:
             assert record.failure is not None, "a row has a value or an error"
-            error: str | None = type(record.failure).__name__
             data = encode_error(record.failure)
         else:
             assert self._output is not None, "rows are written for a function"
-            error, data = None, encode_answer(record.answer, self._output, self._repair)
+            data = encode_answer(record.answer, self._output, self._repair)
         given = None if record.row is None else encode_given(record.row)
-        row = (number, record.key, self._version, error, data, encode_usage(record.usage), given, now)
+        row = (number, record.key, self._version, record.error_name, data, encode_usage(record.usage), given, now)
         return (*row, checksum(row))
 
     def _note(self, connection: sqlite3.Connection, told: MapProgress, now: float) -> None:

@@ -202,41 +202,6 @@ async def test_a_change_means_new_rows_and_the_old_ones_stay(what, tmp_path, cap
     assert (await own.map(TEXTS[:2], checkpoint=path)).counts.restored == 2
 
 
-async def test_docstring_parameters_and_return_type_count_too(tmp_path) -> None:
-    path = tmp_path / "run.sqlite"
-    llm = ScriptedLLM("1", repeat=True)
-
-    def versions():
-        @llm_function(llm)
-        def count(text: str) -> int:
-            """Count."""
-
-        yield count
-
-        @llm_function(llm)
-        def count(text: str) -> int:
-            """Count!"""
-
-        yield count
-
-        @llm_function(llm)
-        def count(text: str) -> float:
-            """Count."""
-
-        yield count
-
-        @llm_function(llm)
-        def count(text: str | None) -> int:
-            """Count."""
-
-        yield count
-        yield count.with_options(template_params={"a": 1})
-
-    for number, function in enumerate(versions(), 1):
-        await asyncio.to_thread(function.map, ["a"], checkpoint=path)
-        assert len(llm.calls) == number
-
-
 async def test_the_name_of_the_function_and_the_address_of_the_service_do_not_count(tmp_path) -> None:
     path = tmp_path / "run.sqlite"
 
@@ -685,44 +650,6 @@ async def test_a_full_disk_ends_the_map_and_costs_no_row_that_was_kept(tmp_path,
     assert (report.counts.restored, report.counts.failed) == (kept, 0)
 
 
-LIMITED = """
-import asyncio, resource, sys
-from SimpleLLMFunc import llm_function, CheckpointError
-from SimpleLLMFunc.testing import ScriptedLLM
-
-@llm_function(ScriptedLLM("1", repeat=True))
-async def count(text: str) -> int:
-    "Count the letters."
-    raise NotImplementedError
-
-resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
-try:
-    asyncio.run(count.map([f"{number} " + "x" * 3000 for number in range(100)], checkpoint=sys.argv[1], concurrency=4))
-except CheckpointError as error:
-    print("refused", error)
-"""
-
-
-def test_a_file_that_may_not_grow_ends_the_map_and_can_be_gone_on_with(tmp_path) -> None:
-    path = tmp_path / "run.sqlite"
-    done = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(path)], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert "refused" in done.stdout
-    assert "disk I/O error" in done.stdout  # what the system calls EIO
-    assert "Traceback" not in done.stderr
-    kept = Checkpoint.status(path).values
-    assert 3 < kept < 60
-
-    @llm_function(ScriptedLLM("1", repeat=True))
-    def count(text: str) -> int:
-        """Count the letters."""
-
-    report = count.map([f"{number} " + "x" * 3000 for number in range(100)], checkpoint=path)
-    assert report.counts.restored == kept
-    assert report.counts.failed == 0
-
-
 @pytest.mark.skipif(os.name != "posix", reason="rights as on Unix")
 async def test_a_place_that_may_not_be_written_is_named(tmp_path) -> None:
     with use_llm(counting()), pytest.raises(CheckpointError, match="cannot be"):
@@ -780,29 +707,6 @@ async def test_the_status_tells_how_far_the_latest_map_came(tmp_path) -> None:
         await count.map([*TEXTS, "a"] * 2, checkpoint=path)
     (version,) = Checkpoint.status(path).versions
     assert (version.progress.total, version.progress.done, version.progress.share) == (12, 12, 1.0)
-
-
-async def test_the_total_of_a_stream_is_unknown_until_it_ends(tmp_path) -> None:
-    path, more, said = tmp_path / "run.sqlite", asyncio.Event(), asyncio.Event()
-
-    async def texts():
-        yield "a"
-        await more.wait()
-        yield "bb"
-
-    def reply(request) -> str:
-        said.set()
-        return counted(request)
-
-    with use_llm(ScriptedLLM(reply, repeat=True)):
-        mapping = asyncio.create_task(count.map(texts(), checkpoint=path))
-        await said.wait()
-        status = await asyncio.to_thread(Checkpoint.status, path)
-        assert status.versions[0].progress.total is None
-        assert "rows (" not in str(status)
-        more.set()
-        await mapping
-    assert Checkpoint.status(path).versions[0].progress.total == 2
 
 
 @pytest.mark.parametrize("version", [1, 2])

@@ -10,10 +10,8 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
-import openai
 import pytest
 from pydantic import BaseModel
 
@@ -143,40 +141,6 @@ async def test_sources_that_can_be_read_once(server, echo):
 
     assert values(await mapped(echo, iter(ROWS))) == ROWS
     assert values(await mapped(echo, source())) == ROWS
-
-
-def test_a_sync_function_is_the_same(server_in_thread):
-    llm = OpenAICompatible("gpt-4o-mini", base_url=server_in_thread)
-
-    @llm_function(llm_interface=llm)
-    def review(text: str) -> Review:
-        """Sum up."""
-
-    report = review.map(["a", "b"], engine="openai-batch", progress=False)
-    assert [row.value for row in report.rows] == [Review(title="T", stars=3)] * 2
-
-
-@pytest.fixture
-def server_in_thread():
-    begun, ended = threading.Event(), threading.Event()
-    address = []
-
-    def run():
-        async def serve():
-            async with BatchServer(lambda body: '{"title": "T", "stars": 3}') as server:
-                address.append(server.base_url)
-                begun.set()
-                while not ended.is_set():
-                    await asyncio.sleep(0.01)
-
-        asyncio.run(serve())
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    begun.wait()
-    yield address[0]
-    ended.set()
-    thread.join()
 
 
 async def test_it_costs_half_and_the_repair_costs_all(server, echo):
@@ -385,12 +349,6 @@ async def test_a_service_that_forgot_a_batch_is_sent_another(server, echo):
     assert len(server.batches) == 2
 
 
-async def test_through_a_client_of_the_users_own(server):
-    async with openai.AsyncOpenAI(api_key=KEY, base_url=server.base_url) as client:
-        assert values(await mapped(echo_of(OpenAICompatible("gpt-4o-mini", client=client)))) == ROWS
-        assert not client.is_closed()
-
-
 async def test_who_cannot_is_refused(server, echo):
     with pytest.raises(UsageError, match="ScriptedLLM is not asked over HTTP"):
         await mapped(echo_of(ScriptedLLM("x")))
@@ -544,21 +502,6 @@ async def test_one_that_never_arrived_is_sent_again(server, echo, tmp_path):
     assert len(server.batches) == 1
 
 
-async def test_two_at_once_are_refused(server, echo, tmp_path, caplog):
-    checkpoint = tmp_path / "run.sqlite"
-    server.outcomes.append(Outcome(polls=10**9))
-    first = asyncio.ensure_future(mapped(echo, checkpoint=checkpoint))
-    await server.received(3)
-    with pytest.raises(CheckpointError, match="is being written by another map of this process"):
-        await mapped(echo, checkpoint=checkpoint)
-    first.cancel()
-    await asyncio.gather(first, return_exceptions=True)
-    assert "Batches under way at the service: batch_0. The same call" in caplog.text
-    server._ending["batch_0"].polls = 0
-    assert values(await mapped(echo, checkpoint=checkpoint)) == ROWS
-    assert len(server.batches) == 1
-
-
 async def test_a_batch_that_1_0_began_is_waited_for(server, echo, tmp_path):
     checkpoint, old = tmp_path / "run.sqlite", tmp_path / "run.sqlite-batches"
     server.outcomes.append(Outcome(polls=10**9))
@@ -579,35 +522,6 @@ async def test_a_batch_that_1_0_began_is_waited_for(server, echo, tmp_path):
     assert values(await mapped(echo, checkpoint=checkpoint)) == ROWS
     assert len(server.batches) == 1
     assert not old.exists()
-
-
-async def test_another_process_at_work_is_waited_for_off_the_loop(server, echo, tmp_path):
-    checkpoint = tmp_path / "run.sqlite"
-    program = (
-        "import sys; from pathlib import Path; from SimpleLLMFunc.batch.checkpoint.writer_lock import WriterLock; "
-        "lock = WriterLock(Path(sys.argv[1])); lock.acquire(); print('taken', flush=True); sys.stdin.read()"
-    )
-    command = [sys.executable, "-c", program, str(checkpoint)]
-    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
-        assert other.stdout.readline() == "taken\n"
-        with pytest.raises(CheckpointError, match=f"process {other.pid} on"):
-            await mapped(echo, checkpoint=checkpoint)
-        other.stdin.close()
-        other.wait()
-    assert values(await mapped(echo, checkpoint=checkpoint)) == ROWS
-
-
-async def test_a_generator_that_waits_does_not_block_the_loop(server, echo):
-    more = threading.Event()
-
-    def rows():
-        yield "row 0"
-        assert more.wait(30), "the loop stood still"
-        yield "row 1"
-
-    mapping = asyncio.ensure_future(mapped(echo, rows()))
-    asyncio.get_running_loop().call_later(0.01, more.set)
-    assert values(await mapping) == ["row 0", "row 1"]
 
 
 async def test_a_damaged_checkpoint_sends_nothing(server, echo, tmp_path):

@@ -87,14 +87,6 @@ async def test_files_by_their_ending(tmp_path, table):
     assert str(bad.error).startswith("rows.jsonl, line 3: it is not JSON")
 
 
-async def test_a_file_of_many_rows_keeps_count(tmp_path):
-    path = tmp_path / "rows.jsonl"
-    path.write_text("".join(f"{number}\n" for number in range(1000)))
-    rows = [*read_rows(path)]
-    assert [row.index for row in rows] == [row.value for row in rows] == list(range(1000))
-    assert [row.line for row in rows] == list(range(1, 1001))
-
-
 @pytest.mark.parametrize(
     ("name", "said"),
     [
