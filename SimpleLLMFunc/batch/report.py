@@ -245,11 +245,3 @@ class MapReport(Shown, Generic[R_co]):
             f"{self.name}: {counted(counts.rows, 'row')} in {self.seconds:.1f} s ({counts.asked} asked, {counts.restored} restored, "
             f"{counted(counts.duplicates, 'duplicate')}, {counts.failed} failed{failed}){cost}"
         )
-
-    def __rich_repr__(self) -> Iterator[tuple[str, Any, Any]]:
-        yield "name", self.name, ""
-        yield "counts", self.counts, ...
-        yield "errors", dict(self.errors), {}
-        yield "usage", self.usage, ...
-        yield "seconds", round(self.seconds, 3), ...
-        yield "stopped", self.stopped, None

@@ -273,12 +273,6 @@ async def test_a_service_that_is_away_for_a_while_is_waited_for(server, echo, mo
     assert len(server.batches) == 2
 
 
-async def test_a_download_that_breaks_off_begins_again(server, echo):
-    server.trouble("GET /files/", Answer(pieces=[b'{"half', b"x"], cut=True))
-    assert values(await mapped(echo)) == ROWS
-    assert sorted(server.paid) == ROWS
-
-
 async def test_a_batch_whose_answer_was_lost_is_found_and_not_made_twice(server, echo):
     server.outcomes.extend([Outcome(), Outcome()])
     for _ in range(3):  # the list has several pages
@@ -442,17 +436,6 @@ async def test_a_rerun_sends_only_rows_without_a_value(server, echo, tmp_path):
     assert [path.name for path in tmp_path.iterdir() if not path.name.endswith(("-wal", "-shm"))] == ["run.sqlite"]
 
 
-async def test_the_checkpoint_holds_no_key(server, echo, tmp_path):
-    server.answer_to = lambda body: f"the key is {KEY}"
-    await mapped(echo, ["a"], checkpoint=tmp_path / "run.sqlite")
-    shelf = AnswerStore.temporary(tmp_path)
-    shelf.keep([KeptLine(b"k" * 16, "text", 0, is_good=True, line=server.files["file-1"])])
-    shelf.close()
-    assert KEY.encode() in server.files["file-1"]
-    for path in tmp_path.iterdir():
-        assert KEY.encode() not in path.read_bytes()
-
-
 async def test_rows_asked_live_and_rows_asked_in_batches_are_the_same(server, echo, tmp_path):
     checkpoint = tmp_path / "run.sqlite"
     await echo.map(ROWS[:3], checkpoint=checkpoint, progress=False)
@@ -477,29 +460,6 @@ async def test_cancelled_at_every_request_and_begun_again_nothing_is_asked_twice
     assert values(await mapped(echo, checkpoint=checkpoint)) == ROWS
     assert sorted(server.paid) == ROWS
     assert len([batch for batch in server.batches.values() if batch["status"] == "completed"]) == 1
-
-
-async def test_a_batch_that_was_being_sent_when_the_process_ended(server, echo, tmp_path):
-    checkpoint = tmp_path / "run.sqlite"
-    with pytest.raises(ServerUnavailable):
-        for _ in range(3):
-            server.trouble("POST /batches", error_answer(503), after=True)
-            server.trouble("GET /batches", error_answer(503))
-        await mapped(echo, checkpoint=checkpoint)
-    server._troubles.clear()
-    assert len(server.batches) == 1
-    assert values(await mapped(echo, checkpoint=checkpoint)) == ROWS
-    assert len(server.batches) == 1
-    assert sorted(server.paid) == ROWS
-
-
-async def test_one_that_never_arrived_is_sent_again(server, echo, tmp_path):
-    checkpoint = tmp_path / "run.sqlite"
-    server.trouble("POST /batches", error_answer(400, "not now"))
-    with pytest.raises(BadRequest, match="not now"):
-        await mapped(echo, checkpoint=checkpoint)
-    assert values(await mapped(echo, checkpoint=checkpoint)) == ROWS
-    assert len(server.batches) == 1
 
 
 async def test_a_batch_that_1_0_began_is_waited_for(server, echo, tmp_path):
