@@ -52,30 +52,6 @@ def test_a_child_process_has_a_loop_of_its_own_and_the_parents_goes_on():
     assert run_sync(value_of(2)) == 2
 
 
-@forks
-def test_parent_and_child_end_without_a_word():
-    done = run_script(
-        """
-        import os, sys, warnings
-        warnings.filterwarnings("ignore", message="This process")
-        from SimpleLLMFunc.runtime.sync import run_sync, iterate_sync
-        async def work(value):
-            return value
-        async def items():
-            yield 1
-            yield 2
-        left = iterate_sync(items())
-        next(left)
-        print(run_sync(work("parent")), flush=True)
-        if os.fork() == 0:
-            print(run_sync(work("child")), flush=True)
-            sys.exit(0)      # not os._exit: the child goes through all of the interpreter's end
-        print(os.wait()[1])
-        """
-    )
-    assert (done.stdout, done.stderr, done.returncode) == ("parent\nchild\n0\n", "", 0)
-
-
 # --- the end of the interpreter ------------------------------------------------------------------------------
 
 

@@ -4,10 +4,6 @@ import asyncio
 import contextlib
 import contextvars
 import gc
-import signal
-import subprocess
-import sys
-import textwrap
 import threading
 import traceback
 import weakref
@@ -16,8 +12,8 @@ import pytest
 
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.runtime import sync
-from SimpleLLMFunc.runtime.sync import iterate_sync, run_sync, submit
-from tests.support.processes import check_script, forks, in_child, interrupting
+from SimpleLLMFunc.runtime.sync import Errands, iterate_sync, run_sync, submit
+from tests.support.processes import check_script, interrupting
 
 variable = contextvars.ContextVar("variable", default="unset")
 
@@ -64,10 +60,6 @@ class Source:
 
 def test_the_result_comes_back():
     assert run_sync(value_of("answer")) == "answer"
-
-
-async def test_a_sync_call_inside_a_running_loop_works():
-    assert run_sync(value_of(7)) == 7
 
 
 def test_an_exception_comes_back_with_its_traceback():
@@ -126,27 +118,6 @@ def test_the_callers_context_variables_are_visible_inside_and_not_changed_from_t
         return run_sync(work()), variable.get()
 
     assert contextvars.copy_context().run(call) == (("caller's", "changed inside"), "caller's")
-
-
-def test_fifty_threads_get_their_own_answers():
-    answers = {}
-    everybody = threading.Barrier(50)
-
-    async def work(number):
-        await asyncio.sleep(0.001 * (number % 7))
-        return number, variable.get()
-
-    def call(number):
-        variable.set(f"thread {number}")
-        everybody.wait()
-        answers[number] = [run_sync(work(number)) for _ in range(5)]
-
-    threads = [threading.Thread(target=call, args=(number,)) for number in range(50)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert answers == {number: [(number, f"thread {number}")] * 5 for number in range(50)}
 
 
 def test_on_its_own_thread_a_call_is_refused_at_once_and_the_coroutine_is_closed():
@@ -353,18 +324,6 @@ def test_an_interrupted_wait_for_an_item_closes_the_source():
 # --- fork ----------------------------------------------------------------------------------------------------
 
 
-@forks
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_an_iterator_of_the_parent_is_refused_in_the_child_and_goes_on_in_the_parent():
-    source = Source()
-    items = iterate_sync(source())
-    next(items)
-    assert "belongs to the parent" in in_child(lambda: next(items))
-    assert in_child(items.close) == "None"
-    assert next(items) == 1
-    items.close()
-
-
 # --- the end of the interpreter ------------------------------------------------------------------------------
 
 
@@ -442,41 +401,6 @@ def test_when_the_interpreter_takes_itself_apart_a_call_is_refused_at_once():
     )
 
 
-def test_ctrl_c_ends_a_plain_script_within_a_second():
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            textwrap.dedent(
-                """
-                import asyncio
-                from SimpleLLMFunc.runtime.sync import run_sync
-                async def forever():
-                    print("started", flush=True)
-                    try:
-                        await asyncio.Event().wait()
-                    finally:
-                        print("tidied", flush=True)
-                run_sync(forever())
-                """
-            ),
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        assert process.stdout.readline() == "started\n"
-        process.send_signal(signal.SIGINT)
-        try:
-            out, error = process.communicate(timeout=10)
-        except subprocess.TimeoutExpired:  # it came in the moment before the interpreter fell asleep
-            process.send_signal(signal.SIGINT)
-            out, error = process.communicate(timeout=20)
-    assert out == "tidied\n"
-    assert error.strip().endswith("KeyboardInterrupt")
-
-
 def test_waking_now_and_then_as_on_windows_works_too(monkeypatch):
     monkeypatch.setattr(sync, "_WAKE_SECONDS", 0.001)
 
@@ -521,9 +445,82 @@ async def test_cancelling_what_was_submitted_cancels_the_work():
     assert await asyncio.to_thread(ended.wait, 20)
 
 
-def test_submit_raises_what_the_work_raises():
-    async def fails():
-        raise ZeroDivisionError
+# --- ended from outside -----------------------------------------------------------------------------------------
 
-    with pytest.raises(ZeroDivisionError):
-        submit(fails()).result(20)
+
+def in_errands(errands, function):
+    """Run `function` in a thread whose waiting `errands` can end; return the thread and what it gave or raised."""
+    outcome: list[object] = []
+
+    def work() -> None:
+        try:
+            outcome.append(contextvars.copy_context().run(errands.run, function))
+        except BaseException as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    return thread, outcome
+
+
+@pytest.mark.parametrize("how", ["run_sync", "iterate_sync"])
+def test_a_wait_can_be_given_up_from_another_thread(how):
+    is_waiting, is_closed = threading.Event(), threading.Event()
+
+    async def items():
+        try:
+            is_waiting.set()
+            await asyncio.Event().wait()
+            yield 1
+        finally:
+            is_closed.set()
+
+    async def first():
+        async with contextlib.aclosing(items()) as source:
+            return await anext(source)
+
+    errands = Errands()
+    thread, outcome = in_errands(
+        errands, (lambda: run_sync(first())) if how == "run_sync" else (lambda: list(iterate_sync(items())))
+    )
+    assert is_waiting.wait(5)
+    errands.cancel()
+    thread.join(5)
+    assert isinstance(outcome[0], asyncio.CancelledError)
+    assert is_closed.is_set()
+
+
+def test_after_that_nothing_new_begins():
+    begun: list[int] = []
+
+    async def begin():
+        begun.append(1)
+
+    async def items():
+        begun.append(2)
+        yield 1
+
+    errands = Errands()
+    errands.cancel()
+    for function in (lambda: run_sync(begin()), lambda: list(iterate_sync(items()))):
+        thread, outcome = in_errands(errands, function)
+        thread.join(5)
+        assert isinstance(outcome[0], asyncio.CancelledError)
+    assert begun == []
+
+
+def test_what_has_ended_is_not_given_up():
+    async def answer():
+        return 42
+
+    async def items():
+        yield 1
+        yield 2
+
+    errands = Errands()
+    thread, outcome = in_errands(errands, lambda: (run_sync(answer()), list(iterate_sync(items()))))
+    thread.join(5)
+    assert outcome == [(42, [1, 2])]
+    assert errands._open == set()
+    errands.cancel()
+    assert run_sync(answer()) == 42  # others do not notice

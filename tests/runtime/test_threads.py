@@ -178,41 +178,6 @@ def test_a_child_has_workers_of_its_own():
     assert (done.stdout, done.stderr, done.returncode) == ("7\n", "", 0)
 
 
-@forks
-def test_a_child_that_is_forked_during_an_import_can_import_too(tmp_path):
-    (tmp_path / "slow_module.py").write_text("import time\ntime.sleep(0.3)\nvalue = 7\n")
-    done = run_script(
-        f"""
-        import asyncio, os, sys, threading, time, warnings
-        warnings.simplefilter("ignore", DeprecationWarning)
-        sys.path.insert(0, {str(tmp_path)!r})
-        from SimpleLLMFunc.runtime.threads import import_module
-
-        def load():
-            asyncio.run(import_module("slow_module"))
-
-        thread = threading.Thread(target=load)
-        thread.start()
-        while "slow_module" not in sys.modules:
-            time.sleep(0.001)
-        if (pid := os.fork()) == 0:
-            import slow_module
-            os._exit(slow_module.value)
-        thread.join()
-        ended = time.monotonic() + 10
-        while time.monotonic() < ended:
-            found, status = os.waitpid(pid, os.WNOHANG)
-            if found:
-                print(os.waitstatus_to_exitcode(status))
-                break
-            time.sleep(0.01)
-        else:
-            os.kill(pid, 9)
-        """
-    )
-    assert (done.stdout, done.stderr, done.returncode) == ("7\n", "", 0)
-
-
 async def test_many_at_once_import_in_one_thread():
     found = []
 

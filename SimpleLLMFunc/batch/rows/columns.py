@@ -22,8 +22,8 @@ class Reported(Protocol):
     """A report that can be written."""
 
     @property
-    def rows(self) -> Iterable[Any]:
-        """In input order, each with `index`, `row`, `value` and `error`; gone through more than once."""
+    def rows(self) -> Sequence[Any]:
+        """In input order, each with `index`, `row`, `value` and `error`."""
 
     @property
     def return_type(self) -> Any:

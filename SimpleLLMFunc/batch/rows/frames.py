@@ -72,7 +72,7 @@ def to_frame(report: Reported, source: Any = None) -> Any:
         ConfigError: neither is installed.
     """
     kind = frame_kind(source) or _installed()
-    has_frame = frame_kind(source) is not None
+    has_frame = frame_kind(source) is not None and len(source) >= len(report.rows)
     if has_frame:
         table = Table(report.return_type, map(str, source.columns))
         names, records = table.columns, [table.cells(row) for row in report.rows]
