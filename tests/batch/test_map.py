@@ -623,6 +623,7 @@ async def test_what_no_row_can_be_asked_with_is_raised_once(tmp_path) -> None:
         ({"concurrency": True}, "concurrency"),
         ({"concurrency": "many"}, "concurrency"),
         ({"on_error": "ignore"}, "on_error"),
+        ({"retry_errors": "all"}, "retry_errors is None, True or False"),
         ({"budget": {"euros": 3}}, "euros"),
         ({"budget": -1}, "budget"),
         ({"progress": "yes"}, "progress"),
@@ -779,11 +780,7 @@ async def test_columns_that_are_not_the_parameters_are_refused_before_anything_i
     assert "no column for 'text'; the columns are 'id', 'txet', and shout() takes 'text'" in str(refused.value)
     assert "column='txet'" in str(refused.value)
     assert not llm.calls
-
-
-@pytest.mark.parametrize("kind", KINDS)
-async def test_a_column_is_named(kind, tmp_path) -> None:
-    with use_llm(ScriptedLLM(echo, repeat=True)):
+    with use_llm(llm):
         report = await shout.map(_misspelt(kind, tmp_path), column="txet")
     assert [row.value for row in report.rows] == ["A", "B", "C"]
     # The rows keep the names that they came with.

@@ -438,26 +438,6 @@ async def test_a_file_with_anything_that_is_not_ours_in_it_is_refused(tmp_path, 
     assert path.read_bytes() == before
 
 
-async def test_two_maps_of_one_process_cannot_write_one_file(tmp_path) -> None:
-    path = tmp_path / "run.sqlite"
-    came, go_on = asyncio.Event(), asyncio.Event()
-
-    async def reply(request) -> str:
-        came.set()
-        await go_on.wait()
-        return "1"
-
-    with use_llm(ScriptedLLM(reply, repeat=True)):
-        first = asyncio.create_task(count.map(["a"], checkpoint=path))
-        await came.wait()
-        with pytest.raises(CheckpointError, match=f"this process .{os.getpid()} on"):
-            await count.map(["b"], checkpoint=path)
-        assert str(os.getpid()) in (Checkpoint.status(path).writer or "")
-        go_on.set()
-        assert (await first).rows[0].value == 1
-        assert (await count.map(["b"], checkpoint=path)).counts.asked == 1
-
-
 async def test_no_other_file_stays(tmp_path) -> None:
     await filled(tmp_path / "run.sqlite")
     assert [file.name for file in tmp_path.iterdir()] == ["run.sqlite"]
@@ -657,23 +637,6 @@ async def test_a_place_that_may_not_be_written_is_named(tmp_path) -> None:
     with use_llm(counting()), pytest.raises(CheckpointError, match="folder"):
         (tmp_path / "file").touch()
         await count.map(TEXTS, checkpoint=tmp_path / "file" / "run.sqlite")
-
-
-async def test_a_key_never_reaches_the_file(tmp_path) -> None:
-    path = tmp_path / "run.sqlite"
-    key = "sk-canary-0123456789abcdef"
-    async with LoopbackServer(handler=lambda request: text_answer(f"your key is {request.key}")) as server:
-        llm = OpenAICompatible("m", base_url=server.base_url, api_key=key)
-
-        @llm_function(llm)
-        async def tell(text: str) -> str:
-            """Tell."""
-
-        await tell.map(["a", f"mine is {key}"], checkpoint=path)
-        await count.with_options(llm_interface=llm, max_reasks=0).map(["a"], checkpoint=path)
-        assert len(server.requests) == 3
-    assert key.encode() not in path.read_bytes()
-    assert (await tell.with_options(llm_interface=llm).map(["a"], checkpoint=path)).counts.restored == 1
 
 
 def test_the_path_must_be_one() -> None:

@@ -31,7 +31,7 @@ from SimpleLLMFunc import (
 from SimpleLLMFunc.base.run.abort import AbortSignal
 from SimpleLLMFunc.batch import RayEngine
 from SimpleLLMFunc.batch.ray import engine as ray
-from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+from SimpleLLMFunc.testing import ScriptedLLM
 from tests.batch.ray.ray_app import Word, answer_to, dangerous, look, read
 from tests.support.server import LoopbackServer, error_answer, text_answer, tool_calls_answer
 
@@ -246,23 +246,6 @@ async def test_a_function_of_no_module_travels_without_its_keys(cluster, monkeyp
     assert not any(canary.encode() in text for text in logs)
 
 
-async def test_a_function_that_a_tool_asks_keeps_its_own_model(cluster) -> None:
-    def reply(request):
-        if request.body["messages"][-1]["role"] != "tool":
-            return tool_calls_answer([("look", {"text": "rain"})])(request)
-        return text_answer(request.body["messages"][-1]["content"])(request)
-
-    async with LoopbackServer(reply) as server:
-        model = OpenAICompatible("m", base_url=server.base_url, max_retries=0)
-        asked = read_aloud.with_options(llm_interface=model)
-        report = await asked.map(["row"], engine=ONE)
-        assert [row.value for row in report.rows] == ["asked by its own model"]
-        with use_llm(ScriptedLLM(tool_calls(("look", {"text": "rain"})), "the second reply", "the third")):
-            report = await asked.map(["row"], engine=ONE)
-        assert [row.value for row in report.rows] == ["the third"]  # the tool had the second
-        assert len(server.requests) == 2
-
-
 async def test_a_tool_that_holds_a_key_does_not_travel(cluster) -> None:
     key = "sk-held-by-a-tool-0123456789"
     model = OpenAICompatible("m", base_url="http://127.0.0.1:1/v1", api_key=key)
@@ -423,16 +406,6 @@ async def test_a_function_that_is_not_there_is_named(cluster, monkeypatch) -> No
     monkeypatch.setitem(sys.modules, "nowhere_else", module)
     with pytest.raises(ConfigError, match=r"nowhere_else:lost.*runtime_env"):
         await module.lost.map(texts(2), engine=ONE)
-
-
-async def test_workers_that_take_no_processor(cluster) -> None:
-    async with Server(delay=0.5) as server:
-        with use_llm(server.model):
-            running = asyncio.create_task(read.map(texts(20), engine=RayEngine(workers=2, cpus=0), concurrency=4))
-            await server.asked(4)
-            assert await asyncio.to_thread(worker_pids, cluster)
-            report = await running
-    assert report.counts.failed == 0
 
 
 @pytest.mark.parametrize("options", [{"no_such_option": 1}, {"runtime_env": {"conda": "no-such-environment"}}])

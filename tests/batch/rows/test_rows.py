@@ -58,7 +58,7 @@ async def test_an_async_iterable_is_closed_when_the_map_needs_no_more():
     assert await values(RowSource(source(), limit=7)) == list(range(7))
     with pytest.raises(ConfigError, match="it has no columns"):
         await values(RowSource(source(), {"a": "x"}))
-    assert closed == [True] * 4  # the one of which no row is wanted was not begun
+    assert closed == [True] * 4
 
 
 async def test_rows_are_read_as_they_are_wanted():
