@@ -58,10 +58,12 @@ class BatchFunction(Mappable[R_co], Protocol[R_co]):
         Raises:
             ConfigError: no model is set.
         """
+        ...
 
     @property
     def metadata(self) -> FunctionMetadata:
         """Its metadata for sinks and traces."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,10 +54,12 @@ class ShippedFunction(Mappable[R_co], Protocol[R_co]):
     @property
     def abort(self) -> Abort | None:
         """What may end its runs."""
+        ...
 
     @property
     def reducers(self) -> Mapping[type, Any]:
         """How what belongs to it is pickled, as in `copyreg`."""
+        ...
 
 
 @dataclass(slots=True, eq=False)

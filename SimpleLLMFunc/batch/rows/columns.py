@@ -24,10 +24,12 @@ class Reported(Protocol):
     @property
     def rows(self) -> Sequence[Any]:
         """In input order, each with `index`, `row`, `value` and `error`."""
+        ...
 
     @property
     def return_type(self) -> Any:
         """Of the function."""
+        ...
 
 
 def plain(value: Any) -> Any:
