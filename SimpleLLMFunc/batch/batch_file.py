@@ -6,21 +6,21 @@ import inspect
 import os
 import tempfile
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import ExitStack, aclosing
+from contextlib import aclosing
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from SimpleLLMFunc.base.run import Answer
 from SimpleLLMFunc.batch.map import map_rows
 from SimpleLLMFunc.batch.output import replaced_whole
 from SimpleLLMFunc.batch.provider_batches.answer_store import AnswerStore
 from SimpleLLMFunc.batch.provider_batches.lines import (
-    MOST_BYTES,
-    MOST_LINES,
     BatchFunction,
+    RequestFile,
     RequestId,
+    RequestLine,
     answer_of,
     answers_in,
     check_single_shot,
@@ -52,8 +52,6 @@ async def to_batch_file(
     path: str | os.PathLike[str],
     *,
     on_error: Literal["raise", "skip"] = "raise",
-    max_lines: int = MOST_LINES,
-    max_bytes: int = MOST_BYTES,
 ) -> list[Path]:
     """Write one request a row, in the OpenAI Batch JSONL format, and return the files.
 
@@ -66,33 +64,27 @@ async def to_batch_file(
         rows: as `read_rows` takes them.
         path: of the file, replaced where there is one.
         on_error: "raise" for a row that cannot be read or does not fit the function, "skip" to leave it out.
-        max_lines: of one file; by default what OpenAI allows.
-        max_bytes: of one file; the same.
 
     Raises:
-        UsageError: the function has tools, a row cannot be asked, or a limit is not above 0.
+        UsageError: the function has tools, or a row cannot be asked.
         ConfigError: there is no model to ask, or a file cannot be written.
     """
     check_single_shot(function)
     endpoint_of(function.llm)
     if on_error not in {"raise", "skip"}:
         raise UsageError(f'on_error is "raise" or "skip", not {on_error!r}.')
-    _check_limit("max_lines", max_lines)
-    _check_limit("max_bytes", max_bytes)
     target = _target(path)
     version = version_of(function.definition())
     arguments = RowArguments(function)
-    with ExitStack() as stack:
-        parts = _Parts(stack, target, max_lines, max_bytes)
-        async with aclosing(Feed(rows, arguments if on_error == "raise" else None).pieces()) as pieces:
-            async for piece in pieces:
-                await in_thread(_add, parts, function, arguments, version, piece, on_error == "skip")
-        return await in_thread(parts.named)
-
-
-def _check_limit(name: str, limit: object) -> None:
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-        raise UsageError(f"{name} is {limit!r}; it must be a whole number above 0.")
+    with tempfile.TemporaryDirectory(prefix=".part-", dir=target.parent) as folder:
+        files = [RequestFile(Path(folder))]
+        try:
+            async with aclosing(Feed(rows, arguments if on_error == "raise" else None).pieces()) as pieces:
+                async for piece in pieces:
+                    await in_thread(_add, files, function, arguments, version, piece, on_error == "skip")
+        finally:
+            files[-1].close()
+        return await in_thread(_named, files, target)
 
 
 def _target(path: str | os.PathLike[str]) -> Path:
@@ -103,84 +95,49 @@ def _target(path: str | os.PathLike[str]) -> Path:
 
 
 def _add(
-    parts: _Parts,
+    files: list[RequestFile],
     function: BatchFunction[Any],
     arguments: RowArguments,
     version: bytes,
     piece: Sequence[InputRow],
-    is_forgiving: bool,
+    skips: bool,
 ) -> None:
     for row in piece:
         try:
-            parts.add(_line(function, arguments, version, row), row.index)
+            request = _request(function, arguments, version, row)
         except UsageError as error:
-            if not is_forgiving:
+            if not skips:
                 if row.error is None:
                     error.add_note(f"It was row {row.index}, from 0{f' (line {row.line})' if row.line else ''}.")
                 raise
             push_warning(f"row {row.index} was left out of the file: {error}")
+            continue
+        if files[-1].add([request]):  # it found no room
+            files[-1].close()
+            files.append(RequestFile(files[-1].path.parent))
+            files[-1].add([request])
 
 
-def _line(function: BatchFunction[Any], arguments: RowArguments, version: bytes, row: InputRow) -> bytes:
+def _request(function: BatchFunction[Any], arguments: RowArguments, version: bytes, row: InputRow) -> RequestLine:
     try:
         args, kwargs = arguments.of(row)
         key = key_of(version, function.bind(args, kwargs))
-        return request_line(function, key, row.index, args, kwargs)[1]
+        return request_line(function, key, row.index, args, kwargs)
     except (OSError, ValueError) as error:  # a picture that is gone, say
         if isinstance(error, UsageError):
             raise
         raise UsageError(f"it cannot be written as a request: {error}") from error
 
 
-class _Parts:
-    """Writes the files; their final names depend on how many there are."""
-
-    def __init__(self, stack: ExitStack, target: Path, max_lines: int, max_bytes: int) -> None:
-        self._stack = stack
-        self._target = target
-        self._max_lines = max_lines
-        self._max_bytes = max_bytes
-        self._folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=".part-", dir=target.parent)))
-        self._paths: list[Path] = []
-        self._file: BinaryIO | None = None
-        self._lines = self._bytes = 0
-
-    def add(self, line: bytes, index: int) -> None:
-        if len(line) > self._max_bytes:
-            raise UsageError(
-                f"the request of row {index} takes {len(line)} bytes, and a file may have {self._max_bytes}. Shorten it."
-            )
-        if self._file is None or self._lines >= self._max_lines or self._bytes + len(line) > self._max_bytes:
-            self._begin()
-        assert self._file is not None, "a part was begun"
-        self._file.write(line)
-        self._lines += 1
-        self._bytes += len(line)
-
-    def _begin(self) -> None:
-        if self._file is not None:
-            self._file.close()
-        path = self._folder / f"{len(self._paths) + 1}"
-        self._file = self._stack.enter_context(path.open("xb"))
-        self._paths.append(path)
-        self._lines = self._bytes = 0
-
-    def named(self) -> list[Path]:
-        """Close the last part and give all of them their names."""
-        if self._file is None:
-            self._begin()
-        assert self._file is not None, "a part was begun"
-        self._file.close()
-        target = self._target
-        names = (
-            [target]
-            if len(self._paths) == 1
-            else [target.with_stem(f"{target.stem}-{number:04}") for number in range(1, len(self._paths) + 1)]
-        )
-        for path, name in zip(self._paths, names, strict=True):
-            with replaced_whole(name) as part:
-                path.replace(part)
-        return names
+def _named(files: Sequence[RequestFile], target: Path) -> list[Path]:
+    """Give the files their names, which depend on how many there are."""
+    names = [target.with_stem(f"{target.stem}-{number:04}") for number in range(1, len(files) + 1)]
+    if len(files) == 1:
+        names = [target]
+    for file, name in zip(files, names, strict=True):
+        with replaced_whole(name) as part:
+            file.path.replace(part)
+    return names
 
 
 # --- back ------------------------------------------------------------------------------------------------

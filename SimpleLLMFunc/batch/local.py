@@ -19,6 +19,7 @@ from SimpleLLMFunc.batch.checkpoint.stored_row import Found, Record
 from SimpleLLMFunc.batch.options import MapOptions
 from SimpleLLMFunc.batch.pace import MOST_AT_A_TIME, Concurrency, concurrency_of
 from SimpleLLMFunc.batch.progress import MapProgress, progress_view
+from SimpleLLMFunc.batch.relayed import asked
 from SimpleLLMFunc.batch.report import MapCounts, MapReport, MapRows
 from SimpleLLMFunc.batch.rows.arguments import RowArguments
 from SimpleLLMFunc.batch.rows.feed import PIECE, Feed
@@ -79,15 +80,13 @@ class LocalMap(Generic[R]):
         self._has_room = asyncio.Event()
         self._workers: set[asyncio.Task[None]] = set()
         self._has_ended = asyncio.Event()
-        self._note = ""
         self._is_fed = False
         self._has_asked = False
         self._failure: BaseException | None = None
         self._stopped: SimpleLLMFuncError | None = None
         self._reader: asyncio.Task[None] | None = None
-        self._counter: asyncio.Task[None] | None = None
+        self._helpers: list[asyncio.Task[None]] = []
         self._total = self._feed.total
-        self._timers: list[asyncio.TimerHandle] = []
         self._counts: Counter[str] = Counter()
         self._errors: Counter[str] = Counter()
         self._retried: set[int] = set()
@@ -109,8 +108,7 @@ class LocalMap(Generic[R]):
                 keeps_given=self._store.path is not None or self._feed.rows is None,
             )
             self._reader = asyncio.create_task(self._read(keys))
-            self._counter = asyncio.create_task(self._count_rows())
-            self._start_timers()
+            self._helpers = [asyncio.create_task(self._count_rows()), asyncio.create_task(self._watch())]
             await self._has_ended.wait()
             if self._stopped is not None:
                 self._say_how_to_go_on(f"stopped ({self._stopped})")
@@ -194,8 +192,7 @@ class LocalMap(Generic[R]):
         elif self._raises:
             self._fail(row.problem)
         else:
-            number = await self._keep(row, None, row.problem, NO_USAGE)
-            self._settle(row, number, _name_of(row.problem), "invalid")
+            await self._finish(row, None, row.problem, NO_USAGE, "invalid")
 
     # --- rows asked ----------------------------------------------------------------------------------------------
 
@@ -217,17 +214,7 @@ class LocalMap(Generic[R]):
     async def _ask(self, row: KeyedRow) -> None:
         began = self._loop.time()
         is_full = len(self._workers) >= self._pace.limit
-        answer: Answer[R] | None = None
-        error: Exception | None = None
-        try:
-            answer = await self._function.ask(row.args, row.kwargs)
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
-            error = RunAborted("a task inside it was cancelled")
-        except Exception as failure:  # noqa: BLE001 - one row's failure is its value
-            error = failure
+        answer, error = await asked(self._function, row.args, row.kwargs)
         usage = answer.usage if answer is not None else getattr(error, "usage", None) or NO_USAGE
         self._usage += usage
         if isinstance(error, SimpleLLMFuncError) and self._ends_the_map(error):
@@ -236,7 +223,7 @@ class LocalMap(Generic[R]):
         self._pace.finished(began, self._loop.time(), is_refused=_is_refused(answer, error), is_full=is_full)
         if error is not None and (self._raises or self._cannot_ask(error)):
             raise error
-        self._settle(row, await self._keep(row, answer, error, usage), _name_of(error), "asked")
+        await self._finish(row, answer, error, usage, "asked")
         self._has_asked = self._has_asked or error is None
 
     def _cannot_ask(self, error: Exception) -> bool:
@@ -249,11 +236,14 @@ class LocalMap(Generic[R]):
             isinstance(error, DeadlineExceeded) and self._clock.is_over
         )
 
-    async def _keep(self, row: KeyedRow, answer: Answer[R] | None, error: Exception | None, usage: Usage) -> int:
-        """Return the number of the row, as soon as the row is committed."""
+    async def _finish(
+        self, row: KeyedRow, answer: Answer[R] | None, error: Exception | None, usage: Usage, way: str
+    ) -> None:
+        """Commit a row, and then count it."""
         if error is not None:
             without_frames(error)
-        return await self._store.keep(Record(row.key, answer, error, usage, row.id, row.given))
+        record = Record(row.key, answer, error, usage, row.id, row.given)
+        self._settle(row, await self._store.keep(record), record.error_name, way)
 
     def _settle(self, row: KeyedRow, number: int, error: str | None, way: str) -> None:
         self._pending.pop(row.key, None)
@@ -285,30 +275,22 @@ class LocalMap(Generic[R]):
             if self._reader is not None:
                 self._reader.cancel()
 
-    def _start_timers(self) -> None:
+    async def _watch(self) -> None:
+        """Show the progress twice a second, and stop the map when its time is up."""
         limit = strictest_time_limit()
-        left = self._clock.left()
-        if left is not None:
-            self._timers.append(
-                self._loop.call_later(left, lambda: self._stop(DeadlineExceeded(self._clock.seconds, doing="mapping")))
-            )
-        if limit is not None:
-            self._timers.append(self._loop.call_later(limit.left() or 0.0, lambda: self._stop(limit.out_of_time())))
-        if self._view is not None:
-            self._timers.append(self._loop.call_later(_TICK_SECONDS, self._tick))
+        while True:
+            pauses = [_TICK_SECONDS, self._clock.left(), None if limit is None else limit.left()]
+            await asyncio.sleep(min(seconds for seconds in pauses if seconds is not None))
+            if self._clock.is_over:
+                return self._stop(DeadlineExceeded(self._clock.seconds, doing="mapping"))
+            if limit is not None and limit.left() == 0:
+                return self._stop(limit.out_of_time())
+            if self._view is not None:
+                self._show(self._view.show)
 
-    def _tick(self) -> None:
-        self._show()
-        self._timers[-1] = self._loop.call_later(_TICK_SECONDS, self._tick)  # the last one, and over
-
-    def _show(self, *, is_last: bool = False) -> None:
-        if self._view is None:
-            return
+    def _show(self, how: Callable[[MapProgress], object]) -> None:
         try:
-            if is_last:
-                self._view.end(self._state(), self._note)
-            else:
-                self._view.show(self._state())
+            how(self._state())
         except Exception as error:  # noqa: BLE001 - what only watches must not end what it watches
             push_warning(f"the progress of {self._function.name!r} cannot be shown: {shown_error(error)}")
             self._view = None
@@ -326,18 +308,17 @@ class LocalMap(Generic[R]):
         )
 
     async def _end(self) -> None:
-        """Leave nothing behind: no task, no timer, no lock."""
+        """Leave nothing behind: no task, no lock."""
         self._has_ended.set()  # first: a place that becomes free now stays empty
-        for timer in self._timers:
-            timer.cancel()
-        tasks = [*self._workers, *(task for task in (self._reader, self._counter) if task is not None)]
+        tasks = [*self._workers, *self._helpers, *([] if self._reader is None else [self._reader])]
         for task in tasks:
             task.cancel()
         try:
             await asyncio.gather(*tasks, return_exceptions=True)
         finally:
             await self._store.close()
-        self._show(is_last=True)
+        if self._view is not None:
+            self._show(self._view.end)
 
     def _report(self) -> MapReport[R]:
         stopped = self._stopped
@@ -369,12 +350,7 @@ class LocalMap(Generic[R]):
             if self._store.path is None
             else f"They are kept in {str(self._store.path)!r}: the same call again goes on from there."
         )
-        self._note = f"the map of {self._function.name!r} was {what} after {rows}. {how}"
-        push_warning(self._note)
-
-
-def _name_of(error: Exception | None) -> str | None:
-    return None if error is None else type(error).__name__
+        push_warning(f"the map of {self._function.name!r} was {what} after {rows}. {how}")
 
 
 def _is_refused(answer: Answer[Any] | None, error: Exception | None) -> bool:

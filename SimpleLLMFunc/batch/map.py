@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from typing import Any, TypeVar, Unpack
 
 from SimpleLLMFunc.base.run import JOURNAL, Mappable, not_journaled
@@ -9,7 +10,7 @@ from SimpleLLMFunc.batch.local import LocalMap
 from SimpleLLMFunc.batch.options import MapOptions, RayEngine, check_options, limits
 from SimpleLLMFunc.batch.pace import concurrency_of
 from SimpleLLMFunc.batch.provider_batches.engine import answered_in_batches
-from SimpleLLMFunc.batch.ray.engine import asked_on_ray
+from SimpleLLMFunc.batch.ray.engine import OnRay
 from SimpleLLMFunc.batch.report import MapReport
 from SimpleLLMFunc.batch.rows.rows import Rows
 from SimpleLLMFunc.errors import UsageError
@@ -56,7 +57,7 @@ async def _mapped(function: Mappable[R], rows: Rows, options: MapOptions) -> Map
             return await LocalMap(function, rows, options, clock).result()
         if engine == "ray" or isinstance(engine, RayEngine):
             pace = concurrency_of(options.get("concurrency", "auto"))
-            async with asked_on_ray(asked, RayEngine() if engine == "ray" else engine, pace) as there:
+            async with aclosing(OnRay(asked, RayEngine() if engine == "ray" else engine, pace)) as there:
                 return await LocalMap(there, rows, options, clock, pace).result()
         if engine == "openai-batch":
             async with answered_in_batches(asked, rows, options) as (there, again):

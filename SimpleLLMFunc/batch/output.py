@@ -8,7 +8,7 @@ import io
 import json
 import os
 import secrets
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO, cast
@@ -21,6 +21,7 @@ from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.logger import redacted_cause
 
 _INDEX = "index"
+_LINES, _CELLS = (".jsonl", ".ndjson"), (".csv", ".tsv")
 
 
 def write_rows(report: Reported, path: str | os.PathLike[str]) -> None:
@@ -35,7 +36,12 @@ def write_rows(report: Reported, path: str | os.PathLike[str]) -> None:
     """
     place = check_output_path(path)
     with replaced_whole(place) as part:
-        _writers[suffix_of(place)](report, part, place)
+        if suffix_of(place) in PARQUET:
+            write_parquet(report, part)
+        elif suffix_of(place) in _LINES:
+            _write_jsonl(report, part, place)
+        else:
+            _write_csv(report, part, place)
 
 
 def check_output_path(path: str | os.PathLike[str]) -> Path:
@@ -46,7 +52,7 @@ def check_output_path(path: str | os.PathLike[str]) -> Path:
     """
     place = Path(path)
     suffix = suffix_of(place)
-    if suffix not in _writers or (suffix in PARQUET and is_packed(place)):
+    if suffix not in (*_LINES, *_CELLS, *PARQUET) or (suffix in PARQUET and is_packed(place)):
         raise ConfigError(
             f"{place.name!r}: rows are written as .jsonl, .ndjson, .csv, .tsv (also with .gz) or .parquet."
         )
@@ -141,16 +147,3 @@ def _csv_cell(cell: Any) -> Any:
     if cell is None or isinstance(cell, (str, int, float)):
         return cell
     return cell.isoformat() if hasattr(cell, "isoformat") else json.dumps(plain(cell), ensure_ascii=False)
-
-
-def _write_parquet(report: Reported, part: Path, place: Path) -> None:  # noqa: ARG001 - as the others
-    write_parquet(report, part)
-
-
-_writers: dict[str, Callable[[Reported, Path, Path], None]] = {
-    ".jsonl": _write_jsonl,
-    ".ndjson": _write_jsonl,
-    ".csv": _write_csv,
-    ".tsv": _write_csv,
-    **dict.fromkeys(PARQUET, _write_parquet),
-}

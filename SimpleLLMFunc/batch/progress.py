@@ -66,7 +66,7 @@ with a `MapProgress` about twice a second."""
 
 
 def progress_view(progress: Progress) -> _Told | _Line | _Bar | None:
-    """Return what `progress` asks for, None for nothing.
+    """Return the view that `progress` asks for, with `show` and `end`; None for none.
 
     Raises:
         UsageError: `progress` is something else.
@@ -92,8 +92,7 @@ class _Told:
     def show(self, state: MapProgress) -> None:
         self._function(state)
 
-    def end(self, state: MapProgress, note: str) -> None:  # noqa: ARG002 - the log has it
-        self._function(state)
+    end = show
 
 
 class _Line:
@@ -111,9 +110,8 @@ class _Line:
             self._next = time.monotonic() + 10
             _write(f"{state}\n")
 
-    def end(self, state: MapProgress, note: str) -> None:
+    def end(self, state: MapProgress) -> None:
         _write(f"\r{str(state).ljust(self._width)}\n" if _is_terminal() else f"{state}\n")
-        _write(f"{note}\n" if note else "")
 
 
 class _Bar:
@@ -132,16 +130,14 @@ class _Bar:
         self._bar.set_postfix({**facts, "USD": f"{state.cost:.4f}"} if state.cost else facts, refresh=False)
         self._bar.update(state.done - self._bar.n)
 
-    def end(self, state: MapProgress, note: str) -> None:
+    def end(self, state: MapProgress) -> None:
         self.show(state)
         self._bar.close()
-        _write(f"{note}\n" if note else "")
 
 
 def _write(text: str) -> None:
-    if sys.stderr is not None and text:
-        sys.stderr.write(text)
-        sys.stderr.flush()
+    sys.stderr.write(text)
+    sys.stderr.flush()
 
 
 def _is_terminal() -> bool:

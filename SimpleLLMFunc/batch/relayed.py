@@ -1,13 +1,31 @@
-"""A function that another object asks: a cluster, a batch, a file."""
+"""Asking a function for one row; and a function that another object asks: a cluster, a batch, a file."""
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Generic, TypeVar
 
 from SimpleLLMFunc.base.parsing import RepairLevel
-from SimpleLLMFunc.base.run import Mappable
+from SimpleLLMFunc.base.run import Answer, Mappable
+from SimpleLLMFunc.errors import RunAborted
 
 R = TypeVar("R")
+
+
+async def asked(
+    function: Mappable[R], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[Answer[R] | None, Exception | None]:
+    """Ask for one row, and return its answer or its error."""
+    try:
+        return await function.ask(args, kwargs), None
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        return None, RunAborted("a task inside it was cancelled")
+    except Exception as error:  # noqa: BLE001 - one row's failure is its value
+        return None, error
 
 
 class Relayed(Generic[R]):

@@ -13,8 +13,8 @@ from SimpleLLMFunc.batch.checkpoint.store import Store
 from SimpleLLMFunc.batch.checkpoint.stored_row import Record, StoredRow
 from SimpleLLMFunc.batch.output import write_rows
 from SimpleLLMFunc.batch.rows.arrow import arrow_reader
+from SimpleLLMFunc.batch.rows.feed import RowsAgain
 from SimpleLLMFunc.batch.rows.frames import to_frame
-from SimpleLLMFunc.batch.rows.rows_again import RowsAgain
 from SimpleLLMFunc.errors import CheckpointError, RunError, SimpleLLMFuncError, counted
 from SimpleLLMFunc.type import NO_USAGE, Usage
 
@@ -245,11 +245,3 @@ class MapReport(Shown, Generic[R_co]):
             f"{self.name}: {counted(counts.rows, 'row')} in {self.seconds:.1f} s ({counts.asked} asked, {counts.restored} restored, "
             f"{counted(counts.duplicates, 'duplicate')}, {counts.failed} failed{failed}){cost}"
         )
-
-    def __rich_repr__(self) -> Iterator[tuple[str, Any, Any]]:
-        yield "name", self.name, ""
-        yield "counts", self.counts, ...
-        yield "errors", dict(self.errors), {}
-        yield "usage", self.usage, ...
-        yield "seconds", round(self.seconds, 3), ...
-        yield "stopped", self.stopped, None

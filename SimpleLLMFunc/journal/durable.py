@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -67,9 +67,8 @@ class durable:  # noqa: N801 - used like a function
         with ExitStack() as stack:
             file = JournalFile(self.path, sync=self._sync)
             stack.enter_context(file.lock(self.key))
-            stack.callback(file.close)
-            log = KeyLog(file, self.key)
-            stack.callback(log.close)
+            stack.enter_context(closing(file))
+            log = stack.enter_context(closing(KeyLog(file, self.key)))
             log.read()
             steps = Steps(log, restarts=self._on_change == "restart")
             scope = Scope(steps)

@@ -23,7 +23,7 @@ import filelock
 from SimpleLLMFunc.errors import CheckpointError, UsageError
 from SimpleLLMFunc.journal.step_counts import StepCounts
 from SimpleLLMFunc.logger import mask_known, redact
-from SimpleLLMFunc.storage import SqliteFile, transaction
+from SimpleLLMFunc.storage import SqliteFile, identity_of, transaction
 
 _APPLICATION_ID: Final = 0x534C4A4E
 """In the header of our files: "SLJN"."""
@@ -140,7 +140,7 @@ class JournalFile:
             with self._file.lock:
                 if self._identity is None:
                     self._open()
-                elif self._identity != self._found():
+                elif self._identity != identity_of(self.path):
                     # A new file would lack the earlier steps, so tools could run twice.
                     raise CheckpointError(
                         f"{self.shown} was taken away or replaced. Put it back, and run the block again."
@@ -162,7 +162,7 @@ class JournalFile:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version != _FORMAT:
             raise self._unusable(f"it has format {version}, and this version of the library reads format {_FORMAT}")
-        self._identity = self._found()
+        self._identity = identity_of(self.path)
 
     def all_keys(self) -> list[str]:
         """Return the keys, the latest first."""
@@ -181,13 +181,6 @@ class JournalFile:
     def close(self) -> None:
         """Close the file; the last one to close it merges the write-ahead log."""
         self._file.close()
-
-    def _found(self) -> tuple[int, int] | None:
-        try:
-            found = self.path.stat()
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino
 
     def _unusable(self, why: str) -> CheckpointError:
         return CheckpointError(f"{self.shown} cannot be used: {why}. Give another path.")
@@ -210,9 +203,9 @@ class KeyLog:
         self.file = file
         self.key = key
         self._counts = StepCounts(file.companion(".steps"), hash_of(key), file.shown)
-        self._forget()
+        self._begin_empty()
 
-    def _forget(self) -> None:
+    def _begin_empty(self) -> None:
         self.epoch = token_bytes(16)
         self.rows: list[Row] = []
         self.answers: dict[str, Any] = {}
@@ -229,17 +222,15 @@ class KeyLog:
         noted = self._counts.read()
         with self.file.connection() as connection:
             found = connection.execute("SELECT id, epoch, at FROM keys WHERE key = ?", (self.key,)).fetchone()
-            rows, answers = [], []
             if found is not None:
-                rows = connection.execute(
-                    "SELECT n, kind, place, data, at, checksum FROM steps WHERE key = ? ORDER BY n", found[:1]
-                ).fetchall()
-                answers = connection.execute(
-                    "SELECT call_id, data, at, checksum FROM answers WHERE key = ?", found[:1]
-                ).fetchall()
-        if found is not None:
-            self._id, self.epoch = found[0], found[1]
-            self._last = _checksum(self.key, *found)
+                self._id, self.epoch = found[0], found[1]
+                self._last = _checksum(self.key, *found)
+            rows = connection.execute(
+                "SELECT n, kind, place, data, at, checksum FROM steps WHERE key = ? ORDER BY n", (self._id,)
+            ).fetchall()
+            answers = connection.execute(
+                "SELECT call_id, data, at, checksum FROM answers WHERE key = ?", (self._id,)
+            ).fetchall()
         for n, kind, place, data, at, checksum in rows:
             self._last = _checksum(self._last, n, kind, place, data, at)
             if n != self._number + 1 or checksum != self._last:
@@ -302,7 +293,7 @@ class KeyLog:
             of_key = connection.execute("SELECT id FROM keys WHERE key = ?", (self.key,)).fetchone()
             for statement in ("steps WHERE key", "answers WHERE key", "keys WHERE id"):
                 connection.execute(f"DELETE FROM {statement} = ?", of_key or (-1,))  # noqa: S608
-        self._forget()
+        self._begin_empty()
         return of_key is not None
 
     def close(self) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import closing, suppress
 from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
@@ -49,9 +49,10 @@ def paused(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
         CheckpointError: there is no such journal, or it cannot be trusted or read.
     """
     found: list[dict[str, Any]] = []
-    with _opened(path) as file:
+    with closing(JournalFile(path, must_exist=True)) as file:
         for key in file.all_keys():
-            with _read(file, key) as log:
+            with closing(KeyLog(file, key)) as log:
+                log.read()
                 found += [each for call_id, each in pending_in(log).items() if call_id not in log.answers]
     return sorted(found, key=lambda each: each["since"])
 
@@ -71,7 +72,8 @@ def answer(path: str | os.PathLike[str], key: str, call_id: str, result: Any) ->
         UsageError: no call waits under this id, it has been answered, or the result has the wrong type.
         CheckpointError: as in `paused`.
     """
-    with _opened(path) as file, _read(file, key) as log:
+    with closing(JournalFile(path, must_exist=True)) as file, closing(KeyLog(file, key)) as log:
+        log.read()
         waits = pending_in(log).get(call_id)
         if waits is None:
             raise UsageError(f"nothing waits under the id {call_id!r} of {key!r}. paused(path) lists what does.")
@@ -90,7 +92,7 @@ def forget(path: str | os.PathLike[str], key: str) -> bool:
     Raises:
         CheckpointError: the key is running; or as in `paused`.
     """
-    with _opened(path) as file:
+    with closing(JournalFile(path, must_exist=True)) as file:
         return _forgotten(file, key)
 
 
@@ -107,7 +109,7 @@ def prune(path: str | os.PathLike[str], older_than: float | dt.timedelta) -> int
     """
     seconds = older_than.total_seconds() if isinstance(older_than, dt.timedelta) else older_than
     gone = 0
-    with _opened(path) as file:
+    with closing(JournalFile(path, must_exist=True)) as file:
         for key in file.finished_before(seconds):
             with suppress(CheckpointError):  # the key is running again
                 gone += _forgotten(file, key)
@@ -115,29 +117,8 @@ def prune(path: str | os.PathLike[str], older_than: float | dt.timedelta) -> int
 
 
 def _forgotten(file: JournalFile, key: str) -> bool:
-    with file.lock(key), ExitStack() as stack:
-        log = KeyLog(file, key)
-        stack.callback(log.close)
+    with file.lock(key), closing(KeyLog(file, key)) as log:
         return log.forget()
-
-
-@contextmanager
-def _opened(path: str | os.PathLike[str]) -> Iterator[JournalFile]:
-    file = JournalFile(path, must_exist=True)
-    try:
-        yield file
-    finally:
-        file.close()
-
-
-@contextmanager
-def _read(file: JournalFile, key: str) -> Iterator[KeyLog]:
-    log = KeyLog(file, key)
-    try:
-        log.read()
-        yield log
-    finally:
-        log.close()
 
 
 def told_answer(data: Mapping[str, Any]) -> Any:

@@ -6,6 +6,7 @@ import os
 import struct
 import zlib
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -19,23 +20,23 @@ _SLOT: Final = struct.Struct("<16sQI4x")
 _FLAGS: Final = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
 
 
+@dataclass
 class StepCounts:
     """The number of one key's steps, in a file that all keys share; each slot has 32 bytes, written at once.
 
     A number below the rows is harmless; one above them means that steps are lost.
 
-    Args:
+    Attributes:
         path: of the file.
         key: hash of the key, 16 bytes.
         shown: what the journal is called in errors.
     """
 
-    def __init__(self, path: Path, key: bytes, shown: str) -> None:
-        self._path = path
-        self._key = key
-        self._shown = shown
-        self._file: int | None = None
-        self._place: int | None = None
+    path: Path
+    key: bytes
+    shown: str
+    _file: int | None = None
+    _place: int | None = None
 
     def read(self) -> int:
         """Return the number of steps; 0 if the file has none.
@@ -44,16 +45,16 @@ class StepCounts:
             CheckpointError: the number is damaged.
         """
         try:
-            slots = self._path.read_bytes()
+            slots = self.path.read_bytes()
         except OSError:
             return 0
-        self._place = _find(slots, self._key)
+        self._place = _find(slots, self.key)
         if self._place is None:
             return 0
         key, count, checksum = _SLOT.unpack_from(slots, self._place)
         if checksum != _checksum(key, count):
             raise CheckpointError(
-                f"{self._shown} is damaged: the number of steps in {self._path.name} is wrong. Restore a copy of that file; "
+                f"{self.shown} is damaged: the number of steps in {self.path.name} is wrong. Restore a copy of that file; "
                 "or remove it, if the journal itself is intact."
             )
         return int(count)
@@ -62,11 +63,11 @@ class StepCounts:
         """Write the number of steps; on a full disk the earlier number stays."""
         with suppress(OSError):
             if self._file is None:
-                self._file = os.open(self._path, _FLAGS, 0o600)
+                self._file = os.open(self.path, _FLAGS, 0o600)
             if self._place is None:
-                with filelock.FileLock(self._path.with_suffix(".lock"), timeout=10.0, thread_local=False):
-                    slots = self._path.read_bytes()
-                    found = _find(slots, self._key)
+                with filelock.FileLock(self.path.with_suffix(".lock"), timeout=10.0, thread_local=False):
+                    slots = self.path.read_bytes()
+                    found = _find(slots, self.key)
                     self._place = len(slots) // _SLOT.size * _SLOT.size if found is None else found
                     self._write(count)
             else:
@@ -74,8 +75,8 @@ class StepCounts:
 
     def forget(self) -> None:
         """Set the number of steps to 0, if there is one."""
-        slots = self._path.read_bytes() if self._path.exists() else b""
-        self._place = _find(slots, self._key)
+        slots = self.path.read_bytes() if self.path.exists() else b""
+        self._place = _find(slots, self.key)
         if self._place is not None:
             self.note(0)
 
@@ -83,7 +84,7 @@ class StepCounts:
         assert self._file is not None, "it is open"
         assert self._place is not None, "there is a slot"
         os.lseek(self._file, self._place, os.SEEK_SET)
-        os.write(self._file, _SLOT.pack(self._key, count, _checksum(self._key, count)))
+        os.write(self._file, _SLOT.pack(self.key, count, _checksum(self.key, count)))
 
     def close(self) -> None:
         """Close the file."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from SimpleLLMFunc.base.run import RunIdentity
 from SimpleLLMFunc.errors import CheckpointError, UsageError
 from SimpleLLMFunc.journal.log_file import KeyLog, NewRow, Row
 from SimpleLLMFunc.logger import push_info
-from SimpleLLMFunc.runtime import Worker
 
 
 class Steps:
@@ -34,9 +35,7 @@ class Steps:
         self.unread: list[tuple[BaseException, list[bytes]]] = []
         self._log = log
         self._may_restart = restarts
-        self._worker = Worker()
-        self._changed = threading.Condition()
-        self._waiting = 0
+        self._writer = ThreadPoolExecutor(1, "SimpleLLMFunc-journal")
         self._is_open = True
         self._has_grown = False
         self._later: list[NewRow] = []
@@ -110,7 +109,7 @@ class Steps:
                 'durable(..., on_change="restart"), and the work starts over.'
             )
         push_info(f"{identity.name!r} has changed: the run {self.key!r} starts over.")
-        await self._work(self._restart)
+        await self._written(self._restart)
 
     def _restart(self) -> None:
         self._log.forget()
@@ -120,28 +119,21 @@ class Steps:
 
     async def append(self, *rows: NewRow, used: str = "") -> None:
         """Write rows in a thread; a cancelled caller's rows are written too."""
-        await self._work(self._append, rows, used)
+        await self._written(self._append, rows, used)
 
-    async def _work(self, work: Any, *args: Any) -> None:
-        with self._changed:
-            self.check_open()
-            self._waiting += 1
-        await self._worker.run(self._done, work, *args)
-
-    def _done(self, work: Any, *args: Any) -> None:
-        try:
-            work(*args)
-        finally:
-            with self._changed:
-                self._waiting -= 1
-                self._changed.notify_all()
+    async def _written(self, work: Callable[..., None], *args: Any) -> None:
+        await asyncio.shield(asyncio.wrap_future(self._submit(work, *args)))
 
     def append_now(self, *rows: NewRow) -> None:
-        """Write rows in this thread."""
-        with self._changed:
-            self.check_open()
-            self._waiting += 1
-        self._done(self._append, rows)
+        """Write rows, and wait for it in this thread."""
+        self._submit(self._append, rows).result()
+
+    def _submit(self, work: Callable[..., None], *args: Any) -> Future[None]:
+        self.check_open()
+        try:
+            return self._writer.submit(work, *args)
+        except RuntimeError as error:  # the block, or the interpreter, is just ending
+            raise UsageError(f"the durable block {self.key!r} takes no further step: {error}") from error
 
     def later(self, row: NewRow) -> None:
         """Queue a row for the next write; no earlier row depends on it."""
@@ -156,9 +148,8 @@ class Steps:
 
     def close(self, error: BaseException | None, *, is_interrupted: bool) -> None:
         """Wait for running writes, then write how the block has ended."""
-        with self._changed:
-            self._is_open = False
-            self._changed.wait_for(lambda: not self._waiting)
+        self._is_open = False
+        self._writer.shutdown()
         if error is None and not is_interrupted:
             if self._has_grown or (self._log.rows and not self._is_finished):
                 self._append((("end", b"", None),))

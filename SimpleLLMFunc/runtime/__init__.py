@@ -6,7 +6,6 @@ work; `loop_thread` owns the library's own event loop; `forking` renews locks an
 
 from __future__ import annotations
 
-from SimpleLLMFunc.runtime.cancellation import Errands
 from SimpleLLMFunc.runtime.forking import ForkSafeLock, renew_in_child
 from SimpleLLMFunc.runtime.listening import (
     THIS_MACHINE,
@@ -17,7 +16,7 @@ from SimpleLLMFunc.runtime.listening import (
     unless_gone,
 )
 from SimpleLLMFunc.runtime.per_loop import PerLoop
-from SimpleLLMFunc.runtime.sync import iterate_sync, run_sync, submit
+from SimpleLLMFunc.runtime.sync import Errands, iterate_sync, run_sync, submit
 from SimpleLLMFunc.runtime.threads import LARGE, Worker, import_module, importing, in_thread, off_loop_if_large
 
 __all__ = [

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import AsyncIterator, Coroutine, Generator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
 from concurrent.futures import Future
-from contextvars import Context, copy_context
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextvars import Context, ContextVar, copy_context
 from typing import Any, Generic, TypeVar
 
 from SimpleLLMFunc.errors import UsageError
-from SimpleLLMFunc.runtime.cancellation import waited_for
 from SimpleLLMFunc.runtime.loop_thread import TOO_LATE, LoopThread, loop_thread
 
 T = TypeVar("T")
@@ -83,11 +83,11 @@ def iterate_sync(source: AsyncIterator[T]) -> Generator[T, None, None]:
     source at once, in the task it ran in.
 
     Raises:
-        UsageError: called, or asked for an item, from that loop's own thread.
+        UsageError: called, or asked for an item, from that loop's own thread; or the interpreter is about to end.
     """
     thread = loop_thread()
     if thread is None:
-        return _iterate_here(source, copy_context())
+        raise UsageError(TOO_LATE)
     thread.check_elsewhere()
     return _iterate(thread, source, copy_context())
 
@@ -101,11 +101,8 @@ def _iterate(thread: LoopThread, source: AsyncIterator[T], context: Context) -> 
         pump.close()
 
 
-# --- at the end of the interpreter ------------------------------------------------------------------------
-
-
 def _late_runner() -> asyncio.Runner:
-    """Return a runner for coroutines in this thread, when the library's own loop has been stopped.
+    """Return a runner for a coroutine in this thread, when the library's own loop has been stopped.
 
     Raises:
         UsageError: a loop is running here already.
@@ -117,20 +114,60 @@ def _late_runner() -> asyncio.Runner:
     raise UsageError(TOO_LATE)
 
 
-def _iterate_here(source: AsyncIterator[T], context: Context) -> Generator[T, None, None]:
-    """Yield the items of `source`, which runs on a new loop in this thread."""
+# --- ending a wait from outside -----------------------------------------------------------------------------
 
-    async def following() -> list[T]:
-        async for item in source:
-            return [item]
-        return []
 
-    with _late_runner() as runner:
+class Errands:
+    """The waits of one piece of synchronous work for the library's loop, so that they can be ended.
+
+    A thread cannot be cancelled, but the coroutine that it waits for can: otherwise it would go on, and cost, for a
+    result that is ignored.
+    """
+
+    def __init__(self) -> None:
+        self._open: set[_Job[Any]] = set()
+        self._is_cancelled = False
+        # The garbage collector may close an iterator anywhere, also in here.
+        self._lock = threading.RLock()
+
+    def run(self, function: Callable[..., T], *args: Any) -> T:
+        """Call `function` in this thread and context; its waits are noted here."""
+        _errands.set(self)
+        return function(*args)
+
+    def cancel(self) -> None:
+        """End the waits, now and in the future, with `asyncio.CancelledError`; from any thread."""
+        with self._lock:
+            self._is_cancelled = True
+            jobs = list(self._open)
+        for job in jobs:
+            with suppress(UsageError):  # the loop is closed, and what ran on it has ended
+                job.cancel()
+
+    @contextmanager
+    def noted(self, job: _Job[Any]) -> Iterator[None]:
+        """Let the wait for `job` in the block be ended.
+
+        Raises:
+            CancelledError: all waits have been ended, so nothing new may begin.
+        """
+        with self._lock:
+            if self._is_cancelled:
+                raise asyncio.CancelledError("the run that this is done for has ended")
+            self._open.add(job)
         try:
-            while items := runner.run(following(), context=context):
-                yield from items
+            yield
         finally:
-            runner.run(_close(source), context=context)
+            with self._lock:
+                self._open.discard(job)
+
+
+_errands: ContextVar[Errands | None] = ContextVar("SimpleLLMFunc.errands", default=None)
+
+
+def _noted(job: _Job[Any]) -> AbstractContextManager[None]:
+    errands = _errands.get()
+    return nullcontext() if errands is None else errands.noted(job)
 
 
 # --- on the library's own loop -----------------------------------------------------------------------------
@@ -149,7 +186,7 @@ class _Job(Generic[T]):
     def result(self) -> T:
         """Run it, wait for it, and return its result."""
         try:
-            with waited_for(self):
+            with _noted(self):
                 self.thread.call(self.begin)
                 _wait(self.ended)
         except (UsageError, asyncio.CancelledError):  # it has not begun
@@ -222,7 +259,7 @@ class _Pump(_Job[None], Generic[T]):
         self.thread.check_elsewhere()
         self._handed.clear()
         try:
-            with waited_for(self):
+            with _noted(self):
                 self.thread.call(self._want)
                 _wait(self._handed)
         except BaseException:

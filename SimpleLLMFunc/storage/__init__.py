@@ -12,7 +12,6 @@ from SimpleLLMFunc.storage.sqlite_file import (
     check_schema,
     identity_of,
     is_damage,
-    made_by,
     schema_of,
     transaction,
 )
@@ -26,7 +25,6 @@ __all__ = [
     "identity_of",
     "is_damage",
     "key_of",
-    "made_by",
     "plain_text",
     "schema_of",
     "transaction",

@@ -10,7 +10,6 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
 
@@ -62,7 +61,7 @@ class SqliteFile:
         self.lock = ForkSafeLock()
         self._application_id = application_id
         self._tables = tables
-        self._layouts = [tuple(statements) for statements in (tables, *older)]
+        self._layouts = (tables, *older)
         self._unusable = unusable
         self._held = _Held()
         renew_in_child(self)
@@ -84,7 +83,7 @@ class SqliteFile:
             connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         else:
             self._make(path)
-            if _size(path) == 1:
+            if path.stat().st_size == 1:
                 # SQLite takes it for an empty one, and would overwrite the user's byte.
                 raise self._unusable("it is no such file")
             connection = sqlite3.connect(
@@ -156,7 +155,7 @@ class SqliteFile:
                 for statement in self._tables:
                     connection.execute(statement)
             elif self._tables:
-                check_schema(connection, [made_by(statements) for statements in self._layouts], self._unusable)
+                check_schema(connection, [_made_by(statements) for statements in self._layouts], self._unusable)
         _begin_log(connection)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA journal_size_limit = {_LARGEST_LOG}")
@@ -178,9 +177,8 @@ def check_schema(
     raise unusable(f"its tables, indexes, triggers or views are not those that we made ({', '.join(names[:5])})")
 
 
-@lru_cache
-def made_by(statements: Sequence[str]) -> Schema:
-    """Return the schema that some statements make; a tuple of them."""
+def _made_by(statements: Sequence[str]) -> Schema:
+    """Return the schema that some statements make."""
     with closing(sqlite3.connect(":memory:")) as connection:
         for statement in statements:
             connection.execute(statement)
@@ -251,13 +249,6 @@ def is_damage(error: sqlite3.DatabaseError) -> bool:
     """Say whether SQLite found the file itself broken, or no database at all."""
     code: int = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
 
 
 def identity_of(path: Path) -> tuple[int, int] | None:

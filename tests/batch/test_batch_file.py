@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from SimpleLLMFunc import budget, llm_function, use_llm
-from SimpleLLMFunc.batch import batch_file as openai_file
+from SimpleLLMFunc.batch.provider_batches import lines as openai_lines
 from SimpleLLMFunc.errors import (
     BadReply,
     BadRequest,
@@ -103,43 +103,26 @@ async def test_ids_are_stable_unique_and_tell_rows_and_functions_apart(tmp_path)
     assert await ids(echo.with_options(temperature=1), rows) != first
 
 
-def test_long_input_is_split_by_lines_and_by_bytes(tmp_path):
-    def write(**limits):
-        from SimpleLLMFunc.batch.batch_file import to_batch_file
-        from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
-        from SimpleLLMFunc.runtime.sync import run_sync
+def test_long_input_is_split_by_lines_and_by_bytes(tmp_path, monkeypatch):
+    def write():
+        return review.to_batch_file((f"row {n}" for n in range(10)), tmp_path / "r.jsonl")
 
-        function = MappedFunction(review._pipeline)
-        return run_sync(to_batch_file(function, (f"row {n}" for n in range(10)), tmp_path / "r.jsonl", **limits))
-
-    paths = write(max_lines=4)
+    assert (openai_lines.MOST_LINES, openai_lines.MOST_BYTES) == (50_000, 200_000_000)
+    monkeypatch.setattr(openai_lines, "MOST_LINES", 4)
+    paths = write()
     assert [path.name for path in paths] == ["r-0001.jsonl", "r-0002.jsonl", "r-0003.jsonl"]
     assert [len(requests_in(path)) for path in paths] == [4, 4, 2]
     size = len((tmp_path / "r-0001.jsonl").read_bytes().splitlines()[0]) + 1
-    paths = write(max_bytes=3 * size)
+    monkeypatch.setattr(openai_lines, "MOST_LINES", 50_000)
+    monkeypatch.setattr(openai_lines, "MOST_BYTES", 3 * size)
+    paths = write()
     assert [len(requests_in(path)) for path in paths] == [3, 3, 3, 1]
     assert all(path.stat().st_size <= 3 * size for path in paths)
     assert len({request["custom_id"] for request in requests_in(*paths)}) == 10
-    with pytest.raises(UsageError, match=r"row 0 takes \d+ bytes, and a file may have 100"):
-        write(max_bytes=100)
-    with pytest.raises(UsageError, match="max_lines is 0"):
-        write(max_lines=0)
-
-
-def test_the_limits_are_those_of_the_service():
-    assert openai_file.MOST_LINES == 50_000
-    assert openai_file.MOST_BYTES == 200_000_000
-
-
-def test_the_fifty_thousand_and_first_row_is_in_a_second_file(tmp_path, monkeypatch):
-    # The real number of lines, without what makes each of them slow.
-    monkeypatch.setattr(
-        openai_file,
-        "request_line",
-        lambda function, key, index, args, kwargs: (None, b'{"custom_id": "%d"}\n' % index, 1),
-    )
-    paths = review.to_batch_file((str(n) for n in range(50_001)), tmp_path / "r.jsonl")
-    assert [len(requests_in(path)) for path in paths] == [50_000, 1]
+    monkeypatch.setattr(openai_lines, "MOST_BYTES", 100)
+    with pytest.raises(UsageError, match=r"takes \d+ bytes, and a file may have 100") as caught:
+        write()
+    assert "row 0" in caught.value.__notes__[0]
 
 
 def test_a_function_with_tools_is_refused_with_the_reason(tmp_path):

@@ -142,25 +142,6 @@ def test_a_lock_of_the_registry_does_not_outlive_a_fork():
     )
 
 
-@forks
-def test_there_is_one_hook():
-    check_script(
-        """
-        import os, sys
-        hooks, register = [], os.register_at_fork
-
-        def noting(**functions):
-            hooks.append(sys._getframe(1).f_globals["__name__"])
-            register(**functions)
-
-        os.register_at_fork = noting
-        import SimpleLLMFunc.runtime, SimpleLLMFunc.interface.local.server, SimpleLLMFunc.observability.store
-        print(*(hook for hook in hooks if hook.startswith("SimpleLLMFunc")))
-        """,
-        "SimpleLLMFunc.runtime.forking",
-    )
-
-
 def test_threads_of_another_kind_make_all_of_it_new():
     check_script(
         """

@@ -52,48 +52,7 @@ def test_a_child_process_has_a_loop_of_its_own_and_the_parents_goes_on():
     assert run_sync(value_of(2)) == 2
 
 
-@forks
-def test_parent_and_child_end_without_a_word():
-    done = run_script(
-        """
-        import os, sys, warnings
-        warnings.filterwarnings("ignore", message="This process")
-        from SimpleLLMFunc.runtime.sync import run_sync, iterate_sync
-        async def work(value):
-            return value
-        async def items():
-            yield 1
-            yield 2
-        left = iterate_sync(items())
-        next(left)
-        print(run_sync(work("parent")), flush=True)
-        if os.fork() == 0:
-            print(run_sync(work("child")), flush=True)
-            sys.exit(0)      # not os._exit: the child goes through all of the interpreter's end
-        print(os.wait()[1])
-        """
-    )
-    assert (done.stdout, done.stderr, done.returncode) == ("parent\nchild\n0\n", "", 0)
-
-
 # --- the end of the interpreter ------------------------------------------------------------------------------
-
-
-def test_the_interpreter_ends_without_a_word_after_calls():
-    check_script(
-        """
-        import asyncio
-        from SimpleLLMFunc.runtime.sync import run_sync, iterate_sync
-        async def work():
-            await asyncio.sleep(0)
-            return "worked"
-        async def items():
-            yield 1
-            yield 2
-        print(run_sync(work()), list(iterate_sync(items())))
-        """,
-        "worked [1, 2]",
-    )
 
 
 def test_the_interpreter_ends_without_a_word_while_things_run():
@@ -119,28 +78,6 @@ def test_the_interpreter_ends_without_a_word_while_things_run():
         threading.Thread(target=run_sync, args=(asyncio.sleep(0.05),)).start()
         """,
         "1\nclosed",
-    )
-
-
-def test_a_waiting_daemon_thread_does_not_keep_the_interpreter():
-    check_script(
-        """
-        import asyncio, threading
-        from SimpleLLMFunc.runtime.sync import run_sync
-        started = threading.Event()
-        async def forever():
-            started.set()
-            await asyncio.Event().wait()
-        def call():
-            try:
-                run_sync(forever())
-            except asyncio.CancelledError:
-                pass
-        threading.Thread(target=call, daemon=True).start()
-        started.wait()
-        print("ends")
-        """,
-        "ends",
     )
 
 

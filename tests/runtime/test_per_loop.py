@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import threading
 
 import pytest
 
@@ -28,11 +27,6 @@ def things():
 
 async def here(per_loop):
     return per_loop.here()
-
-
-async def test_a_loop_has_one():
-    per_loop = things()
-    assert per_loop.here() is per_loop.here()
 
 
 async def test_one_that_was_closed_is_replaced():
@@ -69,17 +63,6 @@ async def test_what_nothing_can_ask_for_any_more_is_closed_on_its_loop():
         while thing.closed_on is None:
             await asyncio.sleep(0.001)
     assert thing.closed_on is asyncio.get_running_loop()
-
-
-def test_loops_in_threads_do_not_meet():
-    per_loop, found = things(), []
-    threads = [threading.Thread(target=lambda: found.append(asyncio.run(here(per_loop)))) for _ in range(10)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len({id(thing.made_on) for thing in found}) == 10
-    assert all(thing.closed_on is thing.made_on for thing in found)
 
 
 BEGINNING = """

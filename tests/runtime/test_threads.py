@@ -93,15 +93,6 @@ async def test_the_thread_of_a_worker_ends_with_it():
     await until(lambda: not thread.is_alive())
 
 
-async def test_jobs_begin_in_the_order_they_came_in():
-    late = 0
-    for _ in range(300):
-        begun: list[str] = []
-        await asyncio.gather(*(in_thread(begun.append, name) for name in ("first", "second", "third")))
-        late += begun != ["first", "second", "third"]
-    assert late <= 3  # a thread may lose its turn between its start and its first line
-
-
 @pytest.mark.parametrize("size", [LARGE, LARGE + 1])
 async def test_large_work_is_done_off_the_loop(size):
     assert (await off_loop_if_large(size, threading.get_ident) == threading.get_ident()) is (size == LARGE)
@@ -141,15 +132,6 @@ async def test_without_a_thread_the_work_is_done_at_once(run, monkeypatch):
     assert await run(threading.get_ident) == threading.get_ident()
 
 
-async def test_work_that_hangs_does_not_hold_up_other_work():
-    release = threading.Event()
-    hanging = [asyncio.create_task(in_thread(release.wait, 10)) for _ in range(50)]
-    async with asyncio.timeout(5):
-        assert await in_thread(int) == 0
-    release.set()
-    await asyncio.gather(*hanging)
-
-
 def test_work_that_hangs_holds_up_neither_the_loop_nor_the_interpreter():
     started = time.monotonic()
     done = run_script(
@@ -170,25 +152,6 @@ def test_work_that_hangs_holds_up_neither_the_loop_nor_the_interpreter():
     )
     assert (done.stdout.split("\n")[:2], done.stderr, done.returncode) == (["given up"] * 2, "", 0)
     assert time.monotonic() - started < 20
-
-
-def test_threads_can_be_had_after_the_main_one_has_ended():
-    done = run_script(
-        """
-        import asyncio, threading
-        from SimpleLLMFunc.runtime.threads import Worker, in_thread
-
-        async def work():
-            return [await in_thread(int, 1), await Worker().run(int, 2)]
-
-        def late():
-            threading.main_thread().join()
-            print(asyncio.run(work()))
-
-        threading.Thread(target=late).start()
-        """
-    )
-    assert (done.stdout, done.stderr, done.returncode) == ("[1, 2]\n", "", 0)
 
 
 @forks
@@ -215,41 +178,6 @@ def test_a_child_has_workers_of_its_own():
     assert (done.stdout, done.stderr, done.returncode) == ("7\n", "", 0)
 
 
-@forks
-def test_a_child_that_is_forked_during_an_import_can_import_too(tmp_path):
-    (tmp_path / "slow_module.py").write_text("import time\ntime.sleep(0.3)\nvalue = 7\n")
-    done = run_script(
-        f"""
-        import asyncio, os, sys, threading, time, warnings
-        warnings.simplefilter("ignore", DeprecationWarning)
-        sys.path.insert(0, {str(tmp_path)!r})
-        from SimpleLLMFunc.runtime.threads import import_module
-
-        def load():
-            asyncio.run(import_module("slow_module"))
-
-        thread = threading.Thread(target=load)
-        thread.start()
-        while "slow_module" not in sys.modules:
-            time.sleep(0.001)
-        if (pid := os.fork()) == 0:
-            import slow_module
-            os._exit(slow_module.value)
-        thread.join()
-        ended = time.monotonic() + 10
-        while time.monotonic() < ended:
-            found, status = os.waitpid(pid, os.WNOHANG)
-            if found:
-                print(os.waitstatus_to_exitcode(status))
-                break
-            time.sleep(0.01)
-        else:
-            os.kill(pid, 9)
-        """
-    )
-    assert (done.stdout, done.stderr, done.returncode) == ("7\n", "", 0)
-
-
 async def test_many_at_once_import_in_one_thread():
     found = []
 
@@ -269,8 +197,3 @@ async def test_what_is_imported_is_not_asked_for_again(monkeypatch):
 
     monkeypatch.setattr(threads, "importing", never)
     await import_module("json")
-
-
-async def test_a_module_that_is_not_there_is_told():
-    with pytest.raises(ModuleNotFoundError, match="no_such_module_anywhere"):
-        await import_module("no_such_module_anywhere")

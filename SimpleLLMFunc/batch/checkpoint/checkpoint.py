@@ -258,39 +258,40 @@ def _shown(path: Path) -> str:
     return f"the checkpoint {str(path)!r}"
 
 
+_VERSIONS = """
+    SELECT versions.id, name, definition, versions.at, count(rows.id), count(rows.id) - count(error),
+           total(json_extract(usage, '$[0]')), total(json_extract(usage, '$[1]')), sum(json_extract(usage, '$[4]')),
+           count(json_extract(usage, '$[4]'))
+    FROM versions LEFT JOIN rows ON rows.version = versions.id
+    GROUP BY versions.id ORDER BY versions.at DESC, versions.id DESC
+"""
+"""Each version with the number of its rows, values, tokens read and written, the cost, and how many costs are known."""
+
+
 def _versions(rows: RowFile, *, is_written: bool) -> tuple[VersionStatus, ...]:
     maps = rows.progress()
     latest = max(maps, key=lambda number: maps[number][1], default=None)
-    counts: dict[int, dict[str | None, int]] = {}
-    for number, error, count in rows.query("SELECT version, error, count(*) FROM rows GROUP BY version, error"):
-        counts.setdefault(number, {})[error] = count
-    spent = {
-        number: (tokens_in, tokens_out, cost if known == count else None)
-        for number, tokens_in, tokens_out, cost, known, count in rows.query(
-            "SELECT version, sum(json_extract(usage, '$[0]')), sum(json_extract(usage, '$[1]')), "
-            "sum(json_extract(usage, '$[4]')), count(json_extract(usage, '$[4]')), count(*) FROM rows GROUP BY version"
-        )
-    }
+    kinds: dict[int, dict[str, int]] = {}
+    for number, error, count in rows.query(
+        "SELECT version, error, count(*) FROM rows WHERE error IS NOT NULL GROUP BY version, error"
+    ):
+        kinds.setdefault(number, {})[error] = count
     found: list[VersionStatus] = []
     after: dict[str, Any] = {}
-    for number, name, text, began in rows.query(
-        "SELECT id, name, definition, at FROM versions ORDER BY at DESC, id DESC"
-    ):
+    for number, name, text, began, count, values, tokens_in, tokens_out, cost, known in rows.query(_VERSIONS):
         definition = json.loads(text)
-        kinds = {kind: count for kind, count in counts.get(number, {}).items() if kind is not None}
-        tokens_in, tokens_out, cost = spent.get(number, (0, 0, None))
         found.append(
             VersionStatus(
                 name=name,
-                values=counts.get(number, {}).get(None, 0),
-                errors=sum(kinds.values()),
+                values=values,
+                errors=count - values,
                 began=began,
-                error_kinds=kinds,
+                error_kinds=kinds.get(number, {}),
                 definition=definition,
                 changed=_changed(definition, after[name]) if name in after else (),
-                input_tokens=int(tokens_in or 0),
-                output_tokens=int(tokens_out or 0),
-                cost=cost,
+                input_tokens=int(tokens_in),
+                output_tokens=int(tokens_out),
+                cost=cost if known == count else None,
                 progress=maps[number][0] if number in maps else None,
                 is_under_way=is_written and number == latest,
             )

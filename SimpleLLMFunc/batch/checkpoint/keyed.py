@@ -37,44 +37,41 @@ class KeyedRow:
     problem: Exception | None = None
 
 
+@dataclass(frozen=True, slots=True)
 class RowKeys:
     """Makes the keys of the rows of one function.
 
-    Args:
-        function: that they are for.
-        arguments: the same, as rows become its arguments.
+    Attributes:
+        arguments: of the same function, as rows become its arguments.
         version: of the function, from `version_of`.
         is_kept: there is a checkpoint; a row that cannot be recognised in a further run is then a problem.
         keeps_given: a row is kept as it was given.
     """
 
-    def __init__(
-        self, function: Mappable[Any], arguments: RowArguments, version: bytes, *, is_kept: bool, keeps_given: bool
-    ) -> None:
-        self._function = function
-        self._arguments = arguments
-        self._version = version
-        self._is_kept = is_kept
-        self._keeps_given = keeps_given
+    function: Mappable[Any]
+    arguments: RowArguments
+    version: bytes
+    is_kept: bool
+    keeps_given: bool
 
     async def keyed(self, piece: Sequence[InputRow], first: int) -> list[KeyedRow]:
         """Return some rows, the first of which has the place `first`; a thread reads their files and their long texts."""
         return await in_thread(lambda: [self._row(each, place) for place, each in enumerate(piece, first)])
 
     def _row(self, given: InputRow, place: int) -> KeyedRow:
-        kept = given.value if self._keeps_given else None
+        kept = given.value if self.keeps_given else None
         try:
-            args, kwargs = self._arguments.of(given)
-            arguments = self._function.bind(args, kwargs)
+            args, kwargs = self.arguments.of(given)
+            arguments = self.function.bind(args, kwargs)
         except UsageError as error:
             return KeyedRow(place, self._key_of_problem(place, error), given=kept, problem=error)
         try:
-            return KeyedRow(place, key_of(self._version, arguments), args, kwargs, kept)
+            return KeyedRow(place, key_of(self.version, arguments), args, kwargs, kept)
         except (UsageError, OSError, ValueError) as error:
-            if not self._is_kept:
+            if not self.is_kept:
                 return KeyedRow(place, os.urandom(KEY_BYTES), args, kwargs, kept)  # like no other row
             problem = error if isinstance(error, UsageError) else UsageError(str(error))
             return KeyedRow(place, self._key_of_problem(place, error), given=kept, problem=problem)
 
     def _key_of_problem(self, place: int, error: Exception) -> bytes:
-        return key_of(self._version, ["invalid", place, str(error)])
+        return key_of(self.version, ["invalid", place, str(error)])

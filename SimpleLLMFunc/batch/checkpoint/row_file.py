@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -26,14 +27,8 @@ _APPLICATION_ID = 0x534C4D50
 
 _MAPS = """
     CREATE TABLE maps (
-        version INTEGER PRIMARY KEY,
-        done INTEGER NOT NULL,
-        asked INTEGER NOT NULL,
-        failed INTEGER NOT NULL,
-        total INTEGER,
-        cost REAL,
-        seconds REAL NOT NULL,
-        at REAL NOT NULL
+        version INTEGER PRIMARY KEY, done INTEGER NOT NULL, asked INTEGER NOT NULL, failed INTEGER NOT NULL,
+        total INTEGER, cost REAL, seconds REAL NOT NULL, at REAL NOT NULL
     )
     """
 """How far the latest map of each version is, as it was told with the last commit."""
@@ -44,12 +39,8 @@ BATCH_TABLES: Final = (
     "CREATE INDEX requests_by_batch ON requests (tag)",
     """
     CREATE TABLE answers (
-        key BLOB PRIMARY KEY,
-        mode TEXT NOT NULL,
-        place INTEGER NOT NULL,
-        is_good INTEGER NOT NULL,
-        line BLOB NOT NULL,
-        checksum BLOB NOT NULL
+        key BLOB PRIMARY KEY, mode TEXT NOT NULL, place INTEGER NOT NULL, is_good INTEGER NOT NULL,
+        line BLOB NOT NULL, checksum BLOB NOT NULL
     )
     """,
     "CREATE INDEX answers_by_place ON answers (place)",
@@ -61,25 +52,15 @@ _FIRST: Final = (
     "INSERT INTO progress VALUES (0)",
     """
     CREATE TABLE versions (
-        id INTEGER PRIMARY KEY,
-        hash BLOB NOT NULL UNIQUE,
-        name TEXT NOT NULL,
-        definition TEXT NOT NULL,
+        id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, name TEXT NOT NULL, definition TEXT NOT NULL,
         at REAL NOT NULL
     )
     """,
     # The table and its index both hold the key: SQLite finds a damaged one by comparing the two.
     """
     CREATE TABLE rows (
-        id INTEGER PRIMARY KEY,
-        key BLOB NOT NULL UNIQUE,
-        version INTEGER NOT NULL,
-        error TEXT,
-        answer BLOB NOT NULL,
-        usage TEXT NOT NULL,
-        given BLOB,
-        at REAL NOT NULL,
-        checksum BLOB NOT NULL
+        id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, version INTEGER NOT NULL, error TEXT, answer BLOB NOT NULL,
+        usage TEXT NOT NULL, given BLOB, at REAL NOT NULL, checksum BLOB NOT NULL
     )
     """,
 )
@@ -92,8 +73,6 @@ _TABLES: Final = (f"PRAGMA user_version = {FORMAT}", *_FIRST, _MAPS, *BATCH_TABL
 
 _COLUMNS = "id, key, version, error, answer, usage, given, at, checksum"
 _COUNTED = "UPDATE progress SET commits = commits + 1"
-_MOST_KEYS = 500
-"""Question marks in one statement."""
 
 
 class RowFile:
@@ -149,11 +128,12 @@ class RowFile:
         self._identity = None
         try:
             self.do("opened", work)
-            self._identity = identity_of(self.path)
         except CheckpointError as error:
-            if error.row is None and (damaged := self._first_damaged()) is not None:
-                raise CheckpointError(f"{error} The first damaged row is this one.", row=damaged) from error
-            raise
+            damaged = next((number for number, is_sound in self.checked_rows() if not is_sound), None)
+            if damaged is None:
+                raise
+            raise CheckpointError(f"{error} The first damaged row is this one.", row=damaged) from error
+        self._identity = identity_of(self.path)
 
     def use_version(self, version: bytes, name: str, definition: str) -> None:
         """Say of which function the rows to come are; a file of an older format is brought up to date."""
@@ -184,26 +164,13 @@ class RowFile:
     # --- rows ------------------------------------------------------------------------------------------------
 
     def find(self, keys: Sequence[bytes]) -> dict[bytes, Found]:
-        """Return what there is under these keys."""
-
-        def work(connection: sqlite3.Connection) -> dict[bytes, Found]:
-            found: dict[bytes, Found] = {}
-            for piece, marks in in_pieces(keys):
-                statement = f"SELECT {_COLUMNS} FROM rows WHERE key IN ({marks})"  # noqa: S608 - question marks
-                for row in connection.execute(statement, piece):
-                    found[row[1]] = Found(row[0], row[3], is_sound(row))
-            return found
-
-        return self.do("read", work)
+        """Return what there is under these keys, a few hundred at most."""
+        return {row[1]: Found(row[0], row[3], is_sound(row)) for row in self._rows_with("key", keys)}
 
     def write(self, records: Sequence[Record], progress: MapProgress | None = None) -> None:
         """Keep rows, and how far their map is with them, all or none; each row gets its number."""
-        last_id, now = self.last_id, time.time()
-        rows = []
-        for record in records:
-            if not record.id:
-                last_id += 1
-            rows.append(self._row(record, record.id or last_id, now))
+        now, numbers = time.time(), itertools.count(self.last_id + 1)
+        rows = [self._row(record, record.id or next(numbers), now) for record in records]
 
         def work(connection: sqlite3.Connection) -> None:
             with transaction(connection):
@@ -216,7 +183,7 @@ class RowFile:
         self.commits += 1
         for record, row in zip(records, rows, strict=True):
             record.id = row[0]
-        self.last_id = max(last_id, *(row[0] for row in rows))
+        self.last_id = max(self.last_id, *(row[0] for row in rows))
 
     def note(self, progress: MapProgress) -> None:
         """Keep how far the map is."""
@@ -233,23 +200,20 @@ class RowFile:
         return {version: (MapProgress(*facts), at) for version, *facts, at in self.query(statement)}
 
     def read(self, ids: Sequence[int]) -> dict[int, StoredRow]:
-        """Return the rows of these numbers."""
+        """Return the rows of these numbers, a few hundred at most."""
         assert self._output is not None, "rows are read for a function"
-        output = self._output
+        return {
+            row[0]: StoredRow(row[1], is_sound(row), row[3] is not None, row[5], row[4], row[6], self._output)
+            for row in self._rows_with("id", ids)
+        }
 
-        def work(connection: sqlite3.Connection) -> dict[int, StoredRow]:
-            found = {}
-            for piece, marks in in_pieces(ids):
-                statement = f"SELECT {_COLUMNS} FROM rows WHERE id IN ({marks})"  # noqa: S608 - question marks
-                for row in connection.execute(statement, piece):
-                    found[row[0]] = StoredRow(row[1], is_sound(row), row[3] is not None, row[5], row[4], row[6], output)
-            return found
+    def _rows_with(self, column: str, values: Sequence[Any]) -> list[Any]:
+        statement = f"SELECT {_COLUMNS} FROM rows WHERE {column} IN ({marks(values)})"  # noqa: S608 - question marks
+        return self.query(statement, values)
 
-        return self.do("read", work)
-
-    def query(self, statement: str) -> list[Any]:
+    def query(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         """Return what a statement finds."""
-        return self.do("read", lambda connection: connection.execute(statement).fetchall())
+        return self.do("read", lambda connection: connection.execute(statement, values).fetchall())
 
     def do(self, what: str, work: Callable[[sqlite3.Connection], T]) -> T:
         """Return what `work` gives; `what` says in errors what could not be done.
@@ -305,18 +269,17 @@ class RowFile:
     def _row(self, record: Record, number: int, now: float) -> tuple[Any, ...]:
         if record.answer is None:
             assert record.failure is not None, "a row has a value or an error"
-            error: str | None = type(record.failure).__name__
             data = encode_error(record.failure)
         else:
             assert self._output is not None, "rows are written for a function"
-            error, data = None, encode_answer(record.answer, self._output, self._repair)
+            data = encode_answer(record.answer, self._output, self._repair)
         given = None if record.row is None else encode_given(record.row)
-        row = (number, record.key, self._version, error, data, encode_usage(record.usage), given, now)
+        row = (number, record.key, self._version, record.error_name, data, encode_usage(record.usage), given, now)
         return (*row, checksum(row))
 
-    def _note(self, connection: sqlite3.Connection, progress: MapProgress, now: float) -> None:
-        values = (progress.done, progress.asked, progress.failed, progress.total, progress.cost, progress.seconds)
-        connection.execute("INSERT OR REPLACE INTO maps VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (self._version, *values, now))
+    def _note(self, connection: sqlite3.Connection, told: MapProgress, now: float) -> None:
+        values = (self._version, told.done, told.asked, told.failed, told.total, told.cost, told.seconds, now)
+        connection.execute("INSERT OR REPLACE INTO maps VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
 
     def _damaged(self, problem: str) -> CheckpointError:
         return CheckpointError(
@@ -328,17 +291,12 @@ class RowFile:
         """Return the error for a file that cannot be used."""
         return CheckpointError(f"{self._shown} cannot be used: {why}. Give another path.")
 
-    def _first_damaged(self) -> int | None:
-        return next((number for number, is_sound in self.checked_rows() if not is_sound), None)
-
 
 def _is_damage(error: sqlite3.DatabaseError) -> bool:
     # A table or a column that is not there, in a file that says it is ours, is damage as well.
     return is_damage(error) or getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_ERROR
 
 
-def in_pieces(items: Sequence[T]) -> Iterator[tuple[Sequence[T], str]]:
-    """Yield `items` in pieces, with as many question marks."""
-    for start in range(0, len(items), _MOST_KEYS):
-        piece = items[start : start + _MOST_KEYS]
-        yield piece, ",".join("?" * len(piece))
+def marks(values: Sequence[Any]) -> str:
+    """Return a question mark for each value, for a statement."""
+    return ",".join("?" * len(values))

@@ -97,7 +97,7 @@ class Store:
     async def find(self, keys: Sequence[bytes]) -> Mapping[bytes, Found]:
         """Return what is known of these rows."""
         known = {key: number for key in keys if (number := self._ids.get(key))}
-        found = {key: Found(number, _error_name(self._memory[number - 1]), True) for key, number in known.items()}
+        found = {key: Found(number, self._memory[number - 1].error_name, True) for key, number in known.items()}
         if self._file is not None and (others := [key for key in keys if key not in known]):
             found.update(await self._worker.run(self._file.find, others))
         return found
@@ -123,14 +123,10 @@ class Store:
             self._writing = asyncio.get_running_loop().create_task(self._write())
         return await committed
 
-    async def flush(self) -> None:
-        """Return when all rows that were kept so far have been committed, or could not be."""
-        while self._writing is not None:
-            await asyncio.wait((self._writing,))
-
     async def close(self) -> None:
         """Write what waits, and give the checkpoint up for others; the rows can still be read."""
-        await self.flush()
+        while self._writing is not None:
+            await asyncio.wait((self._writing,))
         if self._checkpoint is not None:
             progress = self._progress()
             # Rows that were committed during the cancellation are finished, although the map did not count them.
@@ -201,10 +197,6 @@ class Store:
         """Close the file; it opens again where rows are read after all."""
         if self._file is not None:
             self._file.file.close()
-
-
-def _error_name(record: Record) -> str | None:
-    return None if record.failure is None else type(record.failure).__name__
 
 
 def _remove(path: Path, pid: int) -> None:

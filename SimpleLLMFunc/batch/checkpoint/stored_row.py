@@ -34,6 +34,11 @@ class Record:
 
     is_sound = True
 
+    @property
+    def error_name(self) -> str | None:
+        """The name of the error's class; None where there is a value."""
+        return None if self.failure is None else type(self.failure).__name__
+
     def value(self, place: int) -> Any:
         """Return the value."""
         assert self.answer is not None, f"row {place} has a value"

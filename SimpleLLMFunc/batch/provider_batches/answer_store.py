@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from SimpleLLMFunc.base.parsing import OutputMode
-from SimpleLLMFunc.batch.checkpoint.row_file import BATCH_TABLES, RowFile, in_pieces
+from SimpleLLMFunc.batch.checkpoint.row_file import BATCH_TABLES, RowFile, marks
 from SimpleLLMFunc.errors import CheckpointError
 from SimpleLLMFunc.logger import mask_known
 from SimpleLLMFunc.storage import SqliteFile, transaction
@@ -101,7 +100,7 @@ class AnswerStore:
 
     def open_batches(self, address: str) -> list[OpenBatch]:
         """Return the batches of this service whose answers are not here yet, the oldest first."""
-        found = self._all("SELECT tag, id, file FROM batches WHERE address = ? ORDER BY rowid", (address,))
+        found = self._file.query("SELECT tag, id, file FROM batches WHERE address = ? ORDER BY rowid", (address,))
         return [OpenBatch(*row) for row in found]
 
     def begin(self, tag: str, address: str, requests: Sequence[tuple[bytes, OutputMode]]) -> None:
@@ -140,7 +139,7 @@ class AnswerStore:
 
     def requests_of(self, tag: str) -> dict[bytes, OutputMode]:
         """Return the keys of the requests in a batch, and how each was asked."""
-        return dict(self._all("SELECT key, mode FROM requests WHERE tag = ?", (tag,)))
+        return dict(self._file.query("SELECT key, mode FROM requests WHERE tag = ?", (tag,)))
 
     # --- answers -----------------------------------------------------------------------------------------
 
@@ -164,31 +163,20 @@ class AnswerStore:
 
     def known(self, keys: Sequence[bytes]) -> set[bytes]:
         """Return those keys whose request is under way or has a good answer."""
-        found: set[bytes] = set()
-        for piece, marks in in_pieces(keys):
-            statements = (
-                f"SELECT key FROM answers WHERE is_good AND key IN ({marks})",  # noqa: S608 - question marks
-                f"SELECT key FROM requests WHERE key IN ({marks})",  # noqa: S608 - question marks
-            )
-            found.update(key for statement in statements for (key,) in self._all(statement, tuple(piece)))
-        return found
+        found = self._file.query(
+            f"SELECT key FROM answers WHERE is_good AND key IN ({marks(keys)}) "  # noqa: S608 - question marks
+            f"UNION SELECT key FROM requests WHERE key IN ({marks(keys)})",
+            (*keys, *keys),
+        )
+        return {key for (key,) in found}
 
-    def places(self) -> Iterator[tuple[int, bytes, OutputMode]]:
-        """Yield place, key and mode of every line, in the order of the places."""
-        place, key = -1, b""
-        while True:
-            found = self._all(
-                "SELECT place, key, mode FROM answers WHERE (place, key) > (?, ?) ORDER BY place, key LIMIT 1000",
-                (place, key),
-            )
-            if not found:
-                return
-            yield from found
-            place, key, _ = found[-1]
+    def places(self) -> list[tuple[int, bytes, OutputMode]]:
+        """Return place, key and mode of every line, in the order of the places."""
+        return self._file.query("SELECT place, key, mode FROM answers ORDER BY place, key")
 
     def line_of(self, start: bytes) -> KeptLine | None:
         """Return the first line whose key begins like this."""
-        found = self._all("SELECT key FROM answers WHERE key >= ? ORDER BY key LIMIT 1", (start,))
+        found = self._file.query("SELECT key FROM answers WHERE key >= ? ORDER BY key LIMIT 1", (start,))
         return self.line(found[0][0]) if found and found[0][0].startswith(start) else None
 
     def line(self, key: bytes) -> KeptLine | None:
@@ -197,7 +185,7 @@ class AnswerStore:
         Raises:
             CheckpointError: it is not as it was written.
         """
-        found = self._all("SELECT key, mode, place, is_good, line, checksum FROM answers WHERE key = ?", (key,))
+        found = self._file.query("SELECT key, mode, place, is_good, line, checksum FROM answers WHERE key = ?", (key,))
         if not found:
             return None
         *kept, checksum = found[0]
@@ -217,9 +205,6 @@ class AnswerStore:
     def close(self) -> None:
         """Close the file; the next use opens it again."""
         self._file.file.close()
-
-    def _all(self, statement: str, values: tuple[object, ...] = ()) -> list[Any]:
-        return self._file.do("read", lambda connection: connection.execute(statement, values).fetchall())
 
     def _write(self, work: Callable[[sqlite3.Connection], object]) -> None:
         def whole(connection: sqlite3.Connection) -> None:

@@ -32,9 +32,8 @@ from SimpleLLMFunc.batch.provider_batches.run import LEFT, BatchRun
 from SimpleLLMFunc.batch.provider_batches.service import BatchService
 from SimpleLLMFunc.batch.relayed import Relayed
 from SimpleLLMFunc.batch.rows.arguments import RowArguments
-from SimpleLLMFunc.batch.rows.feed import Feed
+from SimpleLLMFunc.batch.rows.feed import Feed, can_read_again
 from SimpleLLMFunc.batch.rows.rows import Rows, RowSource
-from SimpleLLMFunc.batch.rows.rows_again import can_read_again
 from SimpleLLMFunc.errors import (
     BadReply,
     BadRequest,
@@ -158,11 +157,12 @@ class _Answered(Relayed[R], Generic[R]):
         self._store = store = await in_thread(self._opened, kept)
         tell = _teller(self._options.get("progress"))
         arguments = RowArguments(self._asked, self._options.get("column"))
-        self._run = run = BatchRun(self._asked, arguments, self._service, store, self._folder, tell)
+        retry_errors = self._options.get("retry_errors")
+        self._run = run = BatchRun(self._asked, arguments, self._service, store, self._folder, tell, kept, retry_errors)
         try:
             with _within_the_budget_of_time():
                 async with self._service:
-                    await run.gather(self._rows, kept, self._options.get("retry_errors"))
+                    await run.gather(self._rows)
         except asyncio.CancelledError:
             push_warning(await in_thread(_how_to_go_on, store, self._service, kept))
             raise

@@ -6,8 +6,10 @@ An answer is read by the one engine, as if it had just come: the status, the rep
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TypeVar, get_args
 
 from pydantic_core import from_json, to_json
@@ -18,13 +20,11 @@ from SimpleLLMFunc.base.ReAct import react_events
 from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.base.run import Answer, AnswerReview, Mappable, Run, generate_trace_id
 from SimpleLLMFunc.batch.provider_batches.answer_store import KeptLine
-from SimpleLLMFunc.errors import BadReply, BadRequest, ConfigError, ServerUnavailable, UsageError
-from SimpleLLMFunc.interface.attempts import check_status, read_reply
+from SimpleLLMFunc.errors import BadReply, BadRequest, ConfigError, ProviderError, ServerUnavailable, UsageError
 from SimpleLLMFunc.interface.body_json import encode
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
-from SimpleLLMFunc.interface.http import HttpReply, HttpRequest, Patience
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.spending import Deadline, paid_already
+from SimpleLLMFunc.interface.spending import paid_already
 from SimpleLLMFunc.interface.wires import CHAT, Received, Wire
 from SimpleLLMFunc.interface.wires.responses import ResponsesWire
 from SimpleLLMFunc.logger import async_log_context, push_warning, redact_head
@@ -121,18 +121,65 @@ def endpoint_of(llm: LLM_Interface) -> str:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class RequestLine:
+    """A request in a file.
+
+    Attributes:
+        line: with the newline.
+        tokens: that it will probably read.
+    """
+
+    id: RequestId
+    line: bytes
+    tokens: int
+
+
 def request_line(
     function: BatchFunction[Any], key: bytes, index: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> tuple[RequestId, bytes, int]:
-    """Return the id of a row's request, its line (with the newline), and the tokens that it will probably read.
+) -> RequestLine:
+    """Return the request of a row.
 
     Raises:
-        UsageError: the request cannot be written as JSON.
+        UsageError: it cannot be written as JSON, or is too long for any file.
     """
     preview = function.preview(args, kwargs)
     request = RequestId(key, preview.output_mode, index)
     line = encode({"custom_id": str(request), "method": "POST", "url": endpoint_of(function.llm), "body": preview.body})
-    return request, line + b"\n", preview.input_tokens
+    if len(line) >= MOST_BYTES:
+        raise UsageError(f"the request takes {len(line)} bytes, and a file may have {MOST_BYTES}. Shorten it.")
+    return RequestLine(request, line + b"\n", preview.input_tokens)
+
+
+class RequestFile:
+    """A new file of requests in a folder, with at most `MOST_LINES` of them and `MOST_BYTES`.
+
+    Attributes:
+        modes: how each of the requests is asked, by its key.
+        tokens: that all of them will probably read.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / f"{secrets.token_hex(8)}.jsonl"
+        self.modes: dict[bytes, OutputMode] = {}
+        self.tokens = 0
+        self._file = self.path.open("xb")
+        self._lines = 0
+
+    def add(self, requests: Sequence[RequestLine]) -> Sequence[RequestLine]:
+        """Write as many requests as there is room for, and return the others; waits for the disk."""
+        for number, request in enumerate(requests):
+            if self._lines >= MOST_LINES or self._file.tell() + len(request.line) > MOST_BYTES:
+                return requests[number:]
+            self._file.write(request.line)
+            self._lines += 1
+            self.modes[request.id.key] = request.id.mode
+            self.tokens += request.tokens
+        return ()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
 
 
 def answers_in(file: BinaryIO, name: str) -> Iterator[KeptLine | None]:
@@ -202,18 +249,13 @@ class _Told(LLM_Interface):
 
     async def chat(self, messages: Sequence[Message], **asked: Any) -> ChatCompletion:  # noqa: ARG002 - asked long ago
         """Give the answer."""
-        wire, status, headers, body = await off_loop_if_large(
-            len(self._line), lambda: _exchange_in(self._line, self.model_name)
-        )
-        reply = _KeptReply(status, headers, body)
         try:
-            await check_status(reply, wire, self.model_name, 1)
-            completion = await read_reply(reply, wire, self.model_name, 1)
+            reply = await off_loop_if_large(len(self._line), lambda: _reply_in(self._line, self.model_name))
         except AttemptFailed as failed:
             error = failed.error
         else:
             # As from a cache: it was paid when the batch ran, and is no request of now.
-            return replace(completion, cached=True)
+            return replace(reply, cached=True)
         raise error
 
     def chat_stream(  # a file of answers holds whole ones
@@ -230,63 +272,40 @@ class _Told(LLM_Interface):
         return None if cost is None else cost * DISCOUNT
 
 
-def _wire_of(body: object) -> Wire:
-    """Return the wire that a reply came by."""
-    return _WIRES[isinstance(body, Mapping) and "output" in body]
-
-
 def usage_in(line: bytes, model: str) -> tuple[Usage, str]:
     """Return what the answer in a line took, and the model that it names; nothing where it is no reply."""
-    body = from_json(line)["response"].get("body")
     try:
-        reply = _wire_of(body).reply(to_json(body), Received(model))
-    except AttemptFailed:
+        reply = _reply_in(line, model)
+    except (AttemptFailed, ProviderError):
         return NO_USAGE, ""
     return (NO_USAGE if reply.usage is None else reply.usage.tokens), reply.model
 
 
-def _exchange_in(line: bytes, model: str) -> tuple[Wire, int, Mapping[str, str], bytes]:
-    """Return wire, status, headers and body of the answer in a line.
+def _reply_in(line: bytes, model: str) -> ChatCompletion:
+    """Return the reply in the answer of a line.
 
     Raises:
+        AttemptFailed: it is broken, or the status is that of a failure.
         ProviderError: the service says that it has no answer.
     """
     try:
         data = from_json(line)
     except ValueError:
         data = None
-    if not isinstance(data, Mapping):
-        raise BadReply(
-            model,
-            problem="the line is not a JSON object",
-            head=redact_head(line[:2000].decode("utf-8", "replace"), 500),
-        )
-    response, error = data.get("response"), data.get("error")
+    told = data if isinstance(data, Mapping) else {}
+    response, error = told.get("response"), told.get("error")
     if isinstance(response, Mapping) and isinstance(response.get("status_code"), int):
-        request_id = response.get("request_id")
+        status, body, request_id = response["status_code"], response.get("body"), response.get("request_id")
         headers = {"x-request-id": request_id} if isinstance(request_id, str) else {}
-        body = response.get("body")
-        return _wire_of(body), response["status_code"], headers, to_json(body)
+        received = Received(model, status=status, headers=headers)
+        wire = _WIRES[isinstance(body, Mapping) and "output" in body]
+        if not 200 <= status < 300:
+            raise wire.error(to_json(body), received)
+        return wire.reply(to_json(body), received)
     said = error.get("message") or error.get("code") if isinstance(error, Mapping) else error
     if said and problem_code(line) == "batch_failed":
         raise BadRequest(model, body=redact_head(f"the batch was not accepted: {said}", 500))
     if said:
         raise ServerUnavailable(model, body=redact_head(f"the batch did not answer this request: {said}", 500))
-    raise BadReply(
-        model, problem="the line has no response", head=redact_head(line[:2000].decode("utf-8", "replace"), 500)
-    )
-
-
-class _KeptReply(HttpReply):
-    """A recorded HTTP reply."""
-
-    def __init__(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
-        patience = Patience(Deadline.after(None), first_byte=1.0, idle=1.0)
-        super().__init__(HttpRequest("", b"", headers, ""), patience)
-        self.status, self.headers = status, headers
-        self._body = body
-
-    async def piece(self) -> bytes:
-        """Return the body, then nothing."""
-        body, self._body = self._body, b""
-        return body
+    head = redact_head(line[:2000].decode("utf-8", "replace"), 500)
+    raise BadReply(model, problem="the line has no response", head=head)

@@ -5,23 +5,21 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any
 
 from pydantic_core import to_json
 
-from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.batch.checkpoint.codec import asks_again
 from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
 from SimpleLLMFunc.batch.provider_batches.answer_store import AnswerStore, KeptLine, OpenBatch
 from SimpleLLMFunc.batch.provider_batches.lines import (
     DISCOUNT,
-    MOST_BYTES,
-    MOST_LINES,
     BatchFunction,
-    RequestId,
+    RequestFile,
+    RequestLine,
     answers_in,
     endpoint_of,
     problem_code,
@@ -74,84 +72,51 @@ LEFT = frozenset({"batch_failed", "batch_expired", "batch_cancelled"})
 """Codes of a whole batch that failed: asking all of it live, at twice the price, is the user's decision."""
 
 
-_Line: TypeAlias = tuple[RequestId, bytes, int]
-"""A request, its line, and the tokens that it will probably read."""
-
-
-@dataclass(slots=True)
-class _Part:
-    """A file of requests that is being written."""
-
-    path: Path
-    file: BinaryIO
-    requests: dict[bytes, OutputMode] = field(default_factory=dict)
-    size: int = 0
-    tokens: int = 0
-
-    def add(self, lines: Sequence[_Line]) -> Sequence[_Line]:
-        """Write as many of the lines as there is room for, and return the others; waits for the disk."""
-        for number, (request, line, tokens) in enumerate(lines):
-            if len(self.requests) >= MOST_LINES or self.size + len(line) > MOST_BYTES:
-                return lines[number:]
-            self.file.write(line)
-            self.requests[request.key] = request.mode
-            self.size += len(line)
-            self.tokens += tokens
-        return ()
-
-
+@dataclass(eq=False)
 class BatchRun:
     """One map's batches.
 
     Attributes:
+        arguments: of the function, as rows become them.
+        store: of batches and answers.
+        folder: for files of requests and answers.
+        tell: is told what happens.
+        finished: the rows that need no answer, but for errors that are asked again; None without a checkpoint.
+        retry_errors: as for `asks_again`.
         stopped: the budget that kept rows from being sent; None where none did.
     """
 
-    def __init__(
-        self,
-        function: BatchFunction[Any],
-        arguments: RowArguments,
-        service: BatchService,
-        store: AnswerStore,
-        folder: Path,
-        tell: Callable[[str], object],
-    ) -> None:
-        self.stopped: BudgetExceeded | None = None
-        self._function = function
-        self._arguments = arguments
-        self._version = version_of(function.definition())
-        self._service = service
-        self._store = store
-        self._folder = folder
-        self._finished: RowFile | None = None
-        self._retry_errors: bool | None = None
-        self._tell = tell
+    function: BatchFunction[Any]
+    arguments: RowArguments
+    service: BatchService
+    store: AnswerStore
+    folder: Path
+    tell: Callable[[str], object]
+    finished: RowFile | None
+    retry_errors: bool | None
+    stopped: BudgetExceeded | None = None
+
+    def __post_init__(self) -> None:
+        self._version = version_of(self.function.definition())
         self._charges: dict[str, Charge] = {}
         self._out_since: float | None = None
 
     @property
     def _llm(self) -> LLM_Interface:
-        return self._function.llm
+        return self.function.llm
 
     def key(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
         """Return the key of a row."""
-        return key_of(self._version, self._function.bind(args, kwargs))
+        return key_of(self._version, self.function.bind(args, kwargs))
 
     def give_back(self) -> None:
         """Give back what budgets hold for batches whose answers were not waited for."""
         while self._charges:
             self._charges.popitem()[1].settle(None)
 
-    async def gather(self, rows: Rows, finished: RowFile | None, retry_errors: bool | None) -> None:
-        """Send what needs an answer, and wait until the answers are here.
-
-        Args:
-            rows: can be read again.
-            finished: the rows that need none, but for errors that are asked again.
-            retry_errors: as for `asks_again`.
-        """
-        self._finished, self._retry_errors = finished, retry_errors
-        await in_thread(self._store.forget_used)
+    async def gather(self, rows: Rows) -> None:
+        """Send what needs an answer, and wait until the answers are here; `rows` can be read again."""
+        await in_thread(self.store.forget_used)
         await self._adopt()
         for left in reversed(range(_ROUNDS)):
             await self._send_missing(rows)
@@ -161,32 +126,32 @@ class BatchRun:
 
     async def _adopt(self) -> None:
         """Find out what became of batches that were being sent when an earlier run ended."""
-        for batch in await in_thread(self._store.open_batches, self._service.address):
+        for batch in await in_thread(self.store.open_batches, self.service.address):
             if batch.id is not None:
                 continue
             try:
-                found = await self._service.find(batch.tag)
+                found = await self.service.find(batch.tag)
             except BadRequest as error:
                 push_warning(f"the service does not list its batches, so one that may be under way is lost: {error}")
-                await in_thread(self._store.end, batch.tag)
+                await in_thread(self.store.end, batch.tag)
                 continue
             if found is not None:
-                await in_thread(self._store.sent, batch.tag, found.id, None)
+                await in_thread(self.store.sent, batch.tag, found.id, None)
                 continue
             if batch.file is not None:
                 await self._take_away(batch.file)
-            await in_thread(self._store.end, batch.tag)
+            await in_thread(self.store.end, batch.tag)
 
     # --- out ---------------------------------------------------------------------------------------------
 
     async def _send_missing(self, rows: Rows) -> None:
-        part: _Part | None = None
+        part: RequestFile | None = None
         try:
-            async with aclosing(Feed(rows, self._arguments).pieces()) as pieces:
+            async with aclosing(Feed(rows, self.arguments).pieces()) as pieces:
                 async for piece in pieces:
-                    lines = await in_thread(self._lines, piece, part.requests if part is not None else {})
+                    lines = await in_thread(self._lines, piece, part.modes if part is not None else {})
                     while lines:
-                        part = part or self._new_part()
+                        part = part or RequestFile(self.folder)
                         lines = await in_thread(part.add, lines)
                         if lines:  # the rest found no room
                             await self._send(part)
@@ -197,47 +162,39 @@ class BatchRun:
             self.stopped = error  # what is under way is paid: it is waited for all the same
         finally:
             if part is not None:
-                part.file.close()
+                part.close()
 
-    def _lines(self, piece: Sequence[InputRow], under_way: Collection[bytes]) -> Sequence[_Line]:
+    def _lines(self, piece: Sequence[InputRow], under_way: Collection[bytes]) -> Sequence[RequestLine]:
         """Return the requests of those rows that need one."""
         rows: dict[bytes, tuple[InputRow, tuple[Any, ...], dict[str, Any]]] = {}
         for row in piece:
             try:
-                args, kwargs = self._arguments.of(row)
+                args, kwargs = self.arguments.of(row)
                 key = self.key(args, kwargs)
             except (UsageError, OSError, ValueError):
                 continue  # the map says of it what is wrong
             if key not in under_way:
                 rows.setdefault(key, (row, args, kwargs))
-        known = self._store.known(list(rows))
+        known = self.store.known(list(rows))
         keys = [key for key in rows if key not in known]
-        if self._finished is not None:
-            found = self._finished.find(keys)
-            keys = [key for key in keys if key not in found or asks_again(found[key].error, self._retry_errors)]
+        if self.finished is not None:
+            found = self.finished.find(keys)
+            keys = [key for key in keys if key not in found or asks_again(found[key].error, self.retry_errors)]
         requests = []
         for key in keys:
             row, args, kwargs = rows[key]
-            try:
-                request = request_line(self._function, key, row.index, args, kwargs)
-            except (SimpleLLMFuncError, OSError, ValueError):
-                continue
-            if len(request[1]) <= MOST_BYTES:
-                requests.append(request)
+            with suppress(SimpleLLMFuncError, OSError, ValueError):  # the map says of it what is wrong
+                requests.append(request_line(self.function, key, row.index, args, kwargs))
         return requests
 
-    def _new_part(self) -> _Part:
-        path = self._folder / f"{secrets.token_hex(8)}.jsonl"
-        return _Part(path, path.open("xb"))
-
-    async def _send(self, part: _Part) -> None:
+    async def _send(self, part: RequestFile) -> None:
         """Send a file of requests as a batch.
 
         Raises:
             BudgetExceeded: it would break a budget; nothing was sent.
             ProviderError: the service failed or refused.
         """
-        part.file.close()
+        part.close()
         usd = 0.0
         if is_limited("usd"):
             await require_prices(self._llm)
@@ -246,11 +203,11 @@ class BatchRun:
         with charge_question(part.tokens, usd) as charge:
             is_sent = False
             try:
-                await in_thread(self._store.begin, tag, self._service.address, list(part.requests.items()))
-                file_id = await self._service.upload(part.path, f"simplellmfunc-{tag}.jsonl")
-                await in_thread(self._store.uploaded, tag, file_id)
+                await in_thread(self.store.begin, tag, self.service.address, list(part.modes.items()))
+                file_id = await self.service.upload(part.path, f"simplellmfunc-{tag}.jsonl")
+                await in_thread(self.store.uploaded, tag, file_id)
                 state = await self._begun(file_id, tag)
-                await in_thread(self._store.sent, tag, state.id, file_id)
+                await in_thread(self.store.sent, tag, state.id, file_id)
                 is_sent = True
             finally:
                 if is_sent:
@@ -258,12 +215,12 @@ class BatchRun:
                 else:
                     charge.settle(None)
         part.path.unlink()
-        self._tell(f"{state.id}: {counted(len(part.requests), 'request')} sent")
+        self.tell(f"{state.id}: {counted(len(part.modes), 'request')} sent")
 
     async def _begun(self, file_id: str, tag: str) -> BatchState:
         """Begin a batch; where the service refuses, its file is not left there."""
         try:
-            return await self._service.create(file_id, endpoint_of(self._llm), tag)
+            return await self.service.create(file_id, endpoint_of(self._llm), tag)
         except (AuthenticationError, BadRequest, RateLimited):
             await self._take_away(file_id)
             raise
@@ -276,7 +233,7 @@ class BatchRun:
 
     async def _take_away(self, file_id: str) -> None:
         try:
-            await self._service.remove(file_id)
+            await self.service.remove(file_id)
         except SimpleLLMFuncError as error:
             push_warning(
                 f"the file {file_id} with the requests of a batch that never began stays at the service: {error}"
@@ -298,7 +255,7 @@ class BatchRun:
                     is_unfinished = is_unfinished or state
             if waiting:
                 told = ", ".join(f"{state.id} {state.status} {state.done}/{state.total}" for state in waiting)
-                self._tell(f"waiting for {counted(len(waiting), 'batch', 'batches')}: {told}")
+                self.tell(f"waiting for {counted(len(waiting), 'batch', 'batches')}: {told}")
                 clock = current_deadline()
                 left = clock.left() if clock is not None else None
                 await asyncio.sleep(pause if left is None else min(pause, left))
@@ -314,7 +271,7 @@ class BatchRun:
         try:
             state = await self._state_of(batch)
             if state is None:
-                await in_thread(self._store.end, batch.tag)
+                await in_thread(self.store.end, batch.tag)
                 return True
             again = await self._take(batch, state, is_last=is_last) if state.has_ended else None
         except (ConnectionFailed, RateLimited, ServerUnavailable) as error:
@@ -328,14 +285,14 @@ class BatchRun:
         return state if again is None else again
 
     async def _under_way(self) -> list[OpenBatch]:
-        batches = await in_thread(self._store.open_batches, self._service.address)
+        batches = await in_thread(self.store.open_batches, self.service.address)
         return [batch for batch in batches if batch.id is not None]
 
     async def _state_of(self, batch: OpenBatch) -> BatchState | None:
         """Return how far a batch is, None where the service does not know it any more."""
         assert batch.id is not None, "what has no id was adopted or ended"
         try:
-            return await self._service.retrieve(batch.id)
+            return await self.service.retrieve(batch.id)
         except BadRequest as error:
             if error.status != 404:
                 raise
@@ -344,11 +301,11 @@ class BatchRun:
 
     async def _take(self, batch: OpenBatch, state: BatchState, *, is_last: bool) -> bool:
         """Keep the answers of a batch that has ended; return whether the rest should be sent again."""
-        path = self._folder / f"{batch.tag}.answers"
+        path = self.folder / f"{batch.tag}.answers"
         answered: list[Path] = []
         for number, file_id in enumerate(state.files):
             answered.append(path.with_suffix(f".{number}"))
-            await self._service.download(file_id, answered[-1])
+            await self.service.download(file_id, answered[-1])
         is_again = not is_last and (
             state.status == "expired" or (state.status == "failed" and bool(state.codes & _NO_ROOM))
         )
@@ -361,12 +318,12 @@ class BatchRun:
         for each in answered:
             each.unlink()
         why = f": {state.problem}" if state.problem else ""
-        (self._tell if state.status == "completed" else push_warning)(f"{state.id}: {state.status}{why}")
+        (self.tell if state.status == "completed" else push_warning)(f"{state.id}: {state.status}{why}")
         return is_again
 
     def _keep(self, batch: OpenBatch, state: BatchState, files: Iterable[Path], is_again: bool) -> Usage:
         """Keep the lines of a batch, and lines that say what became of the rest; return what it took."""
-        requests = self._store.requests_of(batch.tag)
+        requests = self.store.requests_of(batch.tag)
         counted = is_limited()
         total = NO_USAGE
 
@@ -385,7 +342,7 @@ class BatchRun:
                     data = {"error": {"code": f"batch_{state.status}", "message": said}, "response": None}
                     yield KeptLine(key, mode, 0, is_good=False, line=to_json(data))
 
-        self._store.end(batch.tag, lines())
+        self.store.end(batch.tag, lines())
         return total
 
     def _usage_in(self, line: bytes) -> Usage:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from SimpleLLMFunc.batch.ray.cluster import ray_package, shipped, unpacked
 from SimpleLLMFunc.batch.ray.engine import ShippedFunction
@@ -44,18 +43,15 @@ def ray_actor(
         raise UsageError(f'on_error is "keep" or "raise", not {on_error!r}.')
     ray_package()
     pickled = shipped(function, function.reducers)
-    settings = _Settings(pickled, dict(columns or {}), concurrency, max(1, actors), on_error == "raise")
+    settings = {
+        "pickled": pickled,
+        "columns": dict(columns or {}),
+        "concurrency": concurrency,
+        "actors": max(1, actors),
+        "raises": on_error == "raise",
+    }
     # Of no module, so that it travels whole.
-    return type(f"{function.name}_actor", (RayActor,), {"settings": settings, "__module__": "__main__"})
-
-
-@dataclass(frozen=True, slots=True)
-class _Settings:
-    pickled: bytes
-    columns: Mapping[str, str]
-    concurrency: int
-    actors: int
-    raises: bool
+    return type(f"{function.name}_actor", (RayActor,), {**settings, "__module__": "__main__"})
 
 
 class RayActor:
@@ -64,13 +60,17 @@ class RayActor:
     It has one event loop, on which several batches may be under way.
     """
 
-    settings: ClassVar[_Settings]
+    pickled: ClassVar[bytes]
+    columns: ClassVar[Mapping[str, str]]
+    concurrency: ClassVar[int]
+    actors: ClassVar[int]
+    raises: ClassVar[bool]
 
     def __init__(self) -> None:
-        with part_of_rates(self.settings.actors):
-            self._function: ShippedFunction[Any] = unpacked(self.settings.pickled)
+        with part_of_rates(self.actors):
+            self._function: ShippedFunction[Any] = unpacked(self.pickled)
         self._arguments = RowArguments(self._function)
-        self._places = asyncio.Semaphore(self.settings.concurrency)
+        self._places = asyncio.Semaphore(self.concurrency)
 
     async def __call__(self, batch: Any) -> AsyncGenerator[dict[str, Any], None]:
         """Yield the batch with the results of its rows."""
@@ -78,9 +78,7 @@ class RayActor:
         names = list(given)
         count = len(given[names[0]]) if names else 0
         rows = [
-            InputRow(
-                place, {self.settings.columns.get(name, name): given[name][place] for name in names}, is_record=True
-            )
+            InputRow(place, {self.columns.get(name, name): given[name][place] for name in names}, is_record=True)
             for place in range(count)
         ]
         answers = await asyncio.gather(*(self._answer(row) for row in rows))
@@ -94,16 +92,13 @@ class RayActor:
                 args, kwargs = self._arguments.of(row)
                 answer = await self._function.ask(args, kwargs)
             except Exception as error:
-                if self.settings.raises:
+                if self.raises:
                     raise
-                return _Answered(row.index, row.value, None, error)
-            return _Answered(row.index, row.value, answer.value, None)
+                return _Answered(None, error)
+            return _Answered(answer.value, None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Answered:
-    index: int
-    row: Any
+class _Answered(NamedTuple):
     value: Any
     error: Exception | None
 

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import logging
 import os
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from importlib import import_module
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, UsageError
 from SimpleLLMFunc.extras import load_extra
 from SimpleLLMFunc.logger import mask_known
-from SimpleLLMFunc.runtime import renew_in_child
-
-T = TypeVar("T")
+from SimpleLLMFunc.runtime import Worker
 
 
 def ray_package() -> Any:
@@ -39,18 +35,9 @@ class _Connection:
     """
 
     def __init__(self) -> None:
-        self.renew_in_child()
-        renew_in_child(self)
-
-    def renew_in_child(self) -> None:
-        """Forget the connection and its thread: they are the parent's."""
-        self._thread = ThreadPoolExecutor(1, "SimpleLLMFunc-ray")
+        self.thread = Worker()
         self._maps = 0
         self._is_ours = False
-
-    def run(self, work: Callable[..., T], *args: Any) -> asyncio.Future[T]:
-        """Have the thread do some work, which goes on to its end even if the caller is cancelled."""
-        return asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, work, *args))
 
     def enter(self, address: str | None) -> Any:
         """Connect where that is not done, and return Ray; each call wants one of `leave`, also where it raises.

@@ -7,8 +7,7 @@ deadline, and alone writes the checkpoint. An actor that dies is started again b
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -63,40 +62,22 @@ class ShippedFunction(Mappable[R_co], Protocol[R_co]):
         ...
 
 
-@asynccontextmanager
-async def asked_on_ray(
-    function: ShippedFunction[R], engine: RayEngine, pace: Concurrency
-) -> AsyncGenerator[Mappable[R], None]:
-    """Give the function, asked by the workers of a cluster; they are started with its first row, and gone afterwards.
+@dataclass(slots=True, eq=False)
+class _Worker:
+    """An actor that can ask, and how many rows it has."""
+
+    actor: Any
+    rows: int = 0
+
+
+class OnRay(Relayed[R], Generic[R]):
+    """A function, asked by the workers of a cluster; they are started with the first row, and gone after `aclose`.
 
     Args:
         function: what is asked.
         engine: the cluster, and how many workers.
         pace: told how many rows the workers bear.
     """
-    asked = _OnRay(function, engine, pace)
-    try:
-        yield asked
-    finally:
-        await asked.close()
-
-
-@dataclass(slots=True, eq=False)
-class _Worker:
-    """An actor that can ask.
-
-    Attributes:
-        processes: that it was seen to be; more than one after a death.
-        rows: how many it has.
-    """
-
-    actor: Any
-    processes: set[int]
-    rows: int = 0
-
-
-class _OnRay(Relayed[R], Generic[R]):
-    """The function, asked by workers; see `asked_on_ray`."""
 
     def __init__(self, function: ShippedFunction[R], engine: RayEngine, pace: Concurrency) -> None:
         super().__init__(function)
@@ -172,9 +153,6 @@ class _OnRay(Relayed[R], Generic[R]):
             raise
         finally:
             worker.rows -= 1
-        if outcome.process not in worker.processes:
-            worker.processes.add(outcome.process)
-            push_warning(f"a worker of the map of {self.name!r} died and was restarted; its rows are asked again.")
         return outcome
 
     def _answer(self, outcome: Outcome) -> Answer[R]:
@@ -192,7 +170,7 @@ class _OnRay(Relayed[R], Generic[R]):
         await in_thread(ray_package)
         function = await in_thread(shipped, (self._shipped, used_llm()), self._shipped.reducers)
         self._is_connected = True
-        await connection.run(self._make, function, _is_forbidden())
+        await connection.thread.run(self._make, function, _is_forbidden())
         self._pace.most = MOST_AT_A_TIME * len(self._actors)
         self._joining = [asyncio.create_task(self._join(actor)) for actor in self._actors]
         done, _ = await asyncio.wait(self._joining, return_when=asyncio.FIRST_COMPLETED)
@@ -219,12 +197,12 @@ class _OnRay(Relayed[R], Generic[R]):
 
     async def _join(self, actor: Any) -> None:
         try:
-            process, failure = await actor.joined.remote()
+            failure = await actor.joined.remote()
         except ray_package().exceptions.RayError as error:
             problem: SimpleLLMFuncError = self._cannot_start(error)
         else:
             if not failure:
-                self._workers.append(_Worker(actor, {process}))
+                self._workers.append(_Worker(actor))
                 return
             problem = decode_error(failure, NO_USAGE)
         if self._workers:
@@ -234,7 +212,7 @@ class _OnRay(Relayed[R], Generic[R]):
     def _cannot_start(self, error: Exception) -> ConfigError:
         return ConfigError(f"the workers of the map of {self.name!r} cannot be started: {_told(error)}")
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """End the workers, and the cluster where it is ours."""
         if self._starting is not None:
             tasks = [self._starting, *self._joining]
@@ -242,7 +220,7 @@ class _OnRay(Relayed[R], Generic[R]):
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         if self._is_connected:
-            await connection.run(connection.leave, self._actors)
+            await connection.thread.run(connection.leave, self._actors)
 
 
 def _told(error: BaseException) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -13,7 +11,8 @@ from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.base.run import Answer, Mappable
 from SimpleLLMFunc.batch.checkpoint.codec import encode_answer, encode_error
 from SimpleLLMFunc.batch.ray.cluster import unpacked
-from SimpleLLMFunc.errors import ConfigError, RunAborted, SimpleLLMFuncError
+from SimpleLLMFunc.batch.relayed import asked
+from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError
 from SimpleLLMFunc.interface.attempts import forbid_real_calls, part_of_rates
 from SimpleLLMFunc.interface.current import use_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
@@ -31,7 +30,6 @@ class Outcome:
     Attributes:
         data: the value or the error, as a checkpoint keeps it.
         spent: of its grant.
-        process: of the worker; another one after a death.
     """
 
     is_value: bool
@@ -40,7 +38,6 @@ class Outcome:
     usage: Usage
     tries: int
     spent: Amounts
-    process: int
 
 
 class RowWorker:
@@ -65,9 +62,9 @@ class RowWorker:
         if is_forbidden:
             forbid_real_calls()
 
-    async def joined(self) -> tuple[int, bytes]:
-        """Return which process it is, and why it cannot ask, empty where it can."""
-        return os.getpid(), self._failure
+    async def joined(self) -> bytes:
+        """Return why it cannot ask; empty where it can."""
+        return self._failure
 
     async def ask(self, row: bytes, seconds: float | None, grant: Mapping[str, float | None] | None) -> Outcome:
         """Ask for a row.
@@ -80,6 +77,7 @@ class RowWorker:
         assert self._function is not None, "it said so"
         answer: Answer[Any] | None = None
         spent: Spent | None = None
+        data = b""
         try:
             with ExitStack() as stack:
                 stack.enter_context(part_of_rates(self._parts))  # of models that are made only now
@@ -89,20 +87,18 @@ class RowWorker:
                 if grant is not None:
                     spent = stack.enter_context(budget(**grant))
                 args, kwargs = unpacked(row)
-                answer = await self._function.ask(args, kwargs)
-            data = encode_answer(answer, self._function.output, self._function.repair)
-            usage, tries = answer.usage, answer.tries
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
-            data, usage, tries = encode_error(RunAborted("a task inside it was cancelled")), NO_USAGE, 0
-        except Exception as error:  # noqa: BLE001 - one row's failure is its value
+                answer, error = await asked(self._function, args, kwargs)
+            if answer is not None:
+                data = encode_answer(answer, self._function.output, self._function.repair)
+        except Exception as failure:  # noqa: BLE001 - a row that cannot be unpacked, or a value that cannot be encoded
+            answer, error = None, failure
+        if error is not None:
             data = encode_error(error)
-            usage, tries = getattr(error, "usage", None) or NO_USAGE, getattr(error, "tries", 0)
         amounts = (0, 0, 0.0) if spent is None else (spent.requests, spent.tokens, spent.usd)
-        mode: OutputMode = "text" if answer is None else answer.mode
-        return Outcome(answer is not None, data, mode, usage, tries, amounts, os.getpid())
+        if answer is not None:
+            return Outcome(True, data, answer.mode, answer.usage, answer.tries, amounts)
+        usage = getattr(error, "usage", None) or NO_USAGE
+        return Outcome(False, data, "text", usage, getattr(error, "tries", 0), amounts)
 
 
 def _loading_error(error: Exception) -> SimpleLLMFuncError:

@@ -18,36 +18,12 @@ from SimpleLLMFunc.logger import shown_error
 VALUE, ERROR, ROW = "value", "error", "row"
 
 
-class ReportedRow(Protocol):
-    """A row of a report that can be written."""
-
-    @property
-    def index(self) -> int:
-        """Its place in the input, from 0."""
-        ...
-
-    @property
-    def row(self) -> Any:
-        """What was given."""
-        ...
-
-    @property
-    def value(self) -> Any:
-        """The value, if there is no error."""
-        ...
-
-    @property
-    def error(self) -> Exception | None:
-        """What went wrong."""
-        ...
-
-
 class Reported(Protocol):
     """A report that can be written."""
 
     @property
-    def rows(self) -> Iterable[ReportedRow]:
-        """In input order; gone through more than once."""
+    def rows(self) -> Sequence[Any]:
+        """In input order, each with `index`, `row`, `value` and `error`."""
         ...
 
     @property
@@ -82,18 +58,16 @@ class Table:
     Args:
         return_type: of the function.
         taken: names that the input has; a result's column of such a name is called ``result_…``.
+
+    Attributes:
+        columns: the names of the result's columns, the error's last.
     """
 
     def __init__(self, return_type: Any, taken: Iterable[str] = ()) -> None:
         self._type = return_type
         self._fields = fields_of(return_type)
         taken = set(taken)
-        self.names = {name: _free(name, taken) for name in (*(self._fields or (VALUE,)), ERROR)}
-
-    @property
-    def columns(self) -> list[str]:
-        """The names of the result's columns, the error's last."""
-        return list(self.names.values())
+        self.columns = [_free(name, taken) for name in (*(self._fields or (VALUE,)), ERROR)]
 
     @cached_property
     def _adapter(self) -> TypeAdapter[Any]:
@@ -105,23 +79,18 @@ class Table:
             return value
         return plain(self._adapter.dump_python(value, by_alias=False, warnings=False))
 
-    def cells(self, row: ReportedRow) -> dict[str, Any]:
-        """Return the cells of a row by column; None where there is nothing."""
+    def cells(self, row: Any) -> dict[str, Any]:
+        """Return the cells of a row with `value` and `error`, by column; None where there is nothing."""
         error = row.error
-        cells: dict[str, Any] = dict.fromkeys(self.columns)
-        if error is not None:
-            cells[self.names[ERROR]] = error_text(error)
-            return cells
-        data = self.data(row.value)
+        data = None if error is not None else self.data(row.value)
         if self._fields is None:
-            cells[self.names[VALUE]] = data
+            cells = [data]
         elif isinstance(data, Mapping):
-            for name in self._fields:
-                cells[self.names[name]] = data.get(name)
-        elif isinstance(data, (list, tuple)):  # a NamedTuple
-            for name, cell in zip(self._fields, data, strict=False):
-                cells[self.names[name]] = cell
-        return cells
+            cells = [data.get(name) for name in self._fields]
+        else:
+            cells = list(data or ())  # a NamedTuple
+        found = dict(zip(self.columns, cells, strict=False))
+        return {**dict.fromkeys(self.columns), **found, self.columns[-1]: error_text(error)}
 
 
 def _free(name: str, taken: set[str]) -> str:

@@ -1,37 +1,35 @@
-"""The rows of a map, read in small pieces and no faster than the map needs them."""
+"""The rows of a map: read in small pieces, no faster than the map needs them; counted; and read again on demand."""
 
 from __future__ import annotations
 
-import asyncio
 import os
-import threading
 import time
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterable,
-    Generator,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-    Sized,
-)
+from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable, Iterator, Sequence, Sized
 from contextlib import aclosing, suppress
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from SimpleLLMFunc.batch.rows.arguments import RowArguments
-from SimpleLLMFunc.batch.rows.arrow import arrow_length, is_arrow
+from SimpleLLMFunc.batch.rows.arrow import PARQUET, arrow_length, is_arrow, parquet_length
 from SimpleLLMFunc.batch.rows.frames import frame_kind
-from SimpleLLMFunc.batch.rows.rows import InputRow, RowSource, as_told, read_rows
-from SimpleLLMFunc.batch.rows.rows_again import RowsAgain, can_read_again, count_rows
-from SimpleLLMFunc.runtime import Worker, in_thread
+from SimpleLLMFunc.batch.rows.rows import InputRow, Rows, RowSource, as_told, read_rows, text_rows
+from SimpleLLMFunc.batch.rows.text_files import suffix_of
+from SimpleLLMFunc.errors import SimpleLLMFuncError
+from SimpleLLMFunc.logger import push_warning
+from SimpleLLMFunc.runtime import ForkSafeLock, Worker, in_thread
 
 PIECE = 128
 """Rows in a piece, at most."""
 
 _PATIENCE = 0.005
 """Seconds after which a piece is passed on although it could be larger: a slow source holds up no row."""
+
+_LARGEST_COUNTED = 256 * 1024 * 1024
+"""Bytes of a file whose rows are counted beforehand, which takes a second or two of those that the map takes."""
+
+_HELD = 10_000
+"""Rows that are held where they are read backwards, so that each row is read a few times only."""
 
 
 class Feed:
@@ -52,31 +50,29 @@ class Feed:
     def __init__(self, source: Any, arguments: RowArguments | None = None) -> None:
         self._source = source
         self._arguments = arguments
-        is_frame = frame_kind(source) is not None
-        self.frame: Any = source if is_frame else None
-        is_stream = is_arrow(source)
-        is_told = is_frame or is_stream or isinstance(source, (str, os.PathLike, RowSource, bytes, bytearray, Mapping))
-        is_plain = not is_told and isinstance(source, Iterable) and not isinstance(source, AsyncIterable)
+        self._told = source if isinstance(source, RowSource) else RowSource(source)
+        base, limit = self._told.source, self._told.limit
+        is_frame = frame_kind(base) is not None
+        is_plain = not is_frame and not is_arrow(base) and isinstance(base, Iterable) and not isinstance(base, str)
+        self.frame: Any = source if is_frame and base is source else None
         self.rows: Sequence[Any] | RowsAgain | None = None
-        if is_plain and isinstance(source, Sequence):
-            self.rows = source
-        elif is_told and not isinstance(source, (bytes, bytearray, Mapping)) and can_read_again(source):
+        if is_plain and base is source:
+            self.rows = base if isinstance(base, Sequence) else None
+        elif can_read_again(source):
             self.rows = RowsAgain(source)
-        self.total: int | None = None
-        if is_stream:
-            self.total = arrow_length(source)
-        elif isinstance(source, Sized) and (is_plain or is_frame):
-            self.total = len(source)
+        self.total = arrow_length(base) if is_arrow(base) else None
+        if isinstance(base, Sized) and (is_plain or is_frame):
+            self.total = len(base)
+        if self.total is not None and limit is not None:
+            self.total = min(self.total, limit)
 
     async def counted(self) -> int | None:
         """Return the number of rows; if `total` is None, count those of a file. None if only reading would tell."""
-        if self.total is not None or not isinstance(self._source, (str, os.PathLike, RowSource)):
+        source, limit = self._told.source, self._told.limit
+        if self.total is not None or not isinstance(source, (str, os.PathLike)):
             return self.total
-        is_over = threading.Event()
-        try:
-            return await in_thread(count_rows, self._source, is_over.is_set)
-        finally:
-            is_over.set()  # the map may end before its rows are counted
+        total = await in_thread(count_rows, Path(source))
+        return total if total is None or limit is None else min(total, limit)
 
     async def pieces(self) -> AsyncGenerator[list[InputRow], None]:
         """Yield the rows; read as far as asked for, and a piece ahead.
@@ -97,13 +93,8 @@ class Feed:
     def _pieces(self) -> AsyncGenerator[list[InputRow], None]:
         if isinstance(self._source, (list, tuple, range)):
             return _at_hand(self._source)
-        told: list[RowSource] = []
-        source = self._source
-        while isinstance(source, RowSource):
-            told.insert(0, source)
-            source = source.source
-        if isinstance(source, AsyncIterable):
-            return _as_told(_as_they_come(source), told)
+        if isinstance(self._told.source, AsyncIterable):
+            return _as_told(_as_they_come(self._told.source), self._told)
         return _from_thread(read_rows(self._source))
 
 
@@ -143,51 +134,123 @@ def _pulled(rows: Iterator[InputRow]) -> tuple[list[InputRow], Exception | None]
 
 
 async def _as_told(
-    pieces: AsyncGenerator[list[InputRow], None], told: Sequence[RowSource]
+    pieces: AsyncGenerator[list[InputRow], None], told: RowSource
 ) -> AsyncGenerator[list[InputRow], None]:
     """Yield pieces with their columns renamed, up to the limit."""
-    limit = min((each.limit for each in told if each.limit is not None), default=None)
     async with aclosing(pieces):
-        while limit != 0 and (piece := await anext(pieces, None)):
-            for each in told:
-                piece = list(as_told(piece, each))
-            yield piece
-            if limit is not None and piece[-1].index + 1 >= limit:
+        while told.limit != 0 and (piece := await anext(pieces, None)):
+            yield list(as_told(piece, told))
+            if told.limit is not None and piece[-1].index + 1 >= told.limit:
                 return
 
 
 async def _as_they_come(source: AsyncIterable[Any]) -> AsyncGenerator[list[InputRow], None]:
-    """Yield what has come since the last piece: many rows of a fast source, each one of a slow one."""
-    ahead: asyncio.Queue[InputRow | Exception | None] = asyncio.Queue(PIECE - 1)  # and one row that waits for room
-    reader = asyncio.ensure_future(_read(source, ahead))
-    try:
-        while True:
-            came = [await ahead.get()]
-            while not ahead.empty():
-                came.append(ahead.get_nowait())
-            if piece := [row for row in came if isinstance(row, InputRow)]:
-                yield piece
-            if isinstance(came[-1], Exception):
-                raise came[-1]
-            if came[-1] is None:
-                return
-    finally:
-        reader.cancel()
-        await asyncio.gather(reader, return_exceptions=True)
-
-
-async def _read(source: AsyncIterable[Any], ahead: asyncio.Queue[InputRow | Exception | None]) -> None:
-    """Put rows into the queue, and at last what the source raised; None where it raised nothing."""
-    index, error = 0, None
-    iterator = aiter(source)
+    iterator, index = aiter(source), 0
     try:
         async for value in iterator:
-            await ahead.put(InputRow(index, value))
+            yield [InputRow(index, value)]
             index += 1
-    except Exception as raised:  # noqa: BLE001 - raised when the rows before it have been taken
-        error = raised
     finally:
         close = getattr(iterator, "aclose", None)
         if close is not None:
             await close()
-    await ahead.put(error)
+
+
+# --- a second look ---------------------------------------------------------------------------------------
+
+
+def can_read_again(source: Rows) -> bool:
+    """Say whether `read_rows` gives the same rows when it is asked a second time."""
+    if isinstance(source, RowSource):
+        return can_read_again(source.source)
+    if isinstance(source, (str, os.PathLike)) or frame_kind(source) is not None:
+        return True
+    if is_arrow(source):
+        return arrow_length(source) is not None  # a table: a query may give others, a reader is read once
+    return isinstance(source, Iterable) and not isinstance(source, Iterator)
+
+
+def count_rows(path: Path) -> int | None:
+    """Return how many rows a file has; None if it is too large to be counted, or cannot be read. May take seconds."""
+    try:
+        if suffix_of(path) in PARQUET:
+            return parquet_length(path)
+        if not path.is_file() or path.stat().st_size > _LARGEST_COUNTED:
+            return None
+        return sum(1 for _ in text_rows(path))
+    except (OSError, SimpleLLMFuncError):
+        return None  # reading the rows raises the error
+
+
+class RowsAgain:
+    """The rows of a file or a table, read again on demand.
+
+    Reading one row after the other is fast, forwards and backwards. A row from the middle takes as long as all rows
+    before it. The checkpoint cannot serve instead: rows that ask the same may differ in columns that the function does
+    not take, such as their number.
+
+    Args:
+        source: for which `can_read_again` is true.
+    """
+
+    def __init__(self, source: Rows) -> None:
+        self._source = source
+        base = source.source if isinstance(source, RowSource) else source
+        self._path = Path(base) if isinstance(base, (str, os.PathLike)) else None
+        self._began_as = self._found()
+        self._lock = ForkSafeLock()
+        self._rows: Generator[InputRow, None, None] | None = None
+        self._next = 0
+        self._first = 0
+        self._held: list[Any] = []
+        self._has_warned = False
+
+    def __getitem__(self, place: int) -> Any:
+        """Return the row at a place; None where it could not be read, or the file is another one by now."""
+        with self._lock:
+            if not self._first <= place < self._first + len(self._held):
+                self._read(place)
+            return self._held[place - self._first]
+
+    def _read(self, place: int) -> None:
+        """Hold the row at a place; for a reader that goes backwards, as `reversed` does, also the rows before it."""
+        first, found = place, []
+        try:
+            if self._rows is None:
+                self._rows = self._begin()
+            elif place < self._next:
+                first = max(0, place - _HELD + 1)
+                self._rows.close()
+                self._rows = self._begin()
+            found = [row.value for row in islice(self._rows, first - self._next, place + 1 - self._next)]
+        except (OSError, SimpleLLMFuncError) as error:
+            self._lost(str(error))
+        self._first, self._next = first, place + 1
+        self._held = found + [None] * (self._next - first - len(found))
+
+    def close(self) -> None:
+        """Close the file; it opens again where it is needed."""
+        with self._lock:
+            if self._rows is not None:
+                self._rows.close()
+            self._rows, self._held = None, []
+
+    def _begin(self) -> Generator[InputRow, None, None]:
+        self._next = 0
+        then, now = self._began_as, self._found()
+        # Rows that were added at the end change nothing about those that were mapped.
+        if self._path is None or (then and now and os.path.samestat(then, now) and now.st_size >= then.st_size):
+            return read_rows(self._source)
+        self._lost("it was replaced or cut")
+        return read_rows(())
+
+    def _found(self) -> os.stat_result | None:
+        try:
+            return None if self._path is None else self._path.stat()
+        except OSError:
+            return None
+
+    def _lost(self, why: str) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            push_warning(f"{self._path} has changed since the map ({why}), so the rows are shown without their input.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import date, datetime, time
 from typing import Any, Literal, TypeAlias
@@ -72,20 +72,22 @@ def to_frame(report: Reported, source: Any = None) -> Any:
         ConfigError: neither is installed.
     """
     kind = frame_kind(source) or _installed()
-    rows = list(report.rows)
-    has_frame = frame_kind(source) is not None and len(source) >= len(rows)
-    inputs = {} if has_frame else _input_columns(rows)
-    table = Table(report.return_type, map(str, source.columns) if has_frame else inputs)
-    results = [table.cells(row) for row in rows]
-    columns = inputs | {name: [cells[name] for cells in results] for name in table.columns}
+    has_frame = frame_kind(source) is not None and len(source) >= len(report.rows)
+    if has_frame:
+        table = Table(report.return_type, map(str, source.columns))
+        names, records = table.columns, [table.cells(row) for row in report.rows]
+    else:
+        names, again = table_of(report)
+        records = list(again())
+    columns = {name: [record.get(name) for record in records] for name in names}
     module = load_extra(kind, "frames", purpose="A frame")
     if kind == "pandas":
-        index = source.index[: len(rows)] if has_frame else None
+        index = source.index[: len(records)] if has_frame else None
         series = {name: _pandas_column(module, cells, index) for name, cells in columns.items()}
         made = module.DataFrame(series, index=index)
-        return module.concat([source.iloc[: len(rows)], made], axis=1) if has_frame else made
+        return module.concat([source.iloc[: len(records)], made], axis=1) if has_frame else made
     made = [_polars_column(module, name, cells) for name, cells in columns.items()]
-    return source.head(len(rows)).with_columns(made) if has_frame else module.DataFrame(made)
+    return source.head(len(records)).with_columns(made) if has_frame else module.DataFrame(made)
 
 
 def _installed() -> FrameKind:
@@ -102,20 +104,13 @@ def table_of(report: Reported) -> tuple[list[str], Callable[[], Iterator[dict[st
 
     The columns of the input come first; which there are shows only when all rows were gone through.
     """
-    inputs = dict.fromkeys(name for row in report.rows for name in input_record(row.row))
+    inputs = dict.fromkeys(name for row in report.rows for name in _input_record(row.row))
     table = Table(report.return_type, inputs)
-    return [*inputs, *table.columns], lambda: ({**input_record(row.row), **table.cells(row)} for row in report.rows)
+    return [*inputs, *table.columns], lambda: ({**_input_record(row.row), **table.cells(row)} for row in report.rows)
 
 
-def _input_columns(rows: Iterable[Any]) -> dict[str, list[Any]]:
-    """Return the input as columns: those of the rows that are dicts, ``row`` for everything else."""
-    records = [input_record(row.row) for row in rows]
-    names = dict.fromkeys(name for record in records for name in record)
-    return {name: [record.get(name) for record in records] for name in names}
-
-
-def input_record(given: Any) -> dict[str, Any]:
-    """Return what a row was given as, by column."""
+def _input_record(given: Any) -> dict[str, Any]:
+    """Return what a row was given as, by column: a dict under its own names, everything else as ``row``."""
     if isinstance(given, dict) and given and all(isinstance(name, str) for name in given):
         return {name: _cell(cell) for name, cell in given.items()}
     return {} if given is None else {ROW: _cell(given)}

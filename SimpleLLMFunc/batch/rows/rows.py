@@ -42,7 +42,7 @@ class RowSource:
     """Rows with instructions for reading them; `f.map` takes one as its rows.
 
     Attributes:
-        source: anything that `read_rows` takes.
+        source: anything else that `f.map` takes.
         columns: parameters by the names of columns, for columns that are called otherwise.
         limit: read so many rows at most.
     """
@@ -52,6 +52,10 @@ class RowSource:
     limit: int | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.source, RowSource):
+            raise ConfigError(
+                "a RowSource cannot be the source of another one. Give one with all columns and the limit."
+            )
         limit: object = self.limit
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
             raise ConfigError(f"limit is {limit!r}; it must be a whole number from 0 up.")
@@ -74,7 +78,9 @@ def read_rows(source: Rows) -> Generator[InputRow, None, None]:
         return as_told(read_rows(source.source), source)
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
-        return _from_file(file_rows(path), path.name)
+        if suffix_of(path) in PARQUET and path.exists() and not is_packed(path):
+            return _from_records(parquet_records(path))
+        return _from_file(text_rows(path), path.name)
     if frame_kind(source) is not None:
         return _from_records(frame_records(source))
     if is_arrow(source):
@@ -84,15 +90,10 @@ def read_rows(source: Rows) -> Generator[InputRow, None, None]:
             f"rows is a {type(source).__name__}. Give a list or another iterable of rows, the path of a JSONL, CSV or "
             "Parquet file, a pandas or polars frame, or an object that streams Arrow batches."
         )
-    return _from_iterable(source)
+    return (InputRow(index, value) for index, value in enumerate(source))
 
 
 # --- from each kind of source ----------------------------------------------------------------------------
-
-
-def _from_iterable(source: Iterable[Any]) -> Generator[InputRow, None, None]:
-    for index, value in enumerate(source):
-        yield InputRow(index, value)
 
 
 def _from_records(records: Iterable[dict[str, Any]]) -> Generator[InputRow, None, None]:
@@ -107,8 +108,8 @@ def _from_file(rows: Generator[TextRow, None, None], name: str) -> Generator[Inp
             yield InputRow(index, row.value, row.line, error, is_record=True)
 
 
-def file_rows(path: Path) -> Generator[TextRow, None, None]:
-    """Return the rows of a file; raises what `read_rows` does."""
+def text_rows(path: Path) -> Generator[TextRow, None, None]:
+    """Return the rows of a JSONL or CSV file; raises what `read_rows` does."""
     if not path.exists():
         raise FileNotFoundError(f"there is no file {str(path)!r}. Rows given as a str are the path of a file.")
     suffix = suffix_of(path)
@@ -116,17 +117,10 @@ def file_rows(path: Path) -> Generator[TextRow, None, None]:
         return json_lines(path)
     if suffix in {".csv", ".tsv"}:
         return csv_records(path)
-    if suffix in PARQUET and not is_packed(path):
-        return _numbered(parquet_records(path))
     hint = " Write one JSON value a line, and call it .jsonl." if suffix == ".json" else ""
     raise ConfigError(
         f"{path.name!r}: rows are read from .jsonl, .ndjson, .csv and .tsv (also with .gz) and .parquet.{hint}"
     )
-
-
-def _numbered(records: Iterable[dict[str, Any]]) -> Generator[TextRow, None, None]:
-    for number, record in enumerate(records, 1):
-        yield TextRow(number, record)
 
 
 def as_told(rows: Iterable[InputRow], told: RowSource) -> Generator[InputRow, None, None]:

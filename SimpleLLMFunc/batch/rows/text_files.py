@@ -6,7 +6,6 @@ import codecs
 import csv
 import gzip
 import io
-import unicodedata
 import zlib
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -20,13 +19,12 @@ from SimpleLLMFunc.batch.rows.columns import check_columns
 from SimpleLLMFunc.errors import ConfigError, counted, cut
 from SimpleLLMFunc.interface.body_json import decode
 
-LARGEST_LINE = 64 * 1024 * 1024
-"""Bytes of a line, or of a cell; what is longer is no row but a file of another kind, or a quote that is never closed."""
+LARGEST_CELL = 64 * 1024 * 1024
+"""Characters of a cell in CSV; a longer one is a quote that is never closed."""
 
 _SAMPLE = 1024 * 1024
 _SNIFFED_ROWS = 20
 _DELIMITERS = ",\t;|"
-_UTF8_BOM = codecs.BOM_UTF8
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,18 +81,10 @@ def json_lines(path: Path) -> Generator[TextRow, None, None]:
         ConfigError: the file cannot be read.
     """
     with opened(path) as file:
-        number = 0
-        while line := file.readline(LARGEST_LINE + 1):
-            number += 1
-            if len(line) > LARGEST_LINE:
-                while line and not line.endswith(b"\n"):
-                    line = file.readline(LARGEST_LINE)
-                yield TextRow(number, problem=f"it is longer than {LARGEST_LINE} bytes")
-                continue
-            if number == 1:
-                line = line.removeprefix(_UTF8_BOM)
-            if line.strip():
-                yield _json_row(number, line)
+        for number, line in enumerate(file, 1):
+            text = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+            if text.strip():
+                yield _json_row(number, text)
 
 
 def _json_row(number: int, line: bytes) -> TextRow:
@@ -128,7 +118,8 @@ def csv_records(path: Path) -> Generator[TextRow, None, None]:
         sample = file.read(_SAMPLE)
         encoding = _encoding(sample, path, is_whole=len(sample) < _SAMPLE)
         delimiter = "\t" if suffix_of(path) == ".tsv" else _delimiter(sample.decode(encoding, "replace"))
-    _widen_cells()
+    # One limit for the whole process: only ever raised, so that other readers of CSV go on working.
+    csv.field_size_limit(max(LARGEST_CELL, csv.field_size_limit()))
     with opened(path) as file:
         # What is not in the encoding is kept as surrogates, by which it is found in its row.
         text = io.TextIOWrapper(file, encoding, errors="surrogateescape", newline="")
@@ -164,23 +155,12 @@ def _columns(cells: list[str], path: Path) -> list[str]:
 
 def _csv_row(line: int, columns: list[str], cells: list[str], encoding: str) -> TextRow:
     if len(cells) != len(columns):
-        return TextRow(
-            line,
-            problem=f"it has {len(cells)} of {counted(len(columns), 'cell')}"
-            if len(cells) < len(columns)
-            else f"it has {len(cells)} cells for {counted(len(columns), 'column')}",
-        )
+        return TextRow(line, problem=f"it has {counted(len(cells), 'cell')} for {counted(len(columns), 'column')}")
     for cell in cells:
         if not cell.isascii() and any("\ud800" <= character <= "\udfff" for character in cell):
             name = encoding.removesuffix("-sig").upper()
             return TextRow(line, problem=f"it is not {name}: {cut(cell, 60)!r}. Save the file as UTF-8.")
     return TextRow(line, dict(zip(columns, cells, strict=True)))
-
-
-def _widen_cells() -> None:
-    # One limit for the whole process: only ever raised, so that other readers of CSV go on working.
-    if csv.field_size_limit() < LARGEST_LINE:
-        csv.field_size_limit(LARGEST_LINE)
 
 
 def _encoding(sample: bytes, path: Path, *, is_whole: bool) -> str:
@@ -213,17 +193,9 @@ def _misfit(sample: bytes, encoding: str, *, is_whole: bool) -> int | None:
 
 def _is_chinese(text: str) -> bool:
     """Whether what is beyond ASCII is Chinese, but for a few strays: bytes of other encodings give rare signs."""
-    beyond = [character for character in text if character > "\x7f"]
-    common = sum(_is_common(character) for character in beyond)
-    return bool(beyond) and common >= 0.95 * len(beyond)
-
-
-def _is_common(character: str) -> bool:
-    # The 6,763 characters of GB2312, and its signs: what Chinese is written with.
-    try:
-        return len(character.encode("gb2312")) == 2 and unicodedata.category(character)[0] != "C"
-    except UnicodeEncodeError:
-        return False
+    beyond = "".join(character for character in text if character > "\x7f")
+    # The 6,763 characters of GB2312, and its signs, two bytes each: what Chinese is written with.
+    return bool(beyond) and len(beyond.encode("gb2312", "ignore")) / 2 >= 0.95 * len(beyond)
 
 
 def _delimiter(text: str) -> str:

@@ -26,14 +26,7 @@ import pytest
 from pydantic import BaseModel, Field, SecretStr, computed_field
 from typing_extensions import TypedDict
 
-from SimpleLLMFunc import (
-    CheckpointError,
-    OpenAICompatible,
-    RateLimited,
-    ResponseParseError,
-    llm_function,
-    use_llm,
-)
+from SimpleLLMFunc import CheckpointError, OpenAICompatible, RateLimited, ResponseParseError, llm_function, use_llm
 from SimpleLLMFunc.batch import Checkpoint
 from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
 from SimpleLLMFunc.errors import ConfigError, OutputTruncated, ServerUnavailable
@@ -207,41 +200,6 @@ async def test_a_change_means_new_rows_and_the_old_ones_stay(what, tmp_path, cap
     assert [(version.values, version.changed) for version in status.versions] == [(3, ()), (2, (what,))]
     assert f"older, other {what}" in str(status)
     assert (await own.map(TEXTS[:2], checkpoint=path)).counts.restored == 2
-
-
-async def test_docstring_parameters_and_return_type_count_too(tmp_path) -> None:
-    path = tmp_path / "run.sqlite"
-    llm = ScriptedLLM("1", repeat=True)
-
-    def versions():
-        @llm_function(llm)
-        def count(text: str) -> int:
-            """Count."""
-
-        yield count
-
-        @llm_function(llm)
-        def count(text: str) -> int:
-            """Count!"""
-
-        yield count
-
-        @llm_function(llm)
-        def count(text: str) -> float:
-            """Count."""
-
-        yield count
-
-        @llm_function(llm)
-        def count(text: str | None) -> int:
-            """Count."""
-
-        yield count
-        yield count.with_options(template_params={"a": 1})
-
-    for number, function in enumerate(versions(), 1):
-        await asyncio.to_thread(function.map, ["a"], checkpoint=path)
-        assert len(llm.calls) == number
 
 
 async def test_the_name_of_the_function_and_the_address_of_the_service_do_not_count(tmp_path) -> None:
@@ -480,26 +438,6 @@ async def test_a_file_with_anything_that_is_not_ours_in_it_is_refused(tmp_path, 
     assert path.read_bytes() == before
 
 
-async def test_two_maps_of_one_process_cannot_write_one_file(tmp_path) -> None:
-    path = tmp_path / "run.sqlite"
-    came, go_on = asyncio.Event(), asyncio.Event()
-
-    async def reply(request) -> str:
-        came.set()
-        await go_on.wait()
-        return "1"
-
-    with use_llm(ScriptedLLM(reply, repeat=True)):
-        first = asyncio.create_task(count.map(["a"], checkpoint=path))
-        await came.wait()
-        with pytest.raises(CheckpointError, match=f"this process .{os.getpid()} on"):
-            await count.map(["b"], checkpoint=path)
-        assert str(os.getpid()) in (Checkpoint.status(path).writer or "")
-        go_on.set()
-        assert (await first).rows[0].value == 1
-        assert (await count.map(["b"], checkpoint=path)).counts.asked == 1
-
-
 async def test_no_other_file_stays(tmp_path) -> None:
     await filled(tmp_path / "run.sqlite")
     assert [file.name for file in tmp_path.iterdir()] == ["run.sqlite"]
@@ -692,44 +630,6 @@ async def test_a_full_disk_ends_the_map_and_costs_no_row_that_was_kept(tmp_path,
     assert (report.counts.restored, report.counts.failed) == (kept, 0)
 
 
-LIMITED = """
-import asyncio, resource, sys
-from SimpleLLMFunc import llm_function, CheckpointError
-from SimpleLLMFunc.testing import ScriptedLLM
-
-@llm_function(ScriptedLLM("1", repeat=True))
-async def count(text: str) -> int:
-    "Count the letters."
-    raise NotImplementedError
-
-resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
-try:
-    asyncio.run(count.map([f"{number} " + "x" * 3000 for number in range(100)], checkpoint=sys.argv[1], concurrency=4))
-except CheckpointError as error:
-    print("refused", error)
-"""
-
-
-def test_a_file_that_may_not_grow_ends_the_map_and_can_be_gone_on_with(tmp_path) -> None:
-    path = tmp_path / "run.sqlite"
-    done = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(path)], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert "refused" in done.stdout
-    assert "disk I/O error" in done.stdout  # what the system calls EIO
-    assert "Traceback" not in done.stderr
-    kept = Checkpoint.status(path).values
-    assert 3 < kept < 60
-
-    @llm_function(ScriptedLLM("1", repeat=True))
-    def count(text: str) -> int:
-        """Count the letters."""
-
-    report = count.map([f"{number} " + "x" * 3000 for number in range(100)], checkpoint=path)
-    assert report.counts.restored == kept
-    assert report.counts.failed == 0
-
-
 @pytest.mark.skipif(os.name != "posix", reason="rights as on Unix")
 async def test_a_place_that_may_not_be_written_is_named(tmp_path) -> None:
     with use_llm(counting()), pytest.raises(CheckpointError, match="cannot be"):
@@ -737,23 +637,6 @@ async def test_a_place_that_may_not_be_written_is_named(tmp_path) -> None:
     with use_llm(counting()), pytest.raises(CheckpointError, match="folder"):
         (tmp_path / "file").touch()
         await count.map(TEXTS, checkpoint=tmp_path / "file" / "run.sqlite")
-
-
-async def test_a_key_never_reaches_the_file(tmp_path) -> None:
-    path = tmp_path / "run.sqlite"
-    key = "sk-canary-0123456789abcdef"
-    async with LoopbackServer(handler=lambda request: text_answer(f"your key is {request.key}")) as server:
-        llm = OpenAICompatible("m", base_url=server.base_url, api_key=key)
-
-        @llm_function(llm)
-        async def tell(text: str) -> str:
-            """Tell."""
-
-        await tell.map(["a", f"mine is {key}"], checkpoint=path)
-        await count.with_options(llm_interface=llm, max_reasks=0).map(["a"], checkpoint=path)
-        assert len(server.requests) == 3
-    assert key.encode() not in path.read_bytes()
-    assert (await tell.with_options(llm_interface=llm).map(["a"], checkpoint=path)).counts.restored == 1
 
 
 def test_the_path_must_be_one() -> None:
@@ -787,29 +670,6 @@ async def test_the_status_tells_how_far_the_latest_map_came(tmp_path) -> None:
         await count.map([*TEXTS, "a"] * 2, checkpoint=path)
     (version,) = Checkpoint.status(path).versions
     assert (version.progress.total, version.progress.done, version.progress.share) == (12, 12, 1.0)
-
-
-async def test_the_total_of_a_stream_is_unknown_until_it_ends(tmp_path) -> None:
-    path, more, said = tmp_path / "run.sqlite", asyncio.Event(), asyncio.Event()
-
-    async def texts():
-        yield "a"
-        await more.wait()
-        yield "bb"
-
-    def reply(request) -> str:
-        said.set()
-        return counted(request)
-
-    with use_llm(ScriptedLLM(reply, repeat=True)):
-        mapping = asyncio.create_task(count.map(texts(), checkpoint=path))
-        await said.wait()
-        status = await asyncio.to_thread(Checkpoint.status, path)
-        assert status.versions[0].progress.total is None
-        assert "rows (" not in str(status)
-        more.set()
-        await mapping
-    assert Checkpoint.status(path).versions[0].progress.total == 2
 
 
 @pytest.mark.parametrize("version", [1, 2])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -134,47 +133,3 @@ async def test_a_file_that_may_only_be_read_is_refused(tmp_path) -> None:
     assert done.stdout.startswith("0 asked, refused:")
     assert "Permission denied" in done.stdout
     assert Checkpoint.status(path).values == 40
-
-
-TERMINATED = """
-import asyncio, signal, sys
-from SimpleLLMFunc import llm_function
-from SimpleLLMFunc.testing import ScriptedLLM
-
-async def reply(request):
-    if request.index >= 20:
-        print("waiting", flush=True)
-        await asyncio.Event().wait()
-    return "1"
-
-@llm_function(ScriptedLLM(reply, repeat=True))
-def count(text: str) -> int:
-    "Count the letters."
-    raise NotImplementedError
-
-if sys.argv[2] == "handled":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))
-count.map([f"text {number}" for number in range(40)], checkpoint=sys.argv[1], concurrency=5, progress=False)
-"""
-
-
-@pytest.mark.skipif(os.name != "posix", reason="signals as on Unix")
-@pytest.mark.parametrize(("how", "code"), [("plain", -signal.SIGTERM), ("handled", 3)])
-def test_sigterm_ends_the_map_and_leaves_a_whole_checkpoint(how, code, tmp_path) -> None:
-    path = tmp_path / "run.sqlite"
-    process = subprocess.Popen(
-        [sys.executable, "-c", TERMINATED, str(path), how], cwd=ROOT, stdout=subprocess.PIPE, text=True
-    )
-    assert [process.stdout.readline() for _ in range(5)] == ["waiting\n"] * 5
-    process.terminate()
-    process.communicate(timeout=30)
-    assert process.returncode == code
-    assert Checkpoint.status(path).values == 20
-    assert not Checkpoint.status(path).damaged
-
-    @llm_function(ScriptedLLM("1", repeat=True))
-    def count(text: str) -> int:
-        """Count the letters."""
-
-    report = count.map(TEXTS, checkpoint=path)
-    assert (report.counts.restored, report.counts.asked) == (20, 20)

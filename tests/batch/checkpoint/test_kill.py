@@ -15,8 +15,8 @@ CONCURRENCY = 50
 
 @pytest.mark.heavy
 @pytest.mark.timeout(900)
-def test_killed_at_random_instants_until_it_is_done(tmp_path) -> None:
-    outcome = killed_until_done(1_000, 25, CONCURRENCY, latency=0.1, seed=9, folder=tmp_path)
+async def test_killed_at_random_instants_until_it_is_done(tmp_path) -> None:
+    outcome = await killed_until_done(1_000, 25, CONCURRENCY, latency=0.1, seed=9, folder=tmp_path)
     print(outcome)
     assert outcome.wrong == 0
     assert outcome.finished_again == 0

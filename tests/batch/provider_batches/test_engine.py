@@ -10,10 +10,8 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
-import openai
 import pytest
 from pydantic import BaseModel
 
@@ -125,13 +123,13 @@ async def test_identical_rows_are_asked_once_and_bad_ones_not_at_all(server, ech
 
 
 async def test_many_rows_are_several_batches(server, echo, monkeypatch):
-    monkeypatch.setattr(openai_run, "MOST_LINES", 4)
+    monkeypatch.setattr(openai_lines, "MOST_LINES", 4)
     rows = [f"row {number}" for number in range(10)]
     assert values(await mapped(echo, rows)) == rows
     assert len(server.batches) == 3
-    monkeypatch.setattr(openai_run, "MOST_LINES", 50_000)
+    monkeypatch.setattr(openai_lines, "MOST_LINES", 50_000)
     size = len(server.files["file-0"]) // 4 + 10
-    monkeypatch.setattr(openai_run, "MOST_BYTES", 2 * size)
+    monkeypatch.setattr(openai_lines, "MOST_BYTES", 2 * size)
     assert values(await mapped(echo, [f"other {number}" for number in range(4)])) == [f"other {n}" for n in range(4)]
     assert len(server.batches) == 5
 
@@ -143,40 +141,6 @@ async def test_sources_that_can_be_read_once(server, echo):
 
     assert values(await mapped(echo, iter(ROWS))) == ROWS
     assert values(await mapped(echo, source())) == ROWS
-
-
-def test_a_sync_function_is_the_same(server_in_thread):
-    llm = OpenAICompatible("gpt-4o-mini", base_url=server_in_thread)
-
-    @llm_function(llm_interface=llm)
-    def review(text: str) -> Review:
-        """Sum up."""
-
-    report = review.map(["a", "b"], engine="openai-batch", progress=False)
-    assert [row.value for row in report.rows] == [Review(title="T", stars=3)] * 2
-
-
-@pytest.fixture
-def server_in_thread():
-    begun, ended = threading.Event(), threading.Event()
-    address = []
-
-    def run():
-        async def serve():
-            async with BatchServer(lambda body: '{"title": "T", "stars": 3}') as server:
-                address.append(server.base_url)
-                begun.set()
-                while not ended.is_set():
-                    await asyncio.sleep(0.01)
-
-        asyncio.run(serve())
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    begun.wait()
-    yield address[0]
-    ended.set()
-    thread.join()
 
 
 async def test_it_costs_half_and_the_repair_costs_all(server, echo):
@@ -309,12 +273,6 @@ async def test_a_service_that_is_away_for_a_while_is_waited_for(server, echo, mo
     assert len(server.batches) == 2
 
 
-async def test_a_download_that_breaks_off_begins_again(server, echo):
-    server.trouble("GET /files/", Answer(pieces=[b'{"half', b"x"], cut=True))
-    assert values(await mapped(echo)) == ROWS
-    assert sorted(server.paid) == ROWS
-
-
 async def test_a_batch_whose_answer_was_lost_is_found_and_not_made_twice(server, echo):
     server.outcomes.extend([Outcome(), Outcome()])
     for _ in range(3):  # the list has several pages
@@ -385,12 +343,6 @@ async def test_a_service_that_forgot_a_batch_is_sent_another(server, echo):
     assert len(server.batches) == 2
 
 
-async def test_through_a_client_of_the_users_own(server):
-    async with openai.AsyncOpenAI(api_key=KEY, base_url=server.base_url) as client:
-        assert values(await mapped(echo_of(OpenAICompatible("gpt-4o-mini", client=client)))) == ROWS
-        assert not client.is_closed()
-
-
 async def test_who_cannot_is_refused(server, echo):
     with pytest.raises(UsageError, match="ScriptedLLM is not asked over HTTP"):
         await mapped(echo_of(ScriptedLLM("x")))
@@ -425,7 +377,7 @@ async def test_forbidden_calls_and_budgets_hold(server, echo):
 
 
 async def test_a_budget_that_ends_in_the_middle_keeps_what_was_sent(server, echo, monkeypatch):
-    monkeypatch.setattr(openai_run, "MOST_LINES", 2)
+    monkeypatch.setattr(openai_lines, "MOST_LINES", 2)
     # To fetch what was paid is never refused.
     with budget(requests=2) as spent:
         assert values(await mapped(echo))[:3] == [*ROWS[:2], BudgetExceeded]
@@ -484,17 +436,6 @@ async def test_a_rerun_sends_only_rows_without_a_value(server, echo, tmp_path):
     assert [path.name for path in tmp_path.iterdir() if not path.name.endswith(("-wal", "-shm"))] == ["run.sqlite"]
 
 
-async def test_the_checkpoint_holds_no_key(server, echo, tmp_path):
-    server.answer_to = lambda body: f"the key is {KEY}"
-    await mapped(echo, ["a"], checkpoint=tmp_path / "run.sqlite")
-    shelf = AnswerStore.temporary(tmp_path)
-    shelf.keep([KeptLine(b"k" * 16, "text", 0, is_good=True, line=server.files["file-1"])])
-    shelf.close()
-    assert KEY.encode() in server.files["file-1"]
-    for path in tmp_path.iterdir():
-        assert KEY.encode() not in path.read_bytes()
-
-
 async def test_rows_asked_live_and_rows_asked_in_batches_are_the_same(server, echo, tmp_path):
     checkpoint = tmp_path / "run.sqlite"
     await echo.map(ROWS[:3], checkpoint=checkpoint, progress=False)
@@ -521,44 +462,6 @@ async def test_cancelled_at_every_request_and_begun_again_nothing_is_asked_twice
     assert len([batch for batch in server.batches.values() if batch["status"] == "completed"]) == 1
 
 
-async def test_a_batch_that_was_being_sent_when_the_process_ended(server, echo, tmp_path):
-    checkpoint = tmp_path / "run.sqlite"
-    with pytest.raises(ServerUnavailable):
-        for _ in range(3):
-            server.trouble("POST /batches", error_answer(503), after=True)
-            server.trouble("GET /batches", error_answer(503))
-        await mapped(echo, checkpoint=checkpoint)
-    server._troubles.clear()
-    assert len(server.batches) == 1
-    assert values(await mapped(echo, checkpoint=checkpoint)) == ROWS
-    assert len(server.batches) == 1
-    assert sorted(server.paid) == ROWS
-
-
-async def test_one_that_never_arrived_is_sent_again(server, echo, tmp_path):
-    checkpoint = tmp_path / "run.sqlite"
-    server.trouble("POST /batches", error_answer(400, "not now"))
-    with pytest.raises(BadRequest, match="not now"):
-        await mapped(echo, checkpoint=checkpoint)
-    assert values(await mapped(echo, checkpoint=checkpoint)) == ROWS
-    assert len(server.batches) == 1
-
-
-async def test_two_at_once_are_refused(server, echo, tmp_path, caplog):
-    checkpoint = tmp_path / "run.sqlite"
-    server.outcomes.append(Outcome(polls=10**9))
-    first = asyncio.ensure_future(mapped(echo, checkpoint=checkpoint))
-    await server.received(3)
-    with pytest.raises(CheckpointError, match="is being written by another map of this process"):
-        await mapped(echo, checkpoint=checkpoint)
-    first.cancel()
-    await asyncio.gather(first, return_exceptions=True)
-    assert "Batches under way at the service: batch_0. The same call" in caplog.text
-    server._ending["batch_0"].polls = 0
-    assert values(await mapped(echo, checkpoint=checkpoint)) == ROWS
-    assert len(server.batches) == 1
-
-
 async def test_a_batch_that_1_0_began_is_waited_for(server, echo, tmp_path):
     checkpoint, old = tmp_path / "run.sqlite", tmp_path / "run.sqlite-batches"
     server.outcomes.append(Outcome(polls=10**9))
@@ -579,35 +482,6 @@ async def test_a_batch_that_1_0_began_is_waited_for(server, echo, tmp_path):
     assert values(await mapped(echo, checkpoint=checkpoint)) == ROWS
     assert len(server.batches) == 1
     assert not old.exists()
-
-
-async def test_another_process_at_work_is_waited_for_off_the_loop(server, echo, tmp_path):
-    checkpoint = tmp_path / "run.sqlite"
-    program = (
-        "import sys; from pathlib import Path; from SimpleLLMFunc.batch.checkpoint.writer_lock import WriterLock; "
-        "lock = WriterLock(Path(sys.argv[1])); lock.acquire(); print('taken', flush=True); sys.stdin.read()"
-    )
-    command = [sys.executable, "-c", program, str(checkpoint)]
-    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
-        assert other.stdout.readline() == "taken\n"
-        with pytest.raises(CheckpointError, match=f"process {other.pid} on"):
-            await mapped(echo, checkpoint=checkpoint)
-        other.stdin.close()
-        other.wait()
-    assert values(await mapped(echo, checkpoint=checkpoint)) == ROWS
-
-
-async def test_a_generator_that_waits_does_not_block_the_loop(server, echo):
-    more = threading.Event()
-
-    def rows():
-        yield "row 0"
-        assert more.wait(30), "the loop stood still"
-        yield "row 1"
-
-    mapping = asyncio.ensure_future(mapped(echo, rows()))
-    asyncio.get_running_loop().call_later(0.01, more.set)
-    assert values(await mapping) == ["row 0", "row 1"]
 
 
 async def test_a_damaged_checkpoint_sends_nothing(server, echo, tmp_path):
@@ -637,10 +511,11 @@ def test_an_answer_that_was_changed_on_the_disk_is_not_believed(tmp_path):
 PROGRAM = """
 import asyncio, sys
 from SimpleLLMFunc import OpenAICompatible, llm_function
+from SimpleLLMFunc.batch.provider_batches import lines as openai_lines
 from SimpleLLMFunc.batch.provider_batches import run as openai_run
 
 openai_run.FIRST_POLL = openai_run.LONGEST_POLL = 0.02
-openai_run.MOST_LINES = 20
+openai_lines.MOST_LINES = 20
 
 
 @llm_function(llm_interface=OpenAICompatible("gpt-4o-mini", api_key="sk-test", base_url=sys.argv[1], retry_delay=0.01))

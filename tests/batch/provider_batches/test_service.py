@@ -8,12 +8,10 @@ import pytest
 
 from SimpleLLMFunc.batch.provider_batches import service as batch_service
 from SimpleLLMFunc.batch.provider_batches.service import BatchService, BatchState
-from SimpleLLMFunc.errors import AuthenticationError, BadReply, BadRequest, ConnectionFailed, UsageError
+from SimpleLLMFunc.errors import BadReply, BadRequest
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
-from SimpleLLMFunc.interface.spending.budget import budget
-from SimpleLLMFunc.testing import ScriptedLLM
 from tests.support.batch_server import BatchServer
-from tests.support.server import Answer, error_answer, json_answer
+from tests.support.server import json_answer
 
 
 @pytest.fixture
@@ -46,15 +44,6 @@ def test_a_batch_as_the_service_tells_of_it():
     assert not BatchState("b", "finalizing").has_ended
 
 
-async def test_a_file_goes_up_and_comes_down(server, service, tmp_path):
-    content = b"line\r\n\x00\xff--boundary\r\n" * 50_000
-    (tmp_path / "up").write_bytes(content)
-    file_id = await service.upload(tmp_path / "up", "name.jsonl")
-    assert server.files[file_id] == content
-    await service.download(file_id, tmp_path / "down")
-    assert (tmp_path / "down").read_bytes() == content
-
-
 async def test_the_disk_is_not_waited_for_on_the_event_loop(server, service, tmp_path, monkeypatch):
     monkeypatch.setattr(batch_service, "_PORTION", 1000)
     content = os.urandom(10_500)
@@ -79,17 +68,6 @@ async def test_the_disk_is_not_waited_for_on_the_event_loop(server, service, tmp
     assert threading.get_ident() not in {thread for *_, thread in calls}
 
 
-async def test_a_batch_is_found_on_a_later_page(server, service, tmp_path):
-    (tmp_path / "up").write_bytes(b"{}")
-    file_id = await service.upload(tmp_path / "up", "x")
-    for number in range(5):
-        await service.create(file_id, "/v1/chat/completions", f"tag {number}")
-    found = await service.find("tag 0")
-    assert found is not None
-    assert found.id == "batch_0"
-    assert await service.find("tag 9") is None
-
-
 @pytest.mark.parametrize("data", ["text", [], {}, {"id": ""}, {"id": 7}])
 async def test_what_is_no_batch_is_a_bad_reply(server, service, data):
     server.trouble("GET /batches/", json_answer(data))
@@ -104,28 +82,3 @@ async def test_a_name_from_the_service_leads_nowhere_else(server, service):
     with pytest.raises(BadRequest):
         await service.retrieve("../files?x=1")
     assert server.requests[-1].path.endswith("/batches/..%2Ffiles%3Fx%3D1")
-
-
-async def test_failures_are_ours(server, service, tmp_path):
-    server.trouble("GET /batches/", error_answer(403, "not yours"))
-    with pytest.raises(AuthenticationError, match="not yours"):
-        await service.retrieve("x")
-    for _ in range(3):
-        server.trouble("GET /batches/", Answer(raw=b"", reset=True))
-    with pytest.raises(ConnectionFailed) as caught:
-        await service.retrieve("x")
-    assert caught.value.tries == 3
-    assert caught.value.__context__ is None
-
-
-async def test_what_was_paid_is_fetched_beyond_a_budget(server, service, tmp_path):
-    server.files["f"] = b"content"
-    with budget(requests=0) as spent:
-        await service.download("f", tmp_path / "down")
-        assert await service.find("x") is None
-    assert spent.requests == 2
-
-
-def test_a_model_without_a_service():
-    with pytest.raises(UsageError, match="OpenAICompatible"):
-        BatchService(ScriptedLLM("x"))

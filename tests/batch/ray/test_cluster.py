@@ -150,31 +150,6 @@ async def test_a_started_cluster_ends_with_the_map(tmp_path) -> None:
             await program.nothing_stays()
 
 
-TWO_AT_ONCE = """
-import asyncio
-from SimpleLLMFunc.batch import RayEngine
-from SimpleLLMFunc.testing import ScriptedLLM
-from tests.batch.ray.ray_app import read
-read = read.with_options(llm_interface=ScriptedLLM('{"number": 1, "words": []}', repeat=True))
-half = RayEngine(workers=1, cpus=0.5)
-async def both():
-    maps = (read.map([f"{name}{number}" for number in range(rows)], engine=half, progress=False) for name, rows in (("a", 2), ("b", 900)))
-    return [(report.counts.asked, report.counts.failed) for report in await asyncio.gather(*maps)]
-print(asyncio.run(both()))
-import ray
-print(ray.is_initialized())
-"""
-
-
-async def test_two_maps_at_once_share_a_cluster_and_the_last_one_ends_it() -> None:
-    pytest.importorskip("ray")
-    async with Program.started("-c", TWO_AT_ONCE) as program:
-        out, err = await program.ended()
-        assert program.process.returncode == 0, err
-        assert out.splitlines() == ["[(2, 0), (900, 0)]", "False"]
-        await program.nothing_stays()
-
-
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 async def test_a_program_that_is_ended_leaves_nothing_and_goes_on_from_what_is_committed(how, tmp_path) -> None:
     pytest.importorskip("ray")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import pickle
 import re
 import sys
@@ -15,7 +14,7 @@ from SimpleLLMFunc.batch import RayEngine
 from SimpleLLMFunc.extras import install_line
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
-from tests.batch.ray.ray_app import dangerous, read
+from tests.batch.ray.ray_app import read
 
 
 class Mood(BaseModel):
@@ -88,14 +87,6 @@ def test_no_key_travels(monkeypatch) -> None:
         pickled(tell.with_options(toolkit=[look]))
 
 
-@pytest.mark.heavy
-def test_tools_of_a_module_travel_by_their_names() -> None:
-    with use_llm(ScriptedLLM("x")):
-        data, over_there = pickled(dangerous.with_options(temperature=1))
-    assert b"tests.batch.ray.ray_app:die" in data
-    assert over_there.has_tools
-
-
 def test_settings_that_cannot_be() -> None:
     for wrong in ({"workers": 0}, {"workers": True}, {"workers": 1.5}, {"cpus": -1}, {"cpus": "many"}):
         with pytest.raises(UsageError, match="is a"):
@@ -131,21 +122,3 @@ def test_plain_code_of_a_method_does_not_travel() -> None:
 
     with use_llm(ScriptedLLM("x")), pytest.raises(ConfigError, match="need the object"):
         pickle.dumps(Shop().tell._mapped())
-
-
-@pytest.mark.heavy
-async def test_examples_of_a_file_travel_without_the_file(tmp_path, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    shots = tmp_path / "shots.jsonl"
-    shots.write_text('{"args": ["rain"], "value": {"mood": "sad"}}\n', encoding="utf-8")
-
-    @llm_function(ScriptedLLM('{"mood": "glad"}'), examples="shots.jsonl")
-    async def feel(text: str, *more: str) -> Mood:
-        """Feel."""
-
-    data, _ = pickled(feel)
-    shots.unlink()
-    again = importlib.import_module("SimpleLLMFunc.batch.ray.cluster").unpacked(data)
-    assert again.preview(("sun",), {}).messages == feel.preview("sun").messages
-    assert again.definition() == MappedFunction(feel._pipeline).definition()
-    assert (await again.ask(("sun",), {})).value == Mood(mood="glad")

@@ -13,9 +13,8 @@ import pytest
 
 from SimpleLLMFunc import llm_function
 from SimpleLLMFunc.batch.rows import rows as rows_module
-from SimpleLLMFunc.batch.rows.feed import Feed
+from SimpleLLMFunc.batch.rows.feed import Feed, RowsAgain, can_read_again, count_rows
 from SimpleLLMFunc.batch.rows.rows import RowSource, read_rows
-from SimpleLLMFunc.batch.rows.rows_again import RowsAgain, can_read_again, count_rows
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.testing import ScriptedLLM
 
@@ -57,10 +56,9 @@ async def test_an_async_iterable_is_closed_when_the_map_needs_no_more():
     assert closed == [True]
     assert await values(source()) == list(range(100))
     assert await values(RowSource(source(), limit=7)) == list(range(7))
-    assert await values(RowSource(RowSource(source(), limit=2), limit=0)) == []
     with pytest.raises(ConfigError, match="it has no columns"):
         await values(RowSource(source(), {"a": "x"}))
-    assert closed == [True] * 4  # the one of which no row is wanted was not begun
+    assert closed == [True] * 4
 
 
 async def test_rows_are_read_as_they_are_wanted():
@@ -87,14 +85,6 @@ async def test_files_by_their_ending(tmp_path, table):
     assert (good.index, good.line, good.value, good.error) == (0, 1, {"text": "a"}, None)
     assert (bad.index, bad.line) == (1, 3)
     assert str(bad.error).startswith("rows.jsonl, line 3: it is not JSON")
-
-
-async def test_a_file_of_many_rows_keeps_count(tmp_path):
-    path = tmp_path / "rows.jsonl"
-    path.write_text("".join(f"{number}\n" for number in range(1000)))
-    rows = [*read_rows(path)]
-    assert [row.index for row in rows] == [row.value for row in rows] == list(range(1000))
-    assert [row.line for row in rows] == list(range(1, 1001))
 
 
 @pytest.mark.parametrize(
@@ -148,6 +138,8 @@ async def test_columns_are_renamed_and_rows_counted(table):
         await values(RowSource(table, {"txt": "review"}))
     with pytest.raises(ConfigError, match="limit is -1"):
         RowSource(table, limit=-1)
+    with pytest.raises(ConfigError, match="cannot be the source of another one"):
+        RowSource(RowSource(table))
 
 
 async def test_a_later_row_without_the_column_is_a_bad_row(tmp_path):
@@ -255,7 +247,7 @@ def test_rows_that_ask_the_same_keep_their_own_columns(tmp_path):
     report.close()
 
 
-def test_rows_are_counted_where_a_look_tells(tmp_path):
+async def test_rows_are_counted_where_a_look_tells(tmp_path):
     lines, packed, table = tmp_path / "a.jsonl", tmp_path / "a.csv.gz", tmp_path / "a.parquet"
     lines.write_text('{"a": 1}\n\nno json\n3\n')
     with gzip.open(packed, "wt") as file:
@@ -263,14 +255,12 @@ def test_rows_are_counted_where_a_look_tells(tmp_path):
     pd.DataFrame({"a": range(5)}).to_parquet(table)
     assert count_rows(lines) == 3  # blank lines do not count, bad ones do
     assert count_rows(packed) == 2
-    assert count_rows(str(table)) == 5
-    assert count_rows(RowSource(table, limit=2)) == 2
-    assert count_rows(RowSource([1, 2, 3])) == 3
-    assert count_rows(RowSource(iter([1]), limit=1)) is None
+    assert count_rows(table) == 5
+    assert await Feed(RowSource(str(table), limit=2)).counted() == 2
+    assert (Feed(RowSource([1, 2, 3])).total, Feed(RowSource([1, 2, 3], limit=2)).total) == (3, 2)
+    assert Feed(RowSource(iter([1]), limit=1)).total is None
     for broken in (tmp_path / "none.csv", tmp_path / "a.txt", tmp_path):
         assert count_rows(broken) is None
-    calls = iter([False, True])
-    assert count_rows(lines, lambda: next(calls, True)) is None  # the count is no longer needed
     packed.write_bytes(packed.read_bytes()[:-9])
     assert count_rows(packed) is None
 
