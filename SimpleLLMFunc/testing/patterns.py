@@ -5,12 +5,11 @@ from __future__ import annotations
 import importlib
 import random
 import re
-import string
 from typing import Final
 
 from SimpleLLMFunc.errors import ConfigError, UsageError, cut
 
-_TRIES: Final = 1000
+_ATTEMPTS: Final = 1000
 
 
 def text_matching(pattern: str, rng: random.Random, *, least: int = 0, most: int | None = None) -> str:
@@ -20,32 +19,25 @@ def text_matching(pattern: str, rng: random.Random, *, least: int = 0, most: int
         ConfigError: rstr is not installed.
         UsageError: the pattern cannot be read, or no such text was found.
     """
+    shown = cut(pattern, 100)
     try:
         maker = importlib.import_module("rstr").Rstr(rng)
     except ImportError as error:
         raise ConfigError(
-            f"SchemaLLM needs a text that matches {cut(pattern, 100)!r}. Give the field examples=[…], or run: "
-            "pip install rstr"
+            f"SchemaLLM needs a text that matches {shown!r}. Give the field examples=[…], or run: pip install rstr"
         ) from error
     try:
-        compiled = re.compile(pattern)
-        for _ in range(_TRIES):
-            text = _padded(maker.xeger(pattern), rng, compiled, least)
-            if len(text) >= least and (most is None or len(text) <= most) and compiled.search(text):
+        for _ in range(_ATTEMPTS):
+            text: str = maker.xeger(pattern)
+            if len(text) < least:
+                text = text.ljust(least, "x")  # a pattern need not match from end to end
+            if (most is None or len(text) <= most) and re.search(pattern, text):
                 return text
     except Exception as error:
         raise UsageError(
-            f"SchemaLLM cannot read the pattern {cut(pattern, 100)!r} ({error}). Give the field examples=[…]."
+            f"SchemaLLM cannot read the pattern {shown!r} ({error}). Give the field examples=[…]."
         ) from error
-    room = f"{least} to {most} characters" if most is not None else f"at least {least} characters"
+    room = f"at least {least}" if most is None else f"{least} to {most}"
     raise UsageError(
-        f"SchemaLLM found no text of {room} that matches {cut(pattern, 100)!r}. Give the field examples=[…]."
+        f"SchemaLLM found no text of {room} characters that matches {shown!r}. Give the field examples=[…]."
     )
-
-
-def _padded(text: str, rng: random.Random, pattern: re.Pattern[str], least: int) -> str:
-    """Return the text made longer where the pattern lets it be: it need not match from end to end."""
-    if len(text) >= least:
-        return text
-    padding = "".join(rng.choices(string.ascii_lowercase, k=least - len(text)))
-    return next((long for long in (text + padding, padding + text) if pattern.search(long)), text)

@@ -18,7 +18,6 @@ from SimpleLLMFunc import llm_chat, llm_function, use_llm
 from SimpleLLMFunc.errors import SignatureError, UsageError
 from SimpleLLMFunc.interface.profile import PROFILES, Profile
 from SimpleLLMFunc.testing import SchemaLLM
-from SimpleLLMFunc.type.markers import Quoted
 
 MODES = ["native", "tool", "prompt"]
 
@@ -306,25 +305,3 @@ def test_a_template_of_ones_own():
         raise NotImplementedError
 
     assert len(ask.call("?").attempts) == 1
-
-
-class Found(BaseModel):
-    quote: Quoted[str]
-    more: list[Quoted[str]] = []
-    about: str = ""
-
-
-@pytest.mark.parametrize("mode", ["native", "tool", "prompt"])
-@pytest.mark.parametrize("wanted", [Quoted[str], list[Quoted[str]], Found, dict[str, Found], Found | None])
-def test_quotes_stand_in_an_argument(mode, wanted):
-    for seed in range(5):
-
-        @llm_function(SchemaLLM(seed), output_mode=mode, max_reasks=0)
-        def find(report: str, about: dict[str, str], number: int = 3) -> wanted:
-            """Find it."""
-            raise NotImplementedError
-
-        assert (
-            find.call("The bridge, built in 1931 or before, was closed.", {"why": "rust"}).attempts[0].violations == []
-        )
-    assert str(find.with_options(llm_interface=SchemaLLM(2))("It rusts\nquickly.", {}))
