@@ -10,7 +10,7 @@ from typing import Any
 import click
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from SimpleLLMFunc.logger import escape_control
+from SimpleLLMFunc.logger import escape_control, redact
 
 
 def printable(text: str) -> str:
@@ -18,6 +18,11 @@ def printable(text: str) -> str:
     return "\n".join(
         "\t".join(escape_control(part) for part in line.split("\t")) for line in text.replace("\r\n", "\n").split("\n")
     )
+
+
+def echo_safely(text: str, *, err: bool = False) -> None:
+    """Print a text that may quote a service or a model: keys masked, no terminal escapes."""
+    click.echo(printable(redact(text)), err=err)
 
 
 def jsonable(value: Any) -> Any:
@@ -56,7 +61,6 @@ def echo_text(text: str) -> None:
 def echo_value(value: Any) -> None:
     """Print a function's value: a text as it is, anything else as JSON."""
     if isinstance(value, str):
-        echo_text(value)
-        click.echo()
+        echo_text(f"{value}\n")
     else:
-        click.echo(as_json(value, indent=2 if sys.stdout.isatty() else None))
+        echo_json(value)

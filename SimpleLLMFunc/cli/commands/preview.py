@@ -8,7 +8,7 @@ import click
 
 from SimpleLLMFunc.base.run import Preview
 from SimpleLLMFunc.cli.arguments import argument_options
-from SimpleLLMFunc.cli.load import asking
+from SimpleLLMFunc.cli.options import asking
 from SimpleLLMFunc.cli.output import echo_json
 from SimpleLLMFunc.display.cards import as_text
 from SimpleLLMFunc.display.results import preview_card

@@ -197,7 +197,7 @@ def test_as_json() -> None:
     checks = {check["name"]: check for check in data["checks"]}
     assert checks["SimpleLLMFunc"]["state"] == "ok"
     assert checks["weights smollm2-135m"]["next"] == "simplellmfunc model pull smollm2-135m"
-    assert {"Python", "proxy", "free port", "traces", "provider file", "model"} <= checks.keys()
+    assert {"Python", "proxy", "traces", "provider file", "model"} <= checks.keys()
 
 
 PROBLEMS: dict[str, tuple[dict[str, str], str]] = {
@@ -276,10 +276,6 @@ def test_a_store_is_looked_at(bare_environment: Path, monkeypatch: pytest.Monkey
     with TraceStore(path) as store:
         assert store.reader.seq() == 0
     assert f"{path}: 0 runs" in found("traces").text
-
-
-def test_a_port_can_be_had() -> None:
-    assert found("free port").state == "ok"
 
 
 async def test_a_real_call(monkeypatch: pytest.MonkeyPatch) -> None:
