@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from SimpleLLMFunc import llm_function
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.testing import tool_calls as calling
 from SimpleLLMFunc.tools import Tool, ToolContext, ToolRegistry, tool
+from tests.attacks.functions import asking
 
 ODD = {
     "tool_name": {"tool_name": "x"},
@@ -34,11 +34,7 @@ async def answers(*arguments, tools):
     name = tools[0].__name__ if not isinstance(tools[0], Tool) else tools[0].name
     reply = calling(*((name, each if isinstance(each, str) else json.dumps(each)) for each in arguments))
 
-    @llm_function(ScriptedLLM(reply, "done"), toolkit=tools)
-    async def ask(question: str) -> str:
-        """Answer."""
-        raise NotImplementedError
-
+    ask = asking(ScriptedLLM(reply, "done"), toolkit=tools)
     result = await ask.call("x")
     return [message["content"] for message in result.messages if message["role"] == "tool"]
 

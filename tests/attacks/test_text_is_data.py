@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from SimpleLLMFunc import CachedLLM, OpenAICompatible, llm_chat, llm_function
+from SimpleLLMFunc import CachedLLM, OpenAICompatible, llm_function
 from SimpleLLMFunc.base.parsing import mended_arguments
 from SimpleLLMFunc.base.post_process import parse_text
 from SimpleLLMFunc.batch.checkpoint import stored_row
@@ -22,6 +22,7 @@ from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.testing import tool_calls as calling
 from SimpleLLMFunc.tools.arguments import read_arguments
 from SimpleLLMFunc.tools.schemas.callable_schema import ArgumentsError
+from tests.attacks.functions import asking, talking
 from tests.support.server import LoopbackServer, chunk, sse
 
 # --- 2: type tags -----------------------------------------------------------------------------------------
@@ -60,11 +61,7 @@ async def test_attack_02_no_answer_and_no_argument_is_more_than_data(data, in_em
 
     llm = ScriptedLLM(calling(("take", {"value": data})), text)
 
-    @llm_function(llm, toolkit=[take])
-    async def ask(question: str) -> dict:
-        """Answer."""
-        raise NotImplementedError
-
+    ask = asking(llm, dict, toolkit=[take])
     result = await ask.call("x")
     assert json.dumps(result.value) == text  # byte for byte
     assert seen == [data]
@@ -77,12 +74,7 @@ async def test_attack_02_no_answer_and_no_argument_is_more_than_data(data, in_em
 async def test_attack_02_nor_is_a_history(data, in_empty_folder):
     llm = ScriptedLLM("ok", "ok")
 
-    @llm_chat(llm)
-    async def chat(history: list, message: str):
-        """Talk."""
-        raise NotImplementedError
-        yield
-
+    chat = talking(llm)
     given = [{"role": "user", "content": json.dumps(data)}, {"role": "assistant", "content": [data]}, data]
     *_, (_, history) = [pair async for pair in chat(given, "x")]
     assert llm.requests[0][1:3] == given[:2] == history[1:3]
@@ -146,12 +138,7 @@ async def test_attack_03_a_pickle_in_a_cache_is_never_loaded(tmp_path, in_empty_
 
 
 def mapped(llm):
-    @llm_function(llm)
-    async def say(text: str) -> dict[str, Any]:
-        """Answer."""
-        raise NotImplementedError
-
-    return say
+    return asking(llm, dict[str, Any])
 
 
 async def test_attack_02_and_03_a_checkpoint_gives_back_data_and_loads_no_pickle(tmp_path, in_empty_folder):
@@ -258,11 +245,7 @@ async def test_attack_05_an_argument_of_code_is_text(text, in_empty_folder):
         ("look", f'{{"where": {text}}}'),
     )
 
-    @llm_function(ScriptedLLM(replies, "ok"), toolkit=[look])
-    async def ask(question: str) -> str:
-        """Answer."""
-        raise NotImplementedError
-
+    ask = asking(ScriptedLLM(replies, "ok"), toolkit=[look])
     result = await ask.call("x")
     assert (text, 1) in seen
     assert all(count == 1 for _, count in seen)
@@ -331,11 +314,7 @@ def check_that_it_says_so(name, return_type, value):
 async def test_attack_12_they_end_a_call_with_an_error_of_ours(name, mode):
     llm = ScriptedLLM(*[_reply(mode, DEEP[name])] * 2)
 
-    @llm_function(llm, output_mode=mode, max_reasks=1, retry_times=0)
-    async def ask(question: str) -> list[int]:
-        """Answer."""
-        raise NotImplementedError
-
+    ask = asking(llm, list[int], output_mode=mode, max_reasks=1, retry_times=0)
     with pytest.raises(SimpleLLMFuncError):
         await ask("x")
     assert max(len(str(message["content"])) for message in llm.requests[-1]) < 20_000  # what is shown again is cut
@@ -359,7 +338,6 @@ async def test_attack_12_as_arguments_they_are_answered(name):
     )
     async def ask(question: str) -> str:
         """Answer."""
-        raise NotImplementedError
 
     result = await ask.call("x")
     answers = [message["content"] for message in result.messages if message["role"] == "tool"]
@@ -457,9 +435,5 @@ def test_attack_12_eight_times_the_text_takes_no_sixty_four_times_the_time(name,
 async def test_attack_12_ten_megabytes_are_an_answer():
     text = "x" * 10_000_000
 
-    @llm_function(ScriptedLLM(json.dumps({"name": text}), chunk_size=1_000_000))
-    async def ask(question: str) -> Strict:
-        """Answer."""
-        raise NotImplementedError
-
+    ask = asking(ScriptedLLM(json.dumps({"name": text}), chunk_size=1_000_000), returns=Strict)
     assert (await ask("x")).name == text

@@ -6,6 +6,7 @@ import pytest
 
 from SimpleLLMFunc import CachedLLM, FallbackLLM, OpenAICompatible, llm_chat, llm_function
 from SimpleLLMFunc.errors import UsageError
+from tests.attacks.functions import asking, drained
 from tests.support.server import LoopbackServer
 
 KEY = "sk-CANARY-0123456789abcdef"
@@ -32,19 +33,12 @@ def ways(llm, name, value):
     """How an argument of a call reaches a model."""
     messages = [{"role": "user", "content": "x"}]
 
-    @llm_function(llm)
-    async def say(text: str) -> str:
-        """Answer."""
-        raise NotImplementedError
+    say = asking(llm)
 
     @llm_chat(llm, stream=True)
     async def chat(text: str):
         """Talk."""
-        raise NotImplementedError
         yield
-
-    async def drained(items):
-        return [item async for item in items]
 
     for given in ({name: value}, {"extra_body": {name: value}}):
         yield lambda given=given: llm.chat(messages, **given)
@@ -98,7 +92,6 @@ async def test_attack_15_nor_does_what_users_say(servers):
     @llm_function(llm, toolkit=[look])
     async def say(base_url: str, extra_headers: dict) -> str:
         """Answer {base_url}."""
-        raise NotImplementedError
 
     server.reply_tool_calls([("look", {"base_url": evil.base_url, "api_key": "x"}), ("look", {"base_url": text})])
     server.reply("ok")

@@ -139,10 +139,6 @@ def _distribution(requirement: str) -> str:
     return re.sub(r"[-_.]+", "-", re.split(r"[^\w.-]", requirement)[0]).lower()
 
 
-def test_the_numbers_have_no_gap() -> None:
-    assert [path.name[:2] for path in EXAMPLES] == [f"{number:02}" for number in range(1, len(EXAMPLES) + 1)]
-
-
 def test_an_example_says_which_model_it_asks() -> None:
     for example in EXAMPLES:
         assert re.search(

@@ -160,27 +160,6 @@ def test_the_start_leads_to_every_how_to() -> None:
     assert [page.name for page in HOW_TO if f"]({page.relative_to('docs').as_posix()})" not in start] == []
 
 
-# The sections of what a user writes and gets, and the pages that say how.
-SECTIONS = {
-    "the front door": ["tutorial.md"],
-    "which model": ["how-to/models.md", "how-to/fallback-cache-cost.md"],
-    "functions": ["how-to/functions.md", "how-to/return-types.md", "how-to/repairs.md"],
-    "chats": ["how-to/chat.md"],
-    "tools": ["how-to/tools.md", "how-to/approval-and-untrusted.md"],
-    "limits": ["how-to/limits.md"],
-    "Calls": ["how-to/calls.md", "how-to/slot.md", "how-to/llm-and-summary.md"],
-    "assistant": ["how-to/assistant.md"],
-    "rows": ["how-to/map.md", "how-to/map-files.md", "how-to/map-cluster.md", "how-to/batch-files.md"],
-    "command line and page": ["how-to/command-line.md", "how-to/page.md"],
-}
-
-
-@pytest.mark.parametrize("section", SECTIONS)
-def test_every_section_has_a_how_to(section: str) -> None:
-    for page in SECTIONS[section]:
-        assert (ROOT / "docs" / page).exists()
-
-
 def _without_code(text: str) -> str:
     return re.sub(r"^( *)(```+|~~~+)[\s\S]*?^\1\2", "", text, flags=re.MULTILINE)
 

@@ -81,11 +81,6 @@ def test_exact_scores_with_an_interval():
     assert report.input_tokens > 0
 
 
-async def test_inside_a_loop_and_awaited():
-    report = await evaluate_async(labeller(RIGHT), CASES)
-    assert report.scores["exact"].mean == 1.0
-
-
 def test_sync_functions_iterators_and_methods():
     @llm_function(ScriptedLLM('["a", "b"]', repeat=True))
     def letters(text: str) -> Iterator[str]:
@@ -423,13 +418,3 @@ def test_permutation_for_shares_and_pairing_by_id():
         compare(first, made([[1.0]], "other"))
     with pytest.raises(UsageError, match="in common"):
         compare(first, EvalReport("f", "", "", "", ()))
-
-
-def test_two_models_over_the_same_cases():
-    weak = labeller({**RIGHT, **{name: said("no") for name in "abcdefgh"}}, model_name="weak")
-    strong = weak.with_options(llm_interface=answering(RIGHT, model_name="strong"))
-    comparison = compare(evaluate(weak, CASES), evaluate(strong, CASES))
-    assert comparison.differences["exact"].difference == pytest.approx(0.8)
-    assert comparison.differences["exact"].p == pytest.approx(2 / 256)
-    assert "weak" in comparison.first
-    assert "strong" in comparison.second

@@ -115,12 +115,6 @@ async def test_a_chat_offers_what_its_history_found():
     assert "get_weather" in offered(llm)[2]
 
 
-def test_a_tool_of_the_service_stays_offered():
-    tools = function(None, toolkit=[*TOOLS, {"type": "web_search"}])._pipeline.tools
-    assert [spec.get("type") for spec in tools.specs] == ["function", "web_search"]
-    assert len(tools.every_spec) == len(TOOLS) + 2
-
-
 async def test_all_tools_are_part_of_what_the_function_is():
     versions = {function(None, toolkit=tools)._pipeline.metadata.version for tools in (TOOLS, TOOLS[:-1])}
     assert len(versions) == 2

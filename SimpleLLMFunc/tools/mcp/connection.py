@@ -22,7 +22,6 @@ MAX_TOOLS: Final = 1000
 """Tools that one server may have; a list that never ends is cut off here."""
 
 _CLOSE_SECONDS: Final = 5.0
-_NOTIFY_SECONDS: Final = 1.0
 _MAX_PAGES: Final = 100
 _MAX_FOREIGN_LINES: Final = 20
 _CONNECTION_CLOSED: Final = -32000
@@ -365,27 +364,10 @@ async def _call_tool(session: Any, name: str, arguments: dict[str, Any]) -> dict
     from mcp import types
 
     request: Any = types.CallToolRequest(params=types.CallToolRequestParams(name=name, arguments=arguments))
-    envelope: Any = types.ClientRequest
-    if not isinstance(envelope, type):  # mcp 2
-        return _as_data(await session.send_request(request, types.CallToolResult))
-    # mcp 1: requests travel in an envelope, and the server is not told when one is given up.
-    number = getattr(session, "_request_id", None)
-    try:
-        return _as_data(await session.send_request(envelope(request), types.CallToolResult))
-    except asyncio.CancelledError:
-        if number is not None:
-            await _give_up(session, number)
-        raise
-
-
-async def _give_up(session: Any, number: Any) -> None:
-    from mcp import types
-
-    notice = {"method": "notifications/cancelled", "params": {"requestId": number}}
-    # A courtesy: the server may be gone, or not reading.
-    with suppress(Exception):
-        async with asyncio.timeout(_NOTIFY_SECONDS):
-            await session.send_notification(types.ClientNotification.model_validate(notice))  # type: ignore[attr-defined]
+    envelope: Any = types.ClientRequest  # of mcp 1; in mcp 2 it is a union of the requests
+    return _as_data(
+        await session.send_request(envelope(request) if isinstance(envelope, type) else request, types.CallToolResult)
+    )
 
 
 def _as_data(model: Any) -> dict[str, Any]:

@@ -19,20 +19,7 @@ from SimpleLLMFunc.tools.schemas.given_schema import SchemaParameters
 from SimpleLLMFunc.tools.schemas.strict import strict_parameters
 
 __all__ = [
-    "MAX_NESTING",
-    "ArgumentsError",
-    "BoundArguments",
-    "Documentation",
-    "ExtraTypes",
-    "SchemaParameters",
-    "SchemaValidation",
-    "SignatureParameters",
-    "check_bounds",
-    "docstring_of",
-    "name_of",
-    "pattern_matches",
-    "read_docstring",
-    "strict_parameters",
-    "taken_apart",
-    "underlying",
-]
+    "MAX_NESTING", "ArgumentsError", "BoundArguments", "Documentation", "ExtraTypes", "SchemaParameters",
+    "SchemaValidation", "SignatureParameters", "check_bounds", "docstring_of", "name_of", "pattern_matches",
+    "read_docstring", "strict_parameters", "taken_apart", "underlying",
+]  # fmt: skip

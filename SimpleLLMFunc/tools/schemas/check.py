@@ -155,7 +155,6 @@ def _validator_class(is_draft_7: bool, extra_types: ExtraTypes) -> Any:
         "pattern": _pattern,
         "patternProperties": _pattern_properties,
         "additionalProperties": _additional_properties,
-        "propertyNames": _property_names,
         "uniqueItems": _unique_items,
         "multipleOf": _multiple_of,
     }
@@ -214,15 +213,6 @@ def _additional_properties(validator: Any, allowed: Any, instance: Any, schema: 
                 yield from validator.descend(value, allowed, path=key)
 
 
-def _property_names(validator: Any, allowed: Any, instance: Any, _: Any) -> Iterator[Invalid]:
-    # One error for the object: those of its keys would carry the path of the object and not say that a key is meant.
-    if isinstance(instance, dict):
-        for key in instance:
-            for error in validator.descend(key, allowed):
-                yield _invalid(f"the name {key!r} does not fit: {error.message}")
-                break
-
-
 def _unique_items(_: Any, wanted: Any, instance: Any, __: Any) -> Iterator[Invalid]:
     if wanted and isinstance(instance, list):
         seen = {json.dumps(_canonical(item), sort_keys=True) for item in instance}
@@ -264,12 +254,15 @@ def _invalid(message: str) -> Invalid:
 
 
 def _violation(error: Invalid) -> Violation:
-    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path)
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path).removeprefix(
+        "."
+    )
     got = cut(json.dumps(error.instance, ensure_ascii=False, default=str), 80)
-    if error.validator == "type":
-        return path.removeprefix("."), f"{error.validator_value}", got
-    if error.validator == "enum":
-        return path.removeprefix("."), f"one of {cut(json.dumps(error.validator_value, ensure_ascii=False), 200)}", got
-    if error.validator == "required":
-        return path.removeprefix("."), "all that is required", f"{got}: {error.message}"
-    return path.removeprefix("."), f"what fits its {error.validator}", cut(error.message, 120)
+    match error.validator:
+        case "type":
+            return path, f"{error.validator_value}", got
+        case "enum":
+            return path, f"one of {cut(json.dumps(error.validator_value, ensure_ascii=False), 200)}", got
+        case "required":
+            return path, "all that is required", f"{got}: {error.message}"
+    return path, f"what fits its {error.validator}", cut(error.message, 120)

@@ -84,13 +84,6 @@ def test_a_model_that_is_not_set_up_ends_the_conversation(talk):
     assert done.output.endswith("Error: No key.\n\n没有密钥。\n")
 
 
-def test_what_is_not_set_up_later_on_does_not_end_it(talk):
-    done = talk(ScriptedLLM("Hello.", ConfigError("No search.\nInstall it."), "Back."), "one", "two", "three")
-    assert done.exit_code == 0
-    assert "Error: No search.\nInstall it." in done.output
-    assert "Back." in done.output
-
-
 def test_input_in_another_encoding_than_the_locales_is_told():
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "SIMPLELLMFUNC_MODEL": "openai:m"}
     done = subprocess.run(
@@ -116,12 +109,6 @@ def test_control_characters_of_a_model_do_not_reach_the_terminal(talk):
     assert "\x1b" not in done.output
     assert "\x07" not in done.output
     assert "b\nc" in done.output
-
-
-def test_a_model_that_cannot_be_is_named():
-    done = CliRunner().invoke(main, ["chat", "--model", "nonsense"])
-    assert done.exit_code == 1
-    assert "--model='nonsense' names no model" in done.output
 
 
 SLOW_TALK = """

@@ -41,19 +41,16 @@ llm = ScriptedLLM(answer, repeat=True)
 @llm_function(llm_interface=llm, max_reasks=0)
 async def classify(text: str) -> Label:
     """Classify."""
-    raise NotImplementedError
 
 
 @llm_function(llm_interface=llm, max_reasks=0)
 def classify_now(text: str) -> Label:
     """Classify."""
-    raise NotImplementedError
 
 
 @llm_function
 def without_model(text: str) -> str:
     """Say it."""
-    raise NotImplementedError
 '''
 
 
@@ -154,15 +151,6 @@ def test_a_budget_and_a_deadline_stop_it(shop):
         assert "stopped before the end of the rows: the " in done.stderr
 
 
-def test_another_model(shop, tmp_path):
-    missing = run(f"{shop}:without_model", "rows.csv")
-    assert missing.exit_code == 1
-    assert "llm_interface" in missing.stderr
-    done = run(f"{shop}:without_model", "rows.csv", "--model", "nonsense")
-    assert done.exit_code == 1
-    assert "--model='nonsense' names no model" in done.stderr
-
-
 def test_nothing_is_asked_where_the_answers_would_have_no_place(shop, tmp_path):
     for arguments, said in (
         (("nope.csv",), "there is no file 'nope.csv'"),
@@ -184,12 +172,6 @@ def test_what_cannot_be_mapped(shop):
     assert run().exit_code == 2
     assert run(f"{shop}:classify", "rows.csv", "--concurrency", "many").exit_code == 2
     assert run(f"{shop}:classify", "rows.csv", "--concurrency", "0").exit_code == 2
-
-
-def test_the_engine_is_handed_on(shop):
-    done = run(f"{shop}:classify", "rows.csv", "--engine", "openai-batch")
-    assert done.exit_code == 1
-    assert "a service runs batches, and ScriptedLLM is not asked over HTTP" in done.stderr
 
 
 BATCHED = """
@@ -235,10 +217,6 @@ async def test_rows_go_out_as_a_batch_and_come_back_into_a_file(tmp_path, monkey
         # The same command again sends nothing.
         assert "5 restored" in await typed()
         assert len(server.batches) == sent
-
-
-def test_the_help_shows_the_commands_line_by_line():
-    assert "\n  simplellmfunc map --status run.sqlite\n" in run("--help").output
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")

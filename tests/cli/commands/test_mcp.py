@@ -12,7 +12,6 @@ from click.testing import CliRunner, Result
 from SimpleLLMFunc.cli.commands.mcp import functions_of
 from SimpleLLMFunc.cli.main import main
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.llm_decorator.decorated import LLMFunction
 
 ROOT = Path(__file__).resolve().parents[3]
 HEAD = "from SimpleLLMFunc import llm_chat, llm_function\n"
@@ -81,19 +80,6 @@ def test_a_chat_cannot_be_served(folder: Path) -> None:
     (folder / "mcp_chat.py").write_text(HEAD + chat)
     with pytest.raises(ConfigError, match="is a chat, which keeps a history"):
         functions_of(["mcp_chat:chat"])
-
-
-def test_the_functions_are_the_module_s_own() -> None:
-    found = functions_of(["mcp_one:a"])
-    assert found["a"] is sys.modules["mcp_one"].a
-    assert isinstance(found["a"], LLMFunction)
-
-
-def test_help() -> None:
-    done = run("serve", "--help")
-    assert done.exit_code == 0
-    assert "simplellmfunc mcp serve shop:grade summarise\n" in done.stdout
-    assert "mcp" in CliRunner().invoke(main, ["--help"]).stdout
 
 
 @pytest.mark.parametrize(

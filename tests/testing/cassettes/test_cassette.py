@@ -1,13 +1,10 @@
 import asyncio
 import json
-import threading
-from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
-from SimpleLLMFunc import ImgPath, ImgUrl, OpenAICompatible, budget, llm_chat, llm_function, use_llm
+from SimpleLLMFunc import ImgPath, ImgUrl, OpenAICompatible, budget, llm_function, use_llm
 from SimpleLLMFunc.errors import (
     AuthenticationError,
     BadRequest,
@@ -37,7 +34,6 @@ async def translate(text: str) -> str:
 
     Be brief.
     """
-    raise NotImplementedError
 
 
 class Grade(BaseModel):
@@ -48,7 +44,6 @@ class Grade(BaseModel):
 @llm_function
 async def grade(essay: str) -> Grade:
     """Grade."""
-    raise NotImplementedError
 
 
 @pytest.fixture
@@ -143,7 +138,6 @@ async def test_tool_rounds(path):
     @llm_function(toolkit=[stock])
     async def advise(question: str) -> Grade:
         """Advise."""
-        raise NotImplementedError
 
     async with LoopbackServer() as server:
         server.reply_tool_calls([("stock", {"article": "lamp"}), ("stock", {"article": "sofa"})])
@@ -160,28 +154,6 @@ async def test_tool_rounds(path):
         call.function.arguments for call in first.tool_calls
     ]
     assert runs == ["lamp", "sofa"] * 2  # tools run again: they are the program's
-
-
-async def test_chats(path):
-    @llm_chat(stream=True)
-    async def chat(history: list, message: str) -> AsyncIterator[Any]:
-        """Talk."""
-        raise NotImplementedError
-
-    async def talk() -> str:
-        history: list = []
-        async for _, history in chat([], "hello"):
-            pass
-        async for _, history in chat(history, "and now?"):
-            pass
-        return str(history)
-
-    llm = Real("Hi there", "Nothing much")
-    with use_cassette(path) as tape, use_llm(tape.wrap(llm)):
-        said = await talk()
-    with use_cassette(path, "none") as tape, use_llm(tape.wrap(Real())):
-        assert await talk() == said
-    assert read_cassette(path)[0].function.endswith("chat")
 
 
 async def test_a_drifted_prompt_is_compared(path):
@@ -208,7 +180,6 @@ async def _drifted(text: str) -> str:
 
     Be very brief.
     """
-    raise NotImplementedError
 
 
 async def test_another_model_is_drift_too(path):
@@ -288,33 +259,6 @@ async def test_identical_questions_at_the_same_time(path):
     assert sorted(await at_once(Real())) == sorted(recorded)
 
 
-def test_from_many_threads(path):
-    @llm_function
-    def shout(text: str) -> str:
-        """Shout."""
-        raise NotImplementedError
-
-    def all_of_it(llm):
-        said = {}
-        with use_cassette(path) as tape:
-            taped = tape.wrap(llm)
-
-            def work(number):
-                with use_llm(taped):
-                    said[number] = shout(f"text {number}")
-
-            threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-            for each in threads:
-                each.start()
-            for each in threads:
-                each.join()
-        return said
-
-    recorded = all_of_it(Real(lambda request: request.text.upper(), repeat=True))
-    assert len(recorded) == 8
-    assert all_of_it(Real()) == recorded
-
-
 # --- what does not go well ------------------------------------------------------------------------------------
 
 
@@ -367,14 +311,6 @@ async def test_a_reader_who_left_then_cannot_read_on_now(path):
         with pytest.raises(UnmatchedRequest, match="left this stream early"):
             async for _ in stream:
                 pass
-
-
-async def test_answers_that_do_not_fit_are_replayed_with_their_re_asks(path):
-    llm = Real("no idea", '{"stars": 2, "why": "x"}')
-    with use_cassette(path) as tape, use_llm(tape.wrap(llm)):
-        await grade("Rain")
-    with use_cassette(path, "none") as tape, use_llm(tape.wrap(Real())):
-        assert len((await grade.call("Rain")).attempts) == 2
 
 
 async def test_a_failure_still_keeps_what_was_paid(path):
@@ -454,7 +390,6 @@ async def test_no_secret_reaches_the_file(tmp_path, path, canary, chunk_size):
     @llm_function(toolkit=[login], extra_body={"whose": secret}, user=secret)
     async def use(key: str) -> str:
         """Use the key."""
-        raise NotImplementedError
 
     async def run():
         return "".join([piece async for piece in use.stream(secret)]) if chunk_size else await use(secret)
@@ -480,7 +415,6 @@ async def test_pictures_are_known_by_their_hash(tmp_path, path):
     @llm_function
     async def describe(picture: ImgPath) -> str:
         """Describe."""
-        raise NotImplementedError
 
     with use_cassette(path) as tape, use_llm(tape.wrap(Real("A cat."))):
         await describe(ImgPath(file))
@@ -505,12 +439,3 @@ async def test_pictures_are_known_by_their_hash(tmp_path, path):
 
 async def _by_url(picture: ImgUrl) -> str:
     """Describe."""
-    raise NotImplementedError
-
-
-async def test_odd_texts_come_back_as_they_were(path):
-    odd = "half \ud800 a character, \u2028, \x00, \r\n and 'quotes' \"\\"
-    with use_cassette(path) as tape, use_llm(tape.wrap(Real("ok"))):
-        await translate(odd)
-    with use_cassette(path, "none") as tape, use_llm(tape.wrap(Real())):
-        assert await translate(odd) == "ok"

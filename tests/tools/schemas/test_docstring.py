@@ -94,13 +94,6 @@ def test_colons_in_the_text_of_an_entry_stay():
     assert found.parameters == {"q": "格式：a：b\n例如：x：y"}
 
 
-def test_several_names_on_one_line():
-    assert read_docstring("S.\n\nParameters\n----------\nx, y : int\n    Both.\n").parameters == {
-        "x": "Both.",
-        "y": "Both.",
-    }
-
-
 def test_an_underline_of_another_length_will_do():
     assert read_docstring("S.\n\nParameters\n---\nx : int\n    It.\n").parameters == {"x": "It."}
 

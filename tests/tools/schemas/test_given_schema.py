@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import time
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 
 from SimpleLLMFunc.errors import SchemaError, ToolDefinitionError
 from SimpleLLMFunc.tools import ArgumentsError, Tool, ToolContext
-from SimpleLLMFunc.tools.schemas.given_schema import SchemaValidation
 
 WEATHER = {
     "type": "object",
@@ -149,19 +147,6 @@ def test_a_schema_that_cannot_be_used_is_refused_at_once(schema, problem):
     assert problem.startswith("must") or isinstance(caught.value.__context__, SchemaError)
 
 
-def test_attack_10_nothing_is_fetched():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(0.05)
-        address = f"http://127.0.0.1:{listener.getsockname()[1]}/latest/meta-data/"
-        for schema in ({"properties": {"a": {"$ref": address}}}, {"$id": address, "properties": {"a": {}}}):
-            try:
-                made(schema).bind({"a": 1})
-            except ToolDefinitionError as error:
-                assert "remote" in str(error)
-        with pytest.raises(TimeoutError):
-            listener.accept()
-
-
 def _deep(levels: int) -> dict[str, Any]:
     schema: dict[str, Any] = {"type": "integer"}
     for _ in range(levels):
@@ -246,10 +231,3 @@ def test_other_keywords_next_to_ours():
 def test_a_schema_that_is_no_mapping_is_refused():
     with pytest.raises(ToolDefinitionError, match="must be a JSON Schema of an object"):
         made([1])
-
-
-def test_a_validation_may_be_asked_again():
-    validation = SchemaValidation({"properties": {"a": {"type": "integer"}}})
-    assert validation.violations({"a": 1}) == []
-    assert validation.violations({"a": "x"}) == [("a", "integer", '"x"')]
-    assert validation.violations({"a": 1}) == []
