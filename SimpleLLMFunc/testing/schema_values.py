@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import base64
+import importlib
 import json
 import math
 import random
+import re
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
-from SimpleLLMFunc.errors import UsageError
-from SimpleLLMFunc.testing.patterns import text_matching
+from SimpleLLMFunc.errors import ConfigError, UsageError, cut
 
 Schema: TypeAlias = Mapping[str, Any]
 
@@ -22,6 +23,7 @@ _DEEP: Final = 4
 
 _MOST_ITEMS: Final = 3
 _TRIES: Final = 100
+_MOST_MATCHES: Final = 1000
 _FIRST_DAY: Final = datetime(2001, 1, 1, tzinfo=UTC)
 _SECONDS: Final = 30 * 365 * 86400
 
@@ -149,55 +151,46 @@ class _Values:
             is_wanted = name in required or "const" in self._resolved(part)
             if is_wanted or (depth < _DEEP and self._rng.random() < 0.7 and self._is_finite(part)):
                 made[name] = self.of(part, depth + 1)
-        if not properties:
-            self._fill(made, schema, depth)
-        return made
+        return made if properties else self._mapping(schema, depth)
 
-    def _fill(self, made: dict[str, Any], schema: Schema, depth: int) -> None:
-        """Add keys to a mapping."""
+    def _mapping(self, schema: Schema, depth: int) -> dict[str, Any]:
         values = schema.get("additionalProperties", True)
         keys: Schema | None = schema.get("propertyNames")
         if schema.get("patternProperties"):
             pattern, values = next(iter(schema["patternProperties"].items()))
             keys = {"type": "string", "pattern": pattern, **(keys or {})}
         least = schema.get("minProperties", 0)
-        if values is False or (least == 0 and depth >= _DEEP):
-            return
-        if isinstance(values, Mapping) and least == 0 and not self._is_finite(values):
-            return
-        wanted = _between(self._rng, least, schema.get("maxProperties"))
-        for number in range(_TRIES):
-            if len(made) >= wanted:
-                return
+        value: Schema = values if isinstance(values, Mapping) else {}
+        if values is False or (least == 0 and (depth >= _DEEP or not self._is_finite(value))):
+            return {}
+
+        def key(number: int) -> str:
             # Without a schema for keys, digits serve as texts and as numbers.
-            key = str((1, 0)[number] if number < 2 else number) if keys is None else str(self.of(keys, depth + 1))
-            if key not in made:
-                made[key] = self.of(values if isinstance(values, Mapping) else {}, depth + 1)
-        if len(made) < least:
-            raise UsageError(f"SchemaLLM found only {len(made)} of {least} different keys. Check the type.")
+            return str({0: 1, 1: 0}.get(number, number)) if keys is None else str(self.of(keys, depth + 1))
+
+        names = self._different(key, least, schema.get("maxProperties"))
+        return {name: self.of(value, depth + 1) for name in names}
 
     def _array(self, schema: Schema, depth: int) -> list[Any]:
         if "prefixItems" in schema:
             return [self.of(part, depth + 1) for part in schema["prefixItems"]]
         items = schema.get("items")
-        if items is False:
-            return []
         item: Schema = items if isinstance(items, Mapping) else {}
-        least = schema.get("minItems", 0)
-        if least == 0 and (depth >= _DEEP or not self._is_finite(item)):
+        least, most = schema.get("minItems", 0), schema.get("maxItems")
+        if items is False or (least == 0 and (depth >= _DEEP or not self._is_finite(item))):
             return []
-        wanted = _between(self._rng, least, schema.get("maxItems"))
-        if not schema.get("uniqueItems"):
-            return [self.of(item, depth + 1) for _ in range(wanted)]
-        made: list[Any] = []
-        for _ in range(_TRIES):
-            if len(made) >= wanted:
-                break
-            one = self.of(item, depth + 1)
-            if one not in made:
+        if schema.get("uniqueItems"):
+            return self._different(lambda _: self.of(item, depth + 1), least, most)
+        return [self.of(item, depth + 1) for _ in range(_between(self._rng, least, most))]
+
+    def _different(self, draw: Callable[[int], Any], least: int, most: int | None) -> list[Any]:
+        """Return values that are all different."""
+        wanted, made = _between(self._rng, least, most), []
+        for number in range(_TRIES):
+            if len(made) < wanted and (one := draw(number)) not in made:
                 made.append(one)
         if len(made) < least:
-            raise UsageError(f"SchemaLLM found only {len(made)} of {least} different items. Check the type.")
+            raise UsageError(f"SchemaLLM found only {len(made)} of {least} different values. Check the type.")
         return made
 
     # --- texts -------------------------------------------------------------------------------------------
@@ -252,6 +245,37 @@ def _number(schema: Schema, rng: random.Random, *, is_integer: bool) -> Any:
 
 
 _BOUNDS: Final = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf")
+
+
+def text_matching(pattern: str, rng: random.Random, *, least: int = 0, most: int | None = None) -> str:
+    """Return a text in which `pattern` is found, of `least` to `most` characters.
+
+    Raises:
+        ConfigError: rstr is not installed.
+        UsageError: the pattern cannot be read, or no such text was found.
+    """
+    shown = cut(pattern, 100)
+    try:
+        maker = importlib.import_module("rstr").Rstr(rng)
+    except ImportError as error:
+        raise ConfigError(
+            f"SchemaLLM needs a text that matches {shown!r}. Give the field examples=[…], or run: pip install rstr"
+        ) from error
+    try:
+        for _ in range(_MOST_MATCHES):
+            text: str = maker.xeger(pattern)
+            if len(text) < least:
+                text = text.ljust(least, "x")  # a pattern need not match from end to end
+            if (most is None or len(text) <= most) and re.search(pattern, text):
+                return text
+    except Exception as error:
+        raise UsageError(
+            f"SchemaLLM cannot read the pattern {shown!r} ({error}). Give the field examples=[…]."
+        ) from error
+    room = f"at least {least}" if most is None else f"{least} to {most}"
+    raise UsageError(
+        f"SchemaLLM found no text of {room} characters that matches {shown!r}. Give the field examples=[…]."
+    )
 
 
 def _words(rng: random.Random, least: int, most: int | None) -> str:

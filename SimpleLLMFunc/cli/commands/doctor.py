@@ -22,8 +22,7 @@ from urllib.request import getproxies_environment
 
 import click
 
-from SimpleLLMFunc.cli.output import echo_json
-from SimpleLLMFunc.cli.show import State, show_rows
+from SimpleLLMFunc.cli.output import State, echo_json, show_rows
 from SimpleLLMFunc.config import Settings, clean_key, read_provider_file
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, counted, cut
 from SimpleLLMFunc.extras import install_line

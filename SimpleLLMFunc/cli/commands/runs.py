@@ -11,8 +11,7 @@ import click
 
 from SimpleLLMFunc.cli.commands.traces import duration
 from SimpleLLMFunc.cli.options import FILE, json_option
-from SimpleLLMFunc.cli.output import as_json, echo_json
-from SimpleLLMFunc.cli.show import show_table
+from SimpleLLMFunc.cli.output import as_json, echo_json, show_table
 from SimpleLLMFunc.errors import counted, cut
 from SimpleLLMFunc.journal import RUN_AGAIN, answer, forget, paused, prune
 from SimpleLLMFunc.logger import escape_control

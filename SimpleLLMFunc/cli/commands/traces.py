@@ -16,8 +16,7 @@ import click
 from SimpleLLMFunc.batch import replaced_whole
 from SimpleLLMFunc.cli.load import store_path
 from SimpleLLMFunc.cli.options import FILE, json_option
-from SimpleLLMFunc.cli.output import echo_json, printable
-from SimpleLLMFunc.cli.show import show_table
+from SimpleLLMFunc.cli.output import echo_json, printable, show_table
 from SimpleLLMFunc.display.cards import as_text
 from SimpleLLMFunc.display.runs import marked as describe_mark
 from SimpleLLMFunc.display.runs import page_card, run_card, when

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from SimpleLLMFunc.cli.commands import doctor
 from SimpleLLMFunc.cli.commands.doctor import Finding, findings
 from SimpleLLMFunc.cli.main import main
-from SimpleLLMFunc.cli.show import Row, show_rows
+from SimpleLLMFunc.cli.output import Row, show_rows
 from SimpleLLMFunc.extras import install_line
 from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from tests.support.server import LoopbackServer, error_answer

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from SimpleLLMFunc import llm_function, watching
 from SimpleLLMFunc.cli.main import main
-from SimpleLLMFunc.cli.show import show_table
+from SimpleLLMFunc.cli.output import show_table
 from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from SimpleLLMFunc.testing import ScriptedLLM
 
