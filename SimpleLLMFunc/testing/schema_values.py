@@ -185,7 +185,8 @@ class _Values:
 
     def _different(self, draw: Callable[[int], Any], least: int, most: int | None) -> list[Any]:
         """Return values that are all different."""
-        wanted, made = _between(self._rng, least, most), []
+        wanted = _between(self._rng, least, most)
+        made: list[Any] = []
         for number in range(_TRIES):
             if len(made) < wanted and (one := draw(number)) not in made:
                 made.append(one)

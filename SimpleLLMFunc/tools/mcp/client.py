@@ -89,7 +89,8 @@ def tools_from_mcp(
         raise ConfigError(f"confirm= is True, False or a callable (tool_name, arguments) -> bool, not {confirm!r}.")
     if isinstance(only, str):
         raise ConfigError(f"only= is a list of names: only=[{only!r}].")
-    for name, seconds in (("timeout", 1 if timeout is None else timeout), ("start_timeout", start_timeout)):
+    limits: dict[str, Any] = {"timeout": 1 if timeout is None else timeout, "start_timeout": start_timeout}
+    for name, seconds in limits.items():
         if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds < math.inf:
             raise ConfigError(f"{name}= is seconds above 0, not {seconds!r}.")
     server = stdio_server(command, env, cwd, stderr) if command is not None else http_server(str(url), headers)
