@@ -1,7 +1,5 @@
 """Attack 18: the arguments of a tool call fill the tool's own parameters, and nothing else."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -3,8 +3,6 @@
 The engines have tests of their own beside them; these are the inputs of the incidents, at the doors.
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 import socket

@@ -1,7 +1,5 @@
 """Attack 19: a planted key is in no byte of any output, wherever it went in and whoever sends it back."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import contextlib

@@ -1,8 +1,6 @@
 """Attack 19: a planted key is in no byte of any file: checkpoints, batches, memories, recordings, traces, while they are
 written and after."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import html

@@ -1,7 +1,5 @@
 """Attack 17: a history brings no other roles in, and no results that nobody asked for."""
 
-from __future__ import annotations
-
 import pytest
 
 from SimpleLLMFunc import llm_chat

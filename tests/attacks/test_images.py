@@ -1,7 +1,5 @@
 """Attacks 13 and 14: no address of an image is ever fetched, and no file leaves that is none that was meant."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json

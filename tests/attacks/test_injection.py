@@ -1,7 +1,5 @@
 """Attacks 16 and 20: what comes from outside stays data in front of the model, and what fails tells no secrets."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Attack 21: one record is one line, whatever stands in it, and nothing in it moves a terminal."""
 
-from __future__ import annotations
-
 import io
 import json
 import logging

@@ -1,7 +1,5 @@
 """Attack 4: a name is a value. It is no part of a statement, and no way to another file."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sqlite3

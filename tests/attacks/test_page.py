@@ -1,10 +1,7 @@
 """Attack 22: the page. What a model, a tool, a user or another site says is text on it, and opens nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
-import http.client
 import json
 import socket
 from collections.abc import Iterator
@@ -248,15 +245,6 @@ def test_attack_22_another_site_runs_nothing(store, headers, token):
     assert llm.calls == []
 
 
-def test_attack_22_without_the_token_the_own_origin_runs_nothing(store):
-    llm = ScriptedLLM("ran")
-    client = client_of(app_of(store, allow_run=[llm_function(llm_interface=llm)(_named("target"))]))
-    del client.headers["X-SimpleLLMFunc-Token"]
-    reply = client.post("/api/play/target", json={"arguments": {"text": "x"}}, headers={"Origin": LOOPBACK})
-    assert reply.status_code == 401
-    assert llm.calls == []
-
-
 # --- paths ------------------------------------------------------------------------------------------------
 
 
@@ -290,25 +278,6 @@ def test_attack_22_the_page_writes_nothing(store):
                 method, path, content=b"{}", headers={"content-type": "application/json"}
             ).status_code in {404, 405}
     assert store.path.read_bytes() == before
-
-
-def test_attack_22_odd_requests_are_answered_and_the_page_goes_on(store):
-    store.reader.seq()
-    with Served(app_of(store)) as served:
-        port = _port(served)
-        for request in (
-            b"\x16\x03\x01\x02\x00",
-            b"GET\r\n\r\n",
-            b"GET / HTTP/9.9\r\n\r\n",
-            b"GET / HTTP/1.1\r\n\r\n",
-            b"\0" * 100 + b"\r\n\r\n",
-        ):
-            answer = raw(port, request, goes=True)
-            assert not answer or answer.startswith((b"HTTP/1.1 4", b"HTTP/1.1 5")), answer[:80]
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-        connection.request("GET", "/api/runs", headers=HEADERS)
-        assert connection.getresponse().status == 200
-        connection.close()
 
 
 # --- keys -------------------------------------------------------------------------------------------------

@@ -1,7 +1,5 @@
 """Attack 1: a template only fills in. No attribute, no item, no conversion, no width, and no second look at a value."""
 
-from __future__ import annotations
-
 import pytest
 
 from SimpleLLMFunc import llm_chat, llm_function

@@ -1,7 +1,5 @@
 """Attacks 2, 3, 5, 12: what a model, a tool or a history says is plain data, however it is dressed, and however deep."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import math
@@ -22,7 +20,7 @@ from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.testing import tool_calls as calling
 from SimpleLLMFunc.tools.arguments import read_arguments
 from SimpleLLMFunc.tools.schemas.callable_schema import ArgumentsError
-from tests.attacks.functions import asking, talking
+from tests.attacks.functions import asking
 from tests.support.server import LoopbackServer, chunk, sse
 
 # --- 2: type tags -----------------------------------------------------------------------------------------
@@ -68,17 +66,6 @@ async def test_attack_02_no_answer_and_no_argument_is_more_than_data(data, in_em
     (returned,) = [message["content"] for message in result.messages if message["role"] == "tool"]
     assert json.loads(returned) == data
     assert "sk-never" not in str(llm.requests) + str(result)
-
-
-@pytest.mark.parametrize("data", TAGGED, ids=str)
-async def test_attack_02_nor_is_a_history(data, in_empty_folder):
-    llm = ScriptedLLM("ok", "ok")
-
-    chat = talking(llm)
-    given = [{"role": "user", "content": json.dumps(data)}, {"role": "assistant", "content": [data]}, data]
-    *_, (_, history) = [pair async for pair in chat(given, "x")]
-    assert llm.requests[0][1:3] == given[:2] == history[1:3]
-    assert len(llm.requests[0]) == 4  # the third has no role, and goes
 
 
 class Strict(BaseModel):

@@ -1,7 +1,5 @@
 """Attack 24: a model that never comes to an end costs what the caller allowed, and the error says which limit it was."""
 
-from __future__ import annotations
-
 import pytest
 
 from SimpleLLMFunc import OpenAICompatible, budget, llm_function

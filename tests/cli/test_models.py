@@ -1,7 +1,5 @@
 """The commands with a model named in the environment, on each wire, over loopback."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

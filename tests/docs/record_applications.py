@@ -6,8 +6,6 @@ The requests are those of the programs. No service was asked: the answers below 
 mistakes where the example shows what happens then.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import runpy

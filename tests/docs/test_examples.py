@@ -1,7 +1,5 @@
 """Every example runs, says what it shows, and needs no key."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re

@@ -1,7 +1,5 @@
 """Every Python block of README, docs and docstrings runs; every link between pages leads somewhere."""
 
-from __future__ import annotations
-
 import ast
 import doctest
 import importlib

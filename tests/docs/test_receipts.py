@@ -1,7 +1,5 @@
 """The example application, run as its README says."""
 
-from __future__ import annotations
-
 import csv
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The documentation site builds, strictly: every link and every name of the reference is found."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

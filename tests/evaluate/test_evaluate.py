@@ -1,8 +1,5 @@
 """evaluate: cases, scorers, repeats, reports, comparison; on the map, with its checkpoint and budget."""
 
-from __future__ import annotations
-
-import asyncio
 import json
 import re
 import xml.etree.ElementTree as ET
@@ -223,24 +220,6 @@ async def test_a_budget_stops_and_what_was_reached_is_scored():
         labeller(RIGHT), CASES[:3], judge("ok", llm_interface=judged), budget={"requests": 5}, concurrency=1
     )
     assert len(judged.calls) == 2  # a judge's questions are questions
-
-
-async def test_progress_and_cancelling():
-    seen = []
-    await evaluate_async(labeller(RIGHT), CASES, progress=seen.append)
-    assert seen[-1].done == 10
-
-    async def never(request):
-        await asyncio.Event().wait()
-
-    label = labeller(RIGHT).with_options(llm_interface=ScriptedLLM(never, repeat=True))
-    task = asyncio.create_task(evaluate_async(label, CASES))
-    while not label._pipeline.options.llm_interface.calls:
-        await asyncio.sleep(0)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert len(asyncio.all_tasks()) == 1
 
 
 def test_confident_answers_are_scored_by_their_value():

@@ -1,7 +1,5 @@
 """export_examples: recorded runs as cases, as examples, as lessons."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 

@@ -416,7 +416,3 @@ def test_what_a_provider_does_not_play_is_skipped() -> None:
     OnlyAnswers().test_reply_has_its_shape()
     with pytest.raises(unittest.SkipTest, match="does not play Hang"):
         OnlyAnswers().test_cancellation()
-
-
-def test_every_wrong_provider_is_of_a_known_test() -> None:
-    assert {test for _, test in BROKEN} <= set(dir(contract.ProviderContract))

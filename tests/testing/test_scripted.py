@@ -74,12 +74,6 @@ async def test_whole_reply_as_dict_and_as_object() -> None:
     assert await llm.chat(HELLO) is done
 
 
-async def test_several_choices_stream() -> None:
-    body = {"choices": [{"index": n, "message": {"content": f"answer {n}"}, "finish_reason": "stop"} for n in (0, 1)]}
-    streamed = assembled(await collected(ScriptedLLM(body)))
-    assert [choice.message.content for choice in streamed.choices] == ["answer 0", "answer 1"]
-
-
 async def test_list_of_chunks_as_they_are() -> None:
     reply = ChatCompletion.from_dict({"choices": [{"message": {"content": "as it is"}, "finish_reason": "stop"}]})
     chunks = list(split_reply(reply))
@@ -100,15 +94,6 @@ async def test_a_stream_that_breaks() -> None:
         async for chunk in ScriptedLLM(["Hel", RateLimited("m")]).chat_stream(HELLO):
             seen.append(chunk.text)
     assert seen == ["Hel"]
-
-
-async def test_a_stream_that_is_broken_off_is_closed_at_once() -> None:
-    others = asyncio.all_tasks()
-    stream = ScriptedLLM(["Hel", "lo"]).chat_stream(HELLO)
-    await anext(stream)
-    await stream.aclose()
-    await asyncio.sleep(0)  # the loop closes a collected generator in a new task
-    assert asyncio.all_tasks() == others
 
 
 @pytest.mark.parametrize("reply", [RateLimited("m"), ValueError, asyncio.CancelledError()])
@@ -202,26 +187,6 @@ async def test_requests_are_snapshots() -> None:
     assert not first.stream
     assert second.stream
     assert second.tools is None
-
-
-async def test_deadline_of_a_slow_reply() -> None:
-    async def never(request: ScriptedRequest) -> str:
-        await asyncio.Event().wait()
-        return "never"
-
-    llm = ScriptedLLM(never, repeat=True)
-    with pytest.raises(DeadlineExceeded) as failed:
-        await llm.chat(HELLO, deadline=0.01)
-    assert failed.value.seconds == 0.01
-    with pytest.raises(DeadlineExceeded):
-        await collected(llm, deadline=0.01)
-
-
-async def test_a_passed_deadline_asks_nothing() -> None:
-    llm = ScriptedLLM("x")
-    with pytest.raises(DeadlineExceeded):
-        await llm.chat(HELLO, deadline=0)
-    assert llm.calls == []
 
 
 async def test_a_timeout_of_the_function_itself_is_not_the_deadline() -> None:

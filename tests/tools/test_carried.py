@@ -1,7 +1,5 @@
 """Tools of other packages: objects of the shapes that they have, and what is missing."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import inspect

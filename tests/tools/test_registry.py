@@ -1,7 +1,5 @@
 """`ToolRegistry`: tools by name."""
 
-from __future__ import annotations
-
 import traceback
 
 import pytest

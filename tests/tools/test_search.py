@@ -1,7 +1,5 @@
 """Tool search: one tool that finds the others, which are offered from the next turn on."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest

@@ -1,7 +1,5 @@
 """`Tool`, subclasses of it, and `@tool`."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import inspect
@@ -78,14 +76,6 @@ def test_options_are_kept():
         True,
     )
     assert search.to_openai_tool()["function"]["name"] == "web_search"
-
-
-def test_parameters_may_be_given():
-    @tool(parameters={"type": "object", "properties": {"q": {"type": "string"}}})
-    def loose(q):
-        return q
-
-    assert loose.bind('{"q": "x"}') == ([], {"q": "x"})
 
 
 def test_an_empty_description_falls_back_to_the_name():

@@ -165,14 +165,6 @@ def test_columns(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "ok   one          fine\nbad  longer name  [red]brackets[/red]\n"
 
 
-def test_a_table_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    show_rows(ROWS)
-    out = capsys.readouterr().out
-    assert "longer name" in out
-    assert "[red]brackets[/red]" in out
-
-
 def test_columns_on_a_terminal_without_rich(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,7 +1,5 @@
 """`simplellmfunc eval`: scores on the terminal, files, and an exit code for CI."""
 
-from __future__ import annotations
-
 import json
 import textwrap
 

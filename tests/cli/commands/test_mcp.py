@@ -98,15 +98,6 @@ def test_wrong_usage(arguments: list[str]) -> None:
     assert "Usage:" in done.stderr
 
 
-def test_our_errors_end_with_a_line() -> None:
-    done = run("serve", "mcp_one", "--http", "--host", "0.0.0.0")
-    assert done.exit_code == 1
-    assert done.stderr.startswith("Error: the functions are offered on this machine only")
-    done = run("serve", "mcp_nowhere", "--http")
-    assert done.exit_code == 1
-    assert done.stderr.startswith("Error: there is no module 'mcp_nowhere'")
-
-
 def test_nothing_on_stdout_when_it_fails(folder: Path) -> None:
     (folder / "mcp_broken.py").write_text("print('loading')\nraise ValueError('broken')\n")
     done = subprocess.run(

@@ -1,7 +1,5 @@
 """`simplellmfunc run` and `preview`: arguments by the signature, and what is printed."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,7 +1,5 @@
 """`simplellmfunc traces`: what is kept, on the terminal."""
 
-from __future__ import annotations
-
 import json
 import sys
 

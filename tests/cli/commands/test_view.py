@@ -1,7 +1,5 @@
 """`simplellmfunc view`: what it takes, how it refuses, and that a real process serves the page and ends."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -146,17 +146,6 @@ def test_types_of_every_kind():
     assert schema(f)["$defs"]["Options"]["required"] == ["deep"]
 
 
-def test_nested_models_stand_at_the_root_and_resolve():
-    def greet(person: Person, others: list[Person]) -> None: ...
-
-    found = schema(greet)
-    assert set(found["$defs"]) == {"Person", "Address"}
-    validator = jsonschema.Draft202012Validator(found)
-    ann = {"name": "Ann", "address": {"street": "High St"}}
-    assert validator.is_valid({"person": {**ann, "friends": [ann]}, "others": []})
-    assert not validator.is_valid({"person": {**ann, "friends": [{}]}, "others": []})
-
-
 def test_descriptions_come_from_the_nearest_place():
     def f(
         a: Annotated[int, Field(description="from Field", ge=1)],
@@ -541,13 +530,6 @@ def test_a_context_is_filled_and_hidden():
     args, kwargs = made.bind({"a": 1}, context)
     assert f(*args, **kwargs) == (1, "ann", context)
     assert refused(f, {"a": 1, "ctx": {}})[0][0] == "ctx"
-
-
-def test_a_context_by_position():
-    def f(ctx: ToolContext, /, a: int) -> Any:
-        return ctx.tool_name, a
-
-    assert call(f, {"a": 1}) == ("f", 1)
 
 
 def test_a_validator_that_raises_anything_is_answered():

@@ -1,7 +1,5 @@
 """Schemas by draft 7, with further types, and the places where something is wrong. The rest: test_json_schema.py."""
 
-from __future__ import annotations
-
 import pytest
 
 from SimpleLLMFunc.errors import SchemaError
@@ -74,10 +72,6 @@ def test_items_that_are_one_number_are_not_unique():
 def test_a_name_that_does_not_fit_is_said():
     validation = SchemaValidation({"properties": {"o": {"propertyNames": {"maxLength": 2}}}})
     assert validation.violations({"o": {"abc": 1}}) == [("o", "what fits its maxLength", "'abc' is too long")]
-
-
-def test_a_pattern_of_letters_by_class_is_taken():
-    assert SchemaValidation({"properties": {"a": {"pattern": r"^\p{Han}+$"}}}).violations({"a": "Rome"})
 
 
 def test_what_references_lead_to_beside_the_known_places_is_looked_at():

@@ -1,7 +1,5 @@
 """What a docstring says about a tool and its parameters."""
 
-from __future__ import annotations
-
 import inspect
 
 import pytest
