@@ -83,11 +83,8 @@ def _object(candidate: Any) -> CarriedTool | None:
 
 
 def _name_of(candidate: Any) -> str | None:
-    for holder in (candidate, getattr(candidate, "metadata", None)):
-        name = getattr(holder, "name", None)
-        if isinstance(name, str) and name:
-            return name
-    return None
+    names = (getattr(holder, "name", None) for holder in (candidate, getattr(candidate, "metadata", None)))
+    return next((name for name in names if isinstance(name, str) and name), None)
 
 
 def _schema_of(candidate: Any) -> Mapping[str, Any] | None:
