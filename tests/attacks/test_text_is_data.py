@@ -169,24 +169,14 @@ async def test_attack_03_a_checkpoint_holds_every_text_in_the_same_format(text, 
 # --- 5: code ----------------------------------------------------------------------------------------------
 
 CODE = [
-    "__import__('os').system('touch pwned')",
-    '__import__("os").system("touch pwned")',
-    "exec(\"open('pwned', 'w').write('x')\")",
-    "open('pwned', 'w')",
-    "[x for x in ().__class__.__base__.__subclasses__()]",
-    "1 + __import__('os').system('touch pwned')",
-    "{'a': __import__('os').system('touch pwned')}",
-    "[__import__('os').system('touch pwned')]",
-    "lambda: __import__('os').system('touch pwned')",
-    "!!python/object/apply:os.system ['touch pwned']",
-    "$(touch pwned)",
-    "`touch pwned`",
-    "; touch pwned",
-    "' or __import__('os').system('touch pwned') or '",
-    "cos\nsystem\n(S'touch pwned'\ntR.",
-    "9**9**9**9",
-    "'a' * 10**10",
-]
+    "__import__('os').system('touch pwned')", '__import__("os").system("touch pwned")',
+    "exec(\"open('pwned', 'w').write('x')\")", "open('pwned', 'w')",
+    "[x for x in ().__class__.__base__.__subclasses__()]", "1 + __import__('os').system('touch pwned')",
+    "{'a': __import__('os').system('touch pwned')}", "[__import__('os').system('touch pwned')]",
+    "lambda: __import__('os').system('touch pwned')", "!!python/object/apply:os.system ['touch pwned']",
+    "$(touch pwned)", "`touch pwned`", "; touch pwned", "' or __import__('os').system('touch pwned') or '",
+    "cos\nsystem\n(S'touch pwned'\ntR.", "9**9**9**9", "'a' * 10**10",
+]  # fmt: skip
 
 
 def leaves(value):

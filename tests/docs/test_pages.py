@@ -44,11 +44,6 @@ def test_the_code_of_a_page_runs(page: Path, tmp_path: Path) -> None:
     run(ROOT / page, tmp_path)
 
 
-@pytest.mark.parametrize("page", ["README.md", "README.zh-CN.md", "docs/tutorial.md", "docs/how-to/chat.md"])
-def test_the_pages_a_reader_begins_with_have_code(page: str) -> None:
-    assert blocks((ROOT / page).read_text("utf-8")), page
-
-
 README = blocks((ROOT / "README.md").read_text("utf-8"))
 
 
@@ -221,15 +216,6 @@ def test_blocks_keep_their_lines_tags_and_outputs() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["```python\na", "<!-- setup\na = 1\n", "```python norun\n```", "```text output\n1\n```", "x\n```text output\n```"],
-)
-def test_a_page_that_cannot_be_read_is_refused(text: str) -> None:
-    with pytest.raises((ValueError, IndexError)):
-        blocks(text)
-
-
-@pytest.mark.parametrize(
     ("text", "said"),
     [
         ("\n\n```python\nnope\n```\n", 'page.md", line 4'),
@@ -244,13 +230,3 @@ def test_a_page_that_fails_is_seen(text: str, said: str, tmp_path: Path) -> None
     with pytest.raises(AssertionError) as caught:
         run(_page(tmp_path, text), tmp_path)
     assert said in str(caught.value)
-
-
-def test_blocks_share_a_namespace_and_a_loop(tmp_path: Path) -> None:
-    text = (
-        "<!-- setup\nfrom __future__ import annotations\nimport asyncio\n-->\n"
-        "```python\nloop = asyncio.get_running_loop()\nawait asyncio.sleep(0)\n```\n"
-        "```python\nassert loop is asyncio.get_running_loop()\nawait asyncio.sleep(0)\n```\n"
-        "```python\nassert __name__ == '__main__'\nprint('end')\n```\n"
-    )
-    assert run(_page(tmp_path, text), tmp_path) == "end\n"

@@ -14,6 +14,7 @@ import urllib.error
 import urllib.request
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from importlib import metadata
 from pathlib import Path
@@ -145,7 +146,10 @@ def _python() -> Finding:
 def _packages() -> Iterator[Finding]:
     yield _package(_DISTRIBUTION)
     extras: defaultdict[str, list[str]] = defaultdict(list)
-    for line in _requirements():
+    requirements: list[str] = []
+    with suppress(metadata.PackageNotFoundError):  # run from a copy of the sources that was never installed
+        requirements = metadata.requires(_DISTRIBUTION) or []
+    for line in requirements:
         name, extra, platform_only = _REQUIREMENT.match(line), _EXTRA.search(line), _PLATFORM.search(line)
         if name is None or (platform_only and platform_only[1] != sys.platform):
             continue
@@ -159,13 +163,6 @@ def _packages() -> Iterator[Finding]:
             yield _no(title, f"{', '.join(missing)} not installed", install_line(extra_name))
         else:
             yield _ok(title, ", ".join(f"{name} {version}" for name, version in versions.items()))
-
-
-def _requirements() -> list[str]:
-    try:
-        return metadata.requires(_DISTRIBUTION) or []
-    except metadata.PackageNotFoundError:
-        return []  # run from a copy of the sources that was never installed
 
 
 def _package(name: str) -> Finding:
