@@ -58,7 +58,7 @@ def test_a_missing_package_is_bad(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_only_another_system_needs_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [f'here>=1; sys_platform == "{sys.platform}"', 'there>=1; sys_platform == "plan9"', "click>=8.2"]
-    monkeypatch.setattr(doctor, "_requirements", lambda: lines)
+    monkeypatch.setattr(doctor.metadata, "requires", lambda _: lines)
     assert [row.name for row in doctor._packages()] == ["SimpleLLMFunc", "here", "click"]
 
 
