@@ -6,7 +6,7 @@ import pytest
 
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.testing import tool_calls as calling
-from SimpleLLMFunc.tools import Tool, ToolContext, ToolRegistry, tool
+from SimpleLLMFunc.tools import Tool, ToolContext, tool
 from tests.attacks.functions import asking
 
 ODD = {
@@ -80,22 +80,6 @@ async def test_attack_18_so_does_one_that_takes_nothing_or_everything(name):
         assert runs == [odd]
     else:
         assert runs in ([], [{}])
-
-
-async def test_attack_18_names_that_mean_something_inside_are_ordinary_here():
-    seen = []
-
-    class Lookup(Tool):
-        """Look up."""
-
-        def run(self, tool_name: str, name: str, arguments: str, func: str) -> str:
-            seen.append((tool_name, name, arguments, func))
-            return "ok"
-
-    given = {"tool_name": "a", "name": "b", "arguments": "c", "func": "d"}
-    assert await answers(given, tools=[Lookup()]) == ["ok"]
-    assert await ToolRegistry(Lookup()).invoke("Lookup", **given) == "ok"
-    assert seen == [("a", "b", "c", "d")] * 2
 
 
 async def test_attack_18_what_is_ours_cannot_be_given():

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from SimpleLLMFunc import CachedLLM, OpenAICompatible, llm_function
+from SimpleLLMFunc import CachedLLM, llm_function
 from SimpleLLMFunc.base.parsing import mended_arguments
 from SimpleLLMFunc.base.post_process import parse_text
 from SimpleLLMFunc.batch.checkpoint import stored_row
@@ -21,7 +21,6 @@ from SimpleLLMFunc.testing import tool_calls as calling
 from SimpleLLMFunc.tools.arguments import read_arguments
 from SimpleLLMFunc.tools.schemas.callable_schema import ArgumentsError
 from tests.attacks.functions import asking
-from tests.support.server import LoopbackServer, chunk, sse
 
 # --- 2: type tags -----------------------------------------------------------------------------------------
 
@@ -324,35 +323,6 @@ async def test_attack_12_as_arguments_they_are_answered(name):
     for read in (read_arguments, mended_arguments):
         with contextlib.suppress(ArgumentsError):
             assert read(DEEP[name]) in (None, {}) or name in {"twice", "surrogate"}
-
-
-@pytest.mark.parametrize("name", [name for name in DEEP if name not in {"twice", "surrogate", "surrogates"}])
-async def test_attack_12_on_the_wire_they_are_bad_replies(name):
-    text = DEEP[name].encode()
-    async with LoopbackServer() as server:
-        llm = OpenAICompatible("m", base_url=server.base_url, max_retries=1, retry_delay=0.001)
-        messages = [{"role": "user", "content": "x"}]
-        for body in (text, b'{"choices": ' + text + b"}", b'{"choices": [{"message": {"content": ' + text + b"}}]}"):
-            for _ in range(2):
-                server.reply_raw(
-                    b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b"
-                    % (len(body), body)
-                )
-            try:
-                await llm.chat(messages)
-            except SimpleLLMFuncError as error:
-                assert len(str(error)) < 3000
-            server._script.clear()
-            for _ in range(2):
-                server.reply_sse(
-                    sse(chunk({"content": "a"})).replace(b"data: [DONE]\n\n", b"")
-                    + b"data: "
-                    + body.replace(b"\n", b" ")
-                    + b"\n\n"
-                )
-            with pytest.raises(SimpleLLMFuncError):
-                _ = [each async for each in llm.chat_stream(messages)]
-            server._script.clear()
 
 
 PIECES = {

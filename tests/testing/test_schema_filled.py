@@ -1,7 +1,6 @@
 import asyncio
 import datetime as dt
 import random
-from collections.abc import AsyncIterator
 from dataclasses import make_dataclass
 from decimal import Decimal
 from enum import Enum
@@ -12,7 +11,7 @@ import pytest
 from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
-from SimpleLLMFunc import llm_chat, llm_function, use_llm
+from SimpleLLMFunc import llm_function, use_llm
 from SimpleLLMFunc.errors import SignatureError, UsageError
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.testing import SchemaLLM
@@ -235,20 +234,3 @@ def test_a_tool_that_must_be_called():
     assert len(result.tool_calls) >= 2
     named = plan.with_options(tool_choice={"type": "function", "function": {"name": "clock"}}, max_tool_calls=1)
     assert {call.function.name for call in named.call(1).tool_calls} == {"clock"}
-
-
-async def test_chats_and_iterators():
-    @llm_chat(stream=True)
-    async def chat(history: list, message: str) -> AsyncIterator[Any]:
-        """Talk."""
-
-    @llm_function
-    async def items(topic: str) -> AsyncIterator[Row]:
-        """List."""
-        yield
-
-    with use_llm(SchemaLLM(5)):
-        pieces = [text async for text, _ in chat([], "hello")]
-        rows = [row async for row in items("rain")]
-    assert "".join(pieces).strip()
-    assert all(row["number"] % 5 == 0 for row in rows)

@@ -1,6 +1,5 @@
 """`simplellmfunc map`, as it is typed."""
 
-import asyncio
 import json
 import os
 import signal
@@ -10,9 +9,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from SimpleLLMFunc.batch.provider_batches import run as openai_run
 from SimpleLLMFunc.cli.main import main
-from tests.support.batch_server import BatchServer
 
 SHOP = '''
 import asyncio
@@ -174,49 +171,10 @@ def test_what_cannot_be_mapped(shop):
     assert run(f"{shop}:classify", "rows.csv", "--concurrency", "0").exit_code == 2
 
 
-BATCHED = """
-import os
-from SimpleLLMFunc import OpenAICompatible, llm_function
-
-llm = OpenAICompatible("gpt-4o-mini", base_url=os.environ["BATCHES"], retry_delay=0.001)
-
-
-@llm_function(llm_interface=llm)
-async def echo(text: str) -> str:
-    "Say it."
-    raise NotImplementedError
-"""
-
-
-async def test_rows_go_out_as_a_batch_and_come_back_into_a_file(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    name = f"shop_{os.urandom(4).hex()}"
-    (tmp_path / f"{name}.py").write_text(BATCHED)
-    (tmp_path / "rows.jsonl").write_text("".join(f'{{"text": "row {number}"}}\n' for number in range(5)))
-    async with BatchServer() as server:
-        monkeypatch.setattr(openai_run, "FIRST_POLL", 0.001)
-        monkeypatch.setenv("BATCHES", server.base_url)
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-command-line")
-
-        async def typed():
-            told = ("rows.jsonl", "--out", "out.jsonl", "--engine", "openai-batch", "--checkpoint", "run.sqlite")
-            done = await asyncio.to_thread(run, f"{name}:echo", *told)
-            assert done.exit_code == 0, done.output
-            return done.stderr
-
-        said = await typed()
-        assert "echo: 5 rows" in said
-        assert "5 asked" in said
-        lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-        assert [line["row"] for line in lines] == [{"text": f"row {number}"} for number in range(5)]
-        assert all(line["error"] is None for line in lines)
-        assert all(f"row {line['index']}" in line["value"] for line in lines)
-        sent = len(server.batches)
-        assert sent == 1
-        # The same command again sends nothing.
-        assert "5 restored" in await typed()
-        assert len(server.batches) == sent
+def test_the_engine_is_handed_on(shop):
+    done = run(f"{shop}:classify", "rows.csv", "--engine", "openai-batch")
+    assert done.exit_code == 1
+    assert "a service runs batches, and ScriptedLLM is not asked over HTTP" in done.stderr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")

@@ -1,6 +1,5 @@
 """`simplellmfunc mcp serve`: what it takes and how it refuses; what it serves is tested in tests/serve."""
 
-import json
 import os
 import subprocess
 import sys
@@ -114,24 +113,3 @@ def test_nothing_on_stdout_when_it_fails(folder: Path) -> None:
     assert "loading" in done.stderr
     assert "Error: 'mcp_broken' failed while it was imported: ValueError: broken." in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_the_server_is_called_after_the_module_and_not_after_its_path(folder: Path) -> None:
-    asked = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-    line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": asked})
-    command = [sys.executable, "-m", "SimpleLLMFunc", "mcp", "serve", str(folder / "mcp_one.py")]
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    ) as server:
-        assert server.stdin is not None
-        assert server.stdout is not None
-        server.stdin.write(line + "\n")
-        server.stdin.flush()
-        reply = json.loads(server.stdout.readline())
-        server.stdin.close()
-    assert reply["result"]["serverInfo"]["name"] == "mcp_one"
