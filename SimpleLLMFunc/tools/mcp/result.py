@@ -49,8 +49,8 @@ def _combined(texts: Sequence[str], structured: Any) -> Any:
     # A value that is no object is wrapped: {"result": 3} and the text "3". A list may have a text for each item.
     is_wrapped = isinstance(structured, Mapping) and list(structured) == ["result"]
     for value in (structured["result"], structured) if is_wrapped else (structured,):
-        items = value if isinstance(value, list) and len(value) == len(texts) else [value]
-        if all(map(_is_same, texts if items is value else [text], items)):
+        one_by_one = isinstance(value, list) and len(value) == len(texts) and all(map(_is_same, texts, value))
+        if one_by_one or _is_same(text, value):
             return value
     return f"{text}\n{json.dumps(structured, ensure_ascii=False)}" if text else structured
 
