@@ -6,7 +6,8 @@ import inspect
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
+from contextlib import suppress
+from functools import reduce, wraps
 from pathlib import Path
 from types import NoneType
 from typing import Any, TypeAlias, TypeVar, cast, get_args
@@ -14,7 +15,8 @@ from typing import Any, TypeAlias, TypeVar, cast, get_args
 import click
 from pydantic import TypeAdapter, ValidationError
 
-from SimpleLLMFunc.cli.load import complete_target, load_object, model_option
+from SimpleLLMFunc.cli.load import load_object
+from SimpleLLMFunc.cli.options import model_option, target_argument
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, cut
 from SimpleLLMFunc.llm_decorator.kinds import CHATS, FILES, FUNCTIONS, Chat, Function, chat_pipeline_of, pipeline_of
 from SimpleLLMFunc.logger import escape_control
@@ -26,35 +28,21 @@ Runnable: TypeAlias = Function | Chat
 F = TypeVar("F", bound=Callable[..., Any])
 
 _SHORTHANDS = (Text, ImgUrl, *FILES)
+_HISTORY = frozenset({"history", "chat_history"})
+_INPUT = click.Path(allow_dash=True, dir_okay=False)
+_ARG = "An argument, read by its type. NAME=@FILE reads a file, NAME=- the standard input, NAME:=JSON is JSON."
+_SOURCE = "A JSON object with arguments by name; - reads the standard input."
 
 
 def argument_options(command: F) -> F:
     """Add the options for a function's arguments and for its model; the command gets `function` and `arguments`."""
     options = [
-        click.argument("target", metavar="MODULE:FUNCTION", shell_complete=complete_target),
+        target_argument,
         click.argument("values", nargs=-1, metavar="[VALUE]..."),
+        click.option("-a", "--arg", "named", multiple=True, metavar="NAME=VALUE", help=_ARG),
+        click.option("--input", "source", type=_INPUT, metavar="FILE|-", help=_SOURCE),
         click.option(
-            "-a",
-            "--arg",
-            "named",
-            multiple=True,
-            metavar="NAME=VALUE",
-            help="An argument, read by its type. NAME=@FILE reads a file, NAME=- the standard input, NAME:=JSON is JSON.",
-        ),
-        click.option(
-            "--input",
-            "source",
-            type=click.Path(allow_dash=True, dir_okay=False),
-            metavar="FILE|-",
-            help="A JSON object with arguments by name; - reads the standard input.",
-        ),
-        click.option(
-            "-t",
-            "--template",
-            "template",
-            multiple=True,
-            metavar="NAME=VALUE",
-            help="A value for a field of the docstring.",
+            "-t", "--template", multiple=True, metavar="NAME=VALUE", help="A value for a field of the docstring."
         ),
         model_option,
     ]
@@ -75,10 +63,7 @@ def argument_options(command: F) -> F:
             function = function.with_options(template_params=fields)
         return command(*args, function=function, arguments=arguments, **kwargs)
 
-    shown: Any = asked
-    for option in reversed(options):
-        shown = option(shown)
-    return cast("F", shown)
+    return cast("F", reduce(lambda shown, option: option(shown), reversed(options), asked))
 
 
 def function_named(target: str) -> Runnable:
@@ -107,45 +92,35 @@ def arguments_of(
     """
     pipeline = chat_pipeline_of(function) if isinstance(function, CHATS) else pipeline_of(function)
     signature, hints = pipeline.definition.signature, pipeline.definition.hints
-    parameters = {name: parameter for name, parameter in signature.parameters.items() if not _takes_the_rest(parameter)}
-    takes_others = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in signature.parameters.values())
-    given: dict[str, Any] = {}
-    places = [name for name, each in parameters.items() if each.kind is not inspect.Parameter.KEYWORD_ONLY]
-    if isinstance(function, CHATS):
-        # A history can only be given by name.
-        places = [name for name in places if name not in {"history", "chat_history"}]
+    kinds = {each.kind for each in signature.parameters.values()}
+    parameters = {name: each for name, each in signature.parameters.items() if each.kind not in _REST}
+    histories = _HISTORY & parameters.keys() if isinstance(function, CHATS) else frozenset()
+    told = _told(function, parameters, hints)
+    # A history can only be given by name.
+    places = [name for name, each in parameters.items() if each.kind is not each.KEYWORD_ONLY and name not in histories]
     if len(values) > len(places):
-        raise click.UsageError(f"there are too many values ({len(values)}). {_told(function, parameters, hints)}")
-    if source is not None:
-        given |= _object(_read(source), source, parameters, hints)
+        raise click.UsageError(f"there are too many values ({len(values)}). {told}")
+    pairs = [_pair(item) for item in named]
+    if [*values, *(value for _, value, _ in pairs), source].count("-") > 1:
+        raise click.UsageError("the standard input can be read once only; it is named twice.")
+    given: dict[str, Any] = {} if source is None else _object(_read(source), source, parameters, hints)
     for name, value in zip(places, values, strict=False):
         given[name] = _converted(name, _text(value), hints.get(name, Any))
-    stdin = [each for each in (*values, *(item.partition("=")[2] for item in named)) if each == "-"]
-    if len(stdin) + (source == "-") > 1:
-        raise click.UsageError("the standard input can be read once only; it is named twice.")
-    for item in named:
-        name, value, is_json = _pair(item)
-        if name not in parameters and not takes_others:
-            raise click.UsageError(f"there is no parameter {name!r}. {_told(function, parameters, hints)}")
-        hint = hints.get(name, Any)
-        text = _text(value)
+    for name, value, is_json in pairs:
+        if name not in parameters and inspect.Parameter.VAR_KEYWORD not in kinds:
+            raise click.UsageError(f"there is no parameter {name!r}. {told}")
+        text, hint = _text(value), hints.get(name, Any)
         given[name] = _validated(name, _json(text, name), hint) if is_json else _converted(name, text, hint)
-    history = {"history", "chat_history"} if isinstance(function, CHATS) else set()
-    missing = [
-        name
-        for name, each in parameters.items()
-        if each.default is inspect.Parameter.empty and name not in given and name not in history
-    ]
-    if missing:
-        raise click.UsageError(f"no value for {', '.join(missing)}. {_told(function, parameters, hints)}")
-    for name in history & parameters.keys():
+    for name in histories:
         given.setdefault(name, [])
+    missing = [name for name, each in parameters.items() if each.default is each.empty and name not in given]
+    if missing:
+        raise click.UsageError(f"no value for {', '.join(missing)}. {told}")
     fields = {name: _text(value) for name, value, _ in map(_pair, template)}
     return given, fields or None
 
 
-def _takes_the_rest(parameter: inspect.Parameter) -> bool:
-    return parameter.kind in {inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL}
+_REST = frozenset({inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL})
 
 
 def _pair(item: str) -> tuple[str, str, bool]:
@@ -192,7 +167,7 @@ def _json(text: str, name: str) -> Any:
 
 
 def _converted(name: str, text: str, hint: Any) -> Any:
-    """Return the value of a text for a parameter: the text itself for a str, else JSON, else pydantic's reading.
+    """Return the value of a text for a parameter: the text itself for a str, else pydantic's reading, else JSON.
 
     Raises:
         click.UsageError: the text is no value of the type.
@@ -200,14 +175,15 @@ def _converted(name: str, text: str, hint: Any) -> Any:
     for shorthand in _SHORTHANDS:
         if hint is shorthand or (shorthand in get_args(hint) and str not in get_args(hint)):
             return _made(name, shorthand, text)
-    if hint is Any or _takes(hint, text, strict=True):
-        return None if NoneType in get_args(hint) and text == "null" else text
+    if NoneType in get_args(hint) and text == "null":
+        return None
+    for strict in (True, False):
+        with suppress(ValidationError):
+            return TypeAdapter(hint).validate_python(text, strict=strict)
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):
         data = text
-    if isinstance(data, int | float) and _takes(hint, text, strict=False):
-        return TypeAdapter(hint).validate_python(text)  # from the digits: 0.10 stays 0.10, a date may be a number
     return _validated(name, data, hint)
 
 
@@ -216,14 +192,6 @@ def _made(name: str, kind: Any, text: str) -> Any:
         return kind(text)
     except (ValueError, OSError, SimpleLLMFuncError) as error:
         raise click.UsageError(f"{name}: {escape_control(str(error))}") from None
-
-
-def _takes(hint: Any, value: Any, *, strict: bool) -> bool:
-    try:
-        TypeAdapter(hint).validate_python(value, strict=strict)
-    except ValidationError:
-        return False
-    return True
 
 
 def _validated(name: str, data: Any, hint: Any) -> Any:

@@ -3,48 +3,43 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
-from SimpleLLMFunc.cli.load import asking, complete_target, load_object, model_option
-from SimpleLLMFunc.cli.output import printable
+from SimpleLLMFunc.cli.load import load_object
+from SimpleLLMFunc.cli.options import (
+    ANY_PATH,
+    asking,
+    cases_argument,
+    cases_concurrency,
+    model_option,
+    scorer,
+    target_argument,
+)
+from SimpleLLMFunc.cli.output import echo_safely
 from SimpleLLMFunc.improve import improved
 from SimpleLLMFunc.interface.current import named_model
-from SimpleLLMFunc.logger import redact
 from SimpleLLMFunc.runtime import run_sync
 
 
 @click.command(name="improve", short_help="Look for examples and prompts with which a function answers better.")
-@click.argument("target", metavar="MODULE:FUNCTION", shell_complete=complete_target)
-@click.argument("cases", type=click.Path(path_type=Path), metavar="CASES")
-@click.option(
-    "--scorer",
-    default="exact",
-    show_default=True,
-    metavar="exact|fields|MODULE:NAME",
-    help="How answers are judged; NAME is a scorer or a function of value and expectation.",
-)
-@click.option(
-    "--budget", type=click.IntRange(min=0), metavar="REQUESTS", help="Requests at most; by default three for each case."
-)
-@click.option(
-    "--proposer", metavar="MODEL", help="A model that proposes other wordings of the docstring; named as in --model."
-)
+@target_argument
+@cases_argument
+@click.option("--scorer", "scorer_name", **scorer)
+@click.option("--budget", type=click.IntRange(min=0), metavar="REQUESTS", help="Requests at most; by default 3 a case.")
+@click.option("--proposer", metavar="MODEL", help="A model that proposes other wordings; named as in --model.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Split the cases and draw with this seed.")
 @click.option(
-    "--path",
-    type=click.Path(path_type=Path),
-    help="The file to write; by default FUNCTION.improved.json. The same command goes on where a search was stopped.",
+    "--path", type=ANY_PATH, help="The file to write, FUNCTION.improved.json by default; the same command goes on."
 )
 @click.option("--diff", "shows_diff", is_flag=True, help="Print the change as a patch of the source file, too.")
-@click.option("--concurrency", type=click.IntRange(min=1), help="How many cases are asked at a time.")
+@cases_concurrency
 @model_option
 @click.option("--quiet", is_flag=True, help="Print no progress.")
 def improve_command(
     target: str,
     cases: Path,
-    scorer: str,
+    scorer_name: str,
     budget: int | None,
     proposer: str | None,
     seed: int,
@@ -64,14 +59,14 @@ def improve_command(
     A line of the file is {"args": ..., "expected": ...}; at least 30 lines. In the code, with_options(improvement=PATH) gives
     the function what was found. Ends with code 0 also where nothing better was found.
     """  # noqa: D301 - click looks for the character
-    function: Any = load_object(target)
+    function = load_object(target)
     place = path or Path(f"{getattr(function, '__name__', 'function')}.improved.json")
     with asking(model_name):
         found = run_sync(
             improved(
                 function,
                 cases,
-                scorer=load_object(scorer) if ":" in scorer else scorer,
+                scorer=load_object(scorer_name) if ":" in scorer_name else scorer_name,
                 budget=budget,
                 proposer=None if proposer is None else named_model(proposer, named_by="--proposer"),
                 seed=seed,
@@ -80,7 +75,7 @@ def improve_command(
                 progress=False if quiet else None,
             )
         )
-    click.echo(printable(redact(str(found))))
+    echo_safely(str(found))
     click.echo(f"written: {place}")
     if shows_diff and found.accepted:
-        click.echo(printable(redact(found.diff())))
+        echo_safely(found.diff())

@@ -1,4 +1,4 @@
-"""Names on the command line: `module`, `package.module:function`, `folder/file.py:function`, models, stores."""
+"""Names on the command line: `module`, `package.module:function`, `folder/file.py:function`, trace stores."""
 
 from __future__ import annotations
 
@@ -18,25 +18,8 @@ from click.shell_completion import CompletionItem
 
 from SimpleLLMFunc.config import Settings
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, cut, did_you_mean
-from SimpleLLMFunc.interface.current import named_model, use_llm
 from SimpleLLMFunc.llm_decorator.kinds import CHATS, FUNCTIONS
 from SimpleLLMFunc.logger import shown_error
-
-model_option = click.option(
-    "--model",
-    "model_name",
-    metavar="MODEL",
-    help="Ask this model instead of the function's own: openai:NAME, anthropic:NAME, gemini:NAME, local, FILE.json:PROVIDER/NAME.",
-)
-
-
-def asking(model_name: str | None) -> contextlib.AbstractContextManager[object]:
-    """Return the block in which functions ask the model of `model_option`; None leaves them their own.
-
-    Raises:
-        ConfigError: no model has this name.
-    """
-    return contextlib.nullcontext() if model_name is None else use_llm(named_model(model_name, named_by="--model"))
 
 
 def store_path(given: Path | None, command: str) -> Path:
@@ -123,13 +106,12 @@ def _decorated(found: Any) -> list[str]:
 
 
 def _names_in(found: Any) -> list[str]:
-    """Return the names to suggest: of decorated functions, else of all that the module defines."""
-    public = {name: each for name, each in getattr(found, "__dict__", {}).items() if not name.startswith("_")}
-    home = found.__name__ if isinstance(found, ModuleType) else getattr(found, "__module__", None)
+    """Return the names to suggest: of decorated functions, else all public ones that no other module defines."""
+    home = getattr(found, "__module__", getattr(found, "__name__", None))
     own = [
         name
-        for name, each in public.items()
-        if not isinstance(each, ModuleType) and getattr(each, "__module__", home) == home
+        for name, each in getattr(found, "__dict__", {}).items()
+        if not name.startswith("_") and not isinstance(each, ModuleType) and getattr(each, "__module__", home) == home
     ]
     return _decorated(found) or own
 
@@ -173,16 +155,16 @@ def _translated(name: str) -> Generator[None, None, None]:
         raise
     except BaseException as error:
         if isinstance(error, ModuleNotFoundError) and _is_part(error.name, name):
-            here = [path.stem for path in Path().glob("*.py")] + [
-                path.parent.name for path in Path().glob("*/__init__.py")
+            here = [
+                *(path.stem for path in Path().glob("*.py")),
+                *(path.parent.name for path in Path().glob("*/__init__.py")),
             ]
             raise ConfigError(
-                f"there is no module {name!r}.{did_you_mean(name, here)} Looked in the working directory and where Python looks; "
-                "start in the folder that holds it, or install its package."
+                f"there is no module {name!r}.{did_you_mean(name, here)} Looked in the working directory and where Python "
+                "looks; start in the folder that holds it, or install its package."
             ) from error
-        said = shown_error(error)
         raise ConfigError(
-            f"{name!r} failed while it was imported: {said}. Import it with Python alone to see where."
+            f"{name!r} failed while it was imported: {shown_error(error)}. Import it with Python alone to see where."
         ) from error
 
 

@@ -24,7 +24,7 @@ COMMANDS = {
     "map": "commands.map:map_command",
     "mcp": "commands.mcp:mcp",
     "model": "commands.model:model",
-    "preview": "commands.preview:preview",
+    "preview": "commands.run:preview",
     "run": "commands.run:run",
     "runs": "commands.runs:runs",
     "serve": "commands.serve:serve_command",

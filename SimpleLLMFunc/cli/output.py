@@ -1,16 +1,18 @@
-"""Output to the terminal: values as text or JSON, without terminal escapes."""
+"""Output to the terminal: texts, values, JSON and tables, without terminal escapes."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import sys
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
 
 import click
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from SimpleLLMFunc.logger import escape_control
+from SimpleLLMFunc.display.tables import text_table
+from SimpleLLMFunc.logger import escape_control, redact
 
 
 def printable(text: str) -> str:
@@ -18,6 +20,11 @@ def printable(text: str) -> str:
     return "\n".join(
         "\t".join(escape_control(part) for part in line.split("\t")) for line in text.replace("\r\n", "\n").split("\n")
     )
+
+
+def echo_safely(text: str, *, err: bool = False) -> None:
+    """Print a text that may quote a service or a model: keys masked, no terminal escapes."""
+    click.echo(printable(redact(text)), err=err)
 
 
 def jsonable(value: Any) -> Any:
@@ -56,7 +63,52 @@ def echo_text(text: str) -> None:
 def echo_value(value: Any) -> None:
     """Print a function's value: a text as it is, anything else as JSON."""
     if isinstance(value, str):
-        echo_text(value)
-        click.echo()
+        echo_text(f"{value}\n")
     else:
-        click.echo(as_json(value, indent=2 if sys.stdout.isatty() else None))
+        echo_json(value)
+
+
+# --- tables: with `rich` where it is installed, columns without it ---
+
+
+State: TypeAlias = Literal["ok", "no", "bad"]
+"""Fine; missing, which is allowed; wrong."""
+
+Row: TypeAlias = tuple[State, str, str]
+"""State, name, text."""
+
+_COLOURS = {"ok": "green", "no": "yellow", "bad": "red", "error": "red", "lost": "red", "running": "cyan"}
+
+
+def show_rows(rows: Sequence[Row]) -> None:
+    """Print `rows` to stdout."""
+    if sys.stdout.isatty() and _rich_table((), rows):
+        return
+    width = max(len(name) for _, name, _ in rows)
+    for state, name, text in rows:
+        click.echo(f"{click.style(f'{state:<3}', fg=_COLOURS[state])}  {name:<{width}}  {text}")
+
+
+def show_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table to stdout; cells are text, without markup of `rich`."""
+    if sys.stdout.isatty() and _rich_table(headers, rows):
+        return
+    click.echo(text_table(headers, rows, rule=False))
+
+
+def _rich_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    try:
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+    except ImportError:
+        return False
+    table = Table(*headers, show_header=bool(headers), box=None)
+    for row in rows:
+        # As Text, since brackets in a path are not markup.
+        cells = [Text(cell, style=_COLOURS.get(cell, ""), overflow="fold") for cell in row]
+        if not headers:
+            cells[1].stylize("bold")
+        table.add_row(*cells)
+    Console().print(table)
+    return True

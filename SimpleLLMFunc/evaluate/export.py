@@ -75,11 +75,11 @@ def export_examples(
         raise UsageError(f"export_examples takes a function under @llm_function, not {type(f).__name__}.")
     if form not in {"cases", "examples", "fine-tuning"}:
         raise UsageError(f'form is "cases", "examples" or "fine-tuning", not {form!r}.')
-    own = TraceReader(store) if isinstance(store, (str, os.PathLike)) else None
     if isinstance(store, TraceStore):
         store.flush()
-    reader = own or (store.reader if isinstance(store, TraceStore) else store)
-    assert isinstance(reader, TraceReader), "a store has a reader"
+        reader = store.reader
+    else:
+        reader = store if isinstance(store, TraceReader) else TraceReader(store)
     skipped: Counter[str] = Counter()
     written = 0
     query = RunQuery(function=pipeline_of(f).definition.name, status="ok", version=version)
@@ -89,8 +89,8 @@ def export_examples(
                 file.write(line + "\n")
                 written += 1
     finally:
-        if own is not None:
-            own.close()
+        if isinstance(store, (str, os.PathLike)):
+            reader.close()
     return Exported(written, dict(skipped))
 
 

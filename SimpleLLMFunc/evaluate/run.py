@@ -231,13 +231,24 @@ async def graded_answers(
     report: MapReport[Any] = await LocalMap(function, rows, asked, clock).result()
     try:
         answers = await in_thread(_answers, function, cases, report)
-        graded = [await _graded(scorer, answers, options.get("checkpoint")) for scorer in scorers]
+        judged = {place: answer.answered for place, answer in enumerate(answers) if answer.answered is not None}
+        graded = []
+        for scorer in scorers:
+            kept = _kept_beside(options.get("checkpoint"), scorer)
+            grades = await scorer.grade(list(judged.values()), kept) if judged else []
+            graded.append(dict(zip(judged, grades, strict=True)))
     finally:
         await in_thread(report.close)
     costs = [report.cost, *(grades.cost for by_place in graded for grades in by_place.values())]
     errors = {place: answer.error for place, answer in enumerate(answers) if answer.error is not None}
     paid = {answer.key: answer.usage for answer in answers if answer.key}
     return GradedRun(report, _outcomes(answers, scorers, graded), errors, costs, paid)
+
+
+def _kept_beside(checkpoint: str | os.PathLike[str] | None, scorer: Scorer) -> Path | None:
+    """Return where a scorer keeps what it paid for."""
+    path = None if checkpoint is None else Path(checkpoint)
+    return path and path.with_name(f"{path.stem}.{scorer.name}{path.suffix}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,20 +282,6 @@ def _answers(function: Variants, cases: Sequence[CheckedCase], report: MapReport
     return found
 
 
-async def _graded(
-    scorer: Scorer, answers: Sequence[_Answer], checkpoint: str | os.PathLike[str] | None
-) -> dict[int, Grades]:
-    """Return the grades by the place of the answer; those that failed have none."""
-    places = [place for place, answer in enumerate(answers) if answer.answered is not None]
-    judged = [one for answer in answers if (one := answer.answered) is not None]
-    kept = None
-    if checkpoint is not None:
-        path = Path(checkpoint)
-        kept = path.with_name(f"{path.stem}.{scorer.name}{path.suffix}")
-    grades = await scorer.grade(judged, kept) if judged else []
-    return dict(zip(places, grades, strict=True))
-
-
 def _outcomes(
     answers: Sequence[_Answer], scorers: Sequence[Scorer], graded: Sequence[Mapping[int, Grades]]
 ) -> list[Outcome | None]:
@@ -292,21 +289,25 @@ def _outcomes(
         list(dict.fromkeys(name for grades in by_place.values() for name in grades.scores)) or [scorer.name]
         for scorer, by_place in zip(scorers, graded, strict=True)
     ]
-    outcomes: list[Outcome | None] = []
-    for place, answer in enumerate(answers):
-        outcome: Outcome | None = None
-        if answer.error is not None:
-            # An error counts as wrong for every scorer.
-            told = f"{type(answer.error).__name__}: {answer.error}"
-            outcome = Outcome(error=told, scores={name: 0.0 for each in names for name in each})
-        elif answer.answered is not None:
-            own = [by_place[place] for by_place in graded]
-            scores = {name: score for grades in own for name, score in grades.scores.items()}
-            notes = {scorer.name: grades.note for scorer, grades in zip(scorers, own, strict=True) if grades.note}
-            notes |= {"confident": answer.note} if answer.note else {}
-            outcome = Outcome(value=answer.answered.got, scores=scores, notes=notes)
-        outcomes.append(outcome)
-    return outcomes
+    return [
+        _outcome(answer, scorers, [each.get(place) for each in graded], names) for place, answer in enumerate(answers)
+    ]
+
+
+def _outcome(
+    answer: _Answer, scorers: Sequence[Scorer], graded: Sequence[Grades | None], names: Sequence[Sequence[str]]
+) -> Outcome | None:
+    if answer.error is not None:
+        # An error counts as wrong for every scorer.
+        told = f"{type(answer.error).__name__}: {answer.error}"
+        return Outcome(error=told, scores={name: 0.0 for each in names for name in each})
+    if answer.answered is None:
+        return None
+    own = {scorer.name: grades for scorer, grades in zip(scorers, graded, strict=True) if grades is not None}
+    scores = {name: score for grades in own.values() for name, score in grades.scores.items()}
+    notes = {name: grades.note for name, grades in own.items() if grades.note}
+    notes |= {"confident": answer.note} if answer.note else {}
+    return Outcome(value=answer.answered.got, scores=scores, notes=notes)
 
 
 def _results(cases: Sequence[CheckedCase], outcomes: Sequence[Outcome | None]) -> list[CaseResult]:

@@ -47,6 +47,7 @@ class Candidate:
         return "; ".join(f"{change.what}: {change.now}" for change in self.changes) or "as it was"
 
 
+AS_IT_WAS = Candidate((), {})
 CALIBRATION = "calibration"
 
 

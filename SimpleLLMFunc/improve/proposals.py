@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import random
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from pydantic import BaseModel, Field
 
+from SimpleLLMFunc.base.messages import render_value
 from SimpleLLMFunc.base.schemas import field_descriptions
 from SimpleLLMFunc.batch import RunOptions
 from SimpleLLMFunc.errors import ConfigError, UsageError, cut
-from SimpleLLMFunc.improve.candidates import Candidate
+from SimpleLLMFunc.evaluate import UNKNOWN, CheckedCase
+from SimpleLLMFunc.improve.asking import Asking
+from SimpleLLMFunc.improve.candidates import AS_IT_WAS, Candidate
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator import fill, llm_function
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
@@ -56,28 +61,28 @@ class Wording:
     descriptions: Mapping[str, str]
 
 
-class Task(Protocol):
-    """What a proposer works with."""
+class Task:
+    """The function and its train cases, as a proposer sees them.
 
-    @property
-    def signature(self) -> str:
-        """Name, parameters and return type of the function."""
-        ...
+    Attributes:
+        signature: name, parameters and return type of the function.
+        wording: as it is.
+        cases: how many cases the train part has.
+    """
 
-    @property
-    def wording(self) -> Wording:
-        """As it is."""
-        ...
-
-    @property
-    def cases(self) -> int:
-        """How many cases the train part has."""
-        ...
+    def __init__(self, pipeline: FunctionPipeline, asking: Asking, train: Sequence[CheckedCase]) -> None:
+        about = pipeline.called.metadata
+        self.signature = f"{about.name}{about.signature}"
+        self.wording = Wording(about.docstring, field_descriptions(pipeline.definition.output.schema))
+        self.cases = len(train)
+        self._pipeline = pipeline
+        self._asking = asking
+        self._train = train
 
     @property
     def questions(self) -> int:
         """How many more cases may be asked."""
-        ...
+        return int(max(0, min(self._asking.questions_left(), sys.maxsize)))
 
     async def tried(self, wording: Wording, cases: Sequence[int]) -> list[Seen]:
         """Ask the function, told so, for these cases of the train part, by their numbers from 0.
@@ -85,7 +90,18 @@ class Task(Protocol):
         Raises:
             BudgetExceeded: the budget does not allow it; what is kept for the end is not touched.
         """
-        ...
+        form = (reworded(self._pipeline, [wording]) or [AS_IT_WAS])[0]
+        train = [self._train[number] for number in cases]
+        outcomes = await self._asking.search([(form, case) for case in train])
+        seen: list[Seen] = []
+        for case, outcome, score in zip(train, outcomes, self._asking.scores(form, train), strict=True):
+            if outcome is None:
+                assert self._asking.stopped is not None, "only a budget leaves a case out"
+                raise self._asking.stopped
+            given = "\n".join(f"{name}: {_shown(render_value(value))}" for name, value in case.arguments.items())
+            expected = "unknown" if case.expected is UNKNOWN else _shown(case.wanted)
+            seen.append(Seen(given, expected, _shown(outcome.error or outcome.value), score))
+        return seen
 
 
 @runtime_checkable
@@ -261,6 +277,6 @@ async def _rewrite_with_fields(signature: str, docstring: str, fields: str, case
     return fill()
 
 
-def shown_text(value: Any) -> str:
+def _shown(value: Any) -> str:
     """Return a value as a proposer reads it, cut where it is long."""
-    return cut(str(value), _LONG)
+    return cut(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), _LONG)

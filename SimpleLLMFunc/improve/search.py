@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from SimpleLLMFunc.base.messages import render_value
-from SimpleLLMFunc.base.schemas import field_descriptions
 from SimpleLLMFunc.batch import RunOptions, check_options, limits, map_rows, replaced_whole
 from SimpleLLMFunc.errors import BudgetExceeded, ConfigError, SimpleLLMFuncError, UsageError
 from SimpleLLMFunc.evaluate import (
@@ -25,6 +21,7 @@ from SimpleLLMFunc.evaluate import (
 )
 from SimpleLLMFunc.improve.asking import SERVICE, Asking, Ledger, function_requests, removed
 from SimpleLLMFunc.improve.candidates import (
+    AS_IT_WAS,
     Candidate,
     calibrated,
     candidates_of,
@@ -33,11 +30,10 @@ from SimpleLLMFunc.improve.candidates import (
     joined,
 )
 from SimpleLLMFunc.improve.plan import Parts, affordable, parted, rounds
-from SimpleLLMFunc.improve.proposals import Proposer, Seen, Wording, as_proposer, reworded, shown_text
+from SimpleLLMFunc.improve.proposals import Proposer, Task, as_proposer, reworded
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.spending import Spent, scopes_around
 from SimpleLLMFunc.llm_decorator.calibrated import LEAST_ROWS, asked_once, calibrate
-from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.improving import Improved
 from SimpleLLMFunc.llm_decorator.kinds import Function, pipeline_of
 from SimpleLLMFunc.llm_decorator.steps.function.improvement import Improvement
@@ -54,8 +50,6 @@ _FIRST = 5
 
 _PER_CASE = 3
 """Requests for each case where no budget is given."""
-
-AS_IT_WAS = Candidate((), {})
 
 
 @border
@@ -155,9 +149,8 @@ class _Search:
         train = self._parts.train[: int(min(len(self._parts.train), self._asking.questions_left() // 3))]
         try:
             with self._asking.before_the_end():
-                wordings = await proposer.propose(
-                    _Task(pipeline, self._asking, train), seed=self._seed, options=options
-                )
+                task = Task(pipeline, self._asking, train)
+                wordings = await proposer.propose(task, seed=self._seed, options=options)
         except BudgetExceeded:
             return []
         return reworded(pipeline, wordings)
@@ -326,45 +319,6 @@ class _Search:
         scores = [each for each in self._asking.scores(candidate, self._parts.choice) if each is not None]
         mean = math.fsum(scores) / len(scores) if scores else None
         return {"changes": candidate.name, "cases": len(scores), "score": mean}
-
-
-class _Task:
-    """The function and its train cases, as a proposer sees them."""
-
-    def __init__(self, pipeline: FunctionPipeline, asking: Asking, train: Sequence[CheckedCase]) -> None:
-        about = pipeline.called.metadata
-        self.signature = f"{about.name}{about.signature}"
-        self.wording = Wording(about.docstring, field_descriptions(pipeline.definition.output.schema))
-        self.cases = len(train)
-        self._pipeline = pipeline
-        self._asking = asking
-        self._train = train
-
-    @property
-    def questions(self) -> int:
-        """How many more cases may be asked."""
-        return int(max(0, min(self._asking.questions_left(), sys.maxsize)))
-
-    async def tried(self, wording: Wording, cases: Sequence[int]) -> list[Seen]:
-        """Ask the function, told so, for some of the cases."""
-        form = (reworded(self._pipeline, [wording]) or [AS_IT_WAS])[0]
-        train = [self._train[number] for number in cases]
-        outcomes = await self._asking.search([(form, case) for case in train])
-        seen: list[Seen] = []
-        for case, outcome, score in zip(train, outcomes, self._asking.scores(form, train), strict=True):
-            if outcome is None:
-                assert self._asking.stopped is not None, "only a budget leaves a case out"
-                raise self._asking.stopped
-            arguments = "\n".join(
-                f"{name}: {shown_text(render_value(value))}" for name, value in case.arguments.items()
-            )
-            expected = "unknown" if case.expected is UNKNOWN else shown_text(_json(case.wanted))
-            seen.append(Seen(arguments, expected, shown_text(outcome.error or _json(outcome.value)), score))
-        return seen
-
-
-def _json(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _interval(scores: Sequence[float | None]) -> dict[str, Any] | None:

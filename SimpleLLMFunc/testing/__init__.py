@@ -18,32 +18,19 @@ if TYPE_CHECKING:
     from SimpleLLMFunc.testing.unmatched import UnmatchedRequest
 
 __all__ = [
-    "Cassette",
-    "RecordMode",
-    "SchemaLLM",
-    "ScriptedLLM",
-    "ScriptedRequest",
-    "UnmatchedRequest",
-    "answer",
-    "forbid_real_calls",
-    "tool_calls",
-    "use_cassette",
-    "when",
-]
+    "Cassette", "RecordMode", "SchemaLLM", "ScriptedLLM", "ScriptedRequest", "UnmatchedRequest", "answer",
+    "forbid_real_calls", "tool_calls", "use_cassette", "when",
+]  # fmt: skip
 
-_MODULE_OF = {
-    "Cassette": "SimpleLLMFunc.testing.cassettes.cassette",
-    "RecordMode": "SimpleLLMFunc.testing.cassettes.cassette",
-    "SchemaLLM": "SimpleLLMFunc.testing.schema_filled",
-    "ScriptedLLM": "SimpleLLMFunc.testing.scripted",
-    "ScriptedRequest": "SimpleLLMFunc.testing.scripted",
-    "UnmatchedRequest": "SimpleLLMFunc.testing.unmatched",
-    "answer": "SimpleLLMFunc.testing.scripted",
-    "forbid_real_calls": "SimpleLLMFunc.interface.attempts.guard",
-    "tool_calls": "SimpleLLMFunc.testing.answering",
-    "use_cassette": "SimpleLLMFunc.testing.cassettes.cassette",
-    "when": "SimpleLLMFunc.testing.scripted",
+_NAMES_OF = {
+    "SimpleLLMFunc.interface.attempts.guard": "forbid_real_calls",
+    "SimpleLLMFunc.testing.answering": "tool_calls",
+    "SimpleLLMFunc.testing.cassettes.cassette": "Cassette RecordMode use_cassette",
+    "SimpleLLMFunc.testing.schema_filled": "SchemaLLM",
+    "SimpleLLMFunc.testing.scripted": "ScriptedLLM ScriptedRequest answer when",
+    "SimpleLLMFunc.testing.unmatched": "UnmatchedRequest",
 }
+_MODULE_OF = {name: module for module, names in _NAMES_OF.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:

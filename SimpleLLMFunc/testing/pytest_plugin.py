@@ -28,8 +28,7 @@ _LONGEST: Final = 120
 _tape_key: Final[pytest.StashKey[Cassette]] = pytest.StashKey()
 _missing_key: Final = pytest.StashKey[set[str]]()
 _forbidden_key: Final[pytest.StashKey[RealCallsForbidden]] = pytest.StashKey()
-_problem_key: Final = pytest.StashKey[str]()
-_tried_key: Final = pytest.StashKey[bool]()
+_inserted_key: Final[pytest.StashKey[ExitStack]] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -80,26 +79,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Insert the cassette of a marked test around the test and its fixtures."""
-    mark = item.get_closest_marker("llm_cassette")
-    if mark is None:
-        return (yield)
-    with ExitStack() as stack:
-        _insert(item, mark, stack)
-        return (yield)
-
-
-@pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
-    """Fail a marked test whose cassette cannot be used; rewind the cassette where a plugin repeats a test."""
-    problem = item.stash.get(_problem_key, "")
-    tape = item.stash.get(_tape_key, None)
-    if tape is not None and item.stash.setdefault(_tried_key, False):
-        tape.rewind()
-    item.stash[_tried_key] = True
-    if problem:
-        pytest.fail(problem, pytrace=False)
+    """Insert the cassette of a marked test before its fixtures are made."""
+    mark = item.get_closest_marker("llm_cassette")
+    if mark is not None:
+        _insert(item, mark)
     return (yield)
 
 
@@ -115,13 +99,13 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
-    """Write the recorded exchanges, also of a failed test: they were paid."""
+    """Remove the cassette after the fixtures, and write what was recorded, also of a failed test: it was paid."""
     try:
         return (yield)
     finally:
-        tape = item.stash.get(_tape_key, None)
-        if tape is not None:
-            tape.save()
+        if (inserted := item.stash.get(_inserted_key, None)) is not None:
+            del item.stash[_inserted_key]
+            inserted.close()
 
 
 @pytest.fixture
@@ -133,7 +117,7 @@ def llm_tape(request: pytest.FixtureRequest) -> Any:
     return tape
 
 
-def _insert(item: pytest.Item, mark: pytest.Mark, stack: ExitStack) -> None:
+def _insert(item: pytest.Item, mark: pytest.Mark) -> None:
     from SimpleLLMFunc.errors import SimpleLLMFuncError
     from SimpleLLMFunc.interface.attempts import forbid_real_calls, real_calls_asked_for
     from SimpleLLMFunc.testing.cassettes import Cassette
@@ -145,9 +129,10 @@ def _insert(item: pytest.Item, mark: pytest.Mark, stack: ExitStack) -> None:
     try:
         tape = Cassette(path, mode, test=_test_name(item))
     except SimpleLLMFuncError as error:
-        item.stash[_problem_key] = str(error)
-        return
+        pytest.fail(str(error), pytrace=False)
     item.stash[_tape_key] = tape
+    stack = item.stash[_inserted_key] = ExitStack()
+    stack.callback(tape.save)
     stack.enter_context(tape.inserted())
     forbidden = item.config.stash.get(_forbidden_key, None)
     if not tape.may_record:

@@ -5,32 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
-from SimpleLLMFunc.base.schemas import ANSWER_TOOL
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.interface.profile import Profile
-from SimpleLLMFunc.testing.answering import (
-    answer_message,
-    answer_tool_of,
-    asks_for_action,
-    schema_of,
-    tool_calls,
-    wrapped,
-)
+from SimpleLLMFunc.testing.answering import answer_message, answer_tool_of, asks_for_action, schema_of, tool_calls
 from SimpleLLMFunc.testing.schema_values import Schema, text_of_words, value_of
 from SimpleLLMFunc.testing.scripted import ScriptedLLM, ScriptedRequest
 from SimpleLLMFunc.type import Message, ToolSpec, content_text
 
 NATIVE = Profile("schema", native=True)
-
-_QUOTES: Final = re.compile(r"^(?P<paths>.+): copied from the arguments word for word, ", re.MULTILINE)
-_ARGUMENT: Final = re.compile(r"^ *- \w+: (.+)$", re.MULTILINE)
-_RUN: Final = re.compile(r"\w+(?: \w+)*")
-_STEP: Final = re.compile(r"\[\]|[^.\[\]]+")
-_MOST_QUOTED: Final = 5
 
 
 class SchemaLLM(ScriptedLLM):
@@ -38,8 +23,8 @@ class SchemaLLM(ScriptedLLM):
 
     Decorated functions pass the schema of the return type inside the process, for every profile; other requests have it
     in the response format. A request for text gets a few words. Values respect lengths, ranges, formats, enumerations,
-    unions and recursion; patterns need `examples` of the field, or rstr; a `Quoted` text is copied from an argument.
-    Validators in code are not in the schema, so a value may fail them. The same seed gives the same answer to the same
+    unions and recursion; patterns need `examples` of the field, or rstr. Validators in code are not in the schema, and
+    neither are the texts that a `Quoted` may copy, so a value may fail them. The same seed gives the same answer to the same
     request, independent of earlier requests.
 
     Args:
@@ -76,19 +61,19 @@ class SchemaLLM(ScriptedLLM):
 
     def _reply(self, asked: ScriptedRequest) -> dict[str, Any]:
         rng = random.Random(f"{self.seed} {_digest(asked)}")  # noqa: S311 - data for tests, no secret
-        if asks_for_action(asked.messages, asked.response_format):
-            return self._action(asked, rng)
-        calls = self._calls(asked, rng)
-        if calls:
+        offered = schema_of(asked.response_format)
+        is_action = asks_for_action(asked.messages, asked.response_format)
+        if is_action and offered is not None:
+            return self._action(offered, asked, rng)
+        if not is_action and (calls := self._calls(asked, rng)):
             return tool_calls(*calls)
-        if answer_tool := answer_tool_of(asked.tools):
-            schema = answer_tool["function"].get("parameters") or {}
-            return tool_calls((ANSWER_TOOL, _quoting(asked, value_of(schema, rng))))
-        schema = _wanted(asked)
-        made = _quoting(asked, text_of_words(rng) if schema is None else value_of(schema, rng))
-        made = wrapped(made, schema_of(asked.response_format) or {})
-        text = made if schema is None else json.dumps(made, ensure_ascii=False)
-        return {"role": "assistant", "content": text}
+        answer_tool = answer_tool_of(asked.tools)
+        wanted = offered if asked.wanted_schema is None else asked.wanted_schema
+        schema = _parameters(answer_tool) if answer_tool else wanted
+        made = text_of_words(rng) if schema is None else value_of(schema, rng)
+        if schema is not None and offered is None and not answer_tool and not is_action:
+            return {"role": "assistant", "content": json.dumps(made, ensure_ascii=False)}  # a text in quotes, too
+        return answer_message(made, asked.messages, asked.tools, asked.response_format)
 
     def _calls(self, asked: ScriptedRequest, rng: random.Random) -> list[tuple[str, Any]]:
         """Return the tool calls of this turn; [] for an answer."""
@@ -105,13 +90,8 @@ class SchemaLLM(ScriptedLLM):
         chosen = rng.sample(own, rng.randint(1, min(2, len(own))))
         return [(tool["function"]["name"], value_of(_parameters(tool), rng)) for tool in chosen]
 
-    def _action(self, asked: ScriptedRequest, rng: random.Random) -> dict[str, Any]:
+    def _action(self, schema: Schema, asked: ScriptedRequest, rng: random.Random) -> dict[str, Any]:
         """Return a JSON action: the branches of its schema are one for each tool, and the answer last."""
-        schema = schema_of(asked.response_format)
-        if schema is None:
-            wanted = _wanted(asked)
-            data = text_of_words(rng) if wanted is None else value_of(wanted, rng)
-            return answer_message(data, asked.messages, asked.tools, asked.response_format)
         branches: Sequence[Schema] = schema.get("anyOf", ())
         answers = [branch for branch in branches if "answer" in branch.get("properties", {})]
         tools = [branch for branch in branches if branch not in answers]
@@ -119,39 +99,6 @@ class SchemaLLM(ScriptedLLM):
         chosen = rng.choice(tools) if tools and (may_call or not answers) else answers[0]
         made = value_of(chosen, rng, definitions=schema.get("$defs", {}))
         return {"role": "assistant", "content": json.dumps(made, ensure_ascii=False)}
-
-
-def _quoting(asked: ScriptedRequest, data: Any) -> Any:
-    """Return `data` with words of an argument in the fields that the prompt wants quoted."""
-    told = next((found for text in _texts(asked.messages) if (found := _QUOTES.search(text))), None)
-    asked_with = [content_text(each["content"]) or "" for each in asked.messages if each["role"] == "user"]
-    runs = [run for text in asked_with for given in _ARGUMENT.findall(text) for run in _RUN.findall(given)]
-    if told is None or not runs:
-        return data
-    words = " ".join(max(runs, key=len).split(" ")[:_MOST_QUOTED])
-    for path in told["paths"].split(", "):
-        steps = [] if path.lower() == "the return value" else _STEP.findall(path)
-        if isinstance(data, dict) and list(data) == ["value"] and steps[:1] != ["value"]:
-            data = {"value": _replaced(data["value"], steps, words)}
-        else:
-            data = _replaced(data, steps, words)
-    return data
-
-
-def _replaced(data: Any, steps: Sequence[str], words: str) -> Any:
-    if not steps:
-        return words if isinstance(data, str) else data
-    step, *others = steps
-    if isinstance(data, list):
-        return [_replaced(each, others, words) for each in data] if step == "[]" else data
-    if isinstance(data, dict):
-        return {key: _replaced(each, others, words) if step in {key, "[]"} else each for key, each in data.items()}
-    return data
-
-
-def _wanted(asked: ScriptedRequest) -> Schema | None:
-    """Return the schema of the wanted value, None for text."""
-    return schema_of(asked.response_format) if asked.wanted_schema is None else asked.wanted_schema
 
 
 def _parameters(tool: ToolSpec) -> Schema:
@@ -169,11 +116,6 @@ def _rounds(messages: Sequence[Message]) -> int:
         is_call = message.get("tool_calls") or text.lstrip().startswith('{"tool"')
         rounds += bool(message["role"] == "assistant" and is_call)
     return rounds
-
-
-def _texts(messages: Sequence[Message]) -> list[str]:
-    # Without messages of the model and of tools.
-    return [content_text(each["content"]) or "" for each in messages if each["role"] in {"system", "user"}]
 
 
 def _digest(asked: ScriptedRequest) -> str:

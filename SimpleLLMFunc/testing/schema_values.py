@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import base64
+import importlib
 import json
 import math
 import random
+import re
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
-from SimpleLLMFunc.errors import UsageError
-from SimpleLLMFunc.testing.patterns import text_matching
+from SimpleLLMFunc.errors import ConfigError, UsageError, cut
 
 Schema: TypeAlias = Mapping[str, Any]
 
@@ -22,6 +23,7 @@ _DEEP: Final = 4
 
 _MOST_ITEMS: Final = 3
 _TRIES: Final = 100
+_MOST_MATCHES: Final = 1000
 _FIRST_DAY: Final = datetime(2001, 1, 1, tzinfo=UTC)
 _SECONDS: Final = 30 * 365 * 86400
 
@@ -87,21 +89,19 @@ class _Values:
     # --- where a schema leads ----------------------------------------------------------------------------
 
     def _resolved(self, schema: Schema) -> Schema:
-        """Return the schema with references followed."""
-        seen: set[str] = set()
-        while True:
-            if "$ref" in schema and schema["$ref"] not in seen:
-                seen.add(schema["$ref"])
-                rest = {key: part for key, part in schema.items() if key not in {"$ref", "description"}}
-                schema = {**self._target(schema["$ref"]), **rest}
-            elif schema.get("allOf"):
-                merged: dict[str, Any] = {}
-                for part in schema["allOf"]:
-                    merged = _merged(merged, self._resolved(part))
-                schema = _merged(merged, {key: part for key, part in schema.items() if key != "allOf"})
-            else:
-                break
-        return schema
+        """Return the schema with references followed, and the parts of an `allOf` as one."""
+        if "$ref" in schema:
+            rest = {key: part for key, part in schema.items() if key not in {"$ref", "description"}}
+            return self._resolved({**self._target(schema["$ref"]), **rest})
+        if not schema.get("allOf"):
+            return schema
+        parts = [*map(self._resolved, schema["allOf"]), {key: part for key, part in schema.items() if key != "allOf"}]
+        merged: dict[str, Any] = {}
+        for part in parts:
+            both = {name: {**merged[name], **part[name]} for name in {"properties"} & merged.keys() & part.keys()}
+            required = [*merged.get("required", ()), *part.get("required", ())]
+            merged |= {**part, **both, "required": required}
+        return merged
 
     def _target(self, reference: str) -> Schema:
         name = reference.removeprefix("#/$defs/").replace("~1", "/").replace("~0", "~")
@@ -130,18 +130,15 @@ class _Values:
         choices = schema.get("anyOf") or schema.get("oneOf")
         if choices:
             return min(self._height(choice, inside) for choice in choices)
-        parts: Iterable[Schema] = ()
-        if "properties" in schema:
-            parts = [part for name, part in schema["properties"].items() if name in schema.get("required", ())]
-        elif "prefixItems" in schema:
-            parts = schema["prefixItems"]
-        elif schema.get("minItems") and isinstance(schema.get("items"), Mapping):
-            parts = [schema["items"]]
-        elif schema.get("minProperties") and isinstance(schema.get("additionalProperties"), Mapping):
-            parts = [schema["additionalProperties"]]
-        elif "allOf" in schema:
-            parts = schema["allOf"]
+        parts = [*schema.get("prefixItems", ()), *schema.get("allOf", ())]
+        parts += [part for name, part in schema.get("properties", {}).items() if name in schema.get("required", ())]
+        parts += [schema["items"]] if schema.get("minItems") and isinstance(schema.get("items"), Mapping) else []
+        values = schema.get("additionalProperties")
+        parts += [values] if schema.get("minProperties") and isinstance(values, Mapping) else []
         return 1 + max((self._height(part, inside) for part in parts), default=0)
+
+    def _is_finite(self, schema: Schema) -> bool:
+        return self._height(schema, frozenset()) < math.inf
 
     # --- made of parts -----------------------------------------------------------------------------------
 
@@ -150,62 +147,51 @@ class _Values:
         required = schema.get("required", ())
         properties: Mapping[str, Schema] = schema.get("properties", {})
         for name, part in properties.items():
-            if name in required or "const" in self._resolved(part) or self._may_add(part, depth):
+            # Tags with a default are required too; other optional fields are left out at random.
+            is_wanted = name in required or "const" in self._resolved(part)
+            if is_wanted or (depth < _DEEP and self._rng.random() < 0.7 and self._is_finite(part)):
                 made[name] = self.of(part, depth + 1)
-        if not properties:
-            self._fill(made, schema, depth)
-        return made
+        return made if properties else self._mapping(schema, depth)
 
-    def _may_add(self, part: Schema, depth: int) -> bool:
-        # Tags with a default are required too; other optional fields are left out at random.
-        is_finite = self._height(part, frozenset()) < math.inf
-        return is_finite and depth < _DEEP and self._rng.random() < 0.7
-
-    def _fill(self, made: dict[str, Any], schema: Schema, depth: int) -> None:
-        """Add keys to a mapping."""
+    def _mapping(self, schema: Schema, depth: int) -> dict[str, Any]:
         values = schema.get("additionalProperties", True)
         keys: Schema | None = schema.get("propertyNames")
         if schema.get("patternProperties"):
             pattern, values = next(iter(schema["patternProperties"].items()))
             keys = {"type": "string", "pattern": pattern, **(keys or {})}
         least = schema.get("minProperties", 0)
-        if values is False or (least == 0 and depth >= _DEEP):
-            return
-        if isinstance(values, Mapping) and least == 0 and self._height(values, frozenset()) == math.inf:
-            return
-        wanted = _between(self._rng, least, schema.get("maxProperties"))
-        for number in range(_TRIES):
-            if len(made) >= wanted:
-                return
+        value: Schema = values if isinstance(values, Mapping) else {}
+        if values is False or (least == 0 and (depth >= _DEEP or not self._is_finite(value))):
+            return {}
+
+        def key(number: int) -> str:
             # Without a schema for keys, digits serve as texts and as numbers.
-            key = str((1, 0)[number] if number < 2 else number) if keys is None else str(self.of(keys, depth + 1))
-            if key not in made:
-                made[key] = self.of(values if isinstance(values, Mapping) else {}, depth + 1)
-        if len(made) < least:
-            raise UsageError(f"SchemaLLM found only {len(made)} of {least} different keys. Check the type.")
+            return str({0: 1, 1: 0}.get(number, number)) if keys is None else str(self.of(keys, depth + 1))
+
+        names = self._different(key, least, schema.get("maxProperties"))
+        return {name: self.of(value, depth + 1) for name in names}
 
     def _array(self, schema: Schema, depth: int) -> list[Any]:
         if "prefixItems" in schema:
             return [self.of(part, depth + 1) for part in schema["prefixItems"]]
         items = schema.get("items")
-        if items is False:
-            return []
         item: Schema = items if isinstance(items, Mapping) else {}
-        least = schema.get("minItems", 0)
-        if least == 0 and (depth >= _DEEP or self._height(item, frozenset()) == math.inf):
+        least, most = schema.get("minItems", 0), schema.get("maxItems")
+        if items is False or (least == 0 and (depth >= _DEEP or not self._is_finite(item))):
             return []
-        wanted = _between(self._rng, least, schema.get("maxItems"))
-        if not schema.get("uniqueItems"):
-            return [self.of(item, depth + 1) for _ in range(wanted)]
+        if schema.get("uniqueItems"):
+            return self._different(lambda _: self.of(item, depth + 1), least, most)
+        return [self.of(item, depth + 1) for _ in range(_between(self._rng, least, most))]
+
+    def _different(self, draw: Callable[[int], Any], least: int, most: int | None) -> list[Any]:
+        """Return values that are all different."""
+        wanted = _between(self._rng, least, most)
         made: list[Any] = []
-        for _ in range(_TRIES):
-            if len(made) >= wanted:
-                break
-            one = self.of(item, depth + 1)
-            if one not in made:
+        for number in range(_TRIES):
+            if len(made) < wanted and (one := draw(number)) not in made:
                 made.append(one)
         if len(made) < least:
-            raise UsageError(f"SchemaLLM found only {len(made)} of {least} different items. Check the type.")
+            raise UsageError(f"SchemaLLM found only {len(made)} of {least} different values. Check the type.")
         return made
 
     # --- texts -------------------------------------------------------------------------------------------
@@ -229,15 +215,6 @@ def _kind_of(schema: Schema) -> str:
     return "array" if "items" in schema or "prefixItems" in schema else "string"
 
 
-def _merged(first: Schema, second: Schema) -> dict[str, Any]:
-    merged = {**first, **second}
-    if "properties" in first and "properties" in second:
-        merged["properties"] = {**first["properties"], **second["properties"]}
-    if "required" in first and "required" in second:
-        merged["required"] = list(dict.fromkeys([*first["required"], *second["required"]]))
-    return merged
-
-
 def _between(rng: random.Random, least: int, most: int | None) -> int:
     highest = least + _MOST_ITEMS if most is None else min(most, max(least, _MOST_ITEMS))
     return rng.randint(min(least, highest), highest)
@@ -255,20 +232,51 @@ def _number(schema: Schema, rng: random.Random, *, is_integer: bool) -> Any:
         low = Fraction(0) if high is None else high - 100 * step
     if high is None:
         high = low + 100 * step
-    first, last = math.ceil(low / step), math.floor(high / step)
-    first += first * step == told.get("exclusiveMinimum")
-    last -= last * step == told.get("exclusiveMaximum")
-    if first <= last:
-        number = step * rng.randint(first, last)
-        return int(number) if number.denominator == 1 and (is_integer or rng.random() < 0.5) else float(number)
-    is_empty = low > high or (low == high and low in {told.get("exclusiveMinimum"), told.get("exclusiveMaximum")})
-    if is_integer or "multipleOf" in told or is_empty:
-        shown = ", ".join(f"{name} {schema[name]}" for name in told)
-        raise UsageError(f"no number fits {shown}. Check the type.")
-    return float((low + high) / 2)
+    while True:
+        first, last = math.ceil(low / step), math.floor(high / step)
+        first += first * step == told.get("exclusiveMinimum")
+        last -= last * step == told.get("exclusiveMaximum")
+        if first <= last:
+            number = step * rng.randint(first, last)
+            return int(number) if number.denominator == 1 and (is_integer or rng.random() < 0.5) else float(number)
+        if is_integer or "multipleOf" in told or low >= high:
+            shown = ", ".join(f"{name} {schema[name]}" for name in told)
+            raise UsageError(f"no number fits {shown}. Check the type.")
+        step = (high - low) / 2
 
 
 _BOUNDS: Final = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf")
+
+
+def text_matching(pattern: str, rng: random.Random, *, least: int = 0, most: int | None = None) -> str:
+    """Return a text in which `pattern` is found, of `least` to `most` characters.
+
+    Raises:
+        ConfigError: rstr is not installed.
+        UsageError: the pattern cannot be read, or no such text was found.
+    """
+    shown = cut(pattern, 100)
+    try:
+        maker = importlib.import_module("rstr").Rstr(rng)
+    except ImportError as error:
+        raise ConfigError(
+            f"SchemaLLM needs a text that matches {shown!r}. Give the field examples=[…], or run: pip install rstr"
+        ) from error
+    try:
+        for _ in range(_MOST_MATCHES):
+            text: str = maker.xeger(pattern)
+            if len(text) < least:
+                text = text.ljust(least, "x")  # a pattern need not match from end to end
+            if (most is None or len(text) <= most) and re.search(pattern, text):
+                return text
+    except Exception as error:
+        raise UsageError(
+            f"SchemaLLM cannot read the pattern {shown!r} ({error}). Give the field examples=[…]."
+        ) from error
+    room = f"at least {least}" if most is None else f"{least} to {most}"
+    raise UsageError(
+        f"SchemaLLM found no text of {room} characters that matches {shown!r}. Give the field examples=[…]."
+    )
 
 
 def _words(rng: random.Random, least: int, most: int | None) -> str:
@@ -285,44 +293,23 @@ def _words(rng: random.Random, least: int, most: int | None) -> str:
 def _formatted(name: str, rng: random.Random) -> str | None:
     """Return a text of a format, None for an unknown format."""
     when = _FIRST_DAY + timedelta(seconds=rng.randrange(_SECONDS))
-    word = rng.choice(WORDS)
-    match name:
-        case "date":
-            return when.date().isoformat()
-        case "date-time":
-            return when.isoformat().replace("+00:00", "Z")
-        case "time":
-            return when.strftime("%H:%M:%S")
-        case "duration":
-            return f"PT{rng.randrange(48)}H{rng.randrange(60)}M"
-        case "email" | "idn-email":
-            return f"{word}@example.com"
-        case "name-email":
-            return f"{word.capitalize()} <{word}@example.com>"
-        case "uri" | "url" | "iri" | "uri-reference":
-            return f"https://example.com/{word}"
-        case "hostname":
-            return f"{word}.example.com"
-        case "base64" | "base64url":
-            return base64.urlsafe_b64encode(word.encode()).decode()
-        case "regex":
-            return f"^{word}$"
-        case _:
-            return _address(name, rng) or _uuid(name, rng)
-
-
-def _address(name: str, rng: random.Random) -> str | None:
-    four = f"192.0.2.{rng.randrange(256)}"
-    six = f"2001:db8::{rng.randrange(1, 0xFFFF):x}"
-    return {
-        "ipv4": four, "ipv4interface": f"{four}/32", "ipv4network": f"{four}/32",
-        "ipv6": six, "ipv6interface": f"{six}/128", "ipv6network": f"{six}/128",
-        "ipvanyaddress": four, "ipvanyinterface": f"{four}/32", "ipvanynetwork": f"{four}/32",
-    }.get(name)  # fmt: skip
-
-
-def _uuid(name: str, rng: random.Random) -> str | None:
-    if not name.startswith("uuid"):
-        return None
-    number = name.removeprefix("uuid")
-    return str(uuid.UUID(int=rng.getrandbits(128), version=int(number) if number in {"1", "3", "4", "5"} else 4))
+    word, number = rng.choice(WORDS), rng.randrange(1, 256)
+    if name.startswith("uuid"):
+        return str(uuid.UUID(int=rng.getrandbits(128), version=int(name[4:] or 4) if name[4:] in "1345" else 4))
+    formats = {
+        "date": when.date().isoformat(),
+        "date-time": when.isoformat().replace("+00:00", "Z"),
+        "time": when.strftime("%H:%M:%S"),
+        "duration": f"PT{rng.randrange(48)}H{rng.randrange(60)}M",
+        "name-email": f"{word.capitalize()} <{word}@example.com>",
+        "hostname": f"{word}.example.com",
+        "regex": f"^{word}$",
+    }
+    formats |= dict.fromkeys(("email", "idn-email"), f"{word}@example.com")
+    formats |= dict.fromkeys(("uri", "url", "iri", "uri-reference"), f"https://example.com/{word}")
+    formats |= dict.fromkeys(("base64", "base64url"), base64.urlsafe_b64encode(word.encode()).decode())
+    formats |= dict.fromkeys(("ipv4", "ipvanyaddress"), f"192.0.2.{number}")
+    for network in ("interface", "network"):
+        formats |= dict.fromkeys((f"ipv4{network}", f"ipvany{network}"), f"192.0.2.{number}/32")
+        formats[f"ipv6{network}"] = f"2001:db8::{number:x}/128"
+    return {**formats, "ipv6": f"2001:db8::{number:x}"}.get(name)

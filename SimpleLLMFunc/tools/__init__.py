@@ -12,24 +12,9 @@ from SimpleLLMFunc.tools.similar_texts import Embed, SimilarTexts, TextIndex, be
 from SimpleLLMFunc.tools.tool import FunctionTool, Tool, as_tool, tool
 
 __all__ = ["ArgumentsError", "FunctionTool", "ModelRetry", "Tool", "ToolContext", "ToolRegistry", "as_tool", "tool"]
+# For other rooms.
 __all__ += [
-    "CALLER",
-    "AnsweredInstead",
-    "Caller",
-    "Confirm",
-    "Embed",
-    "NobodyToAsk",
-    "NotConfirmed",
-    "SimilarTexts",
-    "TextIndex",
-    "ToolSearch",
-    "best_of",
-    "in_thread",
-    "is_agreed",
-    "mcp",
-    "read_arguments",
-    "run_callable",
-    "schemas",
-    "wire_name",
-    "wire_names",
-]  # for other rooms
+    "CALLER", "AnsweredInstead", "Caller", "Confirm", "Embed", "NobodyToAsk", "NotConfirmed", "SimilarTexts",
+    "TextIndex", "ToolSearch", "best_of", "in_thread", "is_agreed", "mcp", "read_arguments", "run_callable",
+    "schemas", "wire_name", "wire_names",
+]  # fmt: skip

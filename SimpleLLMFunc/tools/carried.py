@@ -9,7 +9,6 @@ from typing import Any
 
 from SimpleLLMFunc.errors import ToolDefinitionError, cut
 from SimpleLLMFunc.logger import shown_error
-from SimpleLLMFunc.tools.schemas import underlying
 
 _SCHEMAS = "tool_call_schema, args_schema, function_schema, metadata, inputs, args, input_schema, parameters"
 
@@ -70,9 +69,7 @@ def _function_of(spec: Mapping[str, Any]) -> Mapping[str, Any]:
 def _object(candidate: Any) -> CarriedTool | None:
     name, schema = _name_of(candidate), _schema_of(candidate)
     if schema is None:
-        if callable(candidate) and not (name and _takes_anything(candidate)):
-            return None
-        if name is None:
+        if name is None or callable(candidate):
             return None
         raise ToolDefinitionError(name, f"it carries no JSON Schema of its arguments ({_SCHEMAS}).")
     if name is None:
@@ -80,27 +77,14 @@ def _object(candidate: Any) -> CarriedTool | None:
     func = _call_of(candidate)
     if func is None:
         raise ToolDefinitionError(name, "it carries nothing to call (ainvoke, acall, function or __call__).")
-    said = (
-        getattr(candidate, "description", None),
-        getattr(getattr(candidate, "metadata", None), "description", None),
-        getattr(candidate, "desc", None),
-    )
+    holders = ((candidate, "description"), (getattr(candidate, "metadata", None), "description"), (candidate, "desc"))
+    said = (getattr(holder, attribute, None) for holder, attribute in holders)
     return CarriedTool(name, next((text for text in said if isinstance(text, str)), ""), schema, func)
 
 
 def _name_of(candidate: Any) -> str | None:
-    for holder in (candidate, getattr(candidate, "metadata", None)):
-        name = getattr(holder, "name", None)
-        if isinstance(name, str) and name:
-            return name
-    return None
-
-
-def _takes_anything(candidate: Any) -> bool:
-    """Whether a callable object shows no parameters but ``*args`` and ``**kwargs``, so that a model could not be told any."""
-    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    shown = inspect.signature(underlying(candidate)).parameters.values()
-    return all(each.kind in kinds or each.name == "self" for each in shown)
+    names = (getattr(holder, "name", None) for holder in (candidate, getattr(candidate, "metadata", None)))
+    return next((name for name in names if isinstance(name, str) and name), None)
 
 
 def _schema_of(candidate: Any) -> Mapping[str, Any] | None:

@@ -180,29 +180,23 @@ class Tool:
         """Settle name, description and parameters: from what is given, what the class says, what `func` shows."""
         kind = type(self)
         is_subclass = kind.run is not Tool.run
-        given = self.__dict__  # an `__init__` that does not call ours may have set some by hand
         self._func = func
-        self.name = (
-            name
-            or given.get("name")
-            or getattr(kind, "name", None)
-            or (kind.__name__ if is_subclass else name_of(func))
-        )
+        self.name = name or self._said("name") or (kind.__name__ if is_subclass else name_of(func))
         if not isinstance(self.name, str):
             raise ToolDefinitionError(str(self.name), "its name must be a str.")
         self._check_options()
         documentation = read_docstring(docstring_of(func))
+        of_class = _class_description(kind) if is_subclass else ""
         self.description = (
-            description
-            or given.get("description")
-            or getattr(kind, "description", None)
-            or documentation.description
-            or (_class_description(kind) if is_subclass else "")
-            or self.name
+            description or self._said("description") or documentation.description or of_class or self.name
         )
-        schema = parameters if parameters is not None else given.get("parameters", getattr(kind, "parameters", None))
+        schema = parameters if parameters is not None else self._said("parameters")
         self._takes = self._parameters_of(func, schema, documentation)
         self.parameters = self._takes.schema
+
+    def _said(self, attribute: str) -> Any:
+        """Return what an `__init__` that does not call ours has set, else what the class says."""
+        return vars(self).get(attribute, getattr(type(self), attribute, None))
 
     def _check_options(self) -> None:
         for option in ("confirm", "once"):
@@ -291,7 +285,7 @@ class FunctionTool(Tool, Generic[P, R]):
         self, func: Callable[..., Any], schema: Mapping[str, Any] | None, documentation: Documentation
     ) -> _Takes:
         if self._is_unbound:
-            return _Unbound(self.name)
+            schema = {}  # known when the method is reached through an object
         return super()._parameters_of(func, schema, documentation)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -310,21 +304,7 @@ def _made_again(kind: type[FunctionTool[..., Any]], facts: dict[str, Any]) -> Fu
     return made
 
 
-class _Unbound:
-    """What a method takes that has not been reached through an object yet."""
-
-    may_repair = False
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self.schema: dict[str, Any] = {"type": "object", "properties": {}}
-
-    def bind(self, arguments: Mapping[str, Any], context: Any) -> BoundArguments:
-        del arguments, context
-        raise ToolDefinitionError(self._name, "it is a method. Give the one of an object: `thing.method`.")
-
-
-_Takes: TypeAlias = SignatureParameters | SchemaParameters | _Unbound
+_Takes: TypeAlias = SignatureParameters | SchemaParameters
 """What a tool takes: `schema`, whether its arguments `may_repair` in their syntax, and `bind`."""
 
 
@@ -371,7 +351,7 @@ def as_tool(candidate: Any, *, where: str = "toolkit") -> Tool:
         ToolDefinitionError: it is something else, or not usable; `where` says whose toolkit it is.
     """
     if isinstance(candidate, Tool):
-        if isinstance(candidate._takes, _Unbound):  # noqa: SLF001 - the same module
+        if isinstance(candidate, FunctionTool) and candidate._is_unbound:  # noqa: SLF001 - the same module
             raise ToolDefinitionError(candidate.name, f"it is a method. Put `thing.{candidate.name}` into the {where}.")
         return candidate
     if isinstance(candidate, type) and issubclass(candidate, Tool):

@@ -1,15 +1,13 @@
 """Attack 18: the arguments of a tool call fill the tool's own parameters, and nothing else."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
 
-from SimpleLLMFunc import llm_function
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.testing import tool_calls as calling
-from SimpleLLMFunc.tools import Tool, ToolContext, ToolRegistry, tool
+from SimpleLLMFunc.tools import Tool, ToolContext, tool
+from tests.attacks.functions import asking
 
 ODD = {
     "tool_name": {"tool_name": "x"},
@@ -34,11 +32,7 @@ async def answers(*arguments, tools):
     name = tools[0].__name__ if not isinstance(tools[0], Tool) else tools[0].name
     reply = calling(*((name, each if isinstance(each, str) else json.dumps(each)) for each in arguments))
 
-    @llm_function(ScriptedLLM(reply, "done"), toolkit=tools)
-    async def ask(question: str) -> str:
-        """Answer."""
-        raise NotImplementedError
-
+    ask = asking(ScriptedLLM(reply, "done"), toolkit=tools)
     result = await ask.call("x")
     return [message["content"] for message in result.messages if message["role"] == "tool"]
 
@@ -86,22 +80,6 @@ async def test_attack_18_so_does_one_that_takes_nothing_or_everything(name):
         assert runs == [odd]
     else:
         assert runs in ([], [{}])
-
-
-async def test_attack_18_names_that_mean_something_inside_are_ordinary_here():
-    seen = []
-
-    class Lookup(Tool):
-        """Look up."""
-
-        def run(self, tool_name: str, name: str, arguments: str, func: str) -> str:
-            seen.append((tool_name, name, arguments, func))
-            return "ok"
-
-    given = {"tool_name": "a", "name": "b", "arguments": "c", "func": "d"}
-    assert await answers(given, tools=[Lookup()]) == ["ok"]
-    assert await ToolRegistry(Lookup()).invoke("Lookup", **given) == "ok"
-    assert seen == [("a", "b", "c", "d")] * 2
 
 
 async def test_attack_18_what_is_ours_cannot_be_given():

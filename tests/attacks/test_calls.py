@@ -3,12 +3,9 @@
 The engines have tests of their own beside them; these are the inputs of the incidents, at the doors.
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 import socket
-import threading
 import time
 from types import SimpleNamespace
 
@@ -157,25 +154,12 @@ async def test_attack_09_what_a_user_asks_is_no_template(kind, question):
 
 
 @pytest.fixture
-def listener():
-    hits = []
-    server = socket.create_server(("127.0.0.1", 0))
-    server.settimeout(0.1)
-    over = threading.Event()
-
-    def serve() -> None:
-        while not over.is_set():
-            with contextlib.suppress(OSError):
-                connection, _ = server.accept()
-                hits.append(connection)
-                connection.close()
-
-    thread = threading.Thread(target=serve)
-    thread.start()
-    yield server.getsockname()[1], hits
-    over.set()
-    thread.join()
-    server.close()
+def port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0.02)
+        yield server.getsockname()[1]
+        with pytest.raises(TimeoutError):
+            server.accept()  # where somebody had called
 
 
 def use(schema, data):
@@ -200,8 +184,7 @@ def use(schema, data):
     ],
     ids=str,
 )
-def test_attack_10_no_schema_fetches_anything(reference, place, listener):
-    port, hits = listener
+def test_attack_10_no_schema_fetches_anything(reference, place, port):
     target = {"$ref": reference.format(port=port)}
 
     def filled(node):
@@ -217,7 +200,6 @@ def test_attack_10_no_schema_fetches_anything(reference, place, listener):
         use({"type": "object", "properties": {"x": schema}}, {"x": {"a": 1}})
     with contextlib.suppress(ToolDefinitionError):
         Tool(lambda a: a, name="t", parameters={"type": "object", "properties": {"a": schema}}).read('{"a": 1}')
-    assert hits == []
 
 
 def doubled(levels):

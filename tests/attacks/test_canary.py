@@ -1,7 +1,5 @@
 """Attack 19: a planted key is in no byte of any output, wherever it went in and whoever sends it back."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import contextlib
@@ -28,6 +26,7 @@ from SimpleLLMFunc.logger import setup_logging
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.testing import tool_calls as calling
 from SimpleLLMFunc.tools.mcp.client import tools_from_mcp
+from tests.attacks.functions import asking, drained, talking
 from tests.support.canary import CANARIES, Outputs, chain_of
 from tests.support.server import Answer, LoopbackServer, chunk, completion, json_answer, sse
 
@@ -179,18 +178,7 @@ WAYS = ["api_key", "pool", "file", "environment", "query", "header", "proxy", "c
 
 
 def functions_of(llm):
-    @llm_function(llm)
-    async def say(question: str) -> str:
-        """Answer."""
-        raise NotImplementedError
-
-    @llm_chat(llm, stream=True)
-    async def chat(history: list, message: str):
-        """Talk."""
-        raise NotImplementedError
-        yield
-
-    return say, chat
+    return asking(llm), talking(llm, stream=True)
 
 
 def everything(canary, way):
@@ -226,10 +214,6 @@ async def test_attack_19_no_service_can_make_us_show_a_key(way, canary, watched,
     assert "\n".join(watched.leaks(canary)) == ""
 
 
-async def drained(items):
-    return [item async for item in items]
-
-
 # --- where a key goes in ----------------------------------------------------------------------------------
 
 
@@ -247,7 +231,6 @@ async def test_attack_19_a_call_that_goes_well_shows_no_key(way, watched, monkey
         @llm_function(llm, toolkit=[add], seed=3)
         async def total(text: str) -> int:
             """Add up."""
-            raise NotImplementedError
 
         server.reply_tool_calls([("add", {"a": 1, "b": 2})])
         server.reply('{"value": 3}')
@@ -416,12 +399,10 @@ async def test_attack_19_a_key_that_users_models_and_tools_write_is_in_no_log_an
         @llm_function(llm, toolkit=[look, fail], max_reasks=1)
         async def count(text: str, api_key: str) -> int:
             """Count {text}."""
-            raise NotImplementedError
 
         @llm_chat(llm, stream=True)
         async def chat(history: list, message: str):
             """Talk to {text}."""
-            raise NotImplementedError
             yield
 
         server.reply_tool_calls(calls, text=f"I use {key}")
@@ -487,11 +468,7 @@ async def test_attack_19_a_tool_that_ends_the_run_shows_no_key(canary, watched):
     for tool in (chained, noted, grouped, attribute):
         llm = ScriptedLLM(calling((tool.__name__, {})), "ok", repeat=True)
 
-        @llm_function(llm, toolkit=[tool], on_tool_error="raise")
-        async def run(text: str) -> str:
-            """Run."""
-            raise NotImplementedError
-
+        run = asking(llm, toolkit=[tool], on_tool_error="raise")
         with pytest.raises(ToolFailed) as caught:
             await run("x")
         watched.error(caught.value)
@@ -518,7 +495,6 @@ async def test_attack_19_a_key_no_one_told_us_about_is_known_by_its_looks(watche
     @llm_function(llm, toolkit=[fail])
     async def run(text: str, password: str) -> str:
         """Run."""
-        raise NotImplementedError
 
     result = await run.call(f"my key is {key}", key[3:])
     (failed,) = [message["content"] for message in result.messages if message["role"] == "tool"]
@@ -568,25 +544,6 @@ async def test_attack_19_no_cache_holds_a_key(canary, watched, monkeypatch):
             llm.close()
     watched.files()
     assert len([path for path in watched.folder.iterdir() if path.suffix == ".sqlite"]) == 2
-    assert "\n".join(watched.leaks(canary)) == ""
-
-
-async def test_attack_19_the_path_of_a_cache_may_hold_a_key(watched):
-    canary = CANARIES[0]
-    OpenAICompatible("m", api_key=canary.key, base_url="http://127.0.0.1:9/v1")
-    folder = watched.folder / canary.key
-    folder.mkdir()
-    (folder / "other.sqlite").write_bytes(b"not a database, and none of ours" * 100)
-    (folder / "a file").write_text("x")
-    with pytest.raises(ConfigError) as caught:
-        CachedLLM(OpenAICompatible("m", base_url="http://127.0.0.1:9/v1"), f"{folder}\0")
-    watched.error(caught.value)
-    for name in ("other.sqlite", "a file/deeper.sqlite"):
-        llm = CachedLLM(OpenAICompatible("m", base_url="http://127.0.0.1:9/v1"), folder / name)
-        watched.add("repr", repr(llm))
-        with pytest.raises(ConfigError) as caught:
-            await llm.chat([{"role": "user", "content": "x"}])
-        watched.error(caught.value)
     assert "\n".join(watched.leaks(canary)) == ""
 
 
@@ -673,7 +630,6 @@ async def test_attack_19_no_mcp_server_can_make_us_show_a_key(canary, outputs):
                 @llm_function(ScriptedLLM(calling((tool.name, {})), "ok"), toolkit=[tool])
                 async def run(text: str) -> str:
                     """Run."""
-                    raise NotImplementedError
 
                 outputs.add("messages", repr((await run.call("x")).messages))
         with pytest.raises(SimpleLLMFuncError) as caught:

@@ -1,8 +1,6 @@
 """Attack 19: a planted key is in no byte of any file: checkpoints, batches, memories, recordings, traces, while they are
 written and after."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import html
@@ -12,12 +10,13 @@ from urllib.parse import quote
 import pytest
 from pydantic import BaseModel
 
-from SimpleLLMFunc import AIAssistant, OpenAICompatible, SimpleLLMFuncError, llm_chat, llm_function
+from SimpleLLMFunc import AIAssistant, OpenAICompatible, SimpleLLMFuncError, llm_function
 from SimpleLLMFunc.assistant import SqliteMemory
 from SimpleLLMFunc.base.run.sinks import watching
 from SimpleLLMFunc.batch.provider_batches import run as openai_run
 from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from SimpleLLMFunc.testing.cassettes.cassette import Cassette
+from tests.attacks.functions import asking, drained, talking
 from tests.support.batch_server import BatchServer, Outcome
 from tests.support.canary import CANARIES, Outputs
 from tests.support.server import LoopbackServer, completion, error_answer, json_answer
@@ -93,20 +92,15 @@ def model(server, key, **options):
 
 
 def functions(llm, **options):
-    @llm_function(llm, max_reasks=0, **options)
-    async def say(text: str) -> str:
-        """Answer."""
-        raise NotImplementedError
+    say = asking(llm, max_reasks=0, **options)
 
     @llm_function(llm, max_reasks=0, **options)
     async def note(text: str) -> Note:
         """Take a note."""
-        raise NotImplementedError
 
     @llm_function(llm, max_reasks=0, **options)
     async def count(text: str) -> int:
         """Count."""
-        raise NotImplementedError
 
     return say, note, count
 
@@ -175,32 +169,6 @@ async def test_attack_19_nor_does_what_is_kept_of_batches(canary, outputs, ends_
     assert "\n".join(outputs.leaks(canary)) == ""
 
 
-async def test_attack_19_a_batch_that_is_under_way_tells_no_key(canary, outputs, monkeypatch):
-    polled = asyncio.Event()
-    monkeypatch.setattr(openai_run, "FIRST_POLL", 60.0)
-    key = canary.key
-
-    class Watched(BatchServer):
-        def _route(self, request):
-            if request.method == "GET":
-                polled.set()
-            return super()._route(request)
-
-    async with Watched() as server:
-        server.outcomes.append(Outcome(polls=10**9))
-        say, _, _ = functions(model(server, key))
-        task = asyncio.create_task(
-            say.map(["a", "b"], engine="openai-batch", checkpoint=outputs.folder / "run.sqlite", progress=False)
-        )
-        await polled.wait()
-        outputs.files()
-        task.cancel()
-        await asyncio.wait({task})
-    outputs.files()
-    assert list(outputs.folder.glob("run.sqlite*"))
-    assert "\n".join(outputs.leaks(canary)) == ""
-
-
 async def test_attack_19_nor_does_the_file_of_a_batch(canary, outputs):
     async with LoopbackServer() as server:
         say, note, _ = functions(model(server, canary.key), extra_body={"user": "u"})
@@ -242,7 +210,7 @@ async def test_attack_19_no_recording_holds_a_key(canary, outputs, is_streamed):
                 for function in functions(llm, user=key):
                     for text in rows_of(key):
                         try:
-                            await (_drained(function.stream(text)) if is_streamed else function(text))
+                            await (drained(function.stream(text)) if is_streamed else function(text))
                         except SimpleLLMFuncError as error:
                             outputs.error(error, holds_content=True)
             await asyncio.to_thread(cassette.save)
@@ -259,15 +227,10 @@ async def test_attack_19_no_trace_holds_a_key(canary, outputs, content):
     async with LoopbackServer(handler=telling(key)) as server:
         llm = model(server, key)
 
-        @llm_chat(llm, stream=True)
-        async def talk(history: list, message: str):
-            """Talk."""
-            raise NotImplementedError
-            yield
-
+        talk = talking(llm, stream=True)
         with TraceStore(path, content=content, interval=0.01) as store:
             with watching(store, session_id=f"session {key}", user_id=f"user {key}"):
-                for ask in (*functions(llm), lambda text: _drained(talk([], text))):
+                for ask in (*functions(llm), lambda text: drained(talk([], text))):
                     for text in rows_of(key):
                         try:
                             await ask(text)
@@ -282,10 +245,6 @@ async def test_attack_19_no_trace_holds_a_key(canary, outputs, content):
             outputs.add("repr", repr(store))
     outputs.files()
     assert "\n".join(outputs.leaks(canary)) == ""
-
-
-async def _drained(items):
-    return [item async for item in items]
 
 
 def test_the_service_of_these_tests_tells_the_key(canary, outputs):

@@ -1,7 +1,5 @@
 """Attack 17: a history brings no other roles in, and no results that nobody asked for."""
 
-from __future__ import annotations
-
 import pytest
 
 from SimpleLLMFunc import llm_chat
@@ -24,7 +22,6 @@ def chat_with(history):
     @llm_chat(llm)
     async def chat(history: list, message: str):
         """Be kind."""
-        raise NotImplementedError
         yield
 
     return llm, chat(history, "hello")

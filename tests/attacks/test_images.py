@@ -1,7 +1,5 @@
 """Attacks 13 and 14: no address of an image is ever fetched, and no file leaves that is none that was meant."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json
@@ -76,12 +74,10 @@ async def test_attack_13_no_address_is_fetched_or_even_looked_up(listener, looku
         @llm_function(llm, toolkit=[show])
         async def describe(picture: ImgUrl, others: list[ImgUrl]) -> str:
             """Describe."""
-            raise NotImplementedError
 
         @llm_chat(llm)
         async def chat(history: list, message: str, picture: ImgUrl):
             """Talk."""
-            raise NotImplementedError
             yield
 
         given = [ImgUrl(address) for address in addresses(port)]
@@ -190,7 +186,6 @@ async def test_attack_14_nothing_goes_out_that_was_exchanged_since(name, tmp_pat
         @llm_function(OpenAICompatible("m", base_url=server.base_url))
         async def describe(picture: ImgPath) -> str:
             """Describe."""
-            raise NotImplementedError
 
         with pytest.raises((ValueError, FileNotFoundError, SimpleLLMFuncError)):
             await describe(shown)
@@ -219,34 +214,10 @@ async def test_attack_14_a_text_is_never_a_path(text, tmp_path, monkeypatch):
     @llm_function(llm, toolkit=[look])
     async def say(question: str, more: list[str], anything: object) -> str:
         """Answer."""
-        raise NotImplementedError
 
     await say(text, [text, str(secret)], text)
     assert "root:" not in str(llm.requests)
     assert str(secret) in str(llm.requests)
-
-
-async def test_attack_14_a_model_cannot_name_a_file_to_be_shown(tmp_path):
-    """A parameter of a tool that is an image would be a file of the model's choice."""
-    picture = tmp_path / "a.png"
-    picture.write_bytes(PNG)
-    runs = []
-
-    def show(picture: str) -> str:
-        """Show."""
-        runs.append(picture)
-        return picture
-
-    llm = ScriptedLLM(calling(("show", {"picture": str(picture)})), "ok")
-
-    @llm_function(llm, toolkit=[show])
-    async def say(question: str) -> str:
-        """Answer."""
-        raise NotImplementedError
-
-    await say("x")
-    assert runs == [str(picture)]
-    assert base64.b64encode(PNG).decode() not in str(llm.requests)
 
 
 def test_attack_14_an_allowed_folder_holds_also_behind_links(tmp_path):

@@ -1,7 +1,5 @@
 """Attack 21: one record is one line, whatever stands in it, and nothing in it moves a terminal."""
 
-from __future__ import annotations
-
 import io
 import json
 import logging
@@ -9,12 +7,13 @@ import re
 
 import pytest
 
-from SimpleLLMFunc import OpenAICompatible, llm_chat, llm_function
+from SimpleLLMFunc import OpenAICompatible, llm_function
 from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.logger import push_error, setup_logging
 from SimpleLLMFunc.logger.handlers import LineFormatter
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.testing import tool_calls as calling
+from tests.attacks.functions import talking
 from tests.support.server import LoopbackServer, error_answer
 
 PAYLOADS = {
@@ -72,14 +71,8 @@ async def test_attack_21_a_record_is_one_line(name, as_json, tmp_path, caplog):
         @llm_function(llm, toolkit=[fail], max_reasks=0)
         async def ask(question: str, more: dict) -> dict[str, int]:
             """Answer."""
-            raise NotImplementedError
 
-        @llm_chat(llm)
-        async def chat(history: list, message: str):
-            """Talk."""
-            raise NotImplementedError
-            yield
-
+        chat = talking(llm)
         with pytest.raises(SimpleLLMFuncError):
             await ask(payload, {payload: payload})
         _ = [pair async for pair in chat([{"role": payload, "content": payload}, payload], payload)]

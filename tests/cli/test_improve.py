@@ -1,7 +1,5 @@
 """`simplellmfunc improve`: a table, a file that the function takes, a patch."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 

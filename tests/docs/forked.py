@@ -5,8 +5,6 @@ its standard input, a JSON object, it forks a process that runs the code there, 
 process ends as any other does: the interpreter tidies up, and what it complains about then is in its errors.
 """
 
-from __future__ import annotations
-
 import atexit
 import json
 import os

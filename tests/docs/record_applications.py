@@ -6,8 +6,6 @@ The requests are those of the programs. No service was asked: the answers below 
 mistakes where the example shows what happens then.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import runpy
@@ -81,22 +79,19 @@ QUESTIONS = by_part(
     }
 )
 
+
+def grouped(**parts: str) -> dict[str, str]:
+    """Return the answer of each part: ``spam="won, watches"``."""
+    return {part: answer for answer, each in parts.items() for part in each.split(", ")}
+
+
 SORTED = by_part(
-    {
-        "Where is my parcel": "delivery",
-        "order 1007": "refund",
-        "YOU HAVE WON": "spam",
-        "espresso": "refund",
-        "Ascension": "other",
-        "since Monday": "delivery",
-        "wrong size": "refund",
-        "watches": "spam",
-        "kettle in red": "other",
-        "in the rain": "delivery",
-        "charged me twice": "other",
-        "work for you": "other",
-        "1031": "delivery",
-    }
+    grouped(
+        delivery="Where is my parcel, since Monday, in the rain, 1031",
+        refund="order 1007, espresso, wrong size",
+        spam="YOU HAVE WON, watches",
+        other="Ascension, kettle in red, charged me twice, work for you",
+    )
 )
 
 
@@ -129,28 +124,10 @@ COMMENTS = by_part(
     }
 )
 
-LARGE = {
-    "ceiling": "now",
-    "lamp": "later",
-    "gas": "now",
-    "warm water": "today",
-    "trumpet": "later",
-    "key": "today",
-    "sparks": "now",
-    "hedge": "later",
-    "toilet": "today",
-    "mouse": "later",
-    "noise": "later",
-    "lift": "now",
-}
-SMALL = LARGE | {
-    "lamp": "today",
-    "key": "now",
-    "mouse": "today",
-    "sparks": "today",
-    "warm water": "now",
-    "noise": "today",
-}
+LARGE = grouped(
+    now="ceiling, gas, sparks, lift", today="warm water, key, toilet", later="lamp, trumpet, hedge, mouse, noise"
+)
+SMALL = LARGE | grouped(today="lamp, mouse, sparks, noise", now="key, warm water")
 
 
 def labels(answers: dict[str, str]) -> Reply:

@@ -1,7 +1,5 @@
 """The applications in `examples/` do what their READMEs show, from recorded answers."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import re

@@ -1,7 +1,5 @@
 """What the page about the architecture and the recipes say of the code is so."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Every example runs, says what it shows, and needs no key."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re
@@ -137,10 +135,6 @@ _by_module = cache(packages_distributions)
 def _distribution(requirement: str) -> str:
     """Return the normal form of the name that a requirement begins with."""
     return re.sub(r"[-_.]+", "-", re.split(r"[^\w.-]", requirement)[0]).lower()
-
-
-def test_the_numbers_have_no_gap() -> None:
-    assert [path.name[:2] for path in EXAMPLES] == [f"{number:02}" for number in range(1, len(EXAMPLES) + 1)]
 
 
 def test_an_example_says_which_model_it_asks() -> None:

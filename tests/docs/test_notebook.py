@@ -1,7 +1,5 @@
 """The notebook among the examples runs from top to bottom in a real kernel."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.docs.pages import ROOT

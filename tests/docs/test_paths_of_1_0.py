@@ -1,7 +1,5 @@
 """What the pages and examples of 1.0 import is still there, under the path that they show."""
 
-from __future__ import annotations
-
 import importlib
 
 import pytest

@@ -1,7 +1,5 @@
 """The example application, run as its README says."""
 
-from __future__ import annotations
-
 import csv
 import subprocess
 import sys
@@ -48,11 +46,4 @@ def test_wrong_use_is_told(tmp_path, arguments):
     (tmp_path / "empty").mkdir()
     code, _, said = run(tmp_path, *arguments)
     assert code != 0
-    assert "Traceback" not in said
-
-
-def test_without_a_model_it_says_how_to_name_one(tmp_path):
-    code, _, said = run(tmp_path, HOME / "samples")
-    assert code == 2
-    assert "SIMPLELLMFUNC_MODEL" in said
     assert "Traceback" not in said

@@ -1,7 +1,5 @@
 """The reference names everything that is public, and the site has a place for every page."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import re

@@ -1,7 +1,5 @@
 """The documentation site builds, strictly: every link and every name of the reference is found."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess
@@ -80,10 +78,3 @@ def test_the_search_of_the_site_finds_the_right_page(site):
     for word, places in found.items():
         # An entry of the reference or the same page in Chinese may come first.
         assert FOUND_AT[word] in places[:2], (word, places[:5])
-
-
-def test_the_tables_of_faults_are_not_searched(site):
-    items = json.loads((site / "search.json").read_text("utf-8"))["items"]
-    faults = {item["location"] for item in items if item["location"].startswith("reference/faults/")}
-    assert "reference/faults/" in faults
-    assert not faults & {"reference/faults/#chat-completions", "reference/faults/#openai-3"}

@@ -1,7 +1,5 @@
 """The pages use the words of the field: a short list of private words is at zero."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -7,7 +7,6 @@ import time
 import pytest
 
 from tests.ecosystem import run
-from tests.release.check import Failure
 
 USES = """
 import subprocess, sys
@@ -53,23 +52,6 @@ def test_a_script_is_run_and_what_it_left_behind_ends(tmp_path, wire, path):
 
 def _state(pid: str) -> str:
     return subprocess.run(["ps", "-o", "stat=", "-p", pid], capture_output=True, text=True, check=False).stdout.strip()
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("from scene import check; check('it', 1, 2)", "it: 1, and should be 2"),
-        ("print('no last words')", "no last words"),
-        ("import time; time.sleep(60)", "longer than"),
-    ],
-)
-def test_a_script_that_does_not_hold_fails(tmp_path, monkeypatch, text, said):
-    monkeypatch.setattr(run, "SECONDS", 2 if "sleep" in text else 60)
-    (tmp_path / "scene.py").write_bytes((run.FOLDER / "scene.py").read_bytes())
-    script = run.Script(tmp_path / "with_it.py", ("click",), "It.")
-    script.path.write_text(text)
-    with pytest.raises(Failure, match=said):
-        run.said_by_script(script, run.Path(sys.executable), tmp_path)
 
 
 @pytest.mark.heavy

@@ -16,7 +16,6 @@ from SimpleLLMFunc import OpenAICompatible, llm_function
 @llm_function(OpenAICompatible("m", max_retries=1, retry_delay=0.01))
 async def tell(text: str) -> str:
     """Tell."""
-    raise NotImplementedError
 
 
 URL = f"{os.environ['OPENAI_BASE_URL']}/chat/completions"

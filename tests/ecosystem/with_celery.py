@@ -22,7 +22,6 @@ app.conf.broker_transport_options = {
 @llm_function(OpenAICompatible("m", max_retries=0))
 def shout(word: str) -> str:
     """Shout."""
-    raise NotImplementedError
 
 @app.task
 def say(word):

@@ -17,7 +17,6 @@ from SimpleLLMFunc import OpenAICompatible, llm_function
 @llm_function(OpenAICompatible("m"))
 def shout(word: str) -> str:
     """Shout."""
-    raise NotImplementedError
 
 
 answers({"texts": ["word 0"], "delay": 0.5})

@@ -19,7 +19,6 @@ from SimpleLLMFunc import OpenAICompatible, llm_function
 @llm_function(OpenAICompatible("m"))
 def shout(word: str) -> str:
     """Shout."""
-    raise NotImplementedError
 
 def app(environ, start_response):
     start_response("200 OK", [("Content-Type", "text/plain; charset=utf-8")])
@@ -31,19 +30,8 @@ def served(*more: str) -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [
-        sys.executable,
-        "-m",
-        "gunicorn",
-        "-k",
-        "gevent",
-        "-w",
-        "1",
-        "-b",
-        f"127.0.0.1:{port}",
-        *more,
-        "shop:app",
-    ]
+    options = f"-m gunicorn -k gevent -w 1 -b 127.0.0.1:{port}"
+    command = [sys.executable, *options.split(), *more, "shop:app"]
     with subprocess.Popen(command) as server:
         try:
 

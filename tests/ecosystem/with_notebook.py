@@ -13,11 +13,9 @@ from SimpleLLMFunc import OpenAICompatible, llm_function
 @llm_function(OpenAICompatible("m"))
 async def shout(word: str) -> str:
     """Shout."""
-    raise NotImplementedError
 @llm_function(OpenAICompatible("m"))
 def tell(word: str) -> str:
     """Tell."""
-    raise NotImplementedError
 ''',
     'print("thunder" in await shout("thunder"), "rain" in tell("rain"))',
     'print("hail" in "".join([piece async for piece in shout.stream("hail")]), "snow" in "".join(tell.stream("snow")))',

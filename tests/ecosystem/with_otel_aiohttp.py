@@ -22,7 +22,6 @@ def look(place: int) -> str:
 @llm_function(OpenAICompatible("m", retry_delay=0.01), toolkit=[look])
 async def tell(text: str) -> str:
     """Tell."""
-    raise NotImplementedError
 
 
 answers({"calls": [["look", {"place": 1}]]}, {"status": 500, "body": {}}, "fine")

@@ -23,7 +23,6 @@ async def main() -> None:
         @llm_function(OpenAICompatible("m", client=client))
         async def tell(text: str) -> str:
             """Tell."""
-            raise NotImplementedError
 
         with respx.mock(base_url=str(client.base_url)) as mocked:
             route = mocked.post("chat/completions").mock(return_value=httpx.Response(200, json=REPLY))

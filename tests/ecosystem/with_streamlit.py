@@ -15,7 +15,6 @@ from SimpleLLMFunc import OpenAICompatible, llm_function
 @llm_function(OpenAICompatible("m"))
 def shout(word: str) -> str:
     """Shout."""
-    raise NotImplementedError
 
 @st.cache_data
 def kept(word: str) -> str:

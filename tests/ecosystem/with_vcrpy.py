@@ -15,7 +15,6 @@ from SimpleLLMFunc import OpenAICompatible, llm_function
 @llm_function(OpenAICompatible("m"))
 async def tell(text: str) -> str:
     """Tell."""
-    raise NotImplementedError
 
 
 async def main() -> list[str]:

@@ -1,8 +1,5 @@
 """evaluate: cases, scorers, repeats, reports, comparison; on the map, with its checkpoint and budget."""
 
-from __future__ import annotations
-
-import asyncio
 import json
 import re
 import xml.etree.ElementTree as ET
@@ -79,11 +76,6 @@ def test_exact_scores_with_an_interval():
     assert report.model == "scripted"
     assert report.failed == 0
     assert report.input_tokens > 0
-
-
-async def test_inside_a_loop_and_awaited():
-    report = await evaluate_async(labeller(RIGHT), CASES)
-    assert report.scores["exact"].mean == 1.0
 
 
 def test_sync_functions_iterators_and_methods():
@@ -228,24 +220,6 @@ async def test_a_budget_stops_and_what_was_reached_is_scored():
         labeller(RIGHT), CASES[:3], judge("ok", llm_interface=judged), budget={"requests": 5}, concurrency=1
     )
     assert len(judged.calls) == 2  # a judge's questions are questions
-
-
-async def test_progress_and_cancelling():
-    seen = []
-    await evaluate_async(labeller(RIGHT), CASES, progress=seen.append)
-    assert seen[-1].done == 10
-
-    async def never(request):
-        await asyncio.Event().wait()
-
-    label = labeller(RIGHT).with_options(llm_interface=ScriptedLLM(never, repeat=True))
-    task = asyncio.create_task(evaluate_async(label, CASES))
-    while not label._pipeline.options.llm_interface.calls:
-        await asyncio.sleep(0)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert len(asyncio.all_tasks()) == 1
 
 
 def test_confident_answers_are_scored_by_their_value():
@@ -423,13 +397,3 @@ def test_permutation_for_shares_and_pairing_by_id():
         compare(first, made([[1.0]], "other"))
     with pytest.raises(UsageError, match="in common"):
         compare(first, EvalReport("f", "", "", "", ()))
-
-
-def test_two_models_over_the_same_cases():
-    weak = labeller({**RIGHT, **{name: said("no") for name in "abcdefgh"}}, model_name="weak")
-    strong = weak.with_options(llm_interface=answering(RIGHT, model_name="strong"))
-    comparison = compare(evaluate(weak, CASES), evaluate(strong, CASES))
-    assert comparison.differences["exact"].difference == pytest.approx(0.8)
-    assert comparison.differences["exact"].p == pytest.approx(2 / 256)
-    assert "weak" in comparison.first
-    assert "strong" in comparison.second

@@ -1,7 +1,5 @@
 """export_examples: recorded runs as cases, as examples, as lessons."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 
@@ -117,7 +115,6 @@ def test_what_is_skipped_is_counted(store, tmp_path):
 
 def _bill_of_numbers(text: int) -> Bill:
     """Another signature."""
-    raise NotImplementedError
 
 
 _bill_of_numbers.__name__ = "bill"

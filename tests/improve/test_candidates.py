@@ -1,7 +1,5 @@
 """What is tried: for which function which candidates, all of them such that the function can be given them."""
 
-from __future__ import annotations
-
 import datetime as dt
 from decimal import Decimal
 from typing import Literal

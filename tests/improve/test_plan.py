@@ -1,7 +1,5 @@
 """The split and the plan: parts of the right size, equal cases together, never more questions than allowed."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """Other wordings: what a proposer is shown, what becomes of what it says."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """f.improve, end to end on scripted models: what it finds, what it refuses, what it asks, and how it goes on."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import hashlib

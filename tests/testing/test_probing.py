@@ -4,20 +4,7 @@ import asyncio
 
 import pytest
 
-from SimpleLLMFunc.testing import ScriptedLLM
-from SimpleLLMFunc.testing.probing import least, no_other_task, reply_to
-from SimpleLLMFunc.testing.scenarios import Request
-
-
-@pytest.mark.parametrize("is_streamed", [False, True])
-async def test_a_reply_is_the_same_whole_and_streamed(is_streamed):
-    llm = ScriptedLLM("It rains.")
-    asked = Request([{"role": "user", "content": "How is it?"}], {"temperature": 0.5})
-    reply = await reply_to(llm, asked, is_streamed, trace_id="mine")
-    assert (reply.text, reply.finish_reason) == ("It rains.", "stop")
-    (request,) = llm.calls
-    assert request.messages == asked.messages
-    assert request.params["temperature"] == 0.5
+from SimpleLLMFunc.testing.probing import least, no_other_task
 
 
 @pytest.mark.parametrize(
@@ -31,12 +18,6 @@ async def test_the_least_of_three_measures_or_the_first_that_will_do(measures, f
 
     assert await least(measured, enough=1.0) == found
     assert len(measures) - len(left) == asked
-
-
-async def test_a_task_that_ends_is_waited_for():
-    task = asyncio.create_task(asyncio.sleep(0.02))
-    await no_other_task()
-    assert task.done()
 
 
 async def test_a_task_that_stays_is_told():

@@ -1,13 +1,11 @@
 """Replies as a provider gives them: whole, and in chunks that add up to the whole."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from SimpleLLMFunc.testing.answering import tool_calls
-from SimpleLLMFunc.testing.reply_chunks import assembled, completion_of, message_text, split_reply, text_chunk
+from SimpleLLMFunc.testing.reply_chunks import assembled, completion_of, message_text, split_reply
 
 ASKED = [{"role": "user", "content": "eight by"}]
 
@@ -52,11 +50,6 @@ def test_what_a_reply_says_of_itself():
     assert calls.finish_reason == "tool_calls"
     given_whole = reply_of({"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], "model": "other"})
     assert (given_whole.model, given_whole.text) == ("other", "x")
-
-
-def test_one_piece_of_text():
-    chunk = text_chunk("Hel", index=2, model="m")
-    assert (chunk.id, chunk.model, chunk.text) == ("scripted-2", "m", "Hel")
 
 
 def test_the_text_of_a_message():

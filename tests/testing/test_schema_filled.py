@@ -1,9 +1,6 @@
 import asyncio
 import datetime as dt
-import json
-import pickle
 import random
-from collections.abc import AsyncIterator
 from dataclasses import make_dataclass
 from decimal import Decimal
 from enum import Enum
@@ -14,11 +11,10 @@ import pytest
 from pydantic import BaseModel, Field, create_model
 from typing_extensions import TypedDict
 
-from SimpleLLMFunc import llm_chat, llm_function, use_llm
+from SimpleLLMFunc import llm_function, use_llm
 from SimpleLLMFunc.errors import SignatureError, UsageError
-from SimpleLLMFunc.interface.profile import PROFILES, Profile
+from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.testing import SchemaLLM
-from SimpleLLMFunc.type.markers import Quoted
 
 MODES = ["native", "tool", "prompt"]
 
@@ -124,7 +120,6 @@ def check(seeds, modes=MODES):
                 @llm_function(llm_interface=llm, output_mode=mode)
                 def ask(question: str) -> wanted:
                     """Answer."""
-                    raise NotImplementedError
             except SignatureError:
                 continue
             result = ask.call("?")
@@ -155,7 +150,6 @@ def test_every_leaf_is_accepted_at_once():
                 @llm_function(llm_interface=SchemaLLM(seed), output_mode=mode)
                 def ask(question: str) -> leaf:
                     """Answer."""
-                    raise NotImplementedError
 
                 result = ask.call("?")
                 assert len(result.attempts) == 1, f"{leaf} {mode} {result.attempts}"
@@ -168,7 +162,6 @@ def test_every_leaf_is_accepted_at_once():
 @llm_function
 async def pets(question: str) -> list[Pet]:
     """Name some."""
-    raise NotImplementedError
 
 
 async def test_the_seed_decides_and_not_the_order():
@@ -180,24 +173,6 @@ async def test_the_seed_decides_and_not_the_order():
     with use_llm(SchemaLLM(4)):
         assert [await pets(each) for each in questions] != in_order
     assert len({str(value) for value in in_order}) > 4
-
-
-async def test_it_streams():
-    with use_llm(SchemaLLM(3, chunk_size=1)):
-        values = [value async for value in pets.stream("all")]
-        whole = await pets("all")
-    assert values[-1] == whole
-    assert len(values) > 1
-
-
-def test_it_can_be_pickled():
-    llm = SchemaLLM(7, tool_rounds=2)
-    again = pickle.loads(pickle.dumps(llm))
-    assert (again.seed, again.tool_rounds) == (7, 2)
-    with use_llm(llm):
-        first = pets.call  # the same core, another model
-    assert first is not None
-    assert "seed=7" in repr(again)
 
 
 def test_a_negative_number_of_rounds():
@@ -232,7 +207,6 @@ def test_rounds_of_tools_with_valid_arguments(rounds, mode, tools):
     )
     def plan(days: int) -> list[Cat]:
         """Plan."""
-        raise NotImplementedError
 
     result = plan.call(2)
     assert len(result.attempts) == 1
@@ -247,7 +221,6 @@ def test_actions_that_are_only_described_get_an_answer():
     @llm_function(llm_interface=SchemaLLM(1, profile=Profile(native=False, tools="json")), toolkit=[clock])
     def plan(days: int) -> list[Cat]:
         """Plan."""
-        raise NotImplementedError
 
     assert len(plan.call(2).attempts) == 1
 
@@ -256,75 +229,8 @@ def test_a_tool_that_must_be_called():
     @llm_function(llm_interface=SchemaLLM(1), toolkit=[weather, clock], tool_choice="required", max_tool_calls=2)
     def plan(days: int) -> str:
         """Plan."""
-        raise NotImplementedError
 
     result = plan.call(2)
     assert len(result.tool_calls) >= 2
     named = plan.with_options(tool_choice={"type": "function", "function": {"name": "clock"}}, max_tool_calls=1)
     assert {call.function.name for call in named.call(1).tool_calls} == {"clock"}
-
-
-async def test_chats_and_iterators():
-    @llm_chat(stream=True)
-    async def chat(history: list, message: str) -> AsyncIterator[Any]:
-        """Talk."""
-        raise NotImplementedError
-
-    @llm_function
-    async def items(topic: str) -> AsyncIterator[Row]:
-        """List."""
-        raise NotImplementedError
-        yield
-
-    with use_llm(SchemaLLM(5)):
-        pieces = [text async for text, _ in chat([], "hello")]
-        rows = [row async for row in items("rain")]
-    assert "".join(pieces).strip()
-    assert all(row["number"] % 5 == 0 for row in rows)
-
-
-@pytest.mark.parametrize("profile", ["openai", "local", "deepseek", "generic"])
-def test_as_any_kind_of_provider(profile):
-    @llm_function(llm_interface=SchemaLLM(2, profile=PROFILES[profile]))
-    def ask(question: str) -> dict[str, list[Chain]]:
-        """Answer."""
-        raise NotImplementedError
-
-    result = ask.call("?")
-    assert len(result.attempts) == 1
-    assert json.loads(result.text) is not None
-
-
-def test_a_template_of_ones_own():
-    @llm_function(
-        llm_interface=SchemaLLM(2),
-        output_mode="prompt",
-        system_prompt_template="{function_description}\n{return_type_description}",
-    )
-    def ask(question: str) -> int:
-        """Answer."""
-        raise NotImplementedError
-
-    assert len(ask.call("?").attempts) == 1
-
-
-class Found(BaseModel):
-    quote: Quoted[str]
-    more: list[Quoted[str]] = []
-    about: str = ""
-
-
-@pytest.mark.parametrize("mode", ["native", "tool", "prompt"])
-@pytest.mark.parametrize("wanted", [Quoted[str], list[Quoted[str]], Found, dict[str, Found], Found | None])
-def test_quotes_stand_in_an_argument(mode, wanted):
-    for seed in range(5):
-
-        @llm_function(SchemaLLM(seed), output_mode=mode, max_reasks=0)
-        def find(report: str, about: dict[str, str], number: int = 3) -> wanted:
-            """Find it."""
-            raise NotImplementedError
-
-        assert (
-            find.call("The bridge, built in 1931 or before, was closed.", {"why": "rust"}).attempts[0].violations == []
-        )
-    assert str(find.with_options(llm_interface=SchemaLLM(2))("It rusts\nquickly.", {}))

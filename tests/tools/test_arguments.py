@@ -1,7 +1,5 @@
 """Arguments as a model writes them, read as they stand."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Tools of other packages: objects of the shapes that they have, and what is missing."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import inspect
@@ -133,12 +131,6 @@ def test_options_of_ours_go_around_a_tool_of_others():
     assert made.parameters["required"] == ["a"]
 
 
-class Anything:
-    name = "anything"
-
-    def __call__(self, *args: object, **kwargs: object) -> None: ...
-
-
 class Unreadable:
     name = "unreadable"
     metadata = SimpleNamespace(get_parameters_dict=lambda: 1 / 0)
@@ -150,7 +142,6 @@ class Unreadable:
         ({"type": "function", "function": _SPEC}, "'double': it is a dictionary without something to call"),
         (({"type": "function"}, _double), "with a name"),
         ((_SPEC, "double"), "'double': a tuple is taken as a pair"),
-        (Anything(), "'anything': it carries no JSON Schema"),
         (SimpleNamespace(name="x"), "'x': it carries no JSON Schema"),
         (SimpleNamespace(args_schema=_SCHEMA), "a schema and no name"),
         (SimpleNamespace(name="x", inputSchema=_SCHEMA), "'x': it carries nothing to call"),

@@ -1,9 +1,6 @@
 """`ToolRegistry`: tools by name."""
 
-from __future__ import annotations
-
 import traceback
-from typing import Any
 
 import pytest
 
@@ -35,14 +32,6 @@ async def test_invoke_validates_converts_and_runs():
     assert await registry.invoke("shout", text="hi") == "HI"
     with pytest.raises(ArgumentsError, match="n: expected a valid integer"):
         await registry.invoke("double", n="four")
-
-
-async def test_attack_18_a_tool_may_have_any_parameter():
-    def odd(name: str, self: str, tool_name: str, arguments: int) -> Any:
-        return name, self, tool_name, arguments
-
-    registry = ToolRegistry(odd)
-    assert await registry.invoke("odd", name="a", self="b", tool_name="c", arguments=1) == ("a", "b", "c", 1)
 
 
 async def test_a_name_on_the_wire_leads_to_its_tool():

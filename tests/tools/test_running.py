@@ -137,16 +137,6 @@ async def test_a_stop_iteration_does_not_hang():
         await asyncio.wait_for(run(lambda: next(iter([]))), 10)
 
 
-async def test_a_hundred_blocked_tools_do_not_hold_up_another():
-    gate = threading.Event()
-    blocked = [asyncio.create_task(run(gate.wait)) for _ in range(100)]
-    try:
-        assert await asyncio.wait_for(run(lambda: "through"), 20) == "through"
-    finally:
-        gate.set()
-    assert await asyncio.gather(*blocked) == [True] * 100
-
-
 async def test_a_cancelled_call_leaves_its_thread_and_ignores_its_result():
     gate, started = threading.Event(), threading.Event()
 
@@ -162,28 +152,6 @@ async def test_a_cancelled_call_leaves_its_thread_and_ignores_its_result():
     with pytest.raises(asyncio.CancelledError):
         await task
     gate.set()
-
-
-def test_a_thread_that_outlives_its_loop_says_nothing(capfd):
-    gate, done = threading.Event(), threading.Event()
-
-    def work() -> None:
-        gate.wait()
-        done.set()
-
-    async def main() -> None:
-        task = asyncio.create_task(run(work))
-        await asyncio.sleep(0)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-    asyncio.run(main())
-    gate.set()
-    assert done.wait(10)
-    for thread in threading.enumerate():
-        if thread.name.startswith("SimpleLLMFunc-tool"):
-            thread.join(10)
-    assert capfd.readouterr().err == ""
 
 
 def test_a_hanging_tool_does_not_keep_the_interpreter():

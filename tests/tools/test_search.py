@@ -1,14 +1,11 @@
 """Tool search: one tool that finds the others, which are offered from the next turn on."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest
 
 from SimpleLLMFunc import llm_chat, llm_function
 from SimpleLLMFunc.errors import ConfigError, ToolDefinitionError
-from SimpleLLMFunc.interface import OpenAICompatible
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.tools import Tool
 
@@ -115,32 +112,9 @@ async def test_a_chat_offers_what_its_history_found():
     assert "get_weather" in offered(llm)[2]
 
 
-def test_a_tool_of_the_service_stays_offered():
-    tools = function(None, toolkit=[*TOOLS, {"type": "web_search"}])._pipeline.tools
-    assert [spec.get("type") for spec in tools.specs] == ["function", "web_search"]
-    assert len(tools.every_spec) == len(TOOLS) + 2
-
-
 async def test_all_tools_are_part_of_what_the_function_is():
     versions = {function(None, toolkit=tools)._pipeline.metadata.version for tools in (TOOLS, TOOLS[:-1])}
     assert len(versions) == 2
-
-
-async def test_a_strict_service_gets_found_tools_in_its_form():
-    def add(a: int, b: int = 2) -> int:
-        """Add."""
-        return a + b
-
-    tools = function(None, toolkit=[add])._pipeline.tools
-    llm = OpenAICompatible("gpt-5-mini", api_key="k")
-    history = [
-        {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "find_tools", "arguments": "{}"}}]},
-        {"role": "tool", "tool_call_id": "1", "content": "add: Add."},
-    ]
-    from SimpleLLMFunc.base.request import ModelRequest
-
-    request = tools.searched(ModelRequest(llm, history, tools.specs_for(llm)))
-    assert [tool["function"].get("strict") for tool in request.tools] == [True, True]
 
 
 def test_a_large_toolkit_is_told_of_once(caplog):

@@ -38,7 +38,11 @@ HELP: Final = """\
 /save FILE     write the conversation to a file: .json, else text
 /new           begin a new conversation
 /help          this list
-/quit          leave (Ctrl-D too); Ctrl-C stops an answer, and a second one leaves"""
+/quit          leave (Ctrl-D and Ctrl-C too); Ctrl-C stops an answer"""
+
+_MODELS: Final = "local, openai:NAME, anthropic:NAME, gemini:NAME or provider.json:PROVIDER/NAME"
+_LANGUAGES: Final = click.Choice(["zh", "en"])
+_SEARCHES: Final = click.Choice(["none", "wikipedia", "tavily"])
 
 
 @dataclass(slots=True)
@@ -50,34 +54,24 @@ class _Talk:
     user: str
     session: str = field(default_factory=new_session_id)
     has_answered: bool = False
-    was_interrupted: bool = False
 
     def ask(self, text: str) -> None:
-        """Print the answer as it comes; Ctrl-C stops it, and it is not kept."""
+        """Print the answer as it comes; Ctrl-C on a terminal stops it, and it is not kept."""
         try:
             with closing(self.assistant.stream_query_sync(text, session_id=self.session, user_id=self.user)) as items:
                 for item in items:
                     self._show(item)
         except KeyboardInterrupt:
-            self.interrupted("stopped; not kept")
+            if not sys.stdin.isatty():
+                raise
+            click.secho("\n(stopped; not kept)", dim=True)
         except SimpleLLMFuncError as error:
             if isinstance(error, ConfigError) and not self.has_answered:
                 raise  # no key, a missing extra: every line would fail
             click.secho(f"\nError: {printable(str(error))}", fg="red", err=True)
         else:
-            self.has_answered, self.was_interrupted = True, False
+            self.has_answered = True
             click.echo()
-
-    def interrupted(self, what: str) -> None:
-        """Say that a second Ctrl-C leaves.
-
-        Raises:
-            KeyboardInterrupt: this was the second.
-        """
-        if self.was_interrupted:
-            raise KeyboardInterrupt
-        self.was_interrupted = True
-        click.secho(f"\n({what}; Ctrl-C again leaves)", dim=True)
 
     @staticmethod
     def _show(item: StreamItem) -> None:
@@ -85,19 +79,15 @@ class _Talk:
             case str():
                 click.echo(printable(item), nl=False)
             case ToolCallStarted(call=call):
-                arguments = cut(escape_control(call.function.arguments), 200)
-                click.secho(f"[{escape_control(call.function.name)} {arguments}]", dim=True)
+                click.secho(f"[{_short(call.function.name)} {_short(call.function.arguments)}]", dim=True)
             case ToolCallFinished(call=call, failed=failed, content=content):
-                said = cut(escape_control(str(content)), 200)
                 if failed:
-                    click.secho(f"[{escape_control(call.function.name)}: {said}]", fg="yellow")
+                    click.secho(f"[{_short(call.function.name)}: {_short(str(content))}]", fg="yellow")
             case dict():
                 if item["sources"]:
                     click.echo()
                 for number, source in enumerate(item["sources"], 1):
-                    click.secho(
-                        f"  [{number}] {escape_control(source['title'])} {escape_control(source['url'])}", dim=True
-                    )
+                    click.secho(escape_control(f"  [{number}] {source['title']} {source['url']}"), dim=True)
             case _:
                 assert_never(item)
 
@@ -105,12 +95,10 @@ class _Talk:
 
     def tools(self, _: str) -> None:
         """Print the names and what they are for."""
-        definitions = self.assistant.tool_invoker.get_tool_definitions()
-        for definition in definitions:
-            function = definition["function"]
-            first = function["description"].strip().splitlines()[0]
-            click.echo(f"{function['name']}  {first}")
-        if not definitions:
+        functions = [each["function"] for each in self.assistant.tool_invoker.get_tool_definitions()]
+        for function in functions:
+            click.echo(f"{function['name']}  {function['description'].strip().splitlines()[0]}")
+        if not functions:
             click.echo("No tools. Start with --tools to have them.")
 
     def memories(self, _: str) -> None:
@@ -180,30 +168,13 @@ class _Talk:
 
 
 @click.command(short_help="Talk with the assistant.")
-@click.option(
-    "--model",
-    help="The model: local, openai:NAME, anthropic:NAME, gemini:NAME or provider.json:PROVIDER/NAME; by default that of SIMPLELLMFUNC_MODEL, else local.",
-)
-@click.option(
-    "--language",
-    type=click.Choice(["zh", "en"]),
-    default="en",
-    show_default=True,
-    help="The language of the assistant's instructions.",
-)
+@click.option("--model", help=f"The model: {_MODELS}; by default that of SIMPLELLMFUNC_MODEL, else local.")
+@click.option("--language", type=_LANGUAGES, default="en", show_default=True, help="The language of the instructions.")
 @click.option("--user", default="me", show_default=True, help="The person whose memories the assistant may use.")
 @click.option("--memory", "memory_path", type=click.Path(dir_okay=False), help="Keep memories in this file.")
+@click.option("--search", type=_SEARCHES, default="none", show_default=True, help="Where it searches when uncertain.")
 @click.option(
-    "--search",
-    type=click.Choice(["none", "wikipedia", "tavily"]),
-    default="none",
-    show_default=True,
-    help="Where the assistant searches when it is uncertain.",
-)
-@click.option(
-    "--tools/--no-tools",
-    default=None,
-    help="Let the assistant call tools, or not; by default it may unless the model is local.",
+    "--tools/--no-tools", default=None, help="Let it call tools, or not; by default unless the model is local."
 )
 def chat(
     model: str | None,
@@ -224,14 +195,11 @@ def chat(
     assistant = AIAssistant(llm, searching, memory, None if offers else (), language, **params)
     talk = _Talk(assistant, memory, user)
     click.secho(f"{llm.model_name}. /help lists the commands.", dim=True)
-    try:
-        for line in _lines(talk):
+    with closing(memory), closing(assistant):
+        for line in _lines():
             if not talk.run(line.strip()):
                 break
         run_sync(memory.settle())
-    finally:
-        assistant.close()
-        memory.close()
 
 
 def _model(name: str | None) -> LLM_Interface:
@@ -240,25 +208,23 @@ def _model(name: str | None) -> LLM_Interface:
     return resolve_llm(None) if Settings.from_environment().model else LocalModel()
 
 
-def _lines(talk: _Talk) -> Iterator[str]:
-    """Yield the lines that the user types, until the end of the input or a second Ctrl-C."""
+def _lines() -> Iterator[str]:
+    """Yield the lines that the user types, until the end of the input."""
     with suppress(ImportError):
         import readline  # noqa: F401 - the arrow keys; not on Windows
     is_typed = sys.stdin.isatty()
     while True:
         try:
-            line = input("> " if is_typed else "")
+            yield input("> " if is_typed else "")
         except EOFError:
             if is_typed:
                 click.echo()
             return
-        except KeyboardInterrupt:
-            talk.interrupted("/quit or the end of the input leaves")
-            continue
         except UnicodeDecodeError:
             raise click.ClickException(
                 f"The input is not {sys.stdin.encoding}, as the locale says. Set PYTHONUTF8=1 where it is UTF-8."
             ) from None
-        if is_typed:
-            talk.was_interrupted = False
-        yield line
+
+
+def _short(text: str) -> str:
+    return cut(escape_control(text), 200)

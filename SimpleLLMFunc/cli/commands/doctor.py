@@ -7,7 +7,6 @@ import http.client
 import os
 import platform
 import re
-import socket
 import ssl
 import sys
 import time
@@ -15,6 +14,7 @@ import urllib.error
 import urllib.request
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from importlib import metadata
 from pathlib import Path
@@ -23,8 +23,7 @@ from urllib.request import getproxies_environment
 
 import click
 
-from SimpleLLMFunc.cli.output import echo_json
-from SimpleLLMFunc.cli.show import State, show_rows
+from SimpleLLMFunc.cli.output import State, echo_json, show_rows
 from SimpleLLMFunc.config import Settings, clean_key, read_provider_file
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, counted, cut
 from SimpleLLMFunc.extras import install_line
@@ -50,14 +49,9 @@ _MAKERS = {
     "GEMINI_API_KEY": "Gemini, where GOOGLE_API_KEY is not set",
 }
 _KEYS = (*_MAKERS, "TAVILY_API_KEY")
-_SETTINGS = (
-    "OPENAI_BASE_URL",
-    "ANTHROPIC_BASE_URL",
-    "GOOGLE_GEMINI_BASE_URL",
-    "OPENAI_ORG_ID",
-    "OPENAI_PROJECT_ID",
-    "SIMPLELLMFUNC_MODEL_DIR",
-)
+_ADDRESSES = ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL")
+_SETTINGS = (*_ADDRESSES, "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "SIMPLELLMFUNC_MODEL_DIR")
+_MODELS = "local, openai:NAME, anthropic:NAME, gemini:NAME or FILE.json:PROVIDER/NAME"
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
@@ -82,13 +76,11 @@ _ok, _no, _bad = (partial(Finding, state) for state in get_args(State))
 
 @click.command(short_help="What is set up, what is not, what to do.")
 @click.option("--online", is_flag=True, help="See whether the model's address answers, too; no key is sent.")
-@click.option(
-    "--call", "calls", is_flag=True, help="Ask the model for one word, too; that may cost a fraction of a cent."
-)
+@click.option("--call", "calls", is_flag=True, help="Ask the model for one word, too; it costs a fraction of a cent.")
 @click.option("--json", "as_data", is_flag=True, help="Print JSON: checks (state, name, text, next) and problems.")
 @click.pass_context
 def doctor(ctx: click.Context, *, online: bool, calls: bool, as_data: bool) -> None:
-    """Look at versions, extras, keys, proxies, certificates, model and ports; never shows a key.
+    """Look at versions, extras, keys, proxies, certificates and model; never shows a key.
 
     Nothing leaves this machine without --online or --call. Every problem comes with its next move; the exit code is 1 if
     there is one, else 0.
@@ -100,7 +92,7 @@ def doctor(ctx: click.Context, *, online: bool, calls: bool, as_data: bool) -> N
     else:
         show_rows([(each.state, each.name, each.text + (f"  -> {each.next}" if each.next else "")) for each in found])
         if problems:
-            click.echo(f"{problems} problem{'' if problems == 1 else 's'}.", err=True)
+            click.echo(f"{counted(problems, 'problem')}.", err=True)
     if problems:
         ctx.exit(1)
 
@@ -134,7 +126,6 @@ def _all(*, online: bool, calls: bool) -> Iterator[Finding]:
     yield model
     yield _traces(settings)
     yield from _network()
-    yield _port()
     if online:
         yield _endpoint(llm)
     if calls:
@@ -155,7 +146,10 @@ def _python() -> Finding:
 def _packages() -> Iterator[Finding]:
     yield _package(_DISTRIBUTION)
     extras: defaultdict[str, list[str]] = defaultdict(list)
-    for line in _requirements():
+    requirements: list[str] = []
+    with suppress(metadata.PackageNotFoundError):  # run from a copy of the sources that was never installed
+        requirements = metadata.requires(_DISTRIBUTION) or []
+    for line in requirements:
         name, extra, platform_only = _REQUIREMENT.match(line), _EXTRA.search(line), _PLATFORM.search(line)
         if name is None or (platform_only and platform_only[1] != sys.platform):
             continue
@@ -164,17 +158,11 @@ def _packages() -> Iterator[Finding]:
         elif extra[1] not in _FOR_DEVELOPERS:
             extras[extra[1]].append(name[0])
     for extra_name, names in extras.items():
-        if missing := [name for name in names if _version(name) is None]:
-            yield _no(f"extra {extra_name}", f"{', '.join(missing)} not installed", install_line(extra_name))
+        title, versions = f"extra {extra_name}", {name: _version(name) for name in names}
+        if missing := [name for name, version in versions.items() if version is None]:
+            yield _no(title, f"{', '.join(missing)} not installed", install_line(extra_name))
         else:
-            yield _ok(f"extra {extra_name}", ", ".join(f"{name} {_version(name)}" for name in names))
-
-
-def _requirements() -> list[str]:
-    try:
-        return metadata.requires(_DISTRIBUTION) or []
-    except metadata.PackageNotFoundError:
-        return []  # run from a copy of the sources that was never installed
+            yield _ok(title, ", ".join(f"{name} {version}" for name, version in versions.items()))
 
 
 def _package(name: str) -> Finding:
@@ -198,20 +186,9 @@ def _weights(weights: Weights) -> Finding:
         return _bad(title, str(error), f"make the file readable, or delete it and run {pull}")
     if found is not None:
         return _ok(title, f"{found}, checksum right")
-    path = weights.path()
-    return (
-        _bad(title, f"{path} is damaged", pull) if path.exists() else _no(title, "not here; fetched at first use", pull)
-    )
-
-
-def _port() -> Finding:
-    """Check that a port of this machine can be opened, for the local model, the page and `serve`."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as made:
-        try:
-            made.bind(("127.0.0.1", 0))
-        except OSError as error:
-            return _bad("free port", f"none can be had: {error}", "let this process listen on 127.0.0.1")
-        return _ok("free port", f"127.0.0.1:{made.getsockname()[1]} can be had")
+    if (path := weights.path()).exists():
+        return _bad(title, f"{path} is damaged", pull)
+    return _no(title, "not here; fetched at first use", pull)
 
 
 # --- what is set up ---------------------------------------------------------------------------------------
@@ -233,9 +210,9 @@ def _key(name: str) -> Finding:
 
 def _provider_file(settings: Settings) -> Finding:
     name = "provider file"
-    match = re.match(r"(?P<path>.+?\.json):", settings.model or "", re.IGNORECASE | re.DOTALL)
-    path = Path("provider.json") if match is None else Path(match["path"]).expanduser()
-    if match is None and not path.is_file():
+    named, colon, _ = (settings.model or "").partition(".json:")
+    path = Path(f"{named}.json").expanduser() if colon else Path("provider.json")
+    if not colon and not path.is_file():
         return _no(name, "SIMPLELLMFUNC_MODEL names none, and there is no provider.json here")
     where = str(path.absolute())
     try:
@@ -248,7 +225,8 @@ def _provider_file(settings: Settings) -> Finding:
     keys = [key for entry in entries for key in entry.api_keys]
     for key in keys:
         remember_secret(key)
-    text = f"{where}: {counted(len(providers), 'provider')}, {counted(len(entries), 'model')}, {counted(len(keys), 'key')} (***)"
+    counts = (counted(len(providers), "provider"), counted(len(entries), "model"), counted(len(keys), "key"))
+    text = f"{where}: {', '.join(counts)} (***)"
     if os.name == "posix" and keys and path.stat().st_mode & 0o044:
         return _no(name, f"{text}; others may read it", f"chmod 600 {where}")
     return _ok(name, text)
@@ -259,10 +237,7 @@ def _model(settings: Settings) -> tuple[LLM_Interface | None, Finding]:
         llm = resolve_llm(None)
     except ConfigError as error:
         if settings.model is not None:
-            advice = (
-                "set SIMPLELLMFUNC_MODEL to local, openai:NAME, anthropic:NAME, gemini:NAME or FILE.json:PROVIDER/NAME"
-            )
-            return None, _bad("model", str(error), advice)
+            return None, _bad("model", str(error), f"set SIMPLELLMFUNC_MODEL to {_MODELS}")
         text = "none by default: SIMPLELLMFUNC_MODEL is not set. A function asks the one it is given."
         return None, _no("model", text)
     return llm, _ok("model", f"{llm.model_name} ({llm.provider}), because SIMPLELLMFUNC_MODEL is {settings.model!r}")
@@ -289,17 +264,17 @@ def _network() -> Iterator[Finding]:
     if not proxies:
         yield _ok("proxy", "none in HTTP_PROXY, HTTPS_PROXY, ALL_PROXY")
     for scheme, address in proxies.items():
-        shown = address if scheme == "no" else Address(address).shown
-        if scheme == "no" or "://" not in address or re.match(r"https?://[^/\s]", address, re.IGNORECASE):
-            yield _ok(f"proxy {scheme}", shown)
+        name, shown = f"proxy {scheme}", address if scheme == "no" else Address(address).shown
+        if scheme == "no" or address.partition("://")[0].lower() in {"http", "https", address.lower()}:
+            yield _ok(name, shown)
         else:
             advice = f"unset {scheme.upper()}_PROXY, or name another"
-            yield _bad(f"proxy {scheme}", f"{shown}: only http and https proxies are supported", advice)
-    named = [(name, value) for name in _CERTIFICATES if (value := os.environ.get(name, ""))]
-    for name, value in named:
-        yield _trust(name, Path(value))
+            yield _bad(name, f"{shown}: only http and https proxies are supported", advice)
+    named = {name: value for name in _CERTIFICATES if (value := os.environ.get(name, ""))}
     if not named:
         yield _ok("certificates", f"those of this system, {ssl.OPENSSL_VERSION}")
+    for name, value in named.items():
+        yield _trust(name, Path(value))
 
 
 def _trust(name: str, path: Path) -> Finding:
@@ -322,10 +297,8 @@ def _endpoint(llm: LLM_Interface | None) -> Finding:
     try:
         address = Address(check_base_url(address)).shown
     except ConfigError as error:
-        return _bad(
-            name, f"{redact(address)} is not an http address that can be used: {error}", "write https://host/v1"
-        )
-    shown, wire = redact(address), llm.wire if isinstance(llm, HttpModel) else CHAT
+        return _bad(name, f"{address} is not an http address that can be used: {error}", "write https://host/v1")
+    wire = llm.wire if isinstance(llm, HttpModel) else CHAT
     try:
         # Without the key, which --call checks.
         with urllib.request.urlopen(endpoint(address, wire.models_path), timeout=_SECONDS) as reply:  # noqa: S310 - checked above
@@ -334,31 +307,21 @@ def _endpoint(llm: LLM_Interface | None) -> Finding:
         status = error.code
         error.close()
     except (OSError, ValueError, http.client.HTTPException) as error:
-        return _bad(name, f"{shown} cannot be reached: {redact(str(error))}", _reach(error))
-    return _ok(name, f"{shown} answers (status {status})")
-
-
-def _reach(error: BaseException) -> str:
-    """Return advice for an address that cannot be reached."""
-    reason = getattr(error, "reason", error)
-    if isinstance(reason, ssl.SSLError):
-        return "set SSL_CERT_FILE to the certificates of your network's proxy"
-    if isinstance(reason, socket.gaierror):
-        return "correct the name in the address, or look at the network and HTTPS_PROXY"
-    return "see whether the service runs there, and look at HTTPS_PROXY and the firewall"
+        advice = "look at the address, HTTPS_PROXY and SSL_CERT_FILE, and whether the service runs there"
+        return _bad(name, f"{address} cannot be reached: {error}", advice)
+    return _ok(name, f"{address} answers (status {status})")
 
 
 def _call(llm: LLM_Interface | None) -> Finding:
     if llm is None:
-        return _bad("call", "there is no model to ask", "set SIMPLELLMFUNC_MODEL to local, openai:NAME or a file")
+        return _bad("call", "there is no model to ask", f"set SIMPLELLMFUNC_MODEL to {_MODELS}")
     started = time.monotonic()
     asked = llm.chat([{"role": "user", "content": "Answer with the one word: ready"}], max_tokens=20, deadline=120.0)
     try:
         reply = asyncio.run(asked)
     except SimpleLLMFuncError as error:
-        return _bad(
-            "call", f"{type(error).__name__}: {error}", "the text says what to do; --online looks at the address"
-        )
+        advice = "the text says what to do; --online looks at the address"
+        return _bad("call", f"{type(error).__name__}: {error}", advice)
     said, tokens = cut(reply.text.strip(), 60), 0 if reply.usage is None else reply.usage.total_tokens
     seconds = time.monotonic() - started
     return _ok("call", f"{llm.model_name} answered {said!r} in {seconds:.1f} s, {tokens} tokens")

@@ -7,50 +7,41 @@ from typing import Any, Literal
 
 import click
 
-from SimpleLLMFunc.cli.load import asking, complete_target, load_object, model_option
-from SimpleLLMFunc.cli.output import printable
+from SimpleLLMFunc.cli.load import load_object
+from SimpleLLMFunc.cli.options import (
+    ANY_PATH,
+    asking,
+    budget_usd,
+    cases_argument,
+    cases_concurrency,
+    deadline_option,
+    model_option,
+    scorer,
+    target_argument,
+)
+from SimpleLLMFunc.cli.output import echo_safely
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.evaluate import EvalReport, evaluate
-from SimpleLLMFunc.logger import redact
 
 _SHOWN = 5
 
 
 def _least(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for value in values:
-        name, sign, least = value.rpartition("=")
-        try:
-            found[name] = float(least)
-        except ValueError:
-            sign = ""
-        if not sign or not name:
-            raise click.BadParameter(f"{value!r} is not SCORE=NUMBER.")
-    return found
+    try:
+        return {name: float(least) for name, least in (value.rsplit("=", 1) for value in values)}
+    except ValueError:
+        raise click.BadParameter(f"{' '.join(values)!r} is not SCORE=NUMBER.") from None
 
 
 @click.command(name="eval", short_help="Judge the answers to the cases of a file.")
-@click.argument("target", metavar="MODULE:FUNCTION", shell_complete=complete_target)
-@click.argument("cases", type=click.Path(path_type=Path), metavar="CASES")
-@click.option(
-    "--scorer",
-    "scorers",
-    multiple=True,
-    default=("exact",),
-    show_default=True,
-    metavar="exact|fields|MODULE:NAME",
-    help="How answers are judged; NAME is a scorer or a function of value and expectation. Several are fine.",
-)
+@target_argument
+@cases_argument
+@click.option("--scorer", "scorers", multiple=True, **{**scorer, "default": ("exact",)})
 @click.option(
     "--repeats", type=click.IntRange(min=1), default=1, show_default=True, help="How often each case is asked."
 )
 @click.option(
-    "--min",
-    "least",
-    callback=_least,
-    multiple=True,
-    metavar="SCORE=NUMBER",
-    help="End with code 1 where a score is below this number.",
+    "--min", "least", callback=_least, multiple=True, metavar="SCORE=NUMBER", help="Fail where a score is below."
 )
 @click.option(
     "--at",
@@ -59,38 +50,14 @@ def _least(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
     show_default=True,
     help="Compare --min with the mean, or with the lower end of its interval.",
 )
+@click.option("--report", "report_path", type=ANY_PATH, help="Write the report to this file, as JSON.")
 @click.option(
-    "--report", "report_path", type=click.Path(path_type=Path), help="Write the report to this file, as JSON."
+    "--compare", "baseline", type=ANY_PATH, help="Fail where a score is lower than in this report beyond chance."
 )
-@click.option("--svg", type=click.Path(path_type=Path), help="Write a picture of the scores to this file.")
-@click.option(
-    "--compare",
-    "baseline",
-    type=click.Path(path_type=Path),
-    help="Compare with an earlier report; end with code 1 where a score is lower beyond chance.",
-)
-@click.option(
-    "--alpha",
-    type=click.FloatRange(0, 1),
-    default=0.05,
-    show_default=True,
-    help="The probability below which a difference is not taken for chance.",
-)
-@click.option(
-    "--confidence",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    help="The confidence of the intervals around the scores.",
-)
-@click.option(
-    "--checkpoint",
-    type=click.Path(path_type=Path),
-    help="Keep answers in this file; the same command then goes on where it stopped.",
-)
-@click.option("--concurrency", type=click.IntRange(min=1), help="How many cases are asked at a time.")
-@click.option("--budget-usd", type=click.FloatRange(min=0), help="Stop before more than this is spent.")
-@click.option("--deadline", type=click.FloatRange(min=0, min_open=True), help="Stop after so many seconds.")
+@click.option("--checkpoint", type=ANY_PATH, help="Keep answers in this file; the same command then goes on.")
+@cases_concurrency
+@budget_usd
+@deadline_option
 @model_option
 @click.option("--quiet", is_flag=True, help="Print no progress, and only what is not good enough.")
 @click.pass_context
@@ -104,9 +71,7 @@ def eval_command(
     least: dict[str, float],
     at: Literal["mean", "low"],
     report_path: Path | None,
-    svg: Path | None,
     baseline: Path | None,
-    alpha: float,
     concurrency: int | None,
     budget_usd: float | None,
     model_name: str | None,
@@ -124,9 +89,8 @@ def eval_command(
     """  # noqa: D301 - click looks for the character
     function = load_object(target)
     earlier = EvalReport.load(baseline) if baseline is not None else None
-    for path in (report_path, svg):
-        if path is not None and not path.absolute().parent.is_dir():
-            raise ConfigError(f"there is no folder {str(path.absolute().parent)!r} to write {path.name!r} to.")
+    if report_path is not None and not (folder := report_path.absolute().parent).is_dir():
+        raise ConfigError(f"there is no folder {str(folder)!r} to write {report_path.name!r} to.")
     with asking(model_name):
         report = evaluate(
             function,
@@ -137,23 +101,18 @@ def eval_command(
             progress=False if quiet else None,
             **options,
         )
+    comparison = None if earlier is None else earlier.compare(report)
     if not quiet:
         # Before the file is written: if that fails, the paid report has been shown.
-        click.echo(printable(redact(str(report))))
+        echo_safely(str(report))
         _show_errors(report)
     if report_path is not None:
         report.save(report_path)
-    if svg is not None:
-        report.plot(svg)
-    worse: list[str] = []
-    if earlier is not None:
-        comparison = earlier.compare(report)
-        worse = comparison.got_worse(alpha=alpha)
-        if not quiet:
-            click.echo("")
-            click.echo(printable(redact(str(comparison))))
+    if comparison is not None and not quiet:
+        echo_safely(f"\n{comparison}")
+    worse = [] if comparison is None else comparison.got_worse()
     if worse:
-        click.echo(printable(redact(f"Lower than before beyond chance: {', '.join(worse)}.")), err=True)
+        echo_safely(f"Lower than before beyond chance: {', '.join(worse)}.", err=True)
     report.require(at=at, **least)
     if worse:
         ctx.exit(1)
@@ -162,6 +121,6 @@ def eval_command(
 def _show_errors(report: EvalReport) -> None:
     failed = [(result.id, outcome.error) for result in report.results for outcome in result.outcomes if outcome.error]
     for name, error in failed[:_SHOWN]:
-        click.echo(printable(redact(f"  case {name}: {error}")), err=True)
+        echo_safely(f"  case {name}: {error}", err=True)
     if len(failed) > _SHOWN:
         click.echo(f"  and {len(failed) - _SHOWN} more", err=True)

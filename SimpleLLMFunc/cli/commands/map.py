@@ -15,10 +15,11 @@ import click
 from SimpleLLMFunc.batch import EngineName, MapReport, check_output_path, json_lines, write_rows
 from SimpleLLMFunc.batch.checkpoint.checkpoint import Checkpoint
 from SimpleLLMFunc.batch.rows.rows import RowSource
-from SimpleLLMFunc.cli.load import asking, complete_target, load_object, model_option
+from SimpleLLMFunc.cli.load import complete_target, load_object
+from SimpleLLMFunc.cli.options import ANY_PATH, asking, budget_usd, deadline_option, model_option
 from SimpleLLMFunc.cli.output import printable
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.llm_decorator.kinds import FUNCTIONS, Function
+from SimpleLLMFunc.llm_decorator.kinds import FUNCTIONS
 from SimpleLLMFunc.logger import escape_control, redact
 
 _SHOWN_ERRORS = 3
@@ -47,17 +48,9 @@ def _columns(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ..
 
 @click.command(name="map", short_help="Ask a function once for each row of a file.")
 @click.argument("target", required=False, metavar="MODULE:FUNCTION", shell_complete=complete_target)
-@click.argument("rows", required=False, type=click.Path(path_type=Path), metavar="ROWS")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="Write the rows to this file, .jsonl, .csv or .parquet; by default to stdout.",
-)
-@click.option(
-    "--checkpoint",
-    type=click.Path(path_type=Path),
-    help="Keep finished rows in this file; the same command then goes on where it stopped.",
-)
+@click.argument("rows", required=False, type=ANY_PATH, metavar="ROWS")
+@click.option("--out", type=ANY_PATH, help="Write to this file, .jsonl, .csv or .parquet; by default to stdout.")
+@click.option("--checkpoint", type=ANY_PATH, help="Keep finished rows in this file; the same command then goes on.")
 @click.option(
     "--concurrency",
     callback=_concurrency,
@@ -79,9 +72,9 @@ def _columns(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ..
     help="Ask again for all rows that have an error in the checkpoint, or for none of them; by default for those that "
     "failed because of the service or the run, not for answers that did not fit.",
 )
-@click.option("--budget-usd", type=click.FloatRange(min=0), help="Stop before more than this is spent.")
+@budget_usd
 @click.option("--budget-tokens", type=click.IntRange(min=0), help="Stop before more than this is read and written.")
-@click.option("--deadline", type=click.FloatRange(min=0, min_open=True), help="Stop after so many seconds.")
+@deadline_option
 @click.option(
     "--column",
     "columns",
@@ -100,9 +93,7 @@ def _columns(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ..
     help="Where the calls are made: ray spreads them over a cluster; openai-batch sends files at half the price and waits up to a day.",
 )
 @click.option("--quiet", is_flag=True, help="Print no progress and no summary.")
-@click.option(
-    "--status", "status", type=click.Path(path_type=Path), help="Show what a checkpoint holds, and do nothing."
-)
+@click.option("--status", type=ANY_PATH, help="Show what a checkpoint holds, and do nothing.")
 @click.pass_context
 def map_command(
     ctx: click.Context,
@@ -132,49 +123,36 @@ def map_command(
     same command goes on from there.
     """  # noqa: D301 - click reads the character itself
     if status is not None:
-        _show_status(ctx, status)
-        return
+        kept = Checkpoint.status(status)
+        click.echo(printable(str(kept)))
+        ctx.exit(1 if kept.damaged else 0)
     if target is None or rows is None:
         raise click.UsageError("Name the function and the file: simplellmfunc map MODULE:FUNCTION ROWS")
     _check_paths(rows, out, checkpoint)
-    function = _function(target)
+    function = load_object(target)
+    if not isinstance(function, FUNCTIONS):
+        raise ConfigError(f"{target!r} is a {type(function).__name__}. Name a function under @llm_function.")
     budget = {name: limit for name, limit in (("usd", budget_usd), ("tokens", budget_tokens)) if limit is not None}
     column = next((name for name, parameter in columns.items() if not parameter), None)
-    renamed = columns if column is None else None
-    source = RowSource(rows, columns=renamed or None, limit=limit) if renamed or limit is not None else rows
-    progress = False if quiet else None
+    renamed = columns if column is None else {}
+    source: Any = RowSource(rows, columns=renamed or None, limit=limit) if renamed or limit is not None else rows
+    options |= {"checkpoint": checkpoint, "budget": budget or None, "column": column}
     with asking(model_name):
         try:
-            report = _mapped(
-                function,
-                source,
-                checkpoint=checkpoint,
-                budget=budget or None,
-                progress=progress,
-                column=column,
-                **options,
-            )
+            made: Any = function.map(source, progress=False if quiet else None, **options)
+            report: MapReport[Any] = asyncio.run(made) if inspect.iscoroutine(made) else made
         except KeyboardInterrupt:
             _say_how_to_go_on(checkpoint)
             raise
-    _write(report, out)
+    if out is not None:
+        write_rows(report, out)
+    else:
+        for line in json_lines(report):
+            click.echo(line.encode("utf-8", "replace"), nl=False)
     if not quiet:
         _sum_up(report, out)
     if report.counts.failed or report.stopped is not None:
         ctx.exit(1)
-
-
-def _mapped(function: Function, source: Any, **options: Any) -> MapReport[Any]:
-    made: Any = function.map(source, **options)
-    report: MapReport[Any] = asyncio.run(made) if inspect.iscoroutine(made) else made
-    return report
-
-
-def _function(target: str) -> Function:
-    found = load_object(target)
-    if not isinstance(found, FUNCTIONS):
-        raise ConfigError(f"{target!r} is a {type(found).__name__}. Name a function under @llm_function.")
-    return found
 
 
 def _check_paths(rows: Path, out: Path | None, checkpoint: Path | None) -> None:
@@ -188,14 +166,6 @@ def _check_paths(rows: Path, out: Path | None, checkpoint: Path | None) -> None:
     for name, path in named:
         if path is not None and (other := places.setdefault(path.resolve(), name)) != name:
             raise ConfigError(f"{other} and {name} are the same file, {str(path)!r}. Give another one.")
-
-
-def _write(report: MapReport[Any], out: Path | None) -> None:
-    if out is not None:
-        write_rows(report, out)
-        return
-    for line in json_lines(report):
-        click.echo(line.encode("utf-8", "replace"), nl=False)
 
 
 def _sum_up(report: MapReport[Any], out: Path | None) -> None:
@@ -217,10 +187,3 @@ def _say_how_to_go_on(checkpoint: Path | None) -> None:
         return
     command = shlex.join(["simplellmfunc", *sys.argv[1:]])
     click.echo(f"\nWhat was answered is in {checkpoint}. Go on with the same command:\n  {command}", err=True)
-
-
-def _show_status(ctx: click.Context, path: Path) -> None:
-    status = Checkpoint.status(path)
-    click.echo(printable(str(status)))
-    if status.damaged:
-        ctx.exit(1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,11 @@ from typing import Any
 import click
 
 from SimpleLLMFunc.cli.load import complete_target, load_module, split_target
+from SimpleLLMFunc.cli.options import PORT
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.llm_decorator.kinds import FUNCTIONS
-from SimpleLLMFunc.serve import Decorated, decorated_functions, protocol_streams, serve_http, serve_stdio
+from SimpleLLMFunc.serve import decorated_functions, protocol_streams, serve_http, serve_stdio
 from SimpleLLMFunc.tools.mcp import require_mcp
-
-_PORT = 8000
 
 
 @click.group(short_help="Offer functions to other programs.")
@@ -30,9 +29,7 @@ def mcp() -> None:
 @click.option("--http", is_flag=True, help="Serve over streamable HTTP on this machine instead of stdin and stdout.")
 @click.option("--host", help="The address of this machine to listen at, with --http; by default 127.0.0.1.")
 @click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    help=f"The port to listen at, with --http; by default {_PORT}, and 0 takes any that is free.",
+    "--port", type=PORT, help="The port to listen at, with --http; by default 8000, and 0 takes any that is free."
 )
 def serve(targets: tuple[str, ...], http: bool, host: str | None, port: int | None) -> None:
     """Offer the functions under @llm_function in MODULE, or only those named, as MCP tools.
@@ -53,12 +50,12 @@ def serve(targets: tuple[str, ...], http: bool, host: str | None, port: int | No
         require_mcp()  # takes a second, so not on the event loop
         name = Path(split_target(targets[0])[0]).name.removesuffix(".py")  # not the whole path
         if streams is None:
-            chosen_port = _PORT if port is None else port
-            asyncio.run(
-                serve_http(
-                    functions, host=host or "127.0.0.1", port=chosen_port, name=name, announce=_announce(functions)
-                )
-            )
+
+            def announce(address: str) -> None:
+                click.echo(f"Offering {', '.join(functions)} at {address}; Ctrl-C ends it.")
+
+            place: dict[str, Any] = {"host": host or "127.0.0.1", "port": 8000 if port is None else port}
+            asyncio.run(serve_http(functions, name=name, announce=announce, **place))
             return
         if os.isatty(streams[0]):
             click.echo(f"Offering {', '.join(functions)} over stdin and stdout; Ctrl-C ends it.", err=True)
@@ -88,7 +85,3 @@ def functions_of(targets: Sequence[str], kinds: tuple[type, ...] = FUNCTIONS) ->
             if found.setdefault(each, function) is not function:
                 raise ConfigError(f"two of the functions are called {each!r}. Rename one, or serve them apart.")
     return found
-
-
-def _announce(functions: dict[str, Decorated]) -> Callable[[str], None]:
-    return lambda address: click.echo(f"Offering {', '.join(functions)} at {address}; Ctrl-C ends it.")

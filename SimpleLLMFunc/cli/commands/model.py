@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
+from SimpleLLMFunc.cli.output import echo_json
 from SimpleLLMFunc.interface.local import KNOWN_WEIGHTS, SMOLLM2_135M, fetch_weights, find_weights
 
 
@@ -35,8 +34,7 @@ def list_models(as_json: bool) -> None:
     """List the models known by name, and whether their weights are here."""
     found = {weights.name: find_weights(weights) for weights in KNOWN_WEIGHTS.values()}
     if as_json:
-        rows = [{"name": name, "path": None if where is None else str(where)} for name, where in found.items()]
-        click.echo(json.dumps(rows, ensure_ascii=False))
+        echo_json([{"name": name, "path": where and str(where)} for name, where in found.items()])
         return
     for name, where in found.items():
         click.echo(f"{name}  {'not fetched' if where is None else where}")

@@ -1,10 +1,9 @@
-"""`simplellmfunc run`: one call of a decorated function, its arguments from the command line."""
+"""`simplellmfunc run` and `preview`: one call of a decorated function, or the request that it would send."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,10 +11,12 @@ from typing import Any
 
 import click
 
-from SimpleLLMFunc.base.run import Result, watching
+from SimpleLLMFunc.base.run import Preview, Result, watching
 from SimpleLLMFunc.cli.arguments import argument_options
-from SimpleLLMFunc.cli.load import asking
+from SimpleLLMFunc.cli.options import FILE, SECONDS, asking
 from SimpleLLMFunc.cli.output import as_json, echo_json, echo_text, echo_value, printable
+from SimpleLLMFunc.display.cards import as_text
+from SimpleLLMFunc.display.results import preview_card
 from SimpleLLMFunc.errors import counted
 from SimpleLLMFunc.llm_decorator.kinds import CHATS, STREAMS
 from SimpleLLMFunc.observability.store import TraceStore
@@ -28,8 +29,8 @@ from SimpleLLMFunc.runtime import iterate_sync
 @click.option(
     "--json", "as_result", is_flag=True, help="Print the whole Result as JSON: value, usage, cost, attempts, …"
 )
-@click.option("--deadline", type=click.FloatRange(min=0, min_open=True), help="Give up after so many seconds.")
-@click.option("--trace", type=click.Path(path_type=Path, dir_okay=False), help="Keep the run in this trace store.")
+@click.option("--deadline", type=SECONDS, help="Give up after so many seconds.")
+@click.option("--trace", type=FILE, help="Keep the run in this trace store.")
 @click.option("-v", "--verbose", is_flag=True, help="Say on stderr what the call took.")
 def run(
     function: Any,
@@ -72,7 +73,8 @@ def run(
         elif streams:
             _stream(function, arguments)
         else:
-            result = _result(function, arguments)
+            made: Any = function.call(**arguments)
+            result: Result[Any] = asyncio.run(made) if inspect.iscoroutine(made) else made
             if as_result:
                 echo_json(result)
             else:
@@ -81,19 +83,13 @@ def run(
                 click.echo(_took(result), err=True)
 
 
-def _result(function: Any, arguments: dict[str, Any]) -> Result[Any]:
-    made = function.call(**arguments)
-    result: Result[Any] = asyncio.run(made) if inspect.iscoroutine(made) else made
-    return result
-
-
 def _stream(function: Any, arguments: dict[str, Any]) -> None:
     """Print pieces of a text as they come, else each growing value, or each item, as a line of JSON."""
     is_text = False
     for item in _items(function.stream(**arguments)):
         if isinstance(item, str) and not isinstance(function, STREAMS):
             is_text = True
-            _print_piece(item)
+            echo_text(item)
         else:
             click.echo(as_json(item))
     if is_text:
@@ -104,7 +100,7 @@ def _chat(function: Any, arguments: dict[str, Any]) -> None:
     for content, _history in _items(function(**arguments)):
         text = content if isinstance(content, str) else _text_of(content)
         if text:
-            _print_piece(text)
+            echo_text(text)
     click.echo()
 
 
@@ -120,18 +116,44 @@ def _items(items: Iterator[Any] | AsyncIterator[Any]) -> Iterator[Any]:
     return iterate_sync(items) if isinstance(items, AsyncIterator) else items
 
 
-def _print_piece(text: str) -> None:
-    echo_text(text)
-    sys.stdout.flush()
-
-
 def _took(result: Result[Any]) -> str:
     usage = result.usage
     cost = "" if result.cost is None else f", {result.cost:.6f} USD"
-    asked = len(result.attempts)
     repairs = "".join(f"\n  {path or 'the answer'}: {what}" for path, what in result.repairs)
     downgrades = "".join(f"\n  {what}: {said}" for what, said in result.downgrades)
     return printable(
         f"{usage.input_tokens} tokens read, {usage.output_tokens} written{cost}, {result.seconds:.2f} s, "
-        f"{counted(asked, 'answer')}, mode {result.output_mode}, trace {result.trace_id}{repairs}{downgrades}"
+        f"{counted(len(result.attempts), 'answer')}, mode {result.output_mode}, trace {result.trace_id}{repairs}{downgrades}"
     )
+
+
+@click.command(short_help="Show what a call would send.")
+@argument_options
+@click.option("--curl", "as_curl", is_flag=True, help="Print a curl command; it reads the key from the environment.")
+@click.option("--json", "as_data", is_flag=True, help="Print the Preview as JSON; its `body` is what goes out.")
+def preview(
+    function: Any,
+    arguments: dict[str, Any],
+    model_name: str | None,
+    *,
+    as_curl: bool,
+    as_data: bool,
+) -> None:
+    """Show what a call would send: messages, tools, schema, tokens and price; nothing leaves this machine.
+
+    \b
+    simplellmfunc preview shop:classify "Great kettle!"
+    simplellmfunc preview shop:classify --arg review=@letter.txt --curl
+
+    The arguments are those of `simplellmfunc run`. Tokens and price are estimates, of the input alone.
+    """  # noqa: D301 - click reads the character itself
+    if as_curl and as_data:
+        raise click.UsageError("--curl and --json are two forms of the same. Choose one.")
+    with asking(model_name):
+        made: Preview = function.preview(**arguments)
+    if as_curl:
+        click.echo(made.as_curl())
+    elif as_data:
+        echo_json(made)
+    else:
+        click.echo(as_text(preview_card(made)))

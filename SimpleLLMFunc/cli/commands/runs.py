@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from SimpleLLMFunc.cli.commands.traces import duration
-from SimpleLLMFunc.cli.output import as_json, echo_json
-from SimpleLLMFunc.cli.show import show_table
+from SimpleLLMFunc.cli.options import FILE, json_option
+from SimpleLLMFunc.cli.output import as_json, echo_json, show_table
 from SimpleLLMFunc.errors import counted, cut
 from SimpleLLMFunc.journal import RUN_AGAIN, answer, forget, paused, prune
 from SimpleLLMFunc.logger import escape_control
@@ -25,8 +25,8 @@ class _Runs(click.Group):
 
 
 @click.group(cls=_Runs, short_help="Runs that wait for an answer: list, answer, forget.", invoke_without_command=True)
-@click.argument("path", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--json", "as_data", is_flag=True, help="Print JSON.")
+@click.argument("path", type=FILE)
+@json_option
 @click.pass_context
 def runs(ctx: click.Context, path: Path, *, as_data: bool) -> None:
     """List what waits for an answer in a journal, the oldest first.

@@ -5,46 +5,28 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
 from SimpleLLMFunc.cli.commands.mcp import functions_of
 from SimpleLLMFunc.cli.load import complete_target, split_target
+from SimpleLLMFunc.cli.options import ANY_PATH, FILE, PORT, SECONDS
 from SimpleLLMFunc.errors import counted
 from SimpleLLMFunc.llm_decorator.kinds import CHATS, FUNCTIONS
 from SimpleLLMFunc.serve import KEYS_VARIABLE, Callers, hash_of, new_key, serve_functions
 
-_PORT = 8000
-
 
 @click.command(name="serve", short_help="Offer functions over HTTP.")
 @click.argument("targets", nargs=-1, metavar="MODULE[:NAME]...", shell_complete=complete_target)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at; others need --callers.")
 @click.option(
-    "--host",
-    default="127.0.0.1",
-    show_default=True,
-    help="The address to listen at; one that other machines reach needs --callers.",
+    "--port", type=PORT, default=8000, show_default=True, help="The port to listen at; 0 takes any that is free."
 )
 @click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=_PORT,
-    show_default=True,
-    help="The port to listen at; 0 takes any that is free.",
+    "--callers", "callers_file", type=ANY_PATH, help=f"A JSON file of who may call; by default {KEYS_VARIABLE}."
 )
-@click.option(
-    "--callers",
-    "callers_file",
-    type=click.Path(path_type=Path),
-    help=f"A JSON file of who may call, and how much; by default the variable {KEYS_VARIABLE} says it.",
-)
-@click.option(
-    "--deadline",
-    type=click.FloatRange(min=0, min_open=True),
-    default=120.0,
-    show_default=True,
-    help="How many seconds a call may take.",
-)
+@click.option("--deadline", type=SECONDS, default=120.0, show_default=True, help="How many seconds a call may take.")
 @click.option(
     "--max-body",
     type=click.IntRange(1),
@@ -54,24 +36,12 @@ _PORT = 8000
 )
 @click.option("--mcp", is_flag=True, help="Offer them as MCP tools too, at /mcp, to the same callers.")
 @click.option(
-    "--journal",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Say at /waiting what waits for an answer in this journal, and take answers, from the same callers.",
+    "--journal", type=FILE, help="Show and answer at /waiting what waits in this journal, for the same callers."
 )
 @click.option(
-    "--new-key", "name", metavar="NAME", help="Print a new key for NAME, and its line for the file; serves nothing."
+    "--new-key", "name", metavar="NAME", help="Print a new key for NAME and its line for the file; serve nothing."
 )
-def serve_command(
-    targets: tuple[str, ...],
-    host: str,
-    port: int,
-    callers_file: Path | None,
-    deadline: float,
-    max_body: int,
-    mcp: bool,
-    journal: Path | None,
-    name: str | None,
-) -> None:
+def serve_command(targets: tuple[str, ...], callers_file: Path | None, name: str | None, **options: Any) -> None:
     """Offer the functions and chats in MODULE, or only those named, over HTTP.
 
     \b
@@ -94,20 +64,8 @@ def serve_command(
         who = f"{counted(len(callers), 'caller')} with keys" if callers else "this machine only, no keys"
         click.echo(f"Offering {', '.join(functions)} at {address} ({who}; {address}/openapi.json); Ctrl-C ends it.")
 
-    asyncio.run(
-        serve_functions(
-            functions,
-            host=host,
-            port=port,
-            callers=callers,
-            deadline=deadline,
-            max_body=max_body,
-            title=split_target(targets[0])[0],
-            mcp=mcp,
-            journal=journal,
-            announce=announce,
-        )
-    )
+    title = split_target(targets[0])[0]
+    asyncio.run(serve_functions(functions, callers=callers, title=title, announce=announce, **options))
 
 
 def _print_key(name: str) -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
-from functools import wraps
+from functools import reduce, wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
 
@@ -15,8 +15,8 @@ import click
 
 from SimpleLLMFunc.batch import replaced_whole
 from SimpleLLMFunc.cli.load import store_path
-from SimpleLLMFunc.cli.output import echo_json, printable
-from SimpleLLMFunc.cli.show import show_table
+from SimpleLLMFunc.cli.options import FILE, json_option
+from SimpleLLMFunc.cli.output import echo_json, printable, show_table
 from SimpleLLMFunc.display.cards import as_text
 from SimpleLLMFunc.display.runs import marked as describe_mark
 from SimpleLLMFunc.display.runs import page_card, run_card, when
@@ -35,13 +35,12 @@ from SimpleLLMFunc.observability.store import (
     exported_runs,
     mark_run,
     metrics,
-    shrink,
 )
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_BYTES = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3}
+_BY = click.Choice(get_args(Dimension))
 
 
 def duration(text: str) -> float:
@@ -61,22 +60,11 @@ def _moment(text: str) -> float:
         raise click.BadParameter(f"{text!r} is not a time. Write 2h (ago), 2026-11-22 or 2026-11-22T08:30.") from None
 
 
-def _size(text: str) -> int:
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmg]?)b?", text.strip().lower())
-    if match is None:
-        raise click.BadParameter(f"{text!r} is not a size. Write 500MB or 2GB.")
-    return int(float(match[1]) * _BYTES[match[2]])
-
-
-_PATH = click.Path(path_type=Path, dir_okay=False)
-_json = click.option("--json", "as_data", is_flag=True, help="Print JSON.")
-
-
 def _store(command: F) -> F:
     """Give a command its `reader`, of the file from the argument, the option or the variable."""
 
-    @click.argument("file", required=False, type=_PATH, metavar="[FILE]")
-    @click.option("--store", type=_PATH, help="The same as FILE.")
+    @click.argument("file", required=False, type=FILE, metavar="[FILE]")
+    @click.option("--store", type=FILE, help="The same as FILE.")
     @wraps(command)
     def reading(*args: Any, file: Path | None, store: Path | None, **kwargs: Any) -> Any:
         if file is not None and store is not None:
@@ -86,60 +74,53 @@ def _store(command: F) -> F:
     return cast("F", reading)
 
 
+_TEXTS = {
+    "function": "of this function",
+    "model": "with this model",
+    "version": "of this version of a function",
+    "session": "of this conversation",
+    "user": "for this user",
+    "error": "that ended with this type of error",
+    "tag": "with this tag",
+}
+_NUMBERS = {
+    "min-seconds": "at least so many seconds",
+    "max-seconds": "fewer seconds",
+    "min-cost": "at least so many USD",
+    "max-cost": "fewer USD",
+}
+_FLAGS = {
+    "asked-again/--not-asked-again": "an answer was sent back",
+    "repaired/--not-repaired": "the answer was repaired",
+    "failed-tries/--no-failed-tries": "a request failed",
+    "marked/--not-marked": "they are marked",
+}
+_WHEN = "2h (ago), 7d, 2026-11-22T08:30"
 _FILTERS = (
-    *(
-        click.option(f"--{name}", help=f"Take runs {which} only.")
-        for name, which in (
-            ("function", "of this function"),
-            ("model", "with this model"),
-            ("version", "of this version of a function"),
-            ("session", "of this conversation"),
-            ("user", "for this user"),
-            ("error", "that ended with this type of error"),
-            ("tag", "with this tag"),
-        )
-    ),
+    *(click.option(f"--{name}", help=f"Take runs {which} only.") for name, which in _TEXTS.items()),
     click.option("--status", type=click.Choice(get_args(RunStatus)), help="Take runs with this status only."),
     click.option("--thumb", type=click.Choice(get_args(Thumb)), help="Take runs with this mark only."),
     click.option("--text", help="Take runs with this text in arguments, answer or error."),
-    *(
-        click.option(
-            f"--{name}",
-            type=_moment,
-            metavar="WHEN",
-            help=f"Take runs that began {when}: 2h (ago), 7d, 2026-11-22T08:30.",
-        )
-        for name, when in (("since", "then or later"), ("until", "before"))
+    click.option("--since", type=_moment, metavar="WHEN", help=f"Take runs that began then or later: {_WHEN}."),
+    click.option("--until", type=_moment, metavar="WHEN", help=f"Take runs that began before: {_WHEN}."),
+    *(click.option(f"--{name}", type=float, help=f"Take runs that took {said}.") for name, said in _NUMBERS.items()),
+    *(click.option(f"--{names}", default=None, help=f"Take runs by whether {what}.") for names, what in _FLAGS.items()),
+)
+_ORDER = (
+    click.option(
+        "--sort",
+        type=click.Choice(get_args(RunOrder)),
+        default="started",
+        show_default=True,
+        help="Put these runs first.",
     ),
-    *(
-        click.option(f"--{end}-{unit}", type=float, help=f"Take runs that took {said} {name}.")
-        for unit, name in (("seconds", "seconds"), ("cost", "USD"))
-        for end, said in (("min", "at least so many"), ("max", "fewer"))
-    ),
-    *(
-        click.option(f"--{names}", default=None, help=f"Take runs by whether {what}.")
-        for names, what in (
-            ("asked-again/--not-asked-again", "an answer was sent back"),
-            ("repaired/--not-repaired", "the answer was repaired"),
-            ("failed-tries/--no-failed-tries", "a request failed"),
-            ("marked/--not-marked", "they are marked"),
-        )
-    ),
+    click.option("--ascending", is_flag=True, help="Begin with the smallest."),
 )
 
 
-def _filters(command: F) -> F:
-    for option in reversed(_FILTERS):
-        command = option(command)
-    return command
-
-
-def _order(command: F) -> F:
-    command = click.option("--ascending", is_flag=True, help="Begin with the smallest.")(command)
-    kinds = click.Choice(get_args(RunOrder))
-    return click.option("--sort", type=kinds, default="started", show_default=True, help="Put these runs first.")(
-        command
-    )
+def _with(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Return the decorator that adds options, in this order."""
+    return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
 
 
 class _Traces(click.Group):
@@ -167,11 +148,11 @@ def traces() -> None:
 
 @traces.command(name="list")
 @_store
-@_filters
+@_with(*_FILTERS)
 @click.option("--limit", type=click.IntRange(1, 500), default=20, show_default=True, help="How many runs are listed.")
 @click.option("--after", metavar="PLACE", help="Go on where the last page ended, at its `next`.")
-@_order
-@_json
+@_with(*_ORDER)
+@json_option
 def list_runs(
     reader: TraceReader,
     *,
@@ -185,7 +166,7 @@ def list_runs(
     """List runs, the latest first."""
     page = reader.runs(RunQuery(**filters), limit=limit, after=after, sort=sort, ascending=ascending)
     (part,) = page_card(page).parts
-    rows = ([_short(cell, 40) for cell in row] for row in part.rows)
+    rows = ([_short(cell) for cell in row] for row in part.rows)
     _print({"runs": page.runs, "next": page.next}, part.headers, rows, as_data=as_data)
     if page.next is not None and not as_data:
         click.echo(f"There are more: --after {page.next}", err=True)
@@ -194,7 +175,7 @@ def list_runs(
 @traces.command()
 @click.argument("run")
 @_store
-@_json
+@json_option
 @click.pass_context
 def show(ctx: click.Context, run: str, reader: TraceReader, *, as_data: bool) -> None:
     """Show one RUN: its number, its trace id, or the beginning of that."""
@@ -216,7 +197,7 @@ def show(ctx: click.Context, run: str, reader: TraceReader, *, as_data: bool) ->
 @click.option("--comment", help="A text.")
 @click.option("--tag", "tags", multiple=True, help="A tag; may be given several times, in place of those it had.")
 @click.option("--forget", is_flag=True, help="Remove the earlier mark first.")
-@_json
+@json_option
 def mark(reader: TraceReader, run: str, *, tags: tuple[str, ...], as_data: bool, **given: Any) -> None:
     """Mark one RUN; parts that are not given keep their earlier value."""
     marked = mark_run(reader, _run(run), tags=tags or None, **given)
@@ -228,82 +209,59 @@ def mark(reader: TraceReader, run: str, *, tags: tuple[str, ...], as_data: bool,
 
 @traces.command(short_help="Write runs to a file: .csv, .jsonl, .parquet.")
 @_store
-@click.option("--to", "path", type=_PATH, required=True, help="The file to write, .csv, .jsonl or .parquet.")
-@_filters
-@_order
+@click.option("--to", "path", type=FILE, required=True, help="The file to write, .csv, .jsonl or .parquet.")
+@_with(*_FILTERS, *_ORDER)
 def export(reader: TraceReader, *, path: Path, sort: RunOrder, ascending: bool, **filters: Any) -> None:
     """Write runs to a file, a row each, with arguments, value and mark."""
-    form = path.suffix.lower().removeprefix(".")
+    form: Any = path.suffix.lower().removeprefix(".")
     if form not in get_args(RunFormat):
         raise click.BadParameter(f"{path.name!r} ends with none of .csv, .jsonl, .parquet.", param_hint="--to")
-    rows = exported_runs(reader, cast("RunFormat", form), RunQuery(**filters), sort=sort, ascending=ascending)
+    rows = exported_runs(reader, form, RunQuery(**filters), sort=sort, ascending=ascending)
     with replaced_whole(path) as part, part.open("wb") as file:
         file.writelines(rows)
     click.echo(f"{printable(str(path))}: {path.stat().st_size:,} bytes", err=True)
 
 
-@traces.command(short_help="List functions and their versions.")
-@_store
-@_json
-def functions(reader: TraceReader, *, as_data: bool) -> None:
-    """List the functions that ran, with their versions."""
-    found = [version for function in reader.functions() for version in reader.versions(function.name)]
-    rows = (
-        (
-            *(_short(each.function, 40), each.version, when(each.first_seen), when(each.last_seen)),
-            *(str(each.runs), str(each.errors), _short(each.docstring, 60)),
-        )
-        for each in found
-    )
-    _print(found, ("function", "version", "first", "last", "runs", "errors", "docstring"), rows, as_data=as_data)
-
-
 @traces.command(name="metrics")
 @_store
-@_filters
+@_with(*_FILTERS)
 @click.option(
-    "--by",
-    "by",
-    type=click.Choice(get_args(Dimension)),
-    multiple=True,
-    default=("function",),
-    show_default=True,
-    help="Sum up by this; may be given several times.",
+    "--by", type=_BY, multiple=True, default=("function",), show_default=True, help="Sum up by this; repeatable."
 )
 @click.option("--bucket", type=duration, metavar="SPAN", help="Print a row for each span of time: 1h, 1d.")
-@_json
+@json_option
 def show_metrics(
     reader: TraceReader, *, by: tuple[Dimension, ...], bucket: float | None, as_data: bool, **filters: Any
 ) -> None:
     """Sum runs up: tokens, cost, latency, errors and re-asks."""
     rows = metrics(reader, by=by, bucket=bucket, query=RunQuery(**filters))
-    times = ("from",) if bucket is not None else ()
-    headers = (*times, *by, "runs", "errors", "re-asked", "in", "out", "USD", "p50 s", "p90 s", "p99 s")
-    _print(rows, headers, (_metric(row, by, timed=bool(times)) for row in rows), as_data=as_data)
+    timed = bucket is not None
+    headers = (
+        *(("from",) if timed else ()),
+        *by,
+        "runs",
+        "errors",
+        "re-asked",
+        "in",
+        "out",
+        "USD",
+        "p50 s",
+        "p90 s",
+        "p99 s",
+    )
+    _print(rows, headers, (_metric(row, by, timed=timed) for row in rows), as_data=as_data)
 
 
 @traces.command(short_help="Delete old runs.")
 @_store
 @click.option(
-    "--older-than", type=duration, metavar="SPAN", help="Delete runs that began longer ago than this: 30d, 12h."
+    "--older-than", type=duration, required=True, metavar="SPAN", help="Delete runs that began longer ago: 30d."
 )
-@click.option(
-    "--max-size",
-    type=_size,
-    metavar="SIZE",
-    help="Delete the oldest runs until the file holds no more than this: 500MB.",
-)
-@_json
-def prune(reader: TraceReader, older_than: float | None, max_size: int | None, *, as_data: bool) -> None:
+@json_option
+def prune(reader: TraceReader, older_than: float, *, as_data: bool) -> None:
     """Delete old runs, and shrink the file."""
-    if older_than is None and max_size is None:
-        raise click.UsageError("Say which: --older-than 30d, or --max-size 500MB.")
-    gone = 0
     with reader.connection() as connection:
-        if older_than is not None:
-            gone += delete_runs(connection, "started < ?", (time.time() - older_than,))
-        if max_size is not None:
-            gone += shrink(connection, max_size)
+        gone = delete_runs(connection, "started < ?", (time.time() - older_than,))
         connection.execute("VACUUM")
     reader.close()
     if as_data:
@@ -328,22 +286,21 @@ def _print(data: Any, headers: Sequence[str], rows: Iterable[Sequence[str]], *, 
         click.echo("No such runs.")
 
 
-def _metric(row: MetricRow, by: tuple[Dimension, ...], *, timed: bool) -> tuple[str, ...]:
-    began = (when(row.bucket or 0.0),) if timed else ()
-    rates = (_told(row.error_rate, ".1%"), _told(row.reask_rate, ".1%"))
-    return (
-        *began,
-        *(_short(getattr(row, name), 40) for name in by),
+def _metric(row: MetricRow, by: tuple[Dimension, ...], *, timed: bool) -> list[str]:
+    cost = _told(row.cost, ".4f") + ("+?" if row.cost is not None and row.cost_unknown else "")
+    return [
+        *([when(row.bucket or 0.0)] if timed else []),
+        *(_short(getattr(row, name)) for name in by),
         str(row.runs),
-        *rates,
-        str(row.input_tokens),
-        str(row.output_tokens),
-        _told(row.cost, ".4f") + ("+?" if row.cost is not None and row.cost_unknown else ""),
+        _told(row.error_rate, ".1%"),
+        _told(row.reask_rate, ".1%"),
+        *map(str, (row.input_tokens, row.output_tokens)),
+        cost,
         *(_told(value, ".2f") for value in (row.seconds_p50, row.seconds_p90, row.seconds_p99)),
-    )
+    ]
 
 
-def _short(text: str, limit: int) -> str:
+def _short(text: str, limit: int = 40) -> str:
     return cut(escape_control(text), limit)
 
 

@@ -5,23 +5,24 @@ from __future__ import annotations
 import asyncio
 import os
 import webbrowser
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
 from SimpleLLMFunc.cli.load import complete_target, load_module, load_object, split_target, store_path
+from SimpleLLMFunc.cli.options import FILE, PORT
 from SimpleLLMFunc.errors import ConfigError, did_you_mean
 from SimpleLLMFunc.observability.store import TraceStore
 from SimpleLLMFunc.viewer import new_token, serve_page, viewer_app
 
+_REPORT = click.Path(path_type=Path, dir_okay=False, exists=True)
+_FOLDER = click.Path(path_type=Path, file_okay=False)
+
 
 @click.command(short_help="Look at the kept runs in the browser.")
-@click.argument("store", required=False, type=click.Path(path_type=Path, dir_okay=False), metavar="[STORE]")
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, help="The port to listen at; by default any that is free."
-)
+@click.argument("store", required=False, type=FILE, metavar="[STORE]")
+@click.option("--port", type=PORT, default=0, help="The port to listen at; by default any that is free.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address of this machine to listen at.")
 @click.option(
     "--allow-run",
@@ -31,32 +32,12 @@ from SimpleLLMFunc.viewer import new_token, serve_page, viewer_app
     shell_complete=complete_target,
     help="Let the page run the functions and chats of a module, or one of them. Every run may cost money.",
 )
+@click.option("--checkpoint", "checkpoints", multiple=True, type=FILE, help="Show the map that writes this checkpoint.")
 @click.option(
-    "--checkpoint",
-    "checkpoints",
-    multiple=True,
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Show the map that writes this checkpoint.",
+    "--report", "reports", multiple=True, type=_REPORT, help="Show this report of `simplellmfunc eval --report`."
 )
-@click.option(
-    "--report",
-    "reports",
-    multiple=True,
-    type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="Show this report of `simplellmfunc eval --report`; several are compared.",
-)
-@click.option(
-    "--cases",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="The folder for runs that are made cases of an evaluation; by default `cases` next to the store.",
-)
-@click.option(
-    "--journal",
-    "journals",
-    multiple=True,
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Show what waits for an answer in this journal, and take answers.",
-)
+@click.option("--cases", type=_FOLDER, help="The folder for runs made cases; by default `cases` next to the store.")
+@click.option("--journal", "journals", multiple=True, type=FILE, help="Show and answer what waits in this journal.")
 @click.option("--open/--no-open", "opens", default=True, help="Open the page in the browser (the default), or do not.")
 def view(
     store: Path | None,
@@ -85,8 +66,13 @@ def view(
         raise ConfigError(
             f"there is no trace store {str(path)!r}.{near} A run writes one where SIMPLELLMFUNC_TRACE names it."
         )
-    kept = TraceStore(path)
-    try:
+
+    def announce(address: str) -> None:
+        click.echo(f"The runs in {path}, until Ctrl-C:\n  {address}")
+        if opens and not _opened(address):
+            click.echo("There is no browser to open; copy the address.", err=True)
+
+    with TraceStore(path) as kept:
         # Modules and stores that cannot be loaded fail now, before the page is served.
         app = viewer_app(
             kept,
@@ -98,23 +84,11 @@ def view(
             token=new_token(),
         )
         kept.reader.seq()
-        asyncio.run(serve_page(app, host=host, port=port, announce=_announce(path, opens=opens)))
-    finally:
-        kept.close()
+        asyncio.run(serve_page(app, host=host, port=port, announce=announce))
 
 
 def _loaded(target: str) -> Any:
-    _, name = split_target(target)
-    return load_object(target) if name else load_module(target)
-
-
-def _announce(path: Path, *, opens: bool) -> Callable[[str], None]:
-    def announce(address: str) -> None:
-        click.echo(f"The runs in {path}, until Ctrl-C:\n  {address}")
-        if opens and not _opened(address):
-            click.echo("There is no browser to open; copy the address.", err=True)
-
-    return announce
+    return load_object(target) if split_target(target)[1] else load_module(target)
 
 
 def _opened(address: str) -> bool:

@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from SimpleLLMFunc.base.events import ReActEvent, RunFailed, RunFinished, RunStarted
 from SimpleLLMFunc.base.metadata import FunctionMetadata
 from SimpleLLMFunc.base.run import watching_everywhere
-from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.errors import ConfigError, counted
 from SimpleLLMFunc.interface.current import standing_in
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.profile import PROFILES
@@ -49,6 +49,7 @@ class Cassette:
     Attributes:
         unmatched: error texts of requests that were neither replayed nor recorded.
         recorded, replayed: numbers of exchanges.
+        may_record: whether the model may be asked.
 
     Raises:
         ConfigError: the file is not a cassette, or there is no such mode.
@@ -62,15 +63,15 @@ class Cassette:
         self.test = test
         self.unmatched: list[str] = []
         self.replayed = 0
-        self._there: list[Exchange] = []
-        self._waiting: dict[str, deque[Exchange]] = {}
-        self._may_record = record in {"new", "all"} or (record == "once" and not self.path.exists())
+        self.may_record = record in {"new", "all"} or (record == "once" and not self.path.exists())
+        self._there = read_cassette(self.path)
+        self._waiting: defaultdict[str, deque[Exchange]] = defaultdict(deque)
+        for exchange in self._there if record != "all" else ():
+            self._waiting[exchange.key].append(exchange)
         self._new: list[Exchange] = []
-        self._recorded: RecordedLLM | None = None
         self._functions: dict[str, FunctionMetadata] = {}
-        self._behind: dict[int, CassetteLLM] = {}
+        self._wrapped: dict[int, CassetteLLM] = {}
         self._lock = threading.Lock()
-        self.rewind()
 
     def __repr__(self) -> str:
         return f"Cassette({str(self.path)!r}, record={self.record!r}, replayed={self.replayed}, new={len(self._new)})"
@@ -80,35 +81,12 @@ class Cassette:
         """Number of exchanges that are recorded and not saved."""
         return sum(exchange.is_whole for exchange in self._new)
 
-    @property
-    def may_record(self) -> bool:
-        """Whether the model may be asked."""
-        return self._may_record
-
-    def rewind(self) -> None:
-        """Replay from the beginning of the file, for another attempt of the same test; call `save` first.
-
-        Raises:
-            ConfigError: the file is no longer a cassette.
-        """
-        there = read_cassette(self.path)
-        with self._lock:
-            self._there, self._waiting = there, defaultdict(deque)
-            if self.record != "all":
-                for exchange in there:
-                    self._waiting[exchange.key].append(exchange)
-            self.unmatched.clear()
-            self.replayed = 0
-
     def wrap(self, llm: LLM_Interface) -> LLM_Interface:
         """Return a model that replays the replies of `llm`, or records them."""
         if isinstance(llm, CassetteLLM):
             return llm
         with self._lock:
-            made = self._behind.get(id(llm))
-            if made is None:
-                made = self._behind[id(llm)] = CassetteLLM(llm, self)
-            return made
+            return self._wrapped.setdefault(id(llm), CassetteLLM(llm, self.path, self._begin))
 
     @contextmanager
     def inserted(self) -> Generator[Cassette, None, None]:
@@ -125,11 +103,9 @@ class Cassette:
             return self.wrap(llm)
         # Without a named model, as on a machine without a key: the recorded one, if there is exactly one.
         names = {(exchange.model, exchange.profile, exchange.wire) for exchange in self._there}
-        if self._may_record or len(names) != 1:
+        if self.may_record or len(names) != 1:
             return None
-        if self._recorded is None:
-            self._recorded = RecordedLLM(*names.pop())
-        return self.wrap(self._recorded)
+        return self.wrap(RecordedLLM(*names.pop()))
 
     def save(self) -> None:
         """Write the recorded exchanges into the file; without new ones the file is not touched.
@@ -150,7 +126,7 @@ class Cassette:
         elif isinstance(event, RunFinished | RunFailed):
             self._functions.pop(trace_id, None)
 
-    def begin(self, llm: LLM_Interface, trace_id: str, request: dict[str, Any]) -> tuple[Exchange, bool]:
+    def _begin(self, llm: LLM_Interface, trace_id: str, request: dict[str, Any]) -> tuple[Exchange, bool]:
         """Return the exchange of a request, and whether it is a replay; else the caller adds its outcome.
 
         Raises:
@@ -168,7 +144,7 @@ class Cassette:
             if waiting:
                 self.replayed += 1
                 return waiting.popleft(), True
-            if self._may_record:
+            if self.may_record:
                 # In the order of requests, not of replies: identical requests are replayed in that order.
                 self._new.append(asked)
                 return asked, False
@@ -177,49 +153,30 @@ class Cassette:
         raise UnmatchedRequest(complaint)
 
     def _complaint(self, asked: Exchange) -> str:
-        same = sum(each.key == asked.key for each in self._there)
         who = f" of {asked.function.rpartition(':')[2]}()" if asked.function else ""
+        where, request = repr(str(self.path)), f"The request{who}:\n{_text(asked)}"
         if not self.path.exists():
-            return (
-                f"there is no cassette {str(self.path)!r}, and record={self.record!r} records none. "
-                f"Record it: {_how('once')}.\nThe request{who}:\n{_text(asked)}"
-            )
-        if same:
-            return (
-                f"{str(self.path)!r} holds this request{who} {_times(same)}, and it was made once more. Record what "
-                f"is new: {_how('new')}, or everything again: {_how('all')}.\nThe request:\n{_text(asked)}"
-            )
-        nearest = self._nearest(asked)
-        if nearest is None:
-            return f"{str(self.path)!r} holds no exchange. Record it: {_how('all')}.\nThe request{who}:\n{_text(asked)}"
-        number, exchange = nearest
-        diff = list(
-            difflib.unified_diff(
-                _text(exchange).split("\n"),
-                _text(asked).split("\n"),
-                f"recorded (exchange {number + 1} of {len(self._there)})",
-                "asked now",
-                lineterm="",
-            )
-        )
-        cut = [*diff[:_MOST_DIFF_LINES], f"… {len(diff) - _MOST_DIFF_LINES} more lines"]
-        shown = "\n".join(cut if len(diff) > _MOST_DIFF_LINES else diff)
-        return (
-            f"{str(self.path)!r} does not hold this request{who}. If the change is meant, record what is new: "
-            f"{_how('new')}, or everything again: {_how('all')}.\nWhat drifted from the nearest one:\n{shown}"
-        )
+            return f"there is no cassette {where}, and record={self.record!r} records none. Record it: {_how('once')}.\n{request}"
+        again = f"record what is new: {_how('new')}, or everything again: {_how('all')}"
+        if same := sum(each.key == asked.key for each in self._there):
+            return f"{where} holds this request {counted(same, 'time')}, and it was made once more; {again}.\n{request}"
+        if not self._there:
+            return f"{where} holds no exchange; {again}.\n{request}"
+        return f"{where} does not hold this request{who}. If the change is meant, {again}.\n{self._drift(asked)}"
 
-    def _nearest(self, asked: Exchange) -> tuple[int, Exchange] | None:
-        def likeness(candidate: tuple[int, Exchange]) -> tuple[bool, bool, float]:
-            number, exchange = candidate
-            lines = _text(exchange).split("\n")
-            ratio = (
-                difflib.SequenceMatcher(None, lines, wanted, autojunk=False).ratio() if number < _MOST_COMPARED else 0.0
-            )
+    def _drift(self, asked: Exchange) -> str:
+        """Return what differs from the nearest recorded request."""
+        wanted = _text(asked).split("\n")
+
+        def likeness(exchange: Exchange) -> tuple[bool, bool, float]:
+            ratio = difflib.SequenceMatcher(None, _text(exchange).split("\n"), wanted, autojunk=False).ratio()
             return exchange.function == asked.function, exchange.test == asked.test, ratio
 
-        wanted = _text(asked).split("\n")
-        return max(enumerate(self._there), key=likeness, default=None)
+        nearest = max(self._there[:_MOST_COMPARED], key=likeness)
+        diff = list(difflib.unified_diff(_text(nearest).split("\n"), wanted, "recorded", "asked now", lineterm=""))
+        if len(diff) > _MOST_DIFF_LINES:
+            diff[_MOST_DIFF_LINES:] = [f"… {len(diff) - _MOST_DIFF_LINES} more lines"]
+        return "\n".join(["What drifted from the nearest one:", *diff])
 
 
 @contextmanager
@@ -239,10 +196,6 @@ def use_cassette(path: str | PathLike[str], record: RecordMode = "once") -> Gene
 
 def _how(mode: RecordMode) -> str:
     return f"`pytest --llm-record={mode}` or record={mode!r}"
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
 
 
 def _text(exchange: Exchange) -> str:

@@ -181,16 +181,6 @@ def read_cassette(path: Path) -> list[Exchange]:
         ) from error
 
 
-def is_cassette(path: Path) -> bool:
-    """Say whether a file looks like a cassette, by its first characters."""
-    try:
-        with path.open("rb") as stream:
-            head = stream.read(64)
-    except OSError:
-        return False
-    return re.match(rb'\s*\{\s*"cassette"\s*:', head) is not None
-
-
 def update_cassette(path: Path, new: list[Exchange], *, replacing: str | None = None) -> None:
     """Add exchanges to a file; other processes may add to it at the same time.
 

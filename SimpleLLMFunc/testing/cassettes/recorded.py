@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from SimpleLLMFunc.errors import AuthenticationError, BadRequest, ContextTooLong, ProviderError, UsageError
 from SimpleLLMFunc.interface.anthropic import Anthropic
@@ -33,29 +33,20 @@ _MORE_FACTS = ("problem", "param", "code", "tool")
 
 _HEAD = frozenset({"id", "object", "created", "system_fingerprint"})
 
-
-class Exchanges(Protocol):
-    """The exchanges of a `Cassette`."""
-
-    @property
-    def path(self) -> Path:
-        """The file."""
-        ...
-
-    def begin(self, llm: LLM_Interface, trace_id: str, request: dict[str, Any]) -> tuple[Exchange, bool]:
-        """Return the exchange of a request, and whether it is a replay; else the caller adds its outcome."""
-        ...
+Begin: TypeAlias = Callable[[LLM_Interface, str, dict[str, Any]], tuple[Exchange, bool]]
+"""Takes model, trace id and request; returns the exchange, and whether it is a replay. Else the caller adds its outcome."""
 
 
 class CassetteLLM(ModelInFront):
     """A model behind a cassette: replays, or asks the model and records its reply."""
 
-    def __init__(self, llm: LLM_Interface, cassette: Exchanges) -> None:
+    def __init__(self, llm: LLM_Interface, path: Path, begin: Begin) -> None:
         super().__init__(llm)
-        self._cassette = cassette
+        self._path = path
+        self._begin_exchange = begin
 
     def __repr__(self) -> str:
-        return f"CassetteLLM({self.llm!r}, {str(self._cassette.path)!r})"
+        return f"CassetteLLM({self.llm!r}, {str(self._path)!r})"
 
     async def chat(
         self, messages: Sequence[Message], *, trace_id: str = "", deadline: float | None = None, **options: Any
@@ -93,7 +84,7 @@ class CassetteLLM(ModelInFront):
                 yield chunk
             if exchange.outcome.get("left"):
                 raise UnmatchedRequest(
-                    f"the recording in {str(self._cassette.path)!r} ends here: the reader left this stream early then. "
+                    f"the recording in {str(self._path)!r} ends here: the reader left this stream early then. "
                     f"Record it again: `pytest --llm-record=all`."
                 )
             return
@@ -121,13 +112,8 @@ class CassetteLLM(ModelInFront):
         self, messages: Sequence[Message], trace_id: str, options: Mapping[str, Any]
     ) -> tuple[Exchange, bool]:
         check_call_params(options)
-
         # In a thread: hashing images and comparing long prompts is slow.
-        def begin() -> tuple[Exchange, bool]:
-            request = plain_request(messages, **options)
-            return self._cassette.begin(self, trace_id, request)
-
-        return await in_thread(begin)
+        return await in_thread(lambda: self._begin_exchange(self, trace_id, plain_request(messages, **options)))
 
 
 class RecordedLLM(LLM_Interface):

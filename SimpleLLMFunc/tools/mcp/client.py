@@ -89,18 +89,13 @@ def tools_from_mcp(
         raise ConfigError(f"confirm= is True, False or a callable (tool_name, arguments) -> bool, not {confirm!r}.")
     if isinstance(only, str):
         raise ConfigError(f"only= is a list of names: only=[{only!r}].")
-    for name, seconds in (("timeout", timeout), ("start_timeout", start_timeout)):
-        _check_seconds(name, seconds, may_be_none=name == "timeout")
+    limits: dict[str, Any] = {"timeout": 1 if timeout is None else timeout, "start_timeout": start_timeout}
+    for name, seconds in limits.items():
+        if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds < math.inf:
+            raise ConfigError(f"{name}= is seconds above 0, not {seconds!r}.")
     server = stdio_server(command, env, cwd, stderr) if command is not None else http_server(str(url), headers)
     wanted = None if only is None else tuple(only)
     return McpTools(server, start_timeout, _Options(wanted, prefix, timeout, confirm, untrusted))
-
-
-def _check_seconds(name: str, seconds: Any, *, may_be_none: bool) -> None:
-    if seconds is None and may_be_none:
-        return
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds < math.inf:
-        raise ConfigError(f"{name}= is seconds above 0, not {seconds!r}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +123,10 @@ class McpTools:
         self._connection: McpConnection | None = None
 
     async def __aenter__(self) -> list[Tool]:
+        if self._connection is not None:
+            raise UsageError(f"the connection to the MCP server {self._server.name!r} is open already.")
         await in_thread(require_mcp)
-        connection = self._begin()
+        connection = self._connection = McpConnection(self._server, self._start_timeout)
         try:
             # Checking the schemas of some hundred tools takes its time.
             return await in_thread(self._tools, await _elsewhere(submit(connection.open())), connection)
@@ -143,38 +140,21 @@ class McpTools:
         await self._end()
 
     def __enter__(self) -> list[Tool]:
-        require_mcp()
-        connection = self._begin()
-        try:
-            return self._tools(run_sync(connection.open()), connection)
-        except BaseException:
-            self._end_now()
-            raise
+        return run_sync(self.__aenter__())
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._end_now()
+        run_sync(self._end())
 
     def __repr__(self) -> str:
         return f"tools_from_mcp({self._server.name!r})"
-
-    def _begin(self) -> McpConnection:
-        if self._connection is not None:
-            raise UsageError(f"the connection to the MCP server {self._server.name!r} is open already.")
-        self._connection = McpConnection(self._server, self._start_timeout)
-        return self._connection
 
     async def _end(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None and connection.is_of_this_process:
             # A cancellation ends our waiting, and not the closing.
             await _elsewhere(submit(connection.close()))
-
-    def _end_now(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None and connection.is_of_this_process:
-            run_sync(connection.close())
 
     def _tools(self, descriptions: list[dict[str, Any]], connection: McpConnection) -> list[Tool]:
         """Return the tools that are wanted, in the server's order."""

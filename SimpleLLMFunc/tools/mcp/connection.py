@@ -22,7 +22,6 @@ MAX_TOOLS: Final = 1000
 """Tools that one server may have; a list that never ends is cut off here."""
 
 _CLOSE_SECONDS: Final = 5.0
-_NOTIFY_SECONDS: Final = 1.0
 _MAX_PAGES: Final = 100
 _MAX_FOREIGN_LINES: Final = 20
 _CONNECTION_CLOSED: Final = -32000
@@ -58,6 +57,7 @@ class McpConnection:
         self._reading: Any = None
         self._scope: Any = None  # of what can be given up at any time, unlike the closing of a transport
         self._under_way: list[CallAsked] = []
+        self._reconnecting = asyncio.Lock()
         self._is_closed = False
         self._reason = ""
         self._foreign_lines = 0
@@ -99,10 +99,11 @@ class McpConnection:
         self._under_way.append(asked)
         try:
             for is_last in (False, True):
+                session = self._session
                 try:
                     return await self._call(name, arguments)
                 except _NotSent:
-                    if is_last or not await self._is_back():
+                    if is_last or not await self._is_back(session):
                         break
             raise self._lost(name)
         finally:
@@ -135,25 +136,19 @@ class McpConnection:
                 )
         return latest
 
-    async def _is_back(self) -> bool:
-        """Connect again to a server that has gone; return whether it answers."""
-        if self._is_closed or self._keeper is None or self._listed is None:
-            return False
-        if self._listed.done() and self._session is not None:
-            self._session = None
-            if self._scope is not None:
-                self._scope.cancel()
-        if self._listed.done() and self._session is None:
-            keeper = self._keeper
-            await asyncio.wait({keeper})
-            if keeper is self._keeper and not self._is_closed:  # else another call has begun to connect
+    async def _is_back(self, lost: Any) -> bool:
+        """Connect again where `lost` is still the session, once for all calls that wait; return whether it answers."""
+        async with self._reconnecting:
+            if self._is_closed or self._keeper is None:
+                return False
+            if self._session is lost:
+                if self._scope is not None:
+                    self._scope.cancel()
+                await asyncio.wait({self._keeper})
                 push_warning(f"MCP server {self.server.name} is lost, and connected again")
                 with suppress(SimpleLLMFuncError):
                     await self.open()
-                return self._session is not None
-        with suppress(SimpleLLMFuncError):
-            await asyncio.shield(self._listed)
-        return self._session is not None
+            return self._session is not None
 
     def _is_cut(self) -> bool:
         """Whether nothing can come from the server any more; the session itself does not tell."""
@@ -365,27 +360,10 @@ async def _call_tool(session: Any, name: str, arguments: dict[str, Any]) -> dict
     from mcp import types
 
     request: Any = types.CallToolRequest(params=types.CallToolRequestParams(name=name, arguments=arguments))
-    envelope: Any = types.ClientRequest
-    if not isinstance(envelope, type):  # mcp 2
-        return _as_data(await session.send_request(request, types.CallToolResult))
-    # mcp 1: requests travel in an envelope, and the server is not told when one is given up.
-    number = getattr(session, "_request_id", None)
-    try:
-        return _as_data(await session.send_request(envelope(request), types.CallToolResult))
-    except asyncio.CancelledError:
-        if number is not None:
-            await _give_up(session, number)
-        raise
-
-
-async def _give_up(session: Any, number: Any) -> None:
-    from mcp import types
-
-    notice = {"method": "notifications/cancelled", "params": {"requestId": number}}
-    # A courtesy: the server may be gone, or not reading.
-    with suppress(Exception):
-        async with asyncio.timeout(_NOTIFY_SECONDS):
-            await session.send_notification(types.ClientNotification.model_validate(notice))  # type: ignore[attr-defined]
+    envelope: Any = types.ClientRequest  # of mcp 1; in mcp 2 it is a union of the requests
+    return _as_data(
+        await session.send_request(envelope(request) if isinstance(envelope, type) else request, types.CallToolResult)
+    )
 
 
 def _as_data(model: Any) -> dict[str, Any]:

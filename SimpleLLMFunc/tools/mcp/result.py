@@ -46,33 +46,18 @@ def _combined(texts: Sequence[str], structured: Any) -> Any:
     text = "\n".join(texts)
     if structured is None:
         return text
-    if not text:
-        return structured
-    # A value that is no object is wrapped: {"result": 3} and the text "3". There the plain form says it all.
-    if isinstance(structured, Mapping) and list(structured) == ["result"]:
-        inner = structured["result"]
-        if inner == text or _is_same(text, inner) or (isinstance(inner, list) and _are_same(texts, inner)):
-            return inner
-    if _is_same(text, structured):
-        return structured
-    if isinstance(structured, Mapping):
-        # The text of a file, and the same among the fields: what is long, or all there is, is said once.
-        repeated = {name for name, value in structured.items() if isinstance(value, str) and value in {text, *texts}}
-        rest = {n: value for n, value in structured.items() if n not in repeated or len(value) < _MAX_NOTE_CHARS}
-        if not rest or repeated == set(structured):
-            return text
-        structured = rest
-    return f"{text}\n{json.dumps(structured, ensure_ascii=False)}"
-
-
-def _are_same(texts: Sequence[str], items: Sequence[Any]) -> bool:
-    """Whether each item of a list has a separate text, as some servers write them."""
-    return len(texts) == len(items) and all(
-        text == item or _is_same(text, item) for text, item in zip(texts, items, strict=True)
-    )
+    # A value that is no object is wrapped: {"result": 3} and the text "3". A list may have a text for each item.
+    is_wrapped = isinstance(structured, Mapping) and list(structured) == ["result"]
+    for value in (structured["result"], structured) if is_wrapped else (structured,):
+        one_by_one = isinstance(value, list) and len(value) == len(texts) and all(map(_is_same, texts, value))
+        if one_by_one or _is_same(text, value):
+            return value
+    return f"{text}\n{json.dumps(structured, ensure_ascii=False)}" if text else structured
 
 
 def _is_same(text: str, value: Any) -> bool:
+    if text == value:
+        return True
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):

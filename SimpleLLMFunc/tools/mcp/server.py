@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, TextIO, TypeAlias
+from typing import Any, ClassVar, Final, TextIO, TypeAlias
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from SimpleLLMFunc.errors import ConfigError, cut
@@ -65,18 +65,15 @@ class StdioServer:
     stderr: TextIO | None
     _tail: bytearray = field(default_factory=bytearray)
 
+    advice: ClassVar[str] = (
+        "Run the command by hand: it must speak MCP over stdin and stdout. It sees only a few variables of the environment; "
+        "give it others with env=."
+    )
+
     @property
     def name(self) -> str:
         """What errors call it: the command, cut, without secrets."""
         return cut(escape_control(redact(" ".join(self.command))), 120)
-
-    @property
-    def advice(self) -> str:
-        """What to do when it cannot be reached."""
-        return (
-            "Run the command by hand: it must speak MCP over stdin and stdout. It sees only a few variables "
-            "of the environment; give it others with env=."
-        )
 
     def transports(self) -> Sequence[Transport]:
         """Return the one way there is."""
@@ -183,18 +180,13 @@ class HttpServer:
     url: str
     headers: dict[str, str]
 
+    advice: ClassVar[str] = "Check that the server runs, and the address: it often ends in /mcp or /sse."
+
     @property
     def name(self) -> str:
         """The address without user, password and query."""
         parts = urlsplit(self.url)
         return cut(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}", 200)
-
-    @property
-    def advice(self) -> str:
-        """What to do when it cannot be reached."""
-        return (
-            "Check that the server runs, and the address: that of its MCP endpoint, which often ends in /mcp or /sse."
-        )
 
     def transports(self) -> Sequence[Transport]:
         """Return streamable HTTP, and for a server that only speaks the older way, SSE."""

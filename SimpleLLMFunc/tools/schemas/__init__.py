@@ -1,7 +1,7 @@
 """From a Python callable to the JSON Schema that a model reads, and from the model's arguments back to a call.
 
-`callable_schema` reads signatures and docstrings; `given_schema` takes a schema as it was written, which `check` and `bounds`
-look through first; `strict` makes the form that some services enforce.
+`callable_schema` reads signatures and docstrings; `check` takes a schema as it was written, which `bounds` looks through
+first; `strict` makes the form that some services enforce.
 """
 
 from __future__ import annotations
@@ -13,26 +13,12 @@ from SimpleLLMFunc.tools.schemas.callable_schema import (
     BoundArguments,
     SignatureParameters,
 )
-from SimpleLLMFunc.tools.schemas.check import MAX_NESTING, ExtraTypes, SchemaValidation
+from SimpleLLMFunc.tools.schemas.check import MAX_NESTING, ExtraTypes, SchemaParameters, SchemaValidation
 from SimpleLLMFunc.tools.schemas.docstring import Documentation, read_docstring, taken_apart
-from SimpleLLMFunc.tools.schemas.given_schema import SchemaParameters
 from SimpleLLMFunc.tools.schemas.strict import strict_parameters
 
 __all__ = [
-    "MAX_NESTING",
-    "ArgumentsError",
-    "BoundArguments",
-    "Documentation",
-    "ExtraTypes",
-    "SchemaParameters",
-    "SchemaValidation",
-    "SignatureParameters",
-    "check_bounds",
-    "docstring_of",
-    "name_of",
-    "pattern_matches",
-    "read_docstring",
-    "strict_parameters",
-    "taken_apart",
-    "underlying",
-]
+    "MAX_NESTING", "ArgumentsError", "BoundArguments", "Documentation", "ExtraTypes", "SchemaParameters",
+    "SchemaValidation", "SignatureParameters", "check_bounds", "docstring_of", "name_of", "pattern_matches",
+    "read_docstring", "strict_parameters", "taken_apart", "underlying",
+]  # fmt: skip

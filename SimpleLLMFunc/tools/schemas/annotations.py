@@ -75,21 +75,21 @@ def resolved_hints(func: Callable[..., Any], name: str) -> dict[str, Any]:
 
 def is_context(annotation: Any) -> bool:
     """Whether a parameter of this annotation is filled by us."""
-    origin = get_origin(annotation)
-    if origin is Annotated or origin in {Union, UnionType}:
-        parts = get_args(annotation)[:1] if origin is Annotated else get_args(annotation)
-        return any(is_context(part) for part in parts)
-    return annotation is ToolContext or origin is ToolContext
+    return any(each is ToolContext or get_origin(each) is ToolContext for each in _members(annotation))
 
 
 def accepts_none(annotation: Any) -> bool:
     """Whether None fits the annotation, as far as its outside tells."""
+    return any(each in {None, type(None), Any, object} for each in _members(annotation))
+
+
+def _members(annotation: Any) -> list[Any]:
+    """Return the members of a union; of any other annotation that itself, without its extras."""
     origin = get_origin(annotation)
-    if origin is Annotated:
-        return accepts_none(get_args(annotation)[0])
-    if origin in {Union, UnionType}:
-        return any(accepts_none(part) for part in get_args(annotation))
-    return annotation in {None, type(None), Any, object}
+    parts = get_args(annotation)[:1] if origin is Annotated else get_args(annotation)
+    if origin in {Annotated, Union, UnionType}:
+        return [member for part in parts for member in _members(part)]
+    return [annotation]
 
 
 def own_description(annotation: Any) -> str:

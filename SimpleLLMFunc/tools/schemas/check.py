@@ -1,4 +1,4 @@
-"""A given JSON Schema: checked once, then values against it, in bounded work.
+"""A given JSON Schema: checked once, then values against it, in bounded work; and the tool parameters that it describes.
 
 The schema may come from outside (an MCP server, a scheduler) and the values come from a model, so both are held in
 bounds: nothing is fetched, patterns run in an engine without backtracking, and one validation does a limited amount of
@@ -8,6 +8,7 @@ work.
 from __future__ import annotations
 
 import functools
+import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -16,8 +17,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
-from SimpleLLMFunc.errors import SchemaError, Violation, cut
+from SimpleLLMFunc.errors import SchemaError, ToolDefinitionError, Violation, cut
+from SimpleLLMFunc.tools.schemas.annotations import is_context, resolved_hints
 from SimpleLLMFunc.tools.schemas.bounds import at, check_bounds, escaped, pattern_matches
+from SimpleLLMFunc.tools.schemas.callable_schema import ArgumentsError, BoundArguments
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError as Invalid
@@ -155,7 +158,6 @@ def _validator_class(is_draft_7: bool, extra_types: ExtraTypes) -> Any:
         "pattern": _pattern,
         "patternProperties": _pattern_properties,
         "additionalProperties": _additional_properties,
-        "propertyNames": _property_names,
         "uniqueItems": _unique_items,
         "multipleOf": _multiple_of,
     }
@@ -214,15 +216,6 @@ def _additional_properties(validator: Any, allowed: Any, instance: Any, schema: 
                 yield from validator.descend(value, allowed, path=key)
 
 
-def _property_names(validator: Any, allowed: Any, instance: Any, _: Any) -> Iterator[Invalid]:
-    # One error for the object: those of its keys would carry the path of the object and not say that a key is meant.
-    if isinstance(instance, dict):
-        for key in instance:
-            for error in validator.descend(key, allowed):
-                yield _invalid(f"the name {key!r} does not fit: {error.message}")
-                break
-
-
 def _unique_items(_: Any, wanted: Any, instance: Any, __: Any) -> Iterator[Invalid]:
     if wanted and isinstance(instance, list):
         seen = {json.dumps(_canonical(item), sort_keys=True) for item in instance}
@@ -264,12 +257,69 @@ def _invalid(message: str) -> Invalid:
 
 
 def _violation(error: Invalid) -> Violation:
-    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path)
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path).removeprefix(
+        "."
+    )
     got = cut(json.dumps(error.instance, ensure_ascii=False, default=str), 80)
-    if error.validator == "type":
-        return path.removeprefix("."), f"{error.validator_value}", got
-    if error.validator == "enum":
-        return path.removeprefix("."), f"one of {cut(json.dumps(error.validator_value, ensure_ascii=False), 200)}", got
-    if error.validator == "required":
-        return path.removeprefix("."), "all that is required", f"{got}: {error.message}"
-    return path.removeprefix("."), f"what fits its {error.validator}", cut(error.message, 120)
+    match error.validator:
+        case "type":
+            return path, f"{error.validator_value}", got
+        case "enum":
+            return path, f"one of {cut(json.dumps(error.validator_value, ensure_ascii=False), 200)}", got
+        case "required":
+            return path, "all that is required", f"{got}: {error.message}"
+    return path, f"what fits its {error.validator}", cut(error.message, 120)
+
+
+# --- the parameters of a tool ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaParameters:
+    """The parameters of a tool whose JSON Schema was given."""
+
+    schema: dict[str, Any]
+    _validation: SchemaValidation
+    _contexts: frozenset[str]
+    may_repair: bool = False
+
+    @classmethod
+    def of(cls, func: Callable[..., Any], name: str, schema: Mapping[str, Any]) -> SchemaParameters:
+        """Check the schema; `func` is only asked where it wants its `ToolContext`.
+
+        Raises:
+            ToolDefinitionError: the schema cannot be used; `name` is the tool's.
+        """
+        if not hasattr(schema, "get") or schema.get("type", "object") != "object":
+            raise ToolDefinitionError(name, "`parameters` must be a JSON Schema of an object.")
+        shown = {"type": "object", **schema}
+        shown.setdefault("properties", {})
+        try:
+            validation = SchemaValidation(shown)
+        except SchemaError as error:
+            raise ToolDefinitionError(name, f"`parameters` cannot be used: {error}") from error
+        return cls(shown, validation, _context_names(func))
+
+    def bind(self, arguments: Mapping[str, Any], context: Any) -> BoundArguments:
+        """Return the arguments as keywords, nothing converted, filled in or dropped.
+
+        Raises:
+            ArgumentsError: they do not fit the schema.
+        """
+        try:
+            violations = self._validation.violations(dict(arguments))
+        except SchemaError as error:
+            raise ArgumentsError([("", "arguments the schema can be checked with", str(error))]) from None
+        taken = [(name, "no such parameter", "another") for name in arguments if name in self._contexts]
+        if violations or taken:
+            raise ArgumentsError(violations + taken)
+        return [], {**arguments, **dict.fromkeys(self._contexts, context)}
+
+
+def _context_names(func: Callable[..., Any]) -> frozenset[str]:
+    try:
+        names = inspect.signature(func).parameters
+        hints = resolved_hints(func, "")
+    except (TypeError, ValueError, ToolDefinitionError):
+        return frozenset()  # a callable that shows no signature wants no context either
+    return frozenset(name for name in names if is_context(hints.get(name)))

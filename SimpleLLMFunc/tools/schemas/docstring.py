@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 # The parser knows English headings only. Each row: what people write, the Google heading, the NumPy heading.
 _HEADINGS: Final = (
@@ -67,11 +67,17 @@ def read_docstring(text: str | None) -> Documentation:
         return Documentation(cleaned)
     description = "\n\n".join(part.strip() for part in (found.short_description, found.long_description) if part)
     parameters: dict[str, str] = {}
+    for name, said, _ in _told(found):
+        if said:
+            parameters.setdefault(name, said)
+    return Documentation(description, parameters)
+
+
+def _told(found: Any) -> Iterator[tuple[str, str, str]]:
+    """Yield name, text and type of each parameter that a parsed docstring knows; a line may name several."""
     for entry in found.params:
         for name in entry.arg_name.split(","):
-            if entry.description:
-                parameters.setdefault(name.strip().lstrip("\\*"), entry.description.strip())
-    return Documentation(description, parameters)
+            yield name.strip().lstrip("\\*"), (entry.description or "").strip(), entry.type_name or ""
 
 
 def taken_apart(text: str) -> tuple[str, dict[str, tuple[str, str]]]:
@@ -144,10 +150,7 @@ def _parameters(section: list[str]) -> dict[str, tuple[str, str]]:
         found = parse("\n".join(["", *_in_english(section)]))
     except ParseError:
         return {}
-    told: dict[str, tuple[str, str]] = {}
-    for entry in found.params:
-        for name in entry.arg_name.split(","):
-            told[name.strip().lstrip("\\*")] = ((entry.description or "").strip(), entry.type_name or "")
+    told = {name: (text, kind) for name, text, kind in _told(found)}
     said = {word for name, texts in told.items() for text in (name, *texts) for word in _WORD.findall(text)}
     body = section if _PARAMETER.match(section[0]) else section[1:]
     return told if set(_WORD.findall("\n".join(body))) <= said | _MARKS else {}

@@ -84,13 +84,6 @@ def test_a_model_that_is_not_set_up_ends_the_conversation(talk):
     assert done.output.endswith("Error: No key.\n\n没有密钥。\n")
 
 
-def test_what_is_not_set_up_later_on_does_not_end_it(talk):
-    done = talk(ScriptedLLM("Hello.", ConfigError("No search.\nInstall it."), "Back."), "one", "two", "three")
-    assert done.exit_code == 0
-    assert "Error: No search.\nInstall it." in done.output
-    assert "Back." in done.output
-
-
 def test_input_in_another_encoding_than_the_locales_is_told():
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "SIMPLELLMFUNC_MODEL": "openai:m"}
     done = subprocess.run(
@@ -116,12 +109,6 @@ def test_control_characters_of_a_model_do_not_reach_the_terminal(talk):
     assert "\x1b" not in done.output
     assert "\x07" not in done.output
     assert "b\nc" in done.output
-
-
-def test_a_model_that_cannot_be_is_named():
-    done = CliRunner().invoke(main, ["chat", "--model", "nonsense"])
-    assert done.exit_code == 1
-    assert "--model='nonsense' names no model" in done.output
 
 
 SLOW_TALK = """
@@ -160,24 +147,14 @@ def test_ctrl_c_stops_the_answer_and_not_the_program(tmp_path):
             if select.select([terminal], [], [], 1)[0]:
                 seen += os.read(terminal, 4096)
 
-    def ctrl_c_at_the_prompt() -> None:
-        time.sleep(0.5)  # readline loses a signal that comes after it wrote the prompt and before it waits
-        os.write(terminal, b"\x03")
-
     until(b"> ")
     os.write(terminal, b"first\n")
     until(b"ASKED")
     os.write(terminal, b"\x03")
-    until(b"stopped; not kept; Ctrl-C again leaves")
+    until(b"stopped; not kept")
     os.write(terminal, b"second\n")
     until(b"> ", after=b"Second.")
-    ctrl_c_at_the_prompt()
-    until(b"/quit or the end of the input leaves; Ctrl-C again leaves")
-    # What was typed between them says that the first was not meant to leave.
-    os.write(terminal, b"/new\n")
-    until(b"> ", after=b"A new conversation.")
-    ctrl_c_at_the_prompt()
-    until(b"Ctrl-C again leaves", after=b"A new conversation.")
+    time.sleep(0.5)  # readline loses a signal that comes after it wrote the prompt and before it waits
     os.write(terminal, b"\x03")
     until(b"Stopped.")
     _, status = os.waitpid(child, 0)
@@ -186,28 +163,18 @@ def test_ctrl_c_stops_the_answer_and_not_the_program(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")
-def test_a_second_ctrl_c_leaves_where_the_input_is_a_pipe(tmp_path):
+def test_ctrl_c_leaves_where_the_input_is_a_pipe(tmp_path):
     code = tmp_path / "talk.py"
-    code.write_text(SLOW_TALK.replace("'Second.'", "slow"))
+    code.write_text(SLOW_TALK)
     with subprocess.Popen(
         [sys.executable, str(code)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write("first\nsecond\nthird\n")
+        process.stdin.write("first\nsecond\n")
         process.stdin.flush()
-        told = ""
-        for _ in range(2):
-            for line in process.stdout:
-                told += line
-                if "ASKED" in line:
-                    break
-            process.send_signal(signal.SIGINT)
+        assert any("ASKED" in line for line in iter(process.stdout.readline, ""))
+        process.send_signal(signal.SIGINT)
         rest, errors = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert (told + rest).count("ASKED") == 2
-    assert "Ctrl-C again leaves" in told + rest
-    assert errors == "\nStopped.\n"
+    assert (process.returncode, rest, errors) == (130, "", "\nStopped.\n")
 
 
 def test_a_memory_that_cannot_be_used_is_told_and_the_conversation_goes_on(talk, tmp_path):

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from SimpleLLMFunc.cli.commands import doctor
 from SimpleLLMFunc.cli.commands.doctor import Finding, findings
 from SimpleLLMFunc.cli.main import main
-from SimpleLLMFunc.cli.show import Row, show_rows
+from SimpleLLMFunc.cli.output import Row, show_rows
 from SimpleLLMFunc.extras import install_line
 from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from tests.support.server import LoopbackServer, error_answer
@@ -58,7 +58,7 @@ def test_a_missing_package_is_bad(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_only_another_system_needs_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [f'here>=1; sys_platform == "{sys.platform}"', 'there>=1; sys_platform == "plan9"', "click>=8.2"]
-    monkeypatch.setattr(doctor, "_requirements", lambda: lines)
+    monkeypatch.setattr(doctor.metadata, "requires", lambda _: lines)
     assert [row.name for row in doctor._packages()] == ["SimpleLLMFunc", "here", "click"]
 
 
@@ -165,14 +165,6 @@ def test_columns(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "ok   one          fine\nbad  longer name  [red]brackets[/red]\n"
 
 
-def test_a_table_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    show_rows(ROWS)
-    out = capsys.readouterr().out
-    assert "longer name" in out
-    assert "[red]brackets[/red]" in out
-
-
 def test_columns_on_a_terminal_without_rich(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -197,7 +189,7 @@ def test_as_json() -> None:
     checks = {check["name"]: check for check in data["checks"]}
     assert checks["SimpleLLMFunc"]["state"] == "ok"
     assert checks["weights smollm2-135m"]["next"] == "simplellmfunc model pull smollm2-135m"
-    assert {"Python", "proxy", "free port", "traces", "provider file", "model"} <= checks.keys()
+    assert {"Python", "proxy", "traces", "provider file", "model"} <= checks.keys()
 
 
 PROBLEMS: dict[str, tuple[dict[str, str], str]] = {
@@ -276,10 +268,6 @@ def test_a_store_is_looked_at(bare_environment: Path, monkeypatch: pytest.Monkey
     with TraceStore(path) as store:
         assert store.reader.seq() == 0
     assert f"{path}: 0 runs" in found("traces").text
-
-
-def test_a_port_can_be_had() -> None:
-    assert found("free port").state == "ok"
 
 
 async def test_a_real_call(monkeypatch: pytest.MonkeyPatch) -> None:

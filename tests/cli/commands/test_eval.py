@@ -1,7 +1,5 @@
 """`simplellmfunc eval`: scores on the terminal, files, and an exit code for CI."""
 
-from __future__ import annotations
-
 import json
 import textwrap
 
@@ -48,12 +46,11 @@ def run(tmp_path, monkeypatch):
 
 
 def test_good_enough_ends_with_0(run, tmp_path):
-    result = run("--min", "exact=0.9", "--report", "new.json", "--svg", "new.svg", wrong=[3])
+    result = run("--min", "exact=0.9", "--report", "new.json", wrong=[3])
     assert result.exit_code == 0
     assert "0.950" in result.output
     report = EvalReport.load(tmp_path / "new.json")
     assert (report.name, len(report.results), report.function) == ("parity", 20, report.function)
-    assert (tmp_path / "new.svg").read_text(encoding="utf-8").startswith("<svg")
 
 
 def test_not_good_enough_ends_with_1_and_says_why(run):

@@ -1,6 +1,5 @@
 """`simplellmfunc map`, as it is typed."""
 
-import asyncio
 import json
 import os
 import signal
@@ -10,9 +9,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from SimpleLLMFunc.batch.provider_batches import run as openai_run
 from SimpleLLMFunc.cli.main import main
-from tests.support.batch_server import BatchServer
 
 SHOP = '''
 import asyncio
@@ -41,19 +38,16 @@ llm = ScriptedLLM(answer, repeat=True)
 @llm_function(llm_interface=llm, max_reasks=0)
 async def classify(text: str) -> Label:
     """Classify."""
-    raise NotImplementedError
 
 
 @llm_function(llm_interface=llm, max_reasks=0)
 def classify_now(text: str) -> Label:
     """Classify."""
-    raise NotImplementedError
 
 
 @llm_function
 def without_model(text: str) -> str:
     """Say it."""
-    raise NotImplementedError
 '''
 
 
@@ -154,15 +148,6 @@ def test_a_budget_and_a_deadline_stop_it(shop):
         assert "stopped before the end of the rows: the " in done.stderr
 
 
-def test_another_model(shop, tmp_path):
-    missing = run(f"{shop}:without_model", "rows.csv")
-    assert missing.exit_code == 1
-    assert "llm_interface" in missing.stderr
-    done = run(f"{shop}:without_model", "rows.csv", "--model", "nonsense")
-    assert done.exit_code == 1
-    assert "--model='nonsense' names no model" in done.stderr
-
-
 def test_nothing_is_asked_where_the_answers_would_have_no_place(shop, tmp_path):
     for arguments, said in (
         (("nope.csv",), "there is no file 'nope.csv'"),
@@ -190,55 +175,6 @@ def test_the_engine_is_handed_on(shop):
     done = run(f"{shop}:classify", "rows.csv", "--engine", "openai-batch")
     assert done.exit_code == 1
     assert "a service runs batches, and ScriptedLLM is not asked over HTTP" in done.stderr
-
-
-BATCHED = """
-import os
-from SimpleLLMFunc import OpenAICompatible, llm_function
-
-llm = OpenAICompatible("gpt-4o-mini", base_url=os.environ["BATCHES"], retry_delay=0.001)
-
-
-@llm_function(llm_interface=llm)
-async def echo(text: str) -> str:
-    "Say it."
-    raise NotImplementedError
-"""
-
-
-async def test_rows_go_out_as_a_batch_and_come_back_into_a_file(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    name = f"shop_{os.urandom(4).hex()}"
-    (tmp_path / f"{name}.py").write_text(BATCHED)
-    (tmp_path / "rows.jsonl").write_text("".join(f'{{"text": "row {number}"}}\n' for number in range(5)))
-    async with BatchServer() as server:
-        monkeypatch.setattr(openai_run, "FIRST_POLL", 0.001)
-        monkeypatch.setenv("BATCHES", server.base_url)
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-command-line")
-
-        async def typed():
-            told = ("rows.jsonl", "--out", "out.jsonl", "--engine", "openai-batch", "--checkpoint", "run.sqlite")
-            done = await asyncio.to_thread(run, f"{name}:echo", *told)
-            assert done.exit_code == 0, done.output
-            return done.stderr
-
-        said = await typed()
-        assert "echo: 5 rows" in said
-        assert "5 asked" in said
-        lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-        assert [line["row"] for line in lines] == [{"text": f"row {number}"} for number in range(5)]
-        assert all(line["error"] is None for line in lines)
-        assert all(f"row {line['index']}" in line["value"] for line in lines)
-        sent = len(server.batches)
-        assert sent == 1
-        # The same command again sends nothing.
-        assert "5 restored" in await typed()
-        assert len(server.batches) == sent
-
-
-def test_the_help_shows_the_commands_line_by_line():
-    assert "\n  simplellmfunc map --status run.sqlite\n" in run("--help").output
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")

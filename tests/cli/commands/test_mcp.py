@@ -1,6 +1,5 @@
 """`simplellmfunc mcp serve`: what it takes and how it refuses; what it serves is tested in tests/serve."""
 
-import json
 import os
 import subprocess
 import sys
@@ -12,7 +11,6 @@ from click.testing import CliRunner, Result
 from SimpleLLMFunc.cli.commands.mcp import functions_of
 from SimpleLLMFunc.cli.main import main
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.llm_decorator.decorated import LLMFunction
 
 ROOT = Path(__file__).resolve().parents[3]
 HEAD = "from SimpleLLMFunc import llm_chat, llm_function\n"
@@ -83,19 +81,6 @@ def test_a_chat_cannot_be_served(folder: Path) -> None:
         functions_of(["mcp_chat:chat"])
 
 
-def test_the_functions_are_the_module_s_own() -> None:
-    found = functions_of(["mcp_one:a"])
-    assert found["a"] is sys.modules["mcp_one"].a
-    assert isinstance(found["a"], LLMFunction)
-
-
-def test_help() -> None:
-    done = run("serve", "--help")
-    assert done.exit_code == 0
-    assert "simplellmfunc mcp serve shop:grade summarise\n" in done.stdout
-    assert "mcp" in CliRunner().invoke(main, ["--help"]).stdout
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -110,15 +95,6 @@ def test_wrong_usage(arguments: list[str]) -> None:
     done = run(*arguments)
     assert done.exit_code == 2
     assert "Usage:" in done.stderr
-
-
-def test_our_errors_end_with_a_line() -> None:
-    done = run("serve", "mcp_one", "--http", "--host", "0.0.0.0")
-    assert done.exit_code == 1
-    assert done.stderr.startswith("Error: the functions are offered on this machine only")
-    done = run("serve", "mcp_nowhere", "--http")
-    assert done.exit_code == 1
-    assert done.stderr.startswith("Error: there is no module 'mcp_nowhere'")
 
 
 def test_nothing_on_stdout_when_it_fails(folder: Path) -> None:
@@ -137,24 +113,3 @@ def test_nothing_on_stdout_when_it_fails(folder: Path) -> None:
     assert "loading" in done.stderr
     assert "Error: 'mcp_broken' failed while it was imported: ValueError: broken." in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_the_server_is_called_after_the_module_and_not_after_its_path(folder: Path) -> None:
-    asked = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-    line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": asked})
-    command = [sys.executable, "-m", "SimpleLLMFunc", "mcp", "serve", str(folder / "mcp_one.py")]
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    ) as server:
-        assert server.stdin is not None
-        assert server.stdout is not None
-        server.stdin.write(line + "\n")
-        server.stdin.flush()
-        reply = json.loads(server.stdout.readline())
-        server.stdin.close()
-    assert reply["result"]["serverInfo"]["name"] == "mcp_one"

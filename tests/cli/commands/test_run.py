@@ -1,12 +1,7 @@
 """`simplellmfunc run` and `preview`: arguments by the signature, and what is printed."""
 
-from __future__ import annotations
-
 import json
-import os
 import shlex
-import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -242,28 +237,6 @@ def test_arguments_that_do_not_fit_end_with_2(arguments, says):
 def test_input_that_does_not_fit(tmp_path):
     for text, says in (("[1]", "a JSON object"), ('{"nope": 1}', "no parameter 'nope'"), ("{", "no JSON")):
         assert says in run("cli_shop:classify", "--input", "-", text=text, code=2).stderr
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT for one process")
-def test_ctrl_c_ends_with_130(tmp_path):
-    (tmp_path / "slow.py").write_text(
-        "import asyncio\nfrom SimpleLLMFunc import llm_function\nfrom SimpleLLMFunc.testing import ScriptedLLM\n"
-        "async def wait(request):\n    print('asked', flush=True)\n    await asyncio.Event().wait()\n"
-        "@llm_function(llm_interface=ScriptedLLM(wait))\ndef slow(text: str) -> str:\n    'Wait.'\n"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-m", "SimpleLLMFunc", "run", "slow:slow", "x"],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-    )
-    assert process.stdout.readline() == "asked\n"
-    process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=30)
-    assert process.returncode == 130, told
-    assert told.strip() == "Stopped."
 
 
 # --- arguments --------------------------------------------------------------------------------------------

@@ -1,7 +1,5 @@
 """`simplellmfunc runs`: what waits, the answer, what is forgotten."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """`simplellmfunc view`: what it takes, how it refuses, and that a real process serves the page and ends."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -46,12 +44,6 @@ def run(*arguments: str):
     return CliRunner().invoke(main, ["view", *arguments, "--no-open"])
 
 
-def test_help_shows_the_way():
-    text = CliRunner().invoke(main, ["view", "--help"]).output
-    for part in ("--allow-run", "--checkpoint", "--port", "--no-open", "SIMPLELLMFUNC_TRACE", "token"):
-        assert part in text
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -89,29 +81,11 @@ def test_wrong_usage(arguments):
     assert run(*arguments).exit_code == 2
 
 
-def test_a_port_that_is_taken(folder):
-    import socket
-
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        result = run("runs.sqlite", "--port", str(taken.getsockname()[1]))
-    assert result.exit_code == 1
-    assert "cannot be used" in result.output
-
-
 @pytest.mark.heavy
 @pytest.mark.parametrize("by_environment", [False, True])
 def test_a_process_serves_the_page_until_it_is_interrupted(folder, by_environment):
-    arguments = [
-        sys.executable,
-        "-W",
-        "error",
-        "-m",
-        "SimpleLLMFunc",
-        "view",
-        "--no-open",
-        "--allow-run",
-        "view_greetings",
-    ]
+    command = "-W error -m SimpleLLMFunc view --no-open --allow-run view_greetings"
+    arguments = [sys.executable, *command.split()]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[3]), "PYTHONUNBUFFERED": "1"}
     if by_environment:
         environment["SIMPLELLMFUNC_TRACE"] = "runs.sqlite"

@@ -1,6 +1,5 @@
 import base64
 import hashlib
-import json
 import multiprocessing
 
 import pytest
@@ -8,7 +7,6 @@ import pytest
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.testing.cassettes.cassette_file import (
     Exchange,
-    is_cassette,
     plain_request,
     read_cassette,
     scrubbed,
@@ -126,15 +124,6 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(ConfigError, match="cannot be written"):
         update_cassette(tmp_path / "file" / "a.json", [exchange()])
-
-
-def test_looks_like_one(tmp_path):
-    path = tmp_path / "a.json"
-    assert not is_cassette(path)
-    update_cassette(path, [exchange()])
-    assert is_cassette(path)
-    path.write_text(json.dumps({"rows": []}))
-    assert not is_cassette(path)
 
 
 def _add(path, number):

@@ -23,7 +23,6 @@ def asker(llm: ScriptedLLM, tools: Any, **options: Any) -> Any:
     @llm_function(llm, toolkit=[*tools], **options)
     async def ask(question: str) -> str:
         """Answer."""
-        raise NotImplementedError
 
     return ask
 
@@ -109,18 +108,6 @@ async def test_who_is_asked_is_the_one_who_called() -> None:
         # The callable of the connection goes before that of the function.
         result = await asker(ScriptedLLM(BOOK, "done"), tools, toolkit_confirm=lambda *_: False).call("?")
         assert "accept row=3" in read_by_model(result)
-
-
-def test_in_a_sync_function() -> None:
-    llm = ScriptedLLM(SAMPLE, "blue", "done")
-    with tools_from_mcp(command=SERVER) as tools:
-
-        @llm_function(llm, toolkit=[*tools])
-        def ask(question: str) -> str:
-            """Answer."""
-            raise NotImplementedError
-
-        assert "it said blue" in read_by_model(ask.call("?"))
 
 
 async def test_a_cancelled_call_takes_its_question_along() -> None:

@@ -1,7 +1,5 @@
 """What a JSON Schema from outside may hold, before anything is checked against it."""
 
-from __future__ import annotations
-
 import pytest
 
 from SimpleLLMFunc.errors import SchemaError

@@ -11,13 +11,12 @@ from datetime import date
 from decimal import Decimal
 from enum import Enum, IntEnum
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, Optional, TypeVar, Union
+from typing import Annotated, Any, Literal, Optional, Union
 from uuid import UUID
 
 import jsonschema
 import pytest
-import typing_extensions
-from pydantic import BaseModel, ConfigDict, EmailStr, Field, SecretStr, field_validator
+from pydantic import BaseModel, EmailStr, Field, SecretStr, field_validator
 from typing_extensions import Doc, NotRequired, TypedDict, Unpack
 
 from SimpleLLMFunc.errors import SignatureError, ToolDefinitionError
@@ -145,17 +144,6 @@ def test_types_of_every_kind():
         "options": "#/$defs/Options",
     }
     assert schema(f)["$defs"]["Options"]["required"] == ["deep"]
-
-
-def test_nested_models_stand_at_the_root_and_resolve():
-    def greet(person: Person, others: list[Person]) -> None: ...
-
-    found = schema(greet)
-    assert set(found["$defs"]) == {"Person", "Address"}
-    validator = jsonschema.Draft202012Validator(found)
-    ann = {"name": "Ann", "address": {"street": "High St"}}
-    assert validator.is_valid({"person": {**ann, "friends": [ann]}, "others": []})
-    assert not validator.is_valid({"person": {**ann, "friends": [{}]}, "others": []})
 
 
 def test_descriptions_come_from_the_nearest_place():
@@ -435,40 +423,6 @@ def test_violations_name_the_place_what_was_wanted_and_what_came():
     ]
 
 
-def test_a_list_s_item_is_named_by_its_number():
-    def f(items: list[Point]) -> None: ...
-
-    assert refused(f, {"items": [{"x": 1}, {"x": "far"}]})[0][0] == "items[1].x"
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        '{"self": 1}',
-        '{"__class__": 1}',
-        '{"tool_name": "x"}',
-        "[]",
-        '"x"',
-        json.dumps({f"k{n}": n for n in range(1000)}),
-    ],
-)
-def test_attack_18_odd_arguments_are_answered(arguments):
-    def f(a: int = 0) -> None: ...
-
-    violations = refused(f, arguments)
-    assert len(str(violations[0])) < 200
-
-
-def test_attack_5_code_in_an_argument_is_text(tmp_path: Path):
-    def f(command: str, n: int = 0) -> str:
-        return command
-
-    code = f"__import__('os').system('touch {tmp_path}/pwn')"
-    assert call(f, {"command": code}) == code
-    assert refused(f, {"command": "x", "n": code})
-    assert not list(tmp_path.iterdir())
-
-
 def test_deep_arguments_are_refused():
     def f(v: Any) -> None: ...
 
@@ -538,15 +492,6 @@ def test_annotated_stars():
     assert call(f, {"a": 1, "**": 5}) == (1, 2, (), 3, {"**": 5.0})
 
 
-def test_stars_of_models_have_their_definitions_at_the_root():
-    def f(**people: Address) -> Any:
-        return people
-
-    assert schema(f)["additionalProperties"] == {"$ref": "#/$defs/Address"}
-    assert "Address" in schema(f)["$defs"]
-    assert call(f, {"ann": {"street": "s"}}) == {"ann": Address(street="s")}
-
-
 def test_unpacked_options():
     def f(a: int, **options: Unpack[Options]) -> Any:
         return a, options
@@ -587,13 +532,6 @@ def test_a_context_is_filled_and_hidden():
     assert refused(f, {"a": 1, "ctx": {}})[0][0] == "ctx"
 
 
-def test_a_context_by_position():
-    def f(ctx: ToolContext, /, a: int) -> Any:
-        return ctx.tool_name, a
-
-    assert call(f, {"a": 1}) == ("f", 1)
-
-
 def test_a_validator_that_raises_anything_is_answered():
     class Strange(BaseModel):
         v: int
@@ -609,31 +547,6 @@ def test_a_validator_that_raises_anything_is_answered():
 
     assert refused(f, {"s": {"v": 1}})[0][2] == "LookupError: not in the table"
     assert "FileNotFoundError" in refused(look, {"image": {"path": "/no/such.png"}})[0][2]
-
-
-def test_generics_and_type_aliases():
-    T = TypeVar("T")
-
-    class Box(BaseModel, Generic[T]):
-        content: T
-
-    Alias = typing_extensions.TypeAliasType("Alias", dict[str, int])
-
-    def f(box: Box[int], table: Alias) -> Any:
-        return box.content, table
-
-    assert call(f, {"box": {"content": "3"}, "table": {"a": 1}}) == (3, {"a": 1})
-
-
-def test_a_model_keeps_its_own_rules():
-    class Loose(BaseModel):
-        model_config = ConfigDict(extra="allow")
-        a: int = Field(alias="A")
-
-    def f(m: Loose) -> Any:
-        return m.model_dump()
-
-    assert call(f, {"m": {"A": 1, "b": 2}}) == {"a": 1, "b": 2}
 
 
 def test_a_surrogate_half_does_not_break_validation():

@@ -1,7 +1,5 @@
 """What a docstring says about a tool and its parameters."""
 
-from __future__ import annotations
-
 import inspect
 
 import pytest
@@ -92,13 +90,6 @@ def test_chinese_headings_with_either_colon(text):
 def test_colons_in_the_text_of_an_entry_stay():
     found = read_docstring("查。\n\n参数：\n    q：格式：a：b\n        例如：x：y\n")
     assert found.parameters == {"q": "格式：a：b\n例如：x：y"}
-
-
-def test_several_names_on_one_line():
-    assert read_docstring("S.\n\nParameters\n----------\nx, y : int\n    Both.\n").parameters == {
-        "x": "Both.",
-        "y": "Both.",
-    }
 
 
 def test_an_underline_of_another_length_will_do():

@@ -1,7 +1,5 @@
 """The strict form of parameters."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import jsonschema
@@ -95,12 +93,3 @@ def test_what_would_change_its_meaning_has_no_strict_form(func):
 )
 def test_schemas_by_hand_that_have_none(schema):
     assert strict_parameters(schema) is None
-
-
-def test_the_given_schema_is_not_changed():
-    def f(a: int = 1) -> None: ...
-
-    before = Tool(func=f).parameters
-    kept = repr(before)
-    assert strict_parameters(before) is not None
-    assert repr(before) == kept
