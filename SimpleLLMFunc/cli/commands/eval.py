@@ -24,6 +24,7 @@ from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.evaluate import EvalReport, evaluate
 
 _SHOWN = 5
+_CONFIDENCE = click.FloatRange(0, 1, min_open=True, max_open=True)
 
 
 def _least(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:
@@ -51,8 +52,15 @@ def _least(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
     help="Compare --min with the mean, or with the lower end of its interval.",
 )
 @click.option("--report", "report_path", type=ANY_PATH, help="Write the report to this file, as JSON.")
+@click.option("--svg", type=ANY_PATH, help="Write a picture of the scores to this file.")
 @click.option(
     "--compare", "baseline", type=ANY_PATH, help="Fail where a score is lower than in this report beyond chance."
+)
+@click.option(
+    "--alpha", type=click.FloatRange(0, 1), default=0.05, show_default=True, help="Take a lower p-value for no chance."
+)
+@click.option(
+    "--confidence", type=_CONFIDENCE, default=0.95, show_default=True, help="The confidence of the intervals."
 )
 @click.option("--checkpoint", type=ANY_PATH, help="Keep answers in this file; the same command then goes on.")
 @cases_concurrency
@@ -71,7 +79,9 @@ def eval_command(
     least: dict[str, float],
     at: Literal["mean", "low"],
     report_path: Path | None,
+    svg: Path | None,
     baseline: Path | None,
+    alpha: float,
     concurrency: int | None,
     budget_usd: float | None,
     model_name: str | None,
@@ -89,8 +99,9 @@ def eval_command(
     """  # noqa: D301 - click looks for the character
     function = load_object(target)
     earlier = EvalReport.load(baseline) if baseline is not None else None
-    if report_path is not None and not (folder := report_path.absolute().parent).is_dir():
-        raise ConfigError(f"there is no folder {str(folder)!r} to write {report_path.name!r} to.")
+    for path in (report_path, svg):
+        if path is not None and not path.absolute().parent.is_dir():
+            raise ConfigError(f"there is no folder {str(path.absolute().parent)!r} to write {path.name!r} to.")
     with asking(model_name):
         report = evaluate(
             function,
@@ -108,9 +119,11 @@ def eval_command(
         _show_errors(report)
     if report_path is not None:
         report.save(report_path)
+    if svg is not None:
+        report.plot(svg)
     if comparison is not None and not quiet:
         echo_safely(f"\n{comparison}")
-    worse = [] if comparison is None else comparison.got_worse()
+    worse = [] if comparison is None else comparison.got_worse(alpha=alpha)
     if worse:
         echo_safely(f"Lower than before beyond chance: {', '.join(worse)}.", err=True)
     report.require(at=at, **least)

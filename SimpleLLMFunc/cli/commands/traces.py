@@ -35,12 +35,14 @@ from SimpleLLMFunc.observability.store import (
     exported_runs,
     mark_run,
     metrics,
+    shrink,
 )
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _BY = click.Choice(get_args(Dimension))
+_BYTES = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3}
 
 
 def duration(text: str) -> float:
@@ -58,6 +60,13 @@ def _moment(text: str) -> float:
         return datetime.fromisoformat(text.strip()).timestamp()
     except (ValueError, OverflowError, OSError):
         raise click.BadParameter(f"{text!r} is not a time. Write 2h (ago), 2026-11-22 or 2026-11-22T08:30.") from None
+
+
+def _size(text: str) -> int:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmg]?)b?", text.strip().lower())
+    if match is None:
+        raise click.BadParameter(f"{text!r} is not a size. Write 500MB or 2GB.")
+    return int(float(match[1]) * _BYTES[match[2]])
 
 
 def _store(command: F) -> F:
@@ -222,6 +231,24 @@ def export(reader: TraceReader, *, path: Path, sort: RunOrder, ascending: bool, 
     click.echo(f"{printable(str(path))}: {path.stat().st_size:,} bytes", err=True)
 
 
+@traces.command(short_help="List functions and their versions.")
+@_store
+@json_option
+def functions(reader: TraceReader, *, as_data: bool) -> None:
+    """List the functions that ran, with their versions."""
+    found = [version for function in reader.functions() for version in reader.versions(function.name)]
+    rows = (
+        [
+            *map(_short, (each.function, each.version)),
+            *map(when, (each.first_seen, each.last_seen)),
+            *map(str, (each.runs, each.errors)),
+            _short(each.docstring, 60),
+        ]
+        for each in found
+    )
+    _print(found, ("function", "version", "first", "last", "runs", "errors", "docstring"), rows, as_data=as_data)
+
+
 @traces.command(name="metrics")
 @_store
 @_with(*_FILTERS)
@@ -254,14 +281,21 @@ def show_metrics(
 
 @traces.command(short_help="Delete old runs.")
 @_store
+@click.option("--older-than", type=duration, metavar="SPAN", help="Delete runs that began longer ago: 30d, 12h.")
 @click.option(
-    "--older-than", type=duration, required=True, metavar="SPAN", help="Delete runs that began longer ago: 30d."
+    "--max-size", type=_size, metavar="SIZE", help="Delete the oldest runs until the file fits in this: 500MB."
 )
 @json_option
-def prune(reader: TraceReader, older_than: float, *, as_data: bool) -> None:
+def prune(reader: TraceReader, older_than: float | None, max_size: int | None, *, as_data: bool) -> None:
     """Delete old runs, and shrink the file."""
+    if older_than is None and max_size is None:
+        raise click.UsageError("Say which: --older-than 30d, or --max-size 500MB.")
+    gone = 0
     with reader.connection() as connection:
-        gone = delete_runs(connection, "started < ?", (time.time() - older_than,))
+        if older_than is not None:
+            gone += delete_runs(connection, "started < ?", (time.time() - older_than,))
+        if max_size is not None:
+            gone += shrink(connection, max_size)
         connection.execute("VACUUM")
     reader.close()
     if as_data:

@@ -46,11 +46,12 @@ def run(tmp_path, monkeypatch):
 
 
 def test_good_enough_ends_with_0(run, tmp_path):
-    result = run("--min", "exact=0.9", "--report", "new.json", wrong=[3])
+    result = run("--min", "exact=0.9", "--report", "new.json", "--svg", "new.svg", wrong=[3])
     assert result.exit_code == 0
     assert "0.950" in result.output
     report = EvalReport.load(tmp_path / "new.json")
     assert (report.name, len(report.results), report.function) == ("parity", 20, report.function)
+    assert (tmp_path / "new.svg").read_text(encoding="utf-8").startswith("<svg")
 
 
 def test_not_good_enough_ends_with_1_and_says_why(run):

@@ -107,8 +107,18 @@ def test_metrics(store):
     assert run("metrics", "--function", "none").stdout == "No such runs.\n"
 
 
+def test_functions(store):
+    lines = run("functions").stdout.splitlines()
+    assert len(lines) == 2
+    assert lines[1].split()[0] == "grade"
+    assert lines[1].endswith("Grade.")
+    (version,) = json.loads(run("functions", "--json").stdout)
+    assert (version["function"], version["runs"], version["errors"]) == ("grade", 2, 1)
+
+
 def test_old_runs_go(store):
     assert run("prune", "--older-than", "1h").stdout == "0 runs deleted.\n"
+    assert run("prune", "--max-size", "1MB").stdout == "0 runs deleted.\n"
     assert json.loads(run("prune", "--older-than", "0s", "--json").stdout) == {"deleted": 2}
     assert run("list").stdout == "No such runs.\n"
     assert "--older-than" in run("prune", code=2).stderr
@@ -125,6 +135,7 @@ def test_old_runs_go(store):
         ["export"],
         ["metrics", "--bucket", "soon"],
         ["metrics", "--by", "prompt"],
+        ["prune", "--max-size", "large"],
     ],
     ids=" ".join,
 )
@@ -155,6 +166,7 @@ def test_the_file_is_named_in_any_of_three_ways(store, monkeypatch):
         assert run(*arguments).stdout == listed
     assert run(path, "--status", "error").stdout.count("\n") == 2
     assert "first text" in run("show", "1", path).stdout
+    assert "grade" in run("functions", path).stdout
     assert "grade" in run("metrics", path).stdout
     assert run("prune", path, "--older-than", "1d").stdout == "0 runs deleted.\n"
     assert "Give one of them" in run("list", path, "--store", path, code=2).stderr
