@@ -57,7 +57,11 @@ def _least(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
     "--compare", "baseline", type=ANY_PATH, help="Fail where a score is lower than in this report beyond chance."
 )
 @click.option(
-    "--alpha", type=click.FloatRange(0, 1), default=0.05, show_default=True, help="Take a lower p-value for no chance."
+    "--alpha",
+    type=click.FloatRange(0, 1),
+    default=0.05,
+    show_default=True,
+    help="The p-value below which a difference counts as real.",
 )
 @click.option(
     "--confidence", type=_CONFIDENCE, default=0.95, show_default=True, help="The confidence of the intervals."
