@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from SimpleLLMFunc.base.parsing.answer import AnswerReader
+from SimpleLLMFunc.base.parsing.json_growth import Frame, JsonGrowth
 from SimpleLLMFunc.base.parsing.json_node import Num, decode_strictly, path_text, plain_value
 from SimpleLLMFunc.base.parsing.json_text import find_json
 from SimpleLLMFunc.base.parsing.parsed import OutputMode, Parsed, Repair, RepairLevel
@@ -13,7 +14,9 @@ from SimpleLLMFunc.base.parsing.tool_arguments import mended_arguments
 
 __all__ = [
     "AnswerReader",
+    "Frame",
     "ItemReader",
+    "JsonGrowth",
     "Num",
     "OutputMode",
     "Parsed",

@@ -62,10 +62,6 @@ class Open(dict[str, Any]):
     """An object whose closing brace is missing, after a complete value."""
 
 
-class Braced(list[Any]):
-    """Values between braces, as Python writes a set."""
-
-
 class UnreadableError(ValueError):
     """What stands here is not JSON, not even nearly.
 

@@ -40,8 +40,6 @@ _BRACKET: Final = re.compile(r"[{\[｛［]")
 _STRICT_START: Final = re.compile(r"\{\s*[\"}]|\[\s*[\[{\"\-\dtfn\]]")
 _STRING_OR_BRACKET: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"|[{}\[\]]')
 _GOES_ON: Final = re.compile(r"\s*[,，]\s*[\"'“][^\"'“”\n]{1,100}[\"'”]\s*[:：]")
-_HAS_ESCAPED_QUOTES: Final = re.compile(r"^\s*[{\[]\s*(?:[{\[]\s*)*\\+\"")
-_MISSING_BRACES: Final = re.compile(r"\s*\"[^\"\n]{1,100}\"\s*:")
 _BOXED: Final = re.compile(r"\\boxed\{([^{}]*)\}")
 _BOM: Final = "\ufeff\u200b\u2060"
 
@@ -94,8 +92,6 @@ def find_json(text: str, *, mend: bool = True) -> Finding:
     if _find_whole(finding, body, was_wrapped=was_wrapped, mend=mend):
         return finding
     _Search(finding, mend=mend).run()
-    if not finding.candidates and mend:
-        _find_escaped(finding, body)
     return finding
 
 
@@ -189,9 +185,6 @@ def _find_whole(finding: Finding, body: str, *, was_wrapped: bool, mend: bool) -
         return True
     if not mend or not body:
         return False
-    if body.startswith("{{") and body.endswith("}}"):
-        # a template's way of writing one brace
-        body, repairs = body[1:-1], [*repairs, ("", "doubled braces")]
     return _mend_whole(finding, body, repairs)
 
 
@@ -212,30 +205,6 @@ def _mend_whole(finding: Finding, body: str, repairs: list[Repair]) -> bool:
         return False
     finding.candidates.append(Candidate(node, 0, len(finding.text), [*repairs, *reader.repairs], is_whole=True))
     return True
-
-
-def _find_escaped(finding: Finding, body: str) -> None:
-    """Read JSON whose quotes were escaped once too often or written as HTML entities, or without its braces."""
-    if _HAS_ESCAPED_QUOTES.match(body):
-        try:
-            text = decode_strictly(f'"{body}"'.replace("\n", "\\n").replace("\t", "\\t"))
-        except (ValueError, RecursionError):
-            return
-        what = "quotes were escaped"
-    elif "&quot;" in body and '"' not in body:
-        from html import unescape
-
-        text, what = unescape(body), "HTML entities"
-    elif _MISSING_BRACES.match(body):
-        text, what = f"{{{body.rstrip(',')}}}", "braces around the object missing"
-    else:
-        return
-    try:
-        node = decode_strictly(text)
-    except (ValueError, RecursionError):
-        return
-    finding.damaged.clear()
-    finding.candidates.append(Candidate(node, 0, len(finding.text), [("", what)], is_whole=True))
 
 
 class _Search:

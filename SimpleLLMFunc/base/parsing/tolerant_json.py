@@ -6,6 +6,7 @@ are possible the reader gives up (`AmbiguousError`), and a list that is not clos
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Final
 
@@ -22,7 +23,6 @@ from SimpleLLMFunc.base.parsing.json_ahead import (
 from SimpleLLMFunc.base.parsing.json_node import (
     AmbiguousError,
     Bare,
-    Braced,
     DuplicateKeyError,
     Node,
     Num,
@@ -39,6 +39,7 @@ MAX_DEPTH: Final = 150
 
 _CLOSERS: Final = {'"': '"', "'": "'", "“": '”“"', "”": '”"', "‘": "’‘'", "’": "’'", "＂": "＂", "「": "」", "`": "`"}
 _ESCAPES: Final = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "'": "'"}
+_UNICODE: Final = re.compile(r"(?:\\u[0-9a-fA-F]{4})+")
 _OPEN: Final = {"{": "}", "[": "]", "(": ")", "｛": "｝", "［": "］"}
 _ELISION: Final = re.compile(
     r"\.\.\.|…|\b(?:more|rest|etc|remaining|omitted|truncated|and so on|continue[ds]?)\b|省略|其余|等等|更多",
@@ -110,7 +111,7 @@ class TolerantReader:
             if char in "｛［":
                 self._note("full-width brackets")
             return self._object(depth) if char in "{｛" else self._list(depth, _OPEN[char])
-        if char in _CLOSERS or self._text.startswith(("u'", 'u"'), self._at):
+        if char in _CLOSERS:
             return self._string(inside)
         return self._scalar(inside)
 
@@ -131,8 +132,8 @@ class TolerantReader:
                 return self._open_object(pairs, start)
             if char in CLOSE:
                 raise UnreadableError(f"{char!r} closes an object", self._at)
-            if not pairs and not self._ahead.is_key(self._at):
-                return self._braced(depth, start)
+            if not pairs and char not in _CLOSERS and not self._ahead.is_key(self._at):
+                raise UnreadableError("braces around something else than keys and values", start)
             key = self._key()
             self._path.append(key)
             self._has_progress = True
@@ -151,15 +152,6 @@ class TolerantReader:
             return object_of(pairs)
         except DuplicateKeyError as error:
             raise AmbiguousError(str(error), self._at) from None
-
-    def _braced(self, depth: int, start: int) -> Node:
-        """Read ``{1, 2}``, a set as Python writes it."""
-        self._at = start
-        items = Braced(self._list(depth, "}"))
-        if any(isinstance(item, Bare) for item in items):
-            raise UnreadableError("braces around plain text", start)
-        self._note("a set as Python writes it")
-        return items
 
     def _list(self, depth: int, closer: str) -> Node:
         start = self._at
@@ -227,7 +219,7 @@ class TolerantReader:
 
     def _key(self) -> str:
         char = self._text[self._at]
-        if char in _CLOSERS or self._text.startswith(("u'", 'u"'), self._at):
+        if char in _CLOSERS:
             key = self._string("key")
         else:
             end = self._at
@@ -250,15 +242,7 @@ class TolerantReader:
 
     def _string(self, inside: str) -> str:
         text = self._text
-        if text[self._at] == "u":
-            self._at += 1
-            self._note("Python's u'…'")
         opener = text[self._at]
-        triple = opener * 3
-        if opener in "\"'" and text.startswith(triple, self._at):
-            following = text[self._at + 3 : self._at + 4]
-            if following and following not in ",}]:，":
-                return self._triple(triple)
         closers = _CLOSERS[opener]
         if opener != '"':
             self._note({"'": "single quotes", "`": "backticks"}.get(opener, "typographic quotes"))
@@ -305,16 +289,6 @@ class TolerantReader:
         if inner_quotes % 2 and not (re.search(lone, value) and (inside == "object" or opener == "'")):
             raise AmbiguousError("a string whose end cannot be told", start)
 
-    def _triple(self, triple: str) -> str:
-        end = self._text.find(triple, self._at + 3)
-        if end < 0:
-            self._reach = len(self._text)
-            raise TruncatedError("the text ends inside a string", self._at)
-        value = self._text[self._at + 3 : end]
-        self._at = end + 3
-        self._note("triple quotes")
-        return value
-
     def _escape(self, at: int) -> tuple[str, int]:
         text = self._text
         char = text[at + 1 : at + 2]
@@ -322,20 +296,11 @@ class TolerantReader:
             if char == "'":
                 self._note("escape that JSON does not know")
             return _ESCAPES[char], at + 2
-        if char == "u":
-            code = text[at + 2 : at + 6]
-            if re.fullmatch(r"[0-9a-fA-F]{4}", code):
-                return self._unicode(int(code, 16), at + 6)
+        if code := _UNICODE.match(text, at):
+            return str(json.loads(f'"{code.group()}"')), code.end()
         # LaTeX, regular expressions, Windows paths: the backslash is meant
         self._note("backslash was not escaped")
         return "\\", at + 1
-
-    def _unicode(self, code: int, at: int) -> tuple[str, int]:
-        if 0xD800 <= code < 0xDC00 and self._text.startswith("\\u", at):
-            low = self._text[at + 2 : at + 6]
-            if re.fullmatch(r"[dD][c-fC-F][0-9a-fA-F]{2}", low):
-                return chr(0x10000 + ((code - 0xD800) << 10) + (int(low, 16) - 0xDC00)), at + 6
-        return chr(code), at
 
     # --- what has no quotes ------------------------------------------------------------------------------
 

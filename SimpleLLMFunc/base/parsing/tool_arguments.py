@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from SimpleLLMFunc.base.parsing.json_node import Bare, Braced, Node, Open, plain_value
+from SimpleLLMFunc.base.parsing.json_node import Bare, Node, Open, plain_value
 from SimpleLLMFunc.base.parsing.json_text import bare_text
 from SimpleLLMFunc.base.parsing.parsed import Repair
 from SimpleLLMFunc.base.parsing.tolerant_json import TolerantReader
@@ -37,7 +37,7 @@ def _is_guess(repair: Repair) -> bool:
 
 def _is_open(node: Node) -> bool:
     """Tell whether anything in it may be less, or something else, than the model meant."""
-    if isinstance(node, Bare | Open | Braced):
+    if isinstance(node, Bare | Open):
         return True
     if isinstance(node, dict):
         return any(map(_is_open, node.values()))

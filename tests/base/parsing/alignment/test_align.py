@@ -324,7 +324,7 @@ class Node(BaseModel):
         ('["1", 2]', Numbers, Numbers([1, 2])),
         ('{"label": 1, "kids": [{"Label": "x"}]}', Node, Node(label="1", kids=[Node(label="x")])),
         ('["1", "1"]', set[int], {1}),
-        ("{1, 2}", frozenset[int], frozenset({1, 2})),
+        ("[1, 2]", frozenset[int], frozenset({1, 2})),
         ('["a", "1"]', tuple[str, int], ("a", 1)),
         ('["1", 2]', tuple[int, ...], (1, 2)),
         ('{"1": "a", "2": 3}', dict[int, str], {1: "a", 2: "3"}),
