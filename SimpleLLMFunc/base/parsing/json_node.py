@@ -77,10 +77,6 @@ class UnreadableError(ValueError):
         super().__init__(f"{problem} at character {position}")
 
 
-class AmbiguousError(UnreadableError):
-    """It can be read in more than one way, or says itself that something is left out."""
-
-
 class TruncatedError(UnreadableError):
     """The text ends inside a list, a string or a number."""
 

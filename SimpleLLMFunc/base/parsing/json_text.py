@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from SimpleLLMFunc.base.parsing.json_node import (
-    AmbiguousError,
     Bare,
     DuplicateKeyError,
     Node,
@@ -39,7 +38,7 @@ _INLINE_FENCE: Final = re.compile(r"^```(?:json[c5]?\b)?(.*?)```$", re.DOTALL | 
 _BRACKET: Final = re.compile(r"[{\[｛［]")
 _STRICT_START: Final = re.compile(r"\{\s*[\"}]|\[\s*[\[{\"\-\dtfn\]]")
 _STRING_OR_BRACKET: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"|[{}\[\]]')
-_GOES_ON: Final = re.compile(r"\s*[,，]\s*[\"'“][^\"'“”\n]{1,100}[\"'”]\s*[:：]")
+_GOES_ON: Final = re.compile(r"[\"'”\w]|\s*[,，]\s*[\"'“][^\"'“”\n]{1,100}[\"'”]\s*[:：]", re.ASCII)
 _BOXED: Final = re.compile(r"\\boxed\{([^{}]*)\}")
 _BOM: Final = "\ufeff\u200b\u2060"
 
@@ -173,10 +172,10 @@ def _find_whole(finding: Finding, body: str, *, was_wrapped: bool, mend: bool) -
     try:
         node = decode_strictly(body)
     except DuplicateKeyError as error:
-        finding.damaged.append((0, len(finding.text), AmbiguousError(str(error), 0)))
+        finding.damaged.append((0, len(finding.text), UnreadableError(str(error), 0)))
         return True
     except RecursionError:
-        finding.damaged.append((0, len(finding.text), AmbiguousError("nested too deep", 0)))
+        finding.damaged.append((0, len(finding.text), UnreadableError("nested too deep", 0)))
         return True
     except ValueError:
         pass
@@ -200,9 +199,8 @@ def _mend_whole(finding: Finding, body: str, repairs: list[Repair]) -> bool:
         return False
     if body[reader.end :].strip():
         return False
-    if isinstance(node, str) and (body[0] != '"' or re.search(r'"\s*[,，\n]\s*"', node)):
-        # several strings, or prose that begins with one
-        return False
+    if isinstance(node, str) and body[0] != '"':
+        return False  # plain text in quotes
     finding.candidates.append(Candidate(node, 0, len(finding.text), [*repairs, *reader.repairs], is_whole=True))
     return True
 
@@ -222,7 +220,7 @@ class _Search:
         while found := _BRACKET.search(self._text, position):
             start = found.start()
             if self._work < 0:
-                self._damage(start, len(self._text), AmbiguousError("too many brackets that are no JSON", start))
+                self._damage(start, len(self._text), UnreadableError("too many brackets that are no JSON", start))
                 return
             position = self._read_at(start)
 
@@ -234,9 +232,9 @@ class _Search:
             node, end = decode_at(self._text, start)
         except DuplicateKeyError as error:
             end = self._end_of_damage(start)
-            return self._damage(start, end, AmbiguousError(str(error), start))
+            return self._damage(start, end, UnreadableError(str(error), start))
         except RecursionError:
-            return self._damage(start, len(self._text), AmbiguousError("nested too deep", start))
+            return self._damage(start, len(self._text), UnreadableError("nested too deep", start))
         except ValueError as error:
             # the error counts the lines from the start of the text
             self._work -= max(0, getattr(error, "pos", start) - start) + start // 32
@@ -255,7 +253,7 @@ class _Search:
             self._work -= max(error.position, self._reader.reach) - start
             return self._failed_at(start, error)
         except RecursionError:
-            return self._damage(start, len(self._text), AmbiguousError("nested too deep", start))
+            return self._damage(start, len(self._text), UnreadableError("nested too deep", start))
         return self._take(start, self._reader.end, node, self._reader.repairs)
 
     def _failed_at(self, start: int, error: UnreadableError) -> int:
@@ -275,9 +273,9 @@ class _Search:
         self._work -= end - start
         goes_on = _GOES_ON.match(self._text, end)
         if goes_on and isinstance(node, dict):
-            # a brace too many in the middle: what follows belongs to the object
+            # a brace too many in the middle, or inside a string: what follows belongs to the object
             stop = self._end_of_damage(goes_on.end())
-            return self._damage(start, stop, AmbiguousError("an object goes on after its end", end))
+            return self._damage(start, stop, UnreadableError("an object goes on after its end", end))
         if not _is_prose(node):
             self._finding.candidates.append(Candidate(node, start, end, repairs, self._is_alone(start, end)))
         return end

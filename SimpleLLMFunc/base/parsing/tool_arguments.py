@@ -1,7 +1,7 @@
 """The arguments of a tool call with slips in their syntax, read by the one mender of JSON.
 
 A call may have side effects. So what an answer may leave open is refused here: a missing brace, text without quotes, a
-quote or a backslash inside a string that was not escaped.
+backslash inside a string that was not escaped.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from SimpleLLMFunc.base.parsing.json_text import bare_text
 from SimpleLLMFunc.base.parsing.parsed import Repair
 from SimpleLLMFunc.base.parsing.tolerant_json import TolerantReader
 
-_GUESSES: Final = frozenset({"backslash was not escaped", "quotes inside a string were not escaped", "backticks"})
+_GUESSES: Final = frozenset({"backslash was not escaped", "backticks"})
 
 
 def mended_arguments(text: str) -> dict[str, Any] | None:
