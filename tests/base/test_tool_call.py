@@ -239,18 +239,12 @@ async def test_an_unknown_tool_is_answered_with_the_known_ones():
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ('{"n": "four"}', "n: expected a valid integer"),
-        ('{"n": true}', "n: expected a valid integer, got True"),
-        ("{}", "n: expected a value, got nothing"),
-        ('{"n": 1, "m": 2}', "m: expected one of the parameters n"),
-        ("[]", "a JSON object"),
-        ('"x"', "a JSON object"),
-        ("null", "n: expected a value"),
-        ('{"n": 1', "a JSON object"),
-        ('{"n": 1}}', "a JSON object"),
-        ("[" * 100_000, "a JSON object"),
+        ('{"n": "four"}', "n: expected a valid integer"), ('{"n": true}', "n: expected a valid integer, got True"),
+        ("{}", "n: expected a value, got nothing"), ('{"n": 1, "m": 2}', "m: expected one of the parameters n"),
+        ("[]", "a JSON object"), ('"x"', "a JSON object"), ("null", "n: expected a value"),
+        ('{"n": 1', "a JSON object"), ('{"n": 1}}', "a JSON object"), ("[" * 100_000, "a JSON object"),
     ],
-)
+)  # fmt: skip
 async def test_row_31_unfit_arguments_are_answered_and_the_tool_does_not_run(arguments, told):
     ran: list[int] = []
 
@@ -346,17 +340,12 @@ class Mute(Exception):
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        (KeyError("a"), "KeyError: 'a'"),
-        (ValueError(), "ValueError"),
-        (OwnBase("odd"), "OwnBase: odd"),
-        (Mute(), "Mute"),
-        (StopIteration(1), "RuntimeError"),
-        (TimeoutError("theirs"), "TimeoutError: theirs"),
+        (KeyError("a"), "KeyError: 'a'"), (ValueError(), "ValueError"), (OwnBase("odd"), "OwnBase: odd"),
+        (Mute(), "Mute"), (StopIteration(1), "RuntimeError"), (TimeoutError("theirs"), "TimeoutError: theirs"),
         (ExceptionGroup("two", [ValueError("a"), KeyError("b")]), "ExceptionGroup: two (2 sub-exceptions)"),
-        (ValueError("a\ud800b"), "ValueError: a\ufffdb"),
-        (UsageError("not here"), "UsageError: not here"),
+        (ValueError("a\ud800b"), "ValueError: a\ufffdb"), (UsageError("not here"), "UsageError: not here"),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("is_async", [False, True])
 async def test_row_32_all_that_is_raised_is_told(error, told, is_async):
     def fails() -> None:

@@ -15,18 +15,13 @@ from SimpleLLMFunc.base.parsing.tolerant_json import TolerantReader
 @pytest.mark.parametrize(
     ("text", "rest"),
     [
-        ("<think>a</think>b", "b"),
-        ("<THINKING x=1>a</THINKING>b", "b"),
-        ("<reasoning>a</reasoning>b", "b"),
-        ("a</think>b", "b"),
-        ("b<think>a", "b"),
-        ("<think>a<think>b</think>c</think>d", "d"),
-        ("[THINK]a[/THINK]b", "b"),
-        ("◁think▷a◁/think▷b", "b"),
+        ("<think>a</think>b", "b"), ("<THINKING x=1>a</THINKING>b", "b"), ("<reasoning>a</reasoning>b", "b"),
+        ("a</think>b", "b"), ("b<think>a", "b"), ("<think>a<think>b</think>c</think>d", "d"),
+        ("[THINK]a[/THINK]b", "b"), ("◁think▷a◁/think▷b", "b"),
         ("<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b", "b"),
         ("b<|im_end|>", "b"),
     ],
-)
+)  # fmt: skip
 def test_reasoning_never_counts(text: str, rest: str) -> None:
     body, repairs = without_reasoning(text)
     assert body == rest
@@ -47,14 +42,11 @@ def test_a_text_without_reasoning_is_left_alone() -> None:
 @pytest.mark.parametrize(
     ("text", "rest"),
     [
-        ("</s> a </s> <|return|>\n", " a "),
-        ("<|im_start|>assistant<|message|>a<|return|><|im_end|>", "a"),
-        (" </s>", ""),
-        ("a</s>b", "a</s>b"),
-        ("x" + "</s>" * 100_000 + "x", "x" + "</s>" * 100_000 + "x"),
+        ("</s> a </s> <|return|>\n", " a "), ("<|im_start|>assistant<|message|>a<|return|><|im_end|>", "a"),
+        (" </s>", ""), ("a</s>b", "a</s>b"), ("x" + "</s>" * 100_000 + "x", "x" + "</s>" * 100_000 + "x"),
         ("x" + "<|im_end|> " * 50_000, "x"),
     ],
-)
+)  # fmt: skip
 def test_control_marks_are_left_out_at_both_ends(text: str, rest: str) -> None:
     assert without_reasoning(text)[0] == rest
 

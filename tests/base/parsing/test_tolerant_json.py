@@ -24,26 +24,23 @@ def read(text: str) -> tuple[object, list[tuple[str, str]]]:
 @pytest.mark.parametrize(
     ("text", "value", "repair"),
     [
-        ("{'a': 1}", {"a": 1}, ("", "single quotes")),
-        ("{a: 1}", {"a": 1}, ("", "key without quotes")),
+        ("{'a': 1}", {"a": 1}, ("", "single quotes")), ("{a: 1}", {"a": 1}, ("", "key without quotes")),
         ('{"a": 1,}', {"a": 1}, ("a", "comma before the closing bracket")),
         ('{"a": 1\n"b": 2}', {"a": 1, "b": 2}, ("a", "missing comma")),
         ('{"a": "x" "b": 2}', {"a": "x", "b": 2}, ("a", "missing comma")),
         ('{"a": 1 // one\n}', {"a": 1}, ("a", "comment")),
         ('{"a": 1, # one\n"b": 2}', {"a": 1, "b": 2}, ("a", "comment")),
-        ('{"a": /* one */ 1}', {"a": 1}, ("a", "comment")),
-        ('{"a": None}', {"a": None}, ("a", "Python's None")),
+        ('{"a": /* one */ 1}', {"a": 1}, ("a", "comment")), ('{"a": None}', {"a": None}, ("a", "Python's None")),
         ('{"a": True}', {"a": True}, ("a", "Python's True")),
         ('{"a": (1, 2)}', {"a": [1, 2]}, ("a", "a tuple as Python writes it")),
         ('{"a"：1，"b": 2}', {"a": 1, "b": 2}, ("", "full-width colon")),
-        ("{“a”: 1}", {"a": 1}, ("", "typographic quotes")),
-        ('{"a": `x`}', {"a": "x"}, ("a", "backticks")),
+        ("{“a”: 1}", {"a": 1}, ("", "typographic quotes")), ('{"a": `x`}', {"a": "x"}, ("a", "backticks")),
         ('{"a": "b\\d"}', {"a": "b\\d"}, ("a", "backslash was not escaped")),
         ('{"a": "b\nc"}', {"a": "b\nc"}, ("a", "line break or control character inside a string")),
         ('{"a": Paris, France, "b": 1}', {"a": "Paris, France", "b": 1}, ("a", "text without quotes")),
         ('{"a": [{"b": 1,}]}', {"a": [{"b": 1}]}, ("a[0].b", "comma before the closing bracket")),
     ],
-)
+)  # fmt: skip
 def test_mends_and_says_so(text: str, value: object, repair: tuple[str, str]) -> None:
     found, repairs = read(text)
     assert found == value
