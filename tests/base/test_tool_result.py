@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import json
 import re
 from dataclasses import dataclass
 from datetime import date
@@ -13,8 +12,6 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr, computed_field, field_serializer
 
 from SimpleLLMFunc.base.tool_result import holds_media, render_result
@@ -81,10 +78,6 @@ def test_values_become_json(value, text):
     assert "CANARY" not in found
     if text is not None:
         assert found == text
-
-
-def test_an_enum_is_its_value():
-    assert json.loads(render([Colour.RED])) == ["red"]
 
 
 def test_what_has_no_json_form_is_its_text():
@@ -240,10 +233,3 @@ def test_the_closing_mark_survives_the_cut():
     found = render_result("<" * 5000 + "x" * 100_000, 1000, untrusted="s")
     assert len(found) == 1000
     assert re.search(r'characters in all\]\n</tool_data id="[0-9a-f]{16}">$', found)
-
-
-@given(st.text(), st.integers(400, 2000))
-def test_all_that_comes_from_outside_there_are_two_marks(text, limit):
-    found = render_result(text, limit, untrusted="s")
-    assert len(found) <= limit
-    assert len(re.findall(r"<\s*/?\s*tool_data", found, re.IGNORECASE)) == 2

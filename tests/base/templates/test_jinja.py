@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from SimpleLLMFunc.base.templates import jinja_sandbox
 from SimpleLLMFunc.base.templates.jinja import MAX_OUTPUT
 from SimpleLLMFunc.base.templates.template import Finished, guard_tags, render_template
 from SimpleLLMFunc.errors import TemplateError, UsageError
@@ -179,18 +178,6 @@ def test_the_result_is_at_most_one_mebibyte():
             render_template("{{ x }}", {"x": value})
     with pytest.raises(TemplateError, match="longer than 1048576 bytes"):
         render_template("{% for i in range(1000) %}{{ x }}{% endfor %}", {"x": "a" * 2000})
-
-
-def test_compiled_templates_are_kept_and_not_for_ever():
-    jinja_sandbox.compiled.cache_clear()
-    first = jinja_sandbox.compiled("{{ a }}")
-    assert jinja_sandbox.compiled("{{ a }}") is first
-    assert jinja_sandbox.compiled.cache_info().maxsize == 128
-    for number in range(128):
-        render_template(f"{{{{ a }}}}{number}", {"a": 1})
-    assert jinja_sandbox.compiled.cache_info().currsize == 128
-    assert jinja_sandbox.compiled("{{ a }}") is not first
-    assert jinja_sandbox._environment() is jinja_sandbox._environment()
 
 
 def test_jinja2_is_loaded_when_the_first_template_is_rendered():
