@@ -12,6 +12,7 @@ from typing import Final
 
 from SimpleLLMFunc.base.parsing.json_ahead import (
     CLOSE,
+    COLON,
     COMMA,
     LITERALS,
     LONGEST_KEY,
@@ -236,6 +237,8 @@ class TolerantReader:
             self._at += len(key)
             self._note("key without quotes")
         self._skip()
+        if self._text[self._at : self._at + 1] not in COLON:
+            raise UnreadableError("a key without a colon", self._at)
         if self._text[self._at] == "：":
             self._note("full-width colon")
         self._at += 1

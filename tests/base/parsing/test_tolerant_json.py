@@ -69,6 +69,7 @@ def test_mends_and_says_so(text: str, value: object, repair: tuple[str, str]) ->
         '{"a": "x" b: 1}',
         "{1, 2}",
         "{u'a': 1}",
+        '{“a"b”: 1}',
     ],
 )
 def test_gives_up_where_two_readings_are_possible(text: str) -> None:
