@@ -142,7 +142,8 @@ def test_the_wrapper_of_a_plain_value_is_no_repair() -> None:
         ('{"paid": true}', Order), ("3.5", int), ("1e400", float), ("9" * 5000, int), ("9" * 5000, float),
         ("NaN", float), ('{"value": NaN}', float), ("true", Literal[1]), ("1", Literal[True]),
         ('{"value": true}', dict[str, int]), ("[1, 2, 3]", tuple[int, int]), ('"1700000000"', datetime.datetime),
-        ("1700000000", datetime.datetime), ('"90"', datetime.timedelta),
+        ("1700000000", datetime.datetime), ('"90"', datetime.timedelta), ('{"value": "he said "hi""}', str | None),
+        ('["a", b]', list[str]), ('{"a": "x"}b" c"}', dict[str, str]), ('[{"a": "x",]"b": "y"}]', list[dict[str, str]]),
     ],
 )  # fmt: skip
 def test_never_changes_the_shape_or_makes_up_a_value(text: str, wanted: Any) -> None:
