@@ -85,7 +85,7 @@ def _labels(shape: ChoiceShape) -> list[tuple[str, _Member]]:
 
 
 def _only(members: Iterable[_Member]) -> _Member | None:
-    """Return the one member among these, which may come several times; None where there is none."""
+    """Return the one member among these, which may come several times; None where no member is named."""
     kept: list[_Member] = []
     for member in members:
         if not any(type(member[0]) is type(other[0]) and member[0] == other[0] for other in kept):
