@@ -267,6 +267,8 @@ def to_dict(event: ReActEvent) -> dict[str, Any]:
                 told["usage"] = asdict(value)
             case "tool_calls":
                 told["tool_calls"] = [asdict(call) for call in value]
+            case "downgrades":
+                told["downgrades"] = [list(each) for each in value]
             case "replayed" if not value:
                 pass
             case _ if name not in _FOR_CODE:
