@@ -12,12 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from SimpleLLMFunc.base.parsing import Frame, JsonGrowth, Num, find_json, plain_value, without_reasoning
+from SimpleLLMFunc.base.parsing import Num, find_json, plain_value, without_reasoning
 from SimpleLLMFunc.interface.wires import new_call_id
 from SimpleLLMFunc.runtime import off_loop_if_large
 from SimpleLLMFunc.type import ChatCompletion, FunctionCall, Message, ToolCall, ToolSpec, content_text
 
 _SIGNS = frozenset({"tool", "arguments", "answer"})
+_SPACE_AT_END = re.compile(r"(?<!\s)\s+\Z")
+_NO_SIGN = re.compile(r'[^"\\]+')
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,40 +212,79 @@ def _written(node: Any) -> str:
 class AnswerText:
     """Takes the text of the answer out of a streamed action, piece by piece.
 
-    ``{"answer": "Hello…`` gives "Hello…" as it grows, escapes decoded. Nothing is given of an action that calls a tool, of a
-    typed answer, and of a reply that does not begin with an object: whole, it is read by `JsonActions.read`.
+    ``{"answer": "Hello…`` gives "Hello…" as it grows, escapes decoded; a typed answer gives its JSON. Nothing of an
+    action that calls a tool is given. A reply that does not begin like an action is held back: whole, it is
+    read by `JsonActions.read`.
     """
 
+    _BEGIN = re.compile(r'\s*\{\s*"answer"\s*:\s*')
+    _COULD_BEGIN = re.compile(r'\s*(\{\s*("(a(n(s(w(er?)?)?)?)?)?)?)?$|\s*\{\s*"answer"\s*:?\s*$')
+
     def __init__(self) -> None:
-        self._growth = JsonGrowth(on_add=self._complete)
-        self._has_begun = False
+        self._head: str | None = ""
+        self._is_string = False
+        self._is_over = False
+        self._held = ""
         self._given: list[str] = []
-        self._pieces_taken = self._length = 0
-        self._new = ""
 
     @property
     def given(self) -> str:
         """All that was given so far."""
-        self._given = ["".join(self._given)]
-        return self._given[0]
+        if len(self._given) > 1:
+            self._given = ["".join(self._given)]
+        return self._given[0] if self._given else ""
 
     def feed(self, piece: str) -> str:
         """Take in the next piece of the reply; return the next piece of the answer, often empty."""
-        if not self._has_begun and (start := piece.lstrip()):
-            self._has_begun = True
-            self._growth.is_over = start[0] != "{"
-        self._new = ""
-        self._growth.feed(piece)
-        pieces, stack = self._growth.string, self._growth.stack
-        if pieces is not None and len(stack) == 1 and (stack[0].expects, stack[0].key) == ("value", "answer"):
-            self._new = "".join(pieces[self._pieces_taken :])
-            self._pieces_taken = len(pieces)
-        self._length += len(self._new)
-        self._given.append(self._new)
-        return self._new
+        if self._is_over or not piece:
+            return ""
+        if self._head is not None:
+            head = self._head + piece
+            begun = self._BEGIN.match(head)
+            rest = head[begun.end() :] if begun else ""
+            if not rest:
+                # Space at its end says no more than one blank does, and some models give space for ever.
+                self._head = _SPACE_AT_END.sub(" ", head)
+                self._is_over = begun is None and not self._COULD_BEGIN.match(self._head)
+                return ""
+            self._head, self._is_string = None, rest[0] == '"'
+            piece = rest[1:] if self._is_string else ""
+            if not self._is_string:
+                self._is_over = True  # a typed value is given whole, when its end is known
+                return ""
+        text = self._decoded(self._held + piece)
+        if text:
+            self._given.append(text)
+        return text
 
-    def _complete(self, frame: Frame, node: Any) -> None:
-        if len(self._growth.stack) == 1:
-            if isinstance(node, str) and frame.key == "answer":
-                self._new = node[self._length :]
-            self._growth.is_over = True  # the first member decides
+    def _decoded(self, text: str) -> str:
+        # Up to the closing quote; an escape that is not whole waits for its rest.
+        end, position = len(text), 0
+        while position < len(text):
+            if text[position] == '"':
+                self._is_over, end = True, position
+                break
+            if plain := _NO_SIGN.match(text, position):
+                position = plain.end()
+                continue
+            width = 6 if text[position + 1 : position + 2] == "u" else 2
+            if (
+                text[position + 2 : position + 6].lower()[:1] == "d"
+                and width == 6
+                and _is_high(text[position : position + 6])
+            ):
+                width = 12
+            if position + width > len(text):
+                end = position
+                break
+            position += width
+        self._held = "" if self._is_over else text[end:]
+        try:
+            return str(json.loads(f'"{text[:end]}"', strict=False))
+        except ValueError:
+            self._is_over = True
+            return ""
+
+
+def _is_high(escape: str) -> bool:
+    return bool(re.fullmatch(r"\\u[dD][89abAB][0-9a-fA-F]{2}", escape))

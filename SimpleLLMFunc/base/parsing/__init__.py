@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from SimpleLLMFunc.base.parsing.answer import AnswerReader
-from SimpleLLMFunc.base.parsing.json_growth import Frame, JsonGrowth
 from SimpleLLMFunc.base.parsing.json_node import Num, decode_strictly, path_text, plain_value
 from SimpleLLMFunc.base.parsing.json_text import find_json
 from SimpleLLMFunc.base.parsing.parsed import OutputMode, Parsed, Repair, RepairLevel
@@ -13,7 +12,20 @@ from SimpleLLMFunc.base.parsing.reasoning import without_reasoning
 from SimpleLLMFunc.base.parsing.tool_arguments import mended_arguments
 
 __all__ = [
-    "AnswerReader", "Frame", "ItemReader", "JsonGrowth", "Num", "OutputMode", "Parsed", "PartialReader",
-    "QuoteCheck", "Repair", "RepairLevel", "alignment", "decode_strictly", "find_json", "mended_arguments",
-    "path_text", "plain_value", "without_reasoning",
-]  # fmt: skip
+    "AnswerReader",
+    "ItemReader",
+    "Num",
+    "OutputMode",
+    "Parsed",
+    "PartialReader",
+    "QuoteCheck",
+    "Repair",
+    "RepairLevel",
+    "alignment",
+    "decode_strictly",
+    "find_json",
+    "mended_arguments",
+    "path_text",
+    "plain_value",
+    "without_reasoning",
+]

@@ -50,7 +50,6 @@ from SimpleLLMFunc.errors import ResponseParseError, Violation, cut
 from SimpleLLMFunc.type import without_surrogates
 
 _WRAPPER_KEY: Final = "value"
-_BROKEN_WRAPPER: Final = re.compile(r"\s*(?:```\w*\s*)?[{｛]\s*[\"'“]?value[\"'”]?\s*[:：]")
 _PLACEHOLDER: Final = re.compile(r"<[\w ,|/-]+>|\.\.\.|…")
 
 
@@ -216,8 +215,7 @@ class _Attempt:
             return series
         if fits:
             return self._only_one(finding, judged, fits)
-        is_text = self._takes_text and not _BROKEN_WRAPPER.match(finding.text)
-        if is_text and not any(candidate.is_whole for candidate in finding.candidates):
+        if self._takes_text and not any(candidate.is_whole for candidate in finding.candidates):
             return self._from_words(finding)
         return self._best_reason(finding, judged)
 

@@ -19,7 +19,7 @@ LITERALS: Final = {
 }  # fmt: skip
 NAMED_NUMBERS: Final = frozenset({"NaN", "Infinity", "-Infinity"})
 _KEY_AHEAD: Final = re.compile(
-    r"""[\s\ufeff\u200b]*(?:"(?:[^"\\\n]|\\.){0,150}"|'(?:[^'\\\n]|\\.){0,150}'|[“”][^“”\n]{0,100}[“”"]|[‘’][^‘’\n]{0,100}[‘’]|`[^`\n]{0,100}`|[\w$-]{1,100}(?:\ [\w$-]{1,40}){0,4})[\s]*[:：](?![/]{2})""",
+    r"""[\s\ufeff\u200b]*(?:u?"(?:[^"\\\n]|\\.){0,150}"|u?'(?:[^'\\\n]|\\.){0,150}'|[“”][^“”\n]{0,100}[“”"]|[‘’][^‘’\n]{0,100}[‘’]|`[^`\n]{0,100}`|[\w$-]{1,100}(?:\ [\w$-]{1,40}){0,4})[\s]*[:：](?![/]{2})""",
     re.VERBOSE,
 )
 
@@ -36,10 +36,53 @@ class Ahead:
         at = self.after_space(at)
         return _KEY_AHEAD.match(self._text, at, min(len(self._text), at + LONGEST_KEY + 100)) is not None
 
+    def is_end_of_string(self, at: int, inside: str) -> bool:
+        """Tell whether a quote before `at` ends a string: what follows must go on as JSON."""
+        text = self._text
+        after = self.space(at)
+        if after >= len(text):
+            return True
+        char = text[after]
+        if inside == "key":
+            return char in COLON
+        if inside == "":
+            return False
+        if char in "/#":
+            return self.comment(after) is not None
+        if inside == "list":
+            if char in "]］)}｝":
+                return True
+            if char in COMMA:
+                return self._is_item(after + 1)
+            return "\n" in text[at:after] and char in "\"'“"
+        if char in "}｝":
+            return self._is_end_of_object(after + 1)
+        if char == "]":
+            return True
+        if char in COMMA:
+            return self.is_key(after + 1) or self.is_close(after + 1)
+        is_key = self.is_key(after)
+        return is_key and ("\n" in text[at:after] or (after > at and char in "\"'“"))
+
+    def _is_end_of_object(self, at: int) -> bool:
+        """Tell whether an object may end before `at`: not where a plain letter follows, as in ``"a "}b" c"``."""
+        following = self._text[at : at + 1]
+        return not (following.isalnum() or following in {'"', "'"})
+
     def is_close(self, at: int) -> bool:
         """Tell whether the end of an object, or of the text, comes next."""
         at = self.after_space(at)
         return at >= len(self._text) or self._text[at] in "}｝"
+
+    def _is_item(self, at: int) -> bool:
+        at = self.after_space(at)
+        if at >= len(self._text):
+            return True
+        char = self._text[at]
+        if char in "\"'“‘`[{(]］｛［-+.）" or char.isdigit():
+            return True
+        word = WORD.match(self._text, at)
+        return word is not None and (word.group() in LITERALS or word.group() in NAMED_NUMBERS)
 
     def space(self, at: int) -> int:
         """Return the place after the space at `at`."""

@@ -1,7 +1,7 @@
 """JSON that is still arriving: what of it is complete, every character looked at once.
 
-Strict JSON only, found at the start of the text, of a line or of a fence. Anything else, a text in tags too, ends the
-growth without an error: the whole answer is read again when it is complete. The loop has put the reasoning apart before.
+Strict JSON only, found at the start of the text, of a line or of a fence, after the reasoning. Anything else
+ends the growth without an error: the whole answer is read again when it is complete.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ _TOKEN: Final = re.compile(r"[-+.\w]+")
 _ESCAPE: Final = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[0-9a-fA-F]{4}|u(?![dD][89abAB])[0-9a-fA-F]{4}|[\"\\/bfnrt])"
 )
-_OPENERS: Final = r"\n|:|```\w*|~~~\w*"
+_OPENERS: Final = r"\n|:|```\w*|~~~\w*|<\w+>"
 _START: Final = re.compile(rf"(?:\A|{_OPENERS})[ \t\r]*(?=[{{\[])")
 _LATER_START: Final = re.compile(rf"(?:{_OPENERS})[ \t\r]*(?=[{{\[])")
-_TORN_START: Final = re.compile(r"(?:\n|:|`{1,3}\w*|~{1,3}\w*)[ \t\r]*\Z")
+_TORN_START: Final = re.compile(r"(?:\n|:|`{1,3}\w*|~{1,3}\w*|<\w*>?)[ \t\r]*\Z")
+_MAYBE_REASONING: Final = re.compile(r"\s*(?:<\w{0,12})?")
+_REASONING: Final = re.compile(r"\s*<(think|thinking|thought|reasoning)\b[^<>]*>", re.IGNORECASE)
 _LONGEST_ESCAPE: Final = 12
 _LONGEST_HEAD: Final = 40
 
@@ -71,6 +73,7 @@ class JsonGrowth:
     _rest: str = ""
     _has_begun: bool = False
     _has_text: bool = False
+    _closing_tag: str = ""
     _token: list[str] = field(default_factory=list)
     _is_key: bool = False
 
@@ -93,19 +96,41 @@ class JsonGrowth:
 
     def _begin(self, text: str) -> int:
         """Return where the JSON begins, or -1 while it has not."""
-        if not self._has_text and not text.strip():
+        at = 0
+        if not self._has_text and not self._closing_tag:
+            opening = _REASONING.match(text)
+            if opening:
+                self._closing_tag = f"</{opening.group(1).lower()}>"
+                at = opening.end()
+            elif _MAYBE_REASONING.fullmatch(text):
+                # The space before it says nothing, and some models give space for ever: no piece is looked at twice.
+                self._rest = text.lstrip()
+                return -1
+        if self._closing_tag:
+            at = self._after_reasoning(text, at)
+            if at < 0:
+                return at
+        return self._find_start(text, at)
+
+    def _after_reasoning(self, text: str, at: int) -> int:
+        found = text.lower().find(self._closing_tag, at)
+        if found < 0:
+            self._rest = _torn_end(text[at:], self._closing_tag)
             return -1
-        if not self._has_text and text.lstrip()[0] == "<":
-            self.is_over = True
-            return -1
-        found = (_LATER_START if self._has_text else _START).search(text)
+        end = found + len(self._closing_tag)
+        self._closing_tag = ""
+        return end
+
+    def _find_start(self, text: str, at: int) -> int:
+        first = at == 0 and self._has_text
+        found = (_LATER_START if first else _START).search(text[at:])
         if found is None:
-            torn = _TORN_START.search(text, max(0, len(text) - _LONGEST_HEAD))
+            torn = _TORN_START.search(text, max(at, len(text) - _LONGEST_HEAD))
             self._rest = torn.group() if torn else ""
-            self._has_text = True
+            self._has_text = self._has_text or bool(text.strip()) or at > 0
             return -1
         self._has_begun = True
-        return found.end()
+        return at + found.end()
 
     # --- the scan ----------------------------------------------------------------------------------------
 
@@ -217,3 +242,11 @@ class JsonGrowth:
             self._add(frame.node)
         else:
             self.is_over = True
+
+
+def _torn_end(text: str, mark: str) -> str:
+    """Return the end of the text that may be the beginning of the mark."""
+    for length in range(min(len(mark) - 1, len(text)), 0, -1):
+        if mark.startswith(text[-length:].lower()):
+            return text[-length:]
+    return ""

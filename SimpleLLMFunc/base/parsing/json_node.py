@@ -62,6 +62,10 @@ class Open(dict[str, Any]):
     """An object whose closing brace is missing, after a complete value."""
 
 
+class Braced(list[Any]):
+    """Values between braces, as Python writes a set."""
+
+
 class UnreadableError(ValueError):
     """What stands here is not JSON, not even nearly.
 
@@ -75,6 +79,10 @@ class UnreadableError(ValueError):
         self.position = position
         self.is_json = is_json
         super().__init__(f"{problem} at character {position}")
+
+
+class AmbiguousError(UnreadableError):
+    """It can be read in more than one way, or says itself that something is left out."""
 
 
 class TruncatedError(UnreadableError):
@@ -200,11 +208,6 @@ def shown(node: Node, limit: int = 60) -> str:
     text = node.text if isinstance(node, Num | Bare) else str(node)
     text = cut(text, limit + 1)
     return text if isinstance(node, Num) else repr(text)
-
-
-def quoted(text: str) -> str:
-    """Return a text in quotes for a message, shortened."""
-    return repr(cut(text.strip(), 61))
 
 
 def is_wire(wire: Any, node: Node) -> bool:

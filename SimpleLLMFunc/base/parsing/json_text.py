@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from SimpleLLMFunc.base.parsing.json_node import (
+    AmbiguousError,
     Bare,
     DuplicateKeyError,
     Node,
@@ -38,7 +39,9 @@ _INLINE_FENCE: Final = re.compile(r"^```(?:json[c5]?\b)?(.*?)```$", re.DOTALL | 
 _BRACKET: Final = re.compile(r"[{\[｛［]")
 _STRICT_START: Final = re.compile(r"\{\s*[\"}]|\[\s*[\[{\"\-\dtfn\]]")
 _STRING_OR_BRACKET: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"|[{}\[\]]')
-_GOES_ON: Final = re.compile(r"[\"'”\w]|\s*[,，]\s*[\"'“][^\"'“”\n]{1,100}[\"'”]\s*[:：]", re.ASCII)
+_GOES_ON: Final = re.compile(r"\s*[,，]\s*[\"'“][^\"'“”\n]{1,100}[\"'”]\s*[:：]")
+_HAS_ESCAPED_QUOTES: Final = re.compile(r"^\s*[{\[]\s*(?:[{\[]\s*)*\\+\"")
+_MISSING_BRACES: Final = re.compile(r"\s*\"[^\"\n]{1,100}\"\s*:")
 _BOXED: Final = re.compile(r"\\boxed\{([^{}]*)\}")
 _BOM: Final = "\ufeff\u200b\u2060"
 
@@ -91,6 +94,8 @@ def find_json(text: str, *, mend: bool = True) -> Finding:
     if _find_whole(finding, body, was_wrapped=was_wrapped, mend=mend):
         return finding
     _Search(finding, mend=mend).run()
+    if not finding.candidates and mend:
+        _find_escaped(finding, body)
     return finding
 
 
@@ -172,10 +177,10 @@ def _find_whole(finding: Finding, body: str, *, was_wrapped: bool, mend: bool) -
     try:
         node = decode_strictly(body)
     except DuplicateKeyError as error:
-        finding.damaged.append((0, len(finding.text), UnreadableError(str(error), 0)))
+        finding.damaged.append((0, len(finding.text), AmbiguousError(str(error), 0)))
         return True
     except RecursionError:
-        finding.damaged.append((0, len(finding.text), UnreadableError("nested too deep", 0)))
+        finding.damaged.append((0, len(finding.text), AmbiguousError("nested too deep", 0)))
         return True
     except ValueError:
         pass
@@ -184,6 +189,9 @@ def _find_whole(finding: Finding, body: str, *, was_wrapped: bool, mend: bool) -
         return True
     if not mend or not body:
         return False
+    if body.startswith("{{") and body.endswith("}}"):
+        # a template's way of writing one brace
+        body, repairs = body[1:-1], [*repairs, ("", "doubled braces")]
     return _mend_whole(finding, body, repairs)
 
 
@@ -199,10 +207,35 @@ def _mend_whole(finding: Finding, body: str, repairs: list[Repair]) -> bool:
         return False
     if body[reader.end :].strip():
         return False
-    if isinstance(node, str) and body[0] != '"':
-        return False  # plain text in quotes
+    if isinstance(node, str) and (body[0] != '"' or re.search(r'"\s*[,，\n]\s*"', node)):
+        # several strings, or prose that begins with one
+        return False
     finding.candidates.append(Candidate(node, 0, len(finding.text), [*repairs, *reader.repairs], is_whole=True))
     return True
+
+
+def _find_escaped(finding: Finding, body: str) -> None:
+    """Read JSON whose quotes were escaped once too often or written as HTML entities, or without its braces."""
+    if _HAS_ESCAPED_QUOTES.match(body):
+        try:
+            text = decode_strictly(f'"{body}"'.replace("\n", "\\n").replace("\t", "\\t"))
+        except (ValueError, RecursionError):
+            return
+        what = "quotes were escaped"
+    elif "&quot;" in body and '"' not in body:
+        from html import unescape
+
+        text, what = unescape(body), "HTML entities"
+    elif _MISSING_BRACES.match(body):
+        text, what = f"{{{body.rstrip(',')}}}", "braces around the object missing"
+    else:
+        return
+    try:
+        node = decode_strictly(text)
+    except (ValueError, RecursionError):
+        return
+    finding.damaged.clear()
+    finding.candidates.append(Candidate(node, 0, len(finding.text), [("", what)], is_whole=True))
 
 
 class _Search:
@@ -220,7 +253,7 @@ class _Search:
         while found := _BRACKET.search(self._text, position):
             start = found.start()
             if self._work < 0:
-                self._damage(start, len(self._text), UnreadableError("too many brackets that are no JSON", start))
+                self._damage(start, len(self._text), AmbiguousError("too many brackets that are no JSON", start))
                 return
             position = self._read_at(start)
 
@@ -232,9 +265,9 @@ class _Search:
             node, end = decode_at(self._text, start)
         except DuplicateKeyError as error:
             end = self._end_of_damage(start)
-            return self._damage(start, end, UnreadableError(str(error), start))
+            return self._damage(start, end, AmbiguousError(str(error), start))
         except RecursionError:
-            return self._damage(start, len(self._text), UnreadableError("nested too deep", start))
+            return self._damage(start, len(self._text), AmbiguousError("nested too deep", start))
         except ValueError as error:
             # the error counts the lines from the start of the text
             self._work -= max(0, getattr(error, "pos", start) - start) + start // 32
@@ -253,7 +286,7 @@ class _Search:
             self._work -= max(error.position, self._reader.reach) - start
             return self._failed_at(start, error)
         except RecursionError:
-            return self._damage(start, len(self._text), UnreadableError("nested too deep", start))
+            return self._damage(start, len(self._text), AmbiguousError("nested too deep", start))
         return self._take(start, self._reader.end, node, self._reader.repairs)
 
     def _failed_at(self, start: int, error: UnreadableError) -> int:
@@ -273,9 +306,9 @@ class _Search:
         self._work -= end - start
         goes_on = _GOES_ON.match(self._text, end)
         if goes_on and isinstance(node, dict):
-            # a brace too many in the middle, or inside a string: what follows belongs to the object
+            # a brace too many in the middle: what follows belongs to the object
             stop = self._end_of_damage(goes_on.end())
-            return self._damage(start, stop, UnreadableError("an object goes on after its end", end))
+            return self._damage(start, stop, AmbiguousError("an object goes on after its end", end))
         if not _is_prose(node):
             self._finding.candidates.append(Candidate(node, start, end, repairs, self._is_alone(start, end)))
         return end

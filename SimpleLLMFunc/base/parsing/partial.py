@@ -16,7 +16,6 @@ from pydantic import TypeAdapter, ValidationError
 from SimpleLLMFunc.base.parsing.alignment import (
     Aligner,
     Check,
-    FieldShape,
     LeafShape,
     ListShape,
     MappingShape,
@@ -48,11 +47,13 @@ class _Growing:
     Attributes:
         shape: the wanted one, None where it is not known before the end.
         values: validated members: by field for an object, in order for a list.
+        is_wrapper: it is ``{"value": …}``.
         has_gap: a member did not fit.
     """
 
     shape: Shape | None
     values: dict[str, Any] | list[Any]
+    is_wrapper: bool = False
     has_gap: bool = False
 
 
@@ -84,11 +85,9 @@ class _Reader:
         self._pieces: list[str] = []
         self._growth = JsonGrowth(self._open, self._add)
         self._has_grown = False
-        self._outermost: Frame | None = None
+        self._value_frame: Frame | None = None
         self._aligner = Aligner(may_coerce=repair == "coerce")
         self._root: Shape = resolved(spec.shape)
-        value = FieldShape("value", ["value"], self._root, True, "value", Check(spec.adapter.core_schema))
-        self._wrapper = ObjectShape("object", [value], {"value": value})
 
     @property
     def characters_read(self) -> int:
@@ -125,14 +124,20 @@ class _Reader:
     def _open(self, frame: Frame) -> None:
         stack = self._growth.stack
         if len(stack) > 1:
-            shape = self._member_shape(stack[-2])
+            frame.data = _for_frame(frame, self._member_shape(stack[-2]))
+            if len(stack) == 2 and stack[0].data.is_wrapper:
+                self._value_frame = frame
+        elif self._spec.is_wrapped and isinstance(frame.node, dict):
+            frame.data = _Growing(None, {}, is_wrapper=True)
         else:
-            self._outermost = frame
-            shape = self._wrapper if self._spec.is_wrapped and isinstance(frame.node, dict) else self._root
-        frame.data = _for_frame(frame, shape)
+            frame.data = _for_frame(frame, self._root)
+            self._value_frame = frame
 
     def _member_shape(self, outer: Frame) -> Shape | None:
-        shape = self._settled(outer).shape
+        growing = self._settled(outer)
+        if growing.is_wrapper:
+            return self._root
+        shape = growing.shape
         if isinstance(shape, ObjectShape):
             part = shape.by_name.get(outer.key)
             return None if part is None or shape.is_hooked else part.shape
@@ -143,14 +148,20 @@ class _Reader:
     def _settled(self, frame: Frame) -> _Growing:
         """Return what is known; an object whose first key is not ours is no wrapper, but the bare value."""
         growing: _Growing = frame.data
-        if growing.shape is self._wrapper and frame.key != "value":
+        if growing.is_wrapper and frame.key != "value":
             growing = frame.data = _for_frame(frame, self._root)
+            self._value_frame = frame
         return growing
 
     def _add(self, frame: Frame, node: Node) -> None:
         growing = self._settled(frame)
         shape = growing.shape
-        if isinstance(shape, ObjectShape) and isinstance(growing.values, dict):
+        if growing.is_wrapper and isinstance(growing.values, dict) and not isinstance(node, dict | list):
+            value = self._validated(self._root, Check(self._spec.adapter.core_schema), node)
+            if value is not _ABSENT:
+                growing.values["value"] = value
+                self._value_frame, self._has_grown = frame, True
+        elif isinstance(shape, ObjectShape) and isinstance(growing.values, dict):
             part = shape.by_name.get(frame.key)
             value = _ABSENT if part is None or shape.is_hooked else self._validated(part.shape, part.check, node)
             if part is not None and value is not _ABSENT:
@@ -234,11 +245,19 @@ class PartialReader(_Reader):
 
     def _snapshot(self) -> Any:
         """Build the value from the open containers, innermost first."""
-        assert self._outermost is not None, "something has grown"
+        inner: Any = _ABSENT
         string = self._growing_string()
-        inner: Any = "".join(string) if string else _ABSENT
-        for frame in reversed(self._growth.stack or [self._outermost]):  # the outermost may have closed with this piece
+        if string:
+            inner = "".join(string)
+        stack = self._growth.stack
+        value = self._value_frame
+        # the whole value may have closed with this piece of text
+        open_frames = [value] if value is not None and value not in stack else reversed(stack)
+        for frame in open_frames:
             growing: _Growing = frame.data
+            if growing.is_wrapper and isinstance(growing.values, dict):
+                inner = growing.values.get("value", inner)
+                continue
             shape = growing.shape
             if isinstance(shape, ListShape) and isinstance(growing.values, list):
                 inner = _as_wanted(shape, growing.values)
@@ -246,8 +265,7 @@ class PartialReader(_Reader):
                 inner = self._partial_object(shape, frame, growing.values, inner)
             else:
                 inner = _ABSENT
-        is_wrapped = self._outermost.data.shape is self._wrapper and inner is not _ABSENT
-        return inner.get("value", _ABSENT) if is_wrapped else inner
+        return inner
 
     def _partial_object(self, shape: ObjectShape, frame: Frame, values: dict[str, Any], inner: Any) -> Any:
         present = dict(values)

@@ -1,12 +1,11 @@
 """Reads what a model meant as JSON: other quotes, missing commas, comments, Python literals, full-width punctuation.
 
 One pass, left to right, in linear time. Nothing is dropped but comments, nothing is made up: where two readings
-are possible the reader gives up (`UnreadableError`), and a list that is not closed is `TruncatedError`.
+are possible the reader gives up (`AmbiguousError`), and a list that is not closed is `TruncatedError`.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Final
 
@@ -21,7 +20,9 @@ from SimpleLLMFunc.base.parsing.json_ahead import (
     Ahead,
 )
 from SimpleLLMFunc.base.parsing.json_node import (
+    AmbiguousError,
     Bare,
+    Braced,
     DuplicateKeyError,
     Node,
     Num,
@@ -38,7 +39,6 @@ MAX_DEPTH: Final = 150
 
 _CLOSERS: Final = {'"': '"', "'": "'", "“": '”“"', "”": '”"', "‘": "’‘'", "’": "’'", "＂": "＂", "「": "」", "`": "`"}
 _ESCAPES: Final = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "'": "'"}
-_UNICODE: Final = re.compile(r"(?:\\u[0-9a-fA-F]{4})+")
 _OPEN: Final = {"{": "}", "[": "]", "(": ")", "｛": "｝", "［": "］"}
 _ELISION: Final = re.compile(
     r"\.\.\.|…|\b(?:more|rest|etc|remaining|omitted|truncated|and so on|continue[ds]?)\b|省略|其余|等等|更多",
@@ -46,6 +46,7 @@ _ELISION: Final = re.compile(
 )
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _GROUPED: Final = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?=\s*(?:[}｝\n]|[,，]\s*[\"'“‘`\w]))")
+_SWALLOWED_KEY: Final = re.compile(r"""[,{\n，]\s{0,40}["'“”‘’][^"'“”‘’\n]*["'“”‘’]\s*[:：]""")
 
 
 class TolerantReader:
@@ -85,7 +86,7 @@ class TolerantReader:
         """Return the node at `start`.
 
         Raises:
-            UnreadableError: or its kind `TruncatedError`.
+            UnreadableError: or one of its kinds, `AmbiguousError` and `TruncatedError`.
             RecursionError: the stack is nearly used up already.
         """
         self._at, self._path, self._repairs, self._has_progress = start, [], {}, False
@@ -105,12 +106,12 @@ class TolerantReader:
         char = self._text[self._at]
         if char in _OPEN:
             if depth >= MAX_DEPTH:
-                raise UnreadableError("nested too deep", self._at)
+                raise AmbiguousError("nested too deep", self._at)
             if char in "｛［":
                 self._note("full-width brackets")
             return self._object(depth) if char in "{｛" else self._list(depth, _OPEN[char])
-        if char in _CLOSERS:
-            return self._string()
+        if char in _CLOSERS or self._text.startswith(("u'", 'u"'), self._at):
+            return self._string(inside)
         return self._scalar(inside)
 
     def _object(self, depth: int) -> Node:
@@ -130,23 +131,14 @@ class TolerantReader:
                 return self._open_object(pairs, start)
             if char in CLOSE:
                 raise UnreadableError(f"{char!r} closes an object", self._at)
-            if not self._ahead.is_key(self._at):
-                raise self._no_key(char)
+            if not pairs and not self._ahead.is_key(self._at):
+                return self._braced(depth, start)
             key = self._key()
             self._path.append(key)
             self._has_progress = True
             pairs.append((key, self._value(depth + 1, "object")))
             self._separator("object")
             self._path.pop()
-
-    def _no_key(self, char: str) -> UnreadableError:
-        self._has_progress = self._has_progress or char in "{[" or char in _CLOSERS  # else it may be a brace in prose
-        if char in _CLOSERS:
-            self._string()
-            self._skip()
-            if self._at >= len(self._text):
-                return TruncatedError("the text ends after a key", self._at)
-        return UnreadableError("something stands where a key should", self._at)
 
     def _open_object(self, pairs: list[tuple[str, Node]], start: int) -> Node:
         if not pairs:
@@ -158,7 +150,16 @@ class TolerantReader:
         try:
             return object_of(pairs)
         except DuplicateKeyError as error:
-            raise UnreadableError(str(error), self._at) from None
+            raise AmbiguousError(str(error), self._at) from None
+
+    def _braced(self, depth: int, start: int) -> Node:
+        """Read ``{1, 2}``, a set as Python writes it."""
+        self._at = start
+        items = Braced(self._list(depth, "}"))
+        if any(isinstance(item, Bare) for item in items):
+            raise UnreadableError("braces around plain text", start)
+        self._note("a set as Python writes it")
+        return items
 
     def _list(self, depth: int, closer: str) -> Node:
         start = self._at
@@ -178,10 +179,8 @@ class TolerantReader:
             self._path.append(len(items))
             items.append(self._value(depth + 1, "list"))
             has_comma = self._separator("list", closer) or has_comma
-            self._has_progress = self._has_progress or not isinstance(items[-1], Bare)
+            self._has_progress = self._has_progress or (has_comma and not isinstance(items[-1], Bare))
             self._path.pop()
-        if any(isinstance(item, Bare) for item in items) and any(isinstance(item, str) for item in items):
-            raise UnreadableError("text with and without quotes in one list", start)
         if closer == ")":
             if len(items) == 1 and not has_comma:
                 if not depth or isinstance(items[0], Bare):
@@ -207,22 +206,19 @@ class TolerantReader:
             self._skip()
             following = self._text[self._at : self._at + 1]
             if following in COMMA and following:
-                raise UnreadableError("two commas with nothing between", self._at)
-            if inside == "object" and following == "]":
-                raise UnreadableError("a list ends after a comma inside an object", self._at)
+                raise AmbiguousError("two commas with nothing between", self._at)
             if following in CLOSE and following:
                 self._note("comma before the closing bracket")
             return True
         if char in CLOSE:
             return False
-        gap = self._text[before : self._at]
-        if inside == "object" and self._ahead.is_key(self._at) and ("\n" in gap or (gap and char in "\"'“")):
+        if inside == "object" and self._ahead.is_key(self._at):
             self._note("missing comma")
             return False
         if inside == "list" and closer != ")" and char in '{["':
             # two strings side by side may be one string with quotes inside
-            if char == '"' and "\n" not in gap:
-                raise UnreadableError("two strings without a comma", self._at)
+            if char == '"' and "\n" not in self._text[before : self._at]:
+                raise AmbiguousError("two strings without a comma", self._at)
             self._note("missing comma")
             return False
         raise UnreadableError("something stands where a comma should", self._at)
@@ -230,14 +226,20 @@ class TolerantReader:
     # --- keys --------------------------------------------------------------------------------------------
 
     def _key(self) -> str:
-        if self._text[self._at] in _CLOSERS:
-            key = self._string()
+        char = self._text[self._at]
+        if char in _CLOSERS or self._text.startswith(("u'", 'u"'), self._at):
+            key = self._string("key")
         else:
-            key = re.split("[:：]", self._text[self._at : self._at + LONGEST_KEY + 2], maxsplit=1)[0].strip()
-            self._at += len(key)
+            end = self._at
+            while end < len(self._text) and self._text[end] not in ":：\n" and end - self._at < LONGEST_KEY:
+                end += 1
+            key = self._text[self._at : end].strip()
+            self._at = end
             self._note("key without quotes")
         self._skip()
-        if self._text[self._at : self._at + 1] not in COLON:
+        if self._at >= len(self._text):
+            raise TruncatedError("the text ends after a key", self._at)
+        if self._text[self._at] not in COLON:
             raise UnreadableError("a key without a colon", self._at)
         if self._text[self._at] == "：":
             self._note("full-width colon")
@@ -246,32 +248,72 @@ class TolerantReader:
 
     # --- strings -----------------------------------------------------------------------------------------
 
-    def _string(self) -> str:
-        """Read a string up to the next closing quote: one with quotes inside that are not escaped is refused by what follows."""
-        text, start = self._text, self._at
-        opener = text[start]
+    def _string(self, inside: str) -> str:
+        text = self._text
+        if text[self._at] == "u":
+            self._at += 1
+            self._note("Python's u'…'")
+        opener = text[self._at]
+        triple = opener * 3
+        if opener in "\"'" and text.startswith(triple, self._at):
+            following = text[self._at + 3 : self._at + 4]
+            if following and following not in ",}]:，":
+                return self._triple(triple)
         closers = _CLOSERS[opener]
         if opener != '"':
             self._note({"'": "single quotes", "`": "backticks"}.get(opener, "typographic quotes"))
-        stop = re.compile(f"[\\\\\x00-\x1f{re.escape(closers)}]")
+        start = self._at
         at = start + 1
         pieces: list[str] = []
+        inner_quotes = 0
+        stop = re.compile(f"[\\\\\x00-\x1f{re.escape(closers)}]")
         while True:
             found = stop.search(text, at)
             if found is None:
                 self._reach = len(text)
                 raise TruncatedError("the text ends inside a string", start)
             pieces.append(text[at : found.start()])
-            at, char = found.end(), found.group()
+            at = found.start()
+            char = text[at]
             if char == "\\":
-                piece, at = self._escape(at - 1)
+                piece, at = self._escape(at)
                 pieces.append(piece)
-            elif char in closers:
-                self._at = at
-                return "".join(pieces)
-            else:
+            elif char not in closers:
                 self._note("line break or control character inside a string")
                 pieces.append(char)
+                at += 1
+            elif self._ahead.is_end_of_string(at + 1, inside):
+                break
+            else:
+                inner_quotes += 1
+                pieces.append(char)
+                at += 1
+        value = "".join(pieces)
+        self._reach = max(self._reach, at)
+        if inner_quotes:
+            self._check_inner_quotes(value, inner_quotes, opener, inside, start)
+            self._note("quotes inside a string were not escaped")
+        self._at = at + 1
+        return value
+
+    def _check_inner_quotes(self, value: str, inner_quotes: int, opener: str, inside: str, start: int) -> None:
+        # several strings side by side, or one that swallowed the next key
+        if inside == "key" or re.search(rf"{opener}[\s,;:+|&.]*{opener}", value) or _SWALLOWED_KEY.search(value):
+            raise AmbiguousError("a string whose end cannot be told", start)
+        # half of a quoted pair, unless it stands for inches or is an apostrophe
+        lone = rf"\d{opener}" if opener == '"' else rf"\w{opener}"
+        if inner_quotes % 2 and not (re.search(lone, value) and (inside == "object" or opener == "'")):
+            raise AmbiguousError("a string whose end cannot be told", start)
+
+    def _triple(self, triple: str) -> str:
+        end = self._text.find(triple, self._at + 3)
+        if end < 0:
+            self._reach = len(self._text)
+            raise TruncatedError("the text ends inside a string", self._at)
+        value = self._text[self._at + 3 : end]
+        self._at = end + 3
+        self._note("triple quotes")
+        return value
 
     def _escape(self, at: int) -> tuple[str, int]:
         text = self._text
@@ -280,11 +322,20 @@ class TolerantReader:
             if char == "'":
                 self._note("escape that JSON does not know")
             return _ESCAPES[char], at + 2
-        if code := _UNICODE.match(text, at):
-            return str(json.loads(f'"{code.group()}"')), code.end()
+        if char == "u":
+            code = text[at + 2 : at + 6]
+            if re.fullmatch(r"[0-9a-fA-F]{4}", code):
+                return self._unicode(int(code, 16), at + 6)
         # LaTeX, regular expressions, Windows paths: the backslash is meant
         self._note("backslash was not escaped")
         return "\\", at + 1
+
+    def _unicode(self, code: int, at: int) -> tuple[str, int]:
+        if 0xD800 <= code < 0xDC00 and self._text.startswith("\\u", at):
+            low = self._text[at + 2 : at + 6]
+            if re.fullmatch(r"[dD][c-fC-F][0-9a-fA-F]{2}", low):
+                return chr(0x10000 + ((code - 0xD800) << 10) + (int(low, 16) - 0xDC00)), at + 6
+        return chr(code), at
 
     # --- what has no quotes ------------------------------------------------------------------------------
 
@@ -344,7 +395,7 @@ class TolerantReader:
             or words in {"undefined", "nan", "inf"}
             or re.match(r"<.*>$", words)
         ):
-            raise UnreadableError("a placeholder where a value should stand", start)
+            raise AmbiguousError("a placeholder where a value should stand", start)
         if at >= len(text):
             raise TruncatedError("the text ends inside a text without quotes", start)
         self._at = start + len(words)
@@ -363,7 +414,7 @@ class TolerantReader:
             if comment is None:
                 return
             if _ELISION.search(comment.group()):
-                raise UnreadableError("a comment says that something is left out", self._at)
+                raise AmbiguousError("a comment says that something is left out", self._at)
             self._note("comment")
             self._at = comment.end()
 

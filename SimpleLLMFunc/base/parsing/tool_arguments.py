@@ -1,19 +1,19 @@
 """The arguments of a tool call with slips in their syntax, read by the one mender of JSON.
 
 A call may have side effects. So what an answer may leave open is refused here: a missing brace, text without quotes, a
-backslash inside a string that was not escaped.
+quote or a backslash inside a string that was not escaped.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from SimpleLLMFunc.base.parsing.json_node import Bare, Node, Open, plain_value
+from SimpleLLMFunc.base.parsing.json_node import Bare, Braced, Node, Open, plain_value
 from SimpleLLMFunc.base.parsing.json_text import bare_text
 from SimpleLLMFunc.base.parsing.parsed import Repair
 from SimpleLLMFunc.base.parsing.tolerant_json import TolerantReader
 
-_GUESSES: Final = frozenset({"backslash was not escaped", "backticks"})
+_GUESSES: Final = frozenset({"backslash was not escaped", "quotes inside a string were not escaped", "backticks"})
 
 
 def mended_arguments(text: str) -> dict[str, Any] | None:
@@ -37,7 +37,7 @@ def _is_guess(repair: Repair) -> bool:
 
 def _is_open(node: Node) -> bool:
     """Tell whether anything in it may be less, or something else, than the model meant."""
-    if isinstance(node, Bare | Open):
+    if isinstance(node, Bare | Open | Braced):
         return True
     if isinstance(node, dict):
         return any(map(_is_open, node.values()))

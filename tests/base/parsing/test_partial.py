@@ -128,10 +128,11 @@ def test_parts_are_never_changed_afterwards() -> None:
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [("", ""), ("```json\n", "\n```"), ("Sure:\n```\n", "\n```\nBye"), ("Here: ", ""), ("\n\n", "\n")],
+    [("", ""), ("```json\n", "\n```"), ("Sure:\n```\n", "\n```\nBye"), ('<think>{"name": "X"}</think>\n', ""), ("Here: ", ""),
+     ("\n\n", "\n"), ("<answer>", "</answer>")],
 )  # fmt: skip
 @pytest.mark.parametrize("size", [1, 4, 1000])
-def test_in_fences_and_after_prose(before: str, after: str, size: int) -> None:
+def test_in_fences_after_prose_and_after_reasoning(before: str, after: str, size: int) -> None:
     reader = PartialReader(compile_output(Person))
     parts = grown(reader, before + TEXT + after, size)
     assert reader.finish().value == BOB
@@ -235,14 +236,8 @@ def test_a_long_string_is_read_once() -> None:
     assert len(parts) > 100
 
 
-def test_nothing_is_shown_of_a_text_in_tags_before_its_end() -> None:
-    reader = PartialReader(compile_output(Address))
-    assert grown(reader, '\n<thinking>{"street": "a"}</thinking>{"street": "x", "number": 5}', 3) == []
-    assert reader.finish().value == Address(street="x", number=5)
-
-
-def test_prose_is_read_once() -> None:
-    text = "so: `x` \n" * 8_000 + "[1]"
+def test_prose_and_reasoning_are_read_once() -> None:
+    text = "<think>" + "hm </thin " * 4_000 + "</think>" + "so: `x` \n" * 4_000 + "[1]"
     reader = ItemReader(compile_output(list[int]))
     assert grown(reader, text, 5) == [1]
     assert reader.characters_read <= 3 * len(text)

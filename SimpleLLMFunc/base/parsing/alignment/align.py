@@ -33,6 +33,7 @@ from SimpleLLMFunc.base.parsing.alignment.shape import (
 )
 from SimpleLLMFunc.base.parsing.json_node import (
     Bare,
+    Braced,
     Node,
     Num,
     Open,
@@ -264,7 +265,7 @@ class Aligner:
     def _list(self, shape: ListShape, node: Node, path: Path, *, is_inner: bool) -> Alignment:
         # [1, 2] for a list of lists could be one list or two
         is_nested = isinstance(resolved(shape.item), ListShape)
-        if isinstance(node, list):
+        if isinstance(node, list) and (shape.is_set or not isinstance(node, Braced)):
             if is_nested and any(not isinstance(item, list) for item in node):
                 return Misfit.at(path, f"list of {shape.item.name}", node)
             parts = [
@@ -288,7 +289,9 @@ class Aligner:
             ]
             named = ObjectShape(shape.name, fields, {part.key: part for part in fields}, extra="forbid")
             return self._object(named, node, path, is_inner=is_inner)
-        if not isinstance(node, list) or not shape.required <= len(node) <= len(shape.items):
+        if not isinstance(node, list) or isinstance(node, Braced):
+            return Misfit.at(path, shape.name, node)
+        if not shape.required <= len(node) <= len(shape.items):
             return Misfit.at(path, shape.name, node)
         return gathered(
             [

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 from SimpleLLMFunc.base.parsing.alignment.scalars import read_bool, read_number
 from SimpleLLMFunc.base.parsing.alignment.shape import ChoiceShape
-from SimpleLLMFunc.base.parsing.json_node import is_number_of, quoted
+from SimpleLLMFunc.base.parsing.json_node import is_number_of
+from SimpleLLMFunc.errors import cut
 
 _LONGEST: Final = 600
 _MAX_WORDS: Final = 12
@@ -23,21 +24,18 @@ _DENIAL: Final = re.compile(
     r"nicht|kein\w*|pas|ni|sin|nunca)\b|(?<![A-Za-z])non-|[不没沒无無非未别別勿]|或|可能|也许|大概|[?？]",
     re.IGNORECASE,
 )
-_MARKS: Final = r"[*_`\"'“”‘’\[\](]"
-_GOES_ON: Final = re.compile(
-    rf"{_MARKS}*\s*(?:[.,;:!。，；：！\n()（）]|\s[—–-]\s)"
-    r"(?!\s*(?:\W*\s)?(?:\w+\s+){0,2}(?:not|no|never|or|nor|but|n['’]t)\b|\s*[?？/|])",
-    re.IGNORECASE,
+_SOFT_START: Final = re.compile(
+    r"\s*(?:\W*\s)?(?:\w+\s+){0,2}(?:not|no|never|or|nor|but|n['’]t)\b|\s*[?？/|]", re.IGNORECASE
 )
-"""After a label that the text begins with: it is explained, and not taken back."""
-
-_ANSWER_PLACE: Final = re.compile(
-    rf"(?:\b(?:is|as|answer|option|choice|grade|choose|chose|pick|letter|say|be|was|a|an|it)\b|[:=：是为])(?:\s|{_MARKS})*$",
+_LEAD: Final = re.compile(
+    r"\s*[*_`\"'“”‘’\[(]*(.+?)[*_`\"'“”‘’\])]*\s*(?:[.,;:!。，；：！\n()（）]|\s[—–-]\s)(.*)", re.DOTALL
+)
+_FINAL: Final = re.compile(
+    r"(?:^|[\n.!:]\s*)[\s*_#]*(?:the\s+)?(?:final\s+|correct\s+|best\s+|my\s+)?(?:answer|label|category|sentiment|classification|verdict|"
+    r"result|choice|class|value|output|rating|status|type)\s*(?:is|=|:|：)?[\s*_:`\"'“]*([^\n]+?)[\s*_`\"'”.!]*$",
     re.IGNORECASE,
 )
 _EDGES: Final = " \t\r\n*_`\"'“”‘’.。!！,，;；:：()（）[]<>"
-
-_Member = tuple[Any, Any, str]
 
 
 class AmbiguousChoiceError(ValueError):
@@ -61,142 +59,204 @@ def find_choice(shape: ChoiceShape, text: str, *, in_quotes: bool = True) -> tup
     for value, wire, _ in shape.members:
         if isinstance(wire, str) and wire == text:
             return value, "", 0 if in_quotes else 1
-    named = text.strip().removeprefix(f"{shape.cls_name}.") if shape.cls_name else text.strip()
-    if not named or len(text) > _LONGEST:
+    if not text.strip() or len(text) > _LONGEST:
         return None
+    named = text.strip().removeprefix(f"{shape.cls_name}.") if shape.cls_name else text.strip()
     for value, wire, name in shape.members:
-        if name == named:
+        if name and name == named:
             return value, f"{wire!r} taken by its name {text.strip()!r}", 1
-    bare = text.strip(_EDGES)
-    if not text.rstrip(_EDGES).endswith(("?", "？")):
-        for cost, found in ((3, _folded(shape, named)), (3, _folded(shape, bare)), (4, _number_or_truth(shape, text))):
-            if found is not None:
-                return found[0], f"{found[1]!r} taken from {quoted(text)}", cost
-    if (found := _named(shape, text)) is not None:
-        return found[0], f"{found[1]!r} taken from {quoted(text)}", 4
-    if (found := _begun(shape, bare)) is not None:
-        return found[0], f"{found[1]!r} taken from its beginning {text.strip()!r}", 5
-    return None
+    found = (
+        None
+        if text.rstrip(_EDGES).endswith(("?", "？"))
+        else _folded(shape, named) or _folded(shape, text.strip(_EDGES))
+    )
+    if found is not None:
+        return found[0], f"{found[1]!r} taken from {_short(text)}", 3
+    return _other_kinds(shape, text) or _in_sentence(shape, text) or _prefix(shape, text)
 
 
-def _labels(shape: ChoiceShape) -> list[tuple[str, _Member]]:
+def _labels(shape: ChoiceShape) -> list[tuple[str, tuple[Any, Any, str]]]:
     labels = [(member[1], member) for member in shape.members if isinstance(member[1], str)]
     return labels + [(member[2], member) for member in shape.members if member[2]]
 
 
-def _only(members: Iterable[_Member]) -> _Member | None:
-    """Return the one member among these, which may come several times; None where no member is named."""
-    kept: list[_Member] = []
-    for member in members:
-        if not any(type(member[0]) is type(other[0]) and member[0] == other[0] for other in kept):
-            kept.append(member)
-    if len(kept) > 1:
-        raise AmbiguousChoiceError([wire for _, wire, _ in kept])
-    return kept[0] if kept else None
-
-
-# --- the whole text --------------------------------------------------------------------------------------
+# --- folding ---------------------------------------------------------------------------------------------
 
 
 def _without_accents(text: str) -> str:
-    decomposed = unicodedata.normalize("NFKD", text)
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
     return unicodedata.normalize("NFC", "".join(char for char in decomposed if not unicodedata.combining(char)))
 
 
-def _plain(text: str) -> str:
-    return _without_accents(text).casefold()
+def _words_only(text: str) -> str:
+    return " ".join(re.findall(r"[^\W_]+", _without_accents(text)))
 
 
-def _letters(text: str) -> str:
-    return re.sub(r"[\W_]+", "", _plain(text))
+def _joined(text: str) -> str:
+    return _words_only(text).replace(" ", "")
 
 
-_FOLDS: Final[tuple[Callable[[str], str], ...]] = (str.strip, str.casefold, _plain, _letters)
+_FOLDS: Final[tuple[Callable[[str], str], ...]] = (str.strip, str.casefold, _without_accents, _words_only, _joined)
 
 
-def _folded(shape: ChoiceShape, text: str) -> _Member | None:
+def _folded(shape: ChoiceShape, text: str) -> tuple[Any, Any] | None:
     """Compare the whole text, ever more loosely; the first fold under which members match decides."""
+    labels = _labels(shape)
     for fold in _FOLDS:
         wanted = fold(text)
-        found = _only(member for label, member in _labels(shape) if wanted and fold(label.strip()) == wanted)
-        if found is not None:
-            return found
+        if not wanted:
+            return None
+        matches = _distinct([member for label, member in labels if fold(label) == wanted])
+        if len(matches) > 1:
+            raise AmbiguousChoiceError([wire for _, wire, _ in matches])
+        if matches:
+            return matches[0][0], matches[0][1]
     return None
 
 
-def _begun(shape: ChoiceShape, text: str) -> _Member | None:
-    """Return the only member that begins with the text, a single word of three letters or more."""
-    word = _plain(text)
-    if len(word) < 3 or not word.isalnum() or _is_cjk(word):
-        return None
-    begun = [member for label, member in _labels(shape) if _plain(label).startswith(word)]
-    try:
-        return _only(begun)
-    except AmbiguousChoiceError:
-        return None
+def _distinct(members: list[tuple[Any, Any, str]]) -> list[tuple[Any, Any, str]]:
+    kept: list[tuple[Any, Any, str]] = []
+    for member in members:
+        if not any(
+            member[0] is other[0] or (type(member[0]) is type(other[0]) and member[0] == other[0]) for other in kept
+        ):
+            kept.append(member)
+    return kept
 
 
-def _number_or_truth(shape: ChoiceShape, text: str) -> _Member | None:
+def _short(text: str) -> str:
+    text = text.strip()
+    return repr(cut(text, 61))
+
+
+# --- numbers and truth values ----------------------------------------------------------------------------
+
+
+def _other_kinds(shape: ChoiceShape, text: str) -> tuple[Any, str, int] | None:
     numbers = [m for m in shape.members if isinstance(m[1], int | float) and not isinstance(m[1], bool)]
     literal = read_number(text) if numbers else None
-    if literal is not None:
-        for member in numbers:
-            if is_number_of(literal, member[1]):
-                return member
-    truths = [member for member in shape.members if isinstance(member[1], bool)]
-    said = read_bool(text) if truths else None
-    return next((member for member in truths if member[1] is said), None)
+    if literal is not None and len(literal) < 30:
+        matches = [value for value, wire, _ in numbers if is_number_of(literal, wire)]
+        if len(matches) == 1:
+            return matches[0], f"number taken from {_short(text)}", 4
+    if any(isinstance(wire, bool) for _, wire, _ in shape.members):
+        said = read_bool(text)
+        for value, wire, _ in shape.members:
+            if said is not None and wire is said:
+                return value, f"{wire!r} taken from {_short(text)}", 4
+    return None
 
 
 # --- sentences -------------------------------------------------------------------------------------------
 
 
-class _Place(NamedTuple):
-    """Where a text names a member."""
-
-    start: int
-    end: int
-    member: _Member
-
-
-def _named(shape: ChoiceShape, text: str) -> _Member | None:
-    """Return the only member that the text names by whole words, where it can only be the answer."""
-    text = _without_accents(text)
-    places = _places(shape, text)
-    member = _only(place.member for place in places)
-    if member is None:
+def _in_sentence(shape: ChoiceShape, text: str) -> tuple[Any, str, int] | None:
+    """Return the only member that the text names by whole words."""
+    named = _named_in(shape, text)
+    if len(named) > 1:
+        raise AmbiguousChoiceError([member[1] for member, _ in named])
+    if not named:
         return None
-    first = places[0]
-    before, label, after = text[: first.start], text[first.start : first.end], text[first.end :]
-    if not before.strip(_EDGES) and _GOES_ON.match(after):
-        return member
-    rest, at = "", 0
-    for place in places:
-        rest, at = f"{rest}{text[at : place.start]} ", place.end
-    if len(_WORD.findall(text)) > _MAX_WORDS or _DENIAL.search(rest + text[at:]):
+    (value, wire, _), label = named[0]
+    if not (_is_plain_sentence(text, label) or _leads(shape, text) or _concludes(shape, text)):
         return None
-    # One letter, or a word that every sentence has, must be where an answer is.
-    is_short = len(label) <= 2 and not _is_cjk(label)
-    return member if not is_short or (_ANSWER_PLACE.search(before) and not after.strip(_EDGES)) else None
+    return value, f"{wire!r} taken from {_short(text)}", 4
 
 
-def _places(shape: ChoiceShape, text: str) -> list[_Place]:
-    """Return where members are named; a longer label hides those inside it. Chinese has no spaces to tell words by."""
-    places: list[_Place] = []
+def _named_in(shape: ChoiceShape, text: str) -> list[tuple[tuple[Any, Any, str], str]]:
+    """Return the members named in the text with the label that names them; a longer label hides those inside it."""
+    folded = _without_accents(text)
+    hits: list[tuple[int, int, tuple[Any, Any, str], str]] = []
     for label, member in _labels(shape):
-        plain = _without_accents(label).strip()
-        if not re.search(r"[^\W_]", plain):
+        wanted = _without_accents(label)
+        if not re.search(r"[^\W_]", wanted):
             continue
-        words = r"[\s_-]+".join(re.escape(part) for part in re.split(r"[\s_-]+", plain) if part)
-        first = "" if _is_cjk(plain[0]) else rf"(?<![^\W{_CJK}])(?<![-+#])"
-        last = "" if _is_cjk(plain[-1]) else rf"(?![^\W{_CJK}]|[+#]|[-'’][^\W{_CJK}])"
-        flags = 0 if len(plain) == 1 else re.IGNORECASE
-        places += [_Place(*found.span(1), member) for found in re.finditer(f"{first}(?=({words}){last})", text, flags)]
-    return [
-        place for place in sorted(places, key=lambda place: place[:2])
-        if not any(other.start <= place.start and place.end <= other.end and other[:2] != place[:2] for other in places)
+        for form in dict.fromkeys((wanted, _words_only(label))):
+            hits += [
+                (start, end, member, label)
+                for start, end in _places(form, folded)
+                if len(form) > 1 or _is_cjk(form) or text[start:end] == label
+            ]
+    visible = [
+        hit for hit in hits
+        if not any(other[0] <= hit[0] and hit[1] <= other[1] and other[1] - other[0] > hit[1] - hit[0] for other in hits)
     ]  # fmt: skip
+    kept: list[tuple[tuple[Any, Any, str], str]] = []
+    for _, _, member, label in sorted(visible, key=lambda hit: hit[0]):
+        if len(_distinct([*(part for part, _ in kept), member])) > len(kept):
+            kept.append((member, label))
+    return kept
+
+
+def _places(label: str, text: str) -> list[tuple[int, int]]:
+    """Return where the label stands as whole words; Chinese has no spaces to tell words by."""
+    parts = [part for part in re.split(r"[\s_-]+", label.strip()) if part] or [label]
+    # Most of a hundred labels end here: a pattern of each would take longer than all the rest.
+    if not all(part in text for part in parts):
+        return []
+    words = r"[\s_-]+".join(map(re.escape, parts))
+    return [place.span(1) for place in re.finditer(f"(?=({words}))", text) if _is_whole(text, *place.span(1))]
+
+
+def _is_whole(text: str, start: int, end: int) -> bool:
+    before, after, following = text[start - 1 : start], text[end : end + 1], text[end + 1 : end + 2]
+    if not _is_cjk(text[start]) and (_is_letter(before) or before in {"-", "+", "#"}):
+        return False
+    goes_on = _is_letter(after) or after in {"+", "#"} or (after in {"-", "'", "’"} and _is_letter(following))
+    return _is_cjk(text[end - 1]) or not goes_on
+
+
+def _is_letter(char: str) -> bool:
+    return (char.isalnum() or char == "_") and not _is_cjk(char)
 
 
 def _is_cjk(text: str) -> bool:
     return bool(re.match(rf"[{_CJK}]", text))
+
+
+def _is_plain_sentence(text: str, label: str) -> bool:
+    """Tell whether the text is one short sentence without a denial, in which the label can only be the answer."""
+    rest, at = "", 0
+    folded = _without_accents(text)
+    for start, end in _places(_without_accents(label), folded):
+        rest, at = f"{rest}{folded[at:start]} ", max(at, end)
+    rest += folded[at:]
+    if len(_WORD.findall(text)) > _MAX_WORDS or _DENIAL.search(rest):
+        return False
+    # one letter, or a word that every sentence has, must stand where an answer stands
+    return len(label) > 2 or _is_cjk(label) or re.search(
+        rf"(?:\b(?i:is|as|answer|option|choice|grade|choose|chose|pick|letter|say|be|was|a|an|it)\b|[:=：是为])[\s*_`\"'“(\[]*{re.escape(label)}[\s*_`\"'”)\].!]*$",
+        text,
+    ) is not None  # fmt: skip
+
+
+def _leads(shape: ChoiceShape, text: str) -> bool:
+    """Tell whether the text begins with the label and goes on to explain it: ``Positive - because …``."""
+    lead = _LEAD.match(text)
+    if lead is None or _SOFT_START.match(lead.group(2)):
+        return False
+    return _is_folded(shape, lead.group(1))
+
+
+def _concludes(shape: ChoiceShape, text: str) -> bool:
+    """Tell whether the text ends with the label as its conclusion: ``… Final answer: positive``."""
+    final = _FINAL.search(text.strip())
+    return final is not None and _is_folded(shape, final.group(1))
+
+
+def _is_folded(shape: ChoiceShape, text: str) -> bool:
+    try:
+        return _folded(shape, text.strip(_EDGES)) is not None
+    except AmbiguousChoiceError:
+        return False
+
+
+def _prefix(shape: ChoiceShape, text: str) -> tuple[Any, str, int] | None:
+    """Return the only member that begins with the text, a single word of three letters or more."""
+    word = _without_accents(text.strip(_EDGES))
+    if len(word) < 3 or not word.isalnum() or _is_cjk(word):
+        return None
+    matches = _distinct([member for label, member in _labels(shape) if _without_accents(label).startswith(word)])
+    if len(matches) != 1:
+        return None
+    return matches[0][0], f"{matches[0][1]!r} taken from its beginning {text.strip()!r}", 5

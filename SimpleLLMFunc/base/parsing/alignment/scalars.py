@@ -1,4 +1,4 @@
-"""Numbers, truth values and dates in words: read where exactly one reading is possible, else refused.
+"""Numbers, truth values, dates and durations in words: read where exactly one reading is possible, else refused.
 
 Every function takes the text as the model wrote it and returns None where it will not decide.
 """
@@ -16,18 +16,22 @@ _LONGEST: Final = 300
 # --- numbers ---------------------------------------------------------------------------------------------
 
 _PLAIN: Final = re.compile(r"[+-]?(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d{1,4})?")
-_TOKEN: Final = re.compile(r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?|(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d{1,4})?")
-_CURRENCY: Final = "$€£¥￥₹₽₩₿¢฿₺₫"
-# What may stand right before a number, with its sign before or after a currency.
-_BEFORE: Final = re.compile(
-    rf"(?:^\+?|(?<=[\s:=：~≈#\u3400-\u9fff]))[(（]?(?P<sign>-?)(?:[A-Z]{{0,3}}[{_CURRENCY}](?P<late>-?))?[*`\"'“”(]*$"
+_SPACES: Final = "     "
+_TOKEN: Final = re.compile(
+    rf"\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?"  # 1,234.50
+    rf"|\d{{1,3}}(?:\.\d{{3}}){{2,}}(?:,\d+)?|\d{{1,3}}\.\d{{3}},\d+"  # 1.234.567 and 1.234,50
+    rf"|\d{{1,3}}(?:['’]\d{{3}})+(?:\.\d+)?"  # 1'234
+    rf"|\d{{1,3}}(?:[{_SPACES}]\d{{3}})+(?:[.,]\d+)?"  # 1 234,50
+    r"|\d+(?:_\d+)+"  # 1_234
+    r"|\d+,\d{1,2}(?![\d,])|\d+\.\d+(?:[eE][+-]?\d{1,4})?|\.\d+|\d+(?:[eE][+-]?\d{1,4})?"
 )
-_BULLET_OR_CALL: Final = re.compile(rf"[-–—]\s[\s*`\"'“”({_CURRENCY}]*$|\w\($")
-_AFTER: Final = re.compile(r"[_:–—~]\S|-(?![^\W\d_]{2})\S|/(?![^\W\d_]{2})\w")
-"""What makes the number a part of something else: a range, a fraction, a time, a name."""
-
+_CURRENCY: Final = "$€£¥￥₹₽₩₿¢฿₺₫"
+_CURRENCY_CODES: Final = re.compile(
+    r"(?:US|CA|AU|HK|NT|R|A|C|S)?\$$|(?:USD|EUR|GBP|JPY|CNY|RMB|CHF|INR|Rs\.?|CAD|AUD|SEK|NOK|DKK)$"
+)
 _MULTIPLIER: Final = re.compile(
-    r"\s?(?:[kKMBT](?![A-Za-z])|(?i:mn|mln|bn|bln|tn|mio|mrd|score|gross)\b|[万萬亿億千百十兆仟佰拾])"
+    r"^\s?(?:[kKMBT](?![A-Za-z])|(?i:mn|mln|bn|bln|tn|mio|mrd)\b|[万萬亿億千百十兆仟佰拾]"
+    r"|(?:\w+\s+)?(?i:hundred|thousand|million|billion|trillion|dozen|lakh|crore|score|gross)s?\b)"
 )
 _BAD_WORDS: Final = re.compile(
     r"n['’]t\b|\b(?:not|no|never|none|neither|nor|without|cannot|unable|sorry|apolog\w*|unknown|unsure|unclear|"
@@ -40,7 +44,7 @@ _BAD_WORDS: Final = re.compile(
     r"|[不没沒无無非未负負超至低高少多余餘或]|以上|以下|以内|分之|零|两|[〇一二三四五六七八九]成",
     re.IGNORECASE,
 )
-_BAD_SIGNS: Final = re.compile(r"[<>≤≥±×÷√^∞?？]|\.\.\.|…")
+_BAD_SIGNS: Final = re.compile(r"[<>≤≥±×÷√^½⅓⅔¼¾⅛²³¹⁰-⁹∞?？]|\+\s*$|\d\s*\+(?!\d)|\.\.\.|…")
 _COPULA: Final = re.compile(
     r"(?:\b(?:is|are|was|were|be|equals?|total(?:s|ing)?|of|gives?|scored?|rate|rated|answer|result|value|got|costs?|"
     r"(?:comes?|came|amounts?)\s+to|about|approximately|roughly|around|exactly|circa|have|has|had|found|count(?:ed)?|say|with)|[:=：≈~为為是共约約计計得有])"
@@ -50,15 +54,13 @@ _COPULA: Final = re.compile(
 # Marks around a number, and never between two: 2*3 is not 23.
 _EMPHASIS: Final = re.compile(r"(?<![\w.*`])[*`]+|[*`]+(?!\.?\w|[*`])")
 _WORDS: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
-_CJK: Final = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
 
 
 def read_number(text: str) -> str | None:
-    """Return the one number in the text as a JSON-like literal, without the commas between thousands; else None.
+    """Return the one number in the text as a JSON-like literal, thousands separators taken out; else None.
 
     Units, currency and percent signs are left aside: ``42 %`` is 42. A word that changes the number (million,
-    minus, 万), compares it (at least, over, 不到), denies it or is another number makes it None, and so do other
-    ways to write one, such as ``1.234,50`` and ``1,5``.
+    minus, 万), compares it (at least, over, 不到), denies it or stands for another number makes it None.
     """
     if len(text) > _LONGEST:
         return None
@@ -69,21 +71,21 @@ def read_number(text: str) -> str | None:
     tokens = list(_TOKEN.finditer(text))
     if len(tokens) != 1:
         return None
-    before, token, after = text[: tokens[0].start()], tokens[0].group(), text[tokens[0].end() :]
-    is_money = re.search(rf"[{_CURRENCY}]\s?$", before) or re.match(rf"\s?(?:[{_CURRENCY}]|EUR|USD|GBP|CHF)", after)
-    if is_money and (re.match(r"\s?mm?\b", after) or re.fullmatch(r"\d{1,3}\.\d{3}", token)):
-        return None  # $5m; €1.234 is one euro and a bit, or a thousand
-    if "+" in f"{before[1:]}{after}" or any(
-        pattern.search(part) for pattern in (_BAD_WORDS, _BAD_SIGNS) for part in (before, after)
+    token = tokens[0]
+    before, after = text[: token.start()], text[token.end() :]
+    if any(char.isdigit() for char in before + after) or _BAD_SIGNS.search(before + "0" + after):
+        return None
+    if (
+        _MULTIPLIER.match(after)
+        or (_is_money(before, after) and re.match(r"\s?mm?\b", after))
+        or _BAD_WORDS.search(before)
+        or _BAD_WORDS.search(after)
     ):
         return None
-    head = _BEFORE.search(before)
-    if head is None or _BULLET_OR_CALL.search(before) or _AFTER.match(after) or _MULTIPLIER.match(after):
+    sign = _sign(before, after)
+    if sign is None or not _is_presented(before, after):
         return None
-    words = len(_WORDS.findall(before + after)) + len(_CJK.findall(before + after)) // 2
-    if words > (14 if _COPULA.search(before) else 4):
-        return None  # a text that is not about this number
-    return _literal((head["sign"] or head["late"] or "") + token.replace(",", ""))
+    return _with_plain_separators(sign, token.group(), before, after)
 
 
 def _without_odd_digits(text: str) -> str:
@@ -92,63 +94,156 @@ def _without_odd_digits(text: str) -> str:
     return "".join("?" if unicodedata.category(char) in {"No", "Nl"} else char for char in text)
 
 
+def _sign(before: str, after: str) -> str | None:
+    """Return the sign in front of the number; None where the number is part of a word or another notation."""
+    if re.match(r"[-–—/:~][\w]", after) and not re.match(r"[-/][^\W\d_]{2,}", after):
+        return None
+    if after[:1] in {"_", ":", "-", "–", "—"} and after[1:2].strip():
+        return None if not re.match(r"-[^\W\d_]{2,}", after) else _sign(before, "")
+    if re.search(rf"[-–—][{_SPACES}]+$|\w\($", before):
+        # a bullet, a dash, or a minus sign; the argument of a call
+        return None
+    head = before.rstrip(_SPACES + "*`\"'“”(")
+    currency = head.rstrip(_CURRENCY)
+    if currency != head:
+        head = _CURRENCY_CODES.sub("", currency + "$") if currency[-1:].isalpha() else currency
+        head = head.rstrip()
+    elif head == before:
+        head = _CURRENCY_CODES.sub("", head)
+    if head.endswith("-"):
+        previous = head[:-1][-1:]
+        return "-" if not previous or previous in _SPACES + ":=：(" or previous in _CURRENCY else None
+    if head.endswith("+"):
+        return "" if not head[:-1].strip() else None
+    attached = head[-1:]
+    if head == before and attached and (attached in "._/–—#@" or (attached.isalpha() and not _is_cjk(attached))):
+        # GPT4, Q3, .5.6, a_1: a name, not an amount; "#3" is a rank, and so it stays
+        return "" if attached == "#" else None
+    if head.endswith(("–", "—")) and head == before:
+        return None
+    return ""
+
+
+def _is_presented(before: str, after: str) -> bool:
+    """Tell whether the text is about this number: a few words, or a sentence that leads up to it."""
+    words = len(_WORDS.findall(before)) + len(_WORDS.findall(after)) + sum(map(_is_cjk, before + after)) // 2
+    return words <= 4 or (words <= 14 and _COPULA.search(before) is not None)
+
+
+def _is_cjk(char: str) -> bool:
+    return "\u3400" <= char <= "\u9fff" or "\uf900" <= char <= "\ufaff"
+
+
+def _with_plain_separators(sign: str, token: str, before: str, after: str) -> str | None:
+    if re.fullmatch(r"\d{1,3}(?:\.\d{3}){2,}(?:,\d+)?|\d{1,3}\.\d{3},\d+", token):
+        token = token.replace(".", "").replace(",", ".")
+    elif re.match(r"0[,'’]", token) or (re.fullmatch(r"\d{1,3}\.\d{3}", token) and _is_money(before, after)):
+        # 0,234 is no thousands; "€1.234" is one euro and a bit, or a thousand
+        return None
+    elif re.fullmatch(r"\d+,\d{1,2}", token):
+        # "3,50 €" is a decimal comma; "1,2" alone could be two numbers
+        if not (_is_money(before, after) or re.match(r"\s?[%A-Za-z]", after)):
+            return None
+        token = token.replace(",", ".")
+    elif re.search(rf"[{_SPACES}]", token) and "," in token:
+        token = re.sub(rf"[{_SPACES}]", "", token).replace(",", ".")
+    else:
+        token = re.sub(rf"[,'’_{_SPACES}]", "", token)
+    return _literal(sign + token)
+
+
+def _is_money(before: str, after: str) -> bool:
+    return bool(re.match(rf"\s?(?:[{_CURRENCY}]|EUR|USD|GBP|CHF)", after) or re.search(rf"[{_CURRENCY}]\s?$", before))
+
+
 def _literal(text: str) -> str:
-    return re.sub(r"^(-?)\.", r"\g<1>0.", text.removeprefix("+"))
+    text = text.removeprefix("+")
+    sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
+    return f"{sign}0{digits}" if digits.startswith(".") else text
 
 
 # --- yes and no ------------------------------------------------------------------------------------------
 
-_YES: Final = re.compile("yes|y|true|yeah|yep|是的?|对的?|真的?|正确|對的?|正確|没错")
-_NO: Final = re.compile("no|n|false|nope|否|不是|不|不对|错的?|假的?|错误|不正确|不對|錯|錯誤|并非")
-_YES_WORD: Final = re.compile(r"\b(?:yes|true|yeah|yep)\b|[是对對真](?!不)", re.IGNORECASE)
+_YES: Final = frozenset(
+    {"yes", "y", "true", "yeah", "yep", "是", "是的", "对", "对的", "真", "正确", "對", "對的", "正確", "真的", "没错"}
+)
+_NO: Final = frozenset(
+    {
+        "no",
+        "n",
+        "false",
+        "nope",
+        "否",
+        "不是",
+        "不",
+        "不对",
+        "错",
+        "错的",
+        "假",
+        "错误",
+        "不正确",
+        "不對",
+        "錯",
+        "錯誤",
+        "假的",
+        "并非",
+    }
+)
+_YES_WORD: Final = re.compile(r"\b(?:yes|true|yeah|yep)\b", re.IGNORECASE)
 _NO_WORD: Final = re.compile(r"\b(?:no|false|nope)\b", re.IGNORECASE)
+_DENIAL: Final = re.compile(
+    r"n['’]t\b|\b(?:not|never|neither|nor|none|cannot|without|hardly|barely|but|however|although|though|except|or|either|if|"
+    r"unless|maybe|perhaps|possibly|might|could|both|depends?|unclear|unsure|uncertain|unknown|half|partly|partially|"
+    r"sort\s+of|kind\s+of|mostly|sometimes|untrue|incorrect|wrong)\b|[不没沒无無非未否错錯假]|但|或|可能",
+    re.IGNORECASE,
+)
 _HEDGE: Final = re.compile(
     r"\b(?:but|however|although|though|except|or|either|if|unless|maybe|perhaps|possibly|might|could|both|depends?|"
-    r"unclear|unsure|uncertain|unknown|half|partly|partially|sometimes)\b|但|或|可能",
+    r"unclear|unsure|uncertain|unknown|half|partly|partially|sometimes)\b|但|或|可能|[?？]",
     re.IGNORECASE,
 )
-_DENIAL: Final = re.compile(
-    r"n['’]t\b|\b(?:not|never|neither|nor|none|cannot|without|hardly|barely|sort\s+of|kind\s+of|mostly|untrue|incorrect|"
-    r"wrong)\b|[不没沒无無非未否错錯假]",
+_LAST_WORD: Final = re.compile(
+    r"(?:\b(?:is|was|says?|say|said|answer|answered|be|as)|[:=：])[\s*_`\"'“”]*(?:yes|true|yeah|yep|no|false|nope)[*_`\"'”.!\s]*$",
     re.IGNORECASE,
 )
-_LEAD: Final = re.compile(
-    r"[\s*_`\"'“”]*([^\W\d_]{2,}|[\u3400-\u9fff])[*_`\"'”]*\s*[.,;:!。，；：！\n—–-](.*)", re.DOTALL
-)
-# "no" before a noun denies the noun, and a true story is no answer: elsewhere the word must end the sentence.
-_LAST: Final = re.compile(
-    r"(.*(?:\b(?:is|was|says?|say|said|answer|answered|be|as)|[:=：])[\s*_`\"'“”]*)\b(yes|true|yeah|yep|no|false|nope)\b"
-    r"[*_`\"'”.!\s]*",
-    re.IGNORECASE | re.DOTALL,
-)
+_LEAD: Final = re.compile(r"[\s*_`\"'“”]*([^\W\d_]+)[*_`\"'”]*\s*([.,;:!。，；：！\n—–-])\s*(.*)", re.DOTALL)
 _EDGES: Final = " \t\r\n*_`\"'“”‘’.。!！,，;；:：()（）[]"
 
 
 def read_bool(text: str) -> bool | None:
     """Return the truth value that a yes/no word of the closed list says; None where none, or more than one, does."""
-    if len(text) > _LONGEST or "?" in text or "？" in text:
+    if len(text) > _LONGEST:
         return None
-    word, before, after = text.strip(_EDGES).casefold(), "", ""
-    if not _is_known(word):
-        lead, last = _LEAD.match(text), _LAST.fullmatch(text)
-        if lead and _is_known(lead[1].casefold()):
-            word, after = lead[1].casefold(), lead[2]
-        elif last and len(_WORDS.findall(text)) <= 12:
-            word, before = last[2].casefold(), last[1]
-        else:
-            return None
-    says = _YES.fullmatch(word) is not None
-    around = f"{before} {after}"
-    contrary = [_HEDGE, _NO_WORD if says else _YES_WORD]
-    if says or before:  # after a leading "no", "it is not" says the same again
-        contrary.append(_DENIAL)
-    if before:
-        contrary += [_YES_WORD, _NO_WORD]
-    return None if any(pattern.search(around) for pattern in contrary) else says
+    word = text.strip(_EDGES).casefold()
+    if word in _YES:
+        return "?" not in text
+    if word in _NO:
+        return False
+    if "?" in text or "？" in text:
+        return None
+    lead = _LEAD.match(text)
+    if lead and (said := lead.group(1).casefold()) in _YES | _NO and len(said) > (0 if _is_cjk(said[0]) else 1):
+        return _confirmed(said in _YES, lead.group(3))
+    return _said_in_sentence(text)
 
 
-def _is_known(word: str) -> bool:
-    return bool(_YES.fullmatch(word) or _NO.fullmatch(word))
+def _confirmed(value: bool, rest: str) -> bool | None:
+    """Return the leading word's value if nothing after it says otherwise."""
+    if value:
+        return None if _NO_WORD.search(rest) or _DENIAL.search(rest) else True
+    return None if _YES_WORD.search(rest) or _HEDGE.search(rest) or re.search(r"[是对對真](?!不)", rest) else False
+
+
+def _said_in_sentence(text: str) -> bool | None:
+    if len(_WORDS.findall(text)) > 12 or _DENIAL.search(text):
+        return None
+    says_yes, says_no = _YES_WORD.findall(text), _NO_WORD.findall(text)
+    # "no" before a noun denies the noun, and a true story is no answer: the word must end the sentence
+    if not _LAST_WORD.search(text):
+        return None
+    if bool(says_yes) == bool(says_no) or len(says_yes) + len(says_no) > 1:
+        return None
+    return bool(says_yes)
 
 
 # --- dates -----------------------------------------------------------------------------------------------
@@ -163,15 +258,15 @@ MONTHS: Final = {
 }  # fmt: skip
 """The number of a month by its English names, long and short."""
 _MONTH: Final = "|".join(sorted(MONTHS, key=len, reverse=True))
-_DAY: Final = r"(?P<d>\d{1,2})(?:st|nd|rd|th)?"
-_DATES: Final = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        r"(?<![\d-])(?P<y>\d{4})-(?P<m>\d{2})-(?P<d>\d{2})(?![\dT:-])(?!\s+\d{1,2}:)",
-        r"(?<!\d)(?P<y>\d{4})[/.年](?P<m>\d{1,2})[/.月](?P<d>\d{1,2})(?!\d)",
-        rf"\b(?P<m>{_MONTH})\.?\s+{_DAY},?\s+(?P<y>\d{{4}})\b",
-        rf"\b{_DAY}\.?\s+(?:of\s+)?(?P<m>{_MONTH})\.?,?\s+(?P<y>\d{{4}})\b",
-    )
+_ISO: Final = re.compile(r"(?<![\d-])(\d{4})-(\d{2})-(\d{2})(?![\dT:-])(?!\s+\d{1,2}:)")
+_YEAR_FIRST: Final = re.compile(
+    r"(?<!\d)(\d{4})(?:/(\d{1,2})/(\d{1,2})|\.(\d{1,2})\.(\d{1,2})|年(\d{1,2})月(\d{1,2})[日号號])(?!\d)"
+)
+_NAMED: Final = (
+    re.compile(rf"\b(?P<m>{_MONTH})\.?\s+(?P<d>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<y>\d{{4}})\b", re.IGNORECASE),
+    re.compile(
+        rf"\b(?P<d>\d{{1,2}})(?:st|nd|rd|th)?\.?\s+(?:of\s+)?(?P<m>{_MONTH})\.?,?\s+(?P<y>\d{{4}})\b", re.IGNORECASE
+    ),
 )
 _DATE_TIME: Final = re.compile(
     r"(?<![\d-])\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?:\s?Z|\s?UTC|[+-]\d{2}:?\d{2})?(?![\d:])"
@@ -191,39 +286,74 @@ _UNCERTAIN: Final = re.compile(
 
 def read_date(text: str) -> str | None:
     """Return the one date in a short text in ISO form: ISO, year first, or with the month by name; else None."""
-    found = _only(_DATES, text)
-    if found is None:
+    if not _is_short(text):
         return None
-    month = found["m"].casefold()
+    found = [found.groups() for found in _ISO.finditer(text)]
+    found += [tuple(part for part in match.groups() if part) for match in _YEAR_FIRST.finditer(text)]
+    for pattern in _NAMED:
+        found += [(match["y"], str(MONTHS[match["m"].casefold()]), match["d"]) for match in pattern.finditer(text)]
+    if len(found) != 1:
+        return None
+    year, month, day = (int(part) for part in found[0])
+    rest = text
+    for pattern in (_ISO, _YEAR_FIRST, *_NAMED):
+        rest = pattern.sub("", rest)
+    if re.search(r"\d", rest):
+        return None
     try:
-        return dt.date(int(found["y"]), MONTHS.get(month) or int(month), int(found["d"])).isoformat()
+        return dt.date(year, month, day).isoformat()
     except ValueError:
         return None
 
 
 def read_datetime(text: str) -> str | None:
     """Return the one ISO date with time in a short text; else None."""
-    found = _only((_DATE_TIME,), text)
-    return re.sub(r"\s?(?:UTC|Z)$", "Z", found[0]) if found else None
+    found = _only(_DATE_TIME, text)
+    return None if found is None else re.sub(r"\s?(?:UTC|Z)$", "Z", found)
 
 
 def read_time(text: str) -> str | None:
     """Return the one time of day (24 hours) in a short text; else None."""
-    found = _only((_TIME,), text)
-    return None if found is None else found[0] if found[0][1] != ":" else f"0{found[0]}"
+    found = _only(_TIME, text)
+    return found if found is None or found[1:2] != ":" else f"0{found}"
 
 
 def read_uuid(text: str) -> str | None:
     """Return the one UUID in a short text; else None."""
-    found = _only((_UUID,), text)
-    return found[0] if found else None
+    return _only(_UUID, text)
 
 
-def _only(patterns: tuple[re.Pattern[str], ...], text: str) -> re.Match[str] | None:
-    """Return the only match in a short text that says nothing against it and has no other digit."""
-    if len(text) > _LONGEST or len(_WORDS.findall(text)) > 12 or _UNCERTAIN.search(text):
+_UNITS: Final = {
+    "second": 1.0, "sec": 1.0, "s": 1.0, "秒": 1.0, "minute": 60.0, "min": 60.0, "分钟": 60.0, "hour": 3600.0, "hr": 3600.0,
+    "h": 3600.0, "小时": 3600.0, "day": 86400.0, "天": 86400.0, "week": 604800.0, "周": 604800.0,
+    "millisecond": 0.001, "ms": 0.001,
+}  # fmt: skip
+_DURATION: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]+|秒|分钟|小时|天|周)\.?\s*")
+
+
+def read_duration(text: str) -> dt.timedelta | None:
+    """Return the duration that numbers with units say, such as ``1 hour 30 minutes``; else None."""
+    seconds, position, smallest = 0.0, 0, float("inf")
+    text = text.strip().replace(" and ", " ").replace(",", " ")
+    while position < len(text):
+        part = _DURATION.match(text, position)
+        unit = _UNITS.get(part.group(2).lower().removesuffix("s") or "s") if part else None
+        if part is None or unit is None or unit >= smallest or len(text) > 100:
+            return None
+        seconds += float(part.group(1)) * unit
+        position, smallest = part.end(), unit
+    try:
+        return dt.timedelta(seconds=seconds) if position else None
+    except OverflowError:
         return None
-    found = [match for pattern in patterns for match in pattern.finditer(text)]
+
+
+def _is_short(text: str) -> bool:
+    return len(text) <= _LONGEST and len(_WORDS.findall(text)) <= 12 and _UNCERTAIN.search(text) is None
+
+
+def _only(pattern: re.Pattern[str], text: str) -> str | None:
+    found = list(pattern.finditer(text)) if _is_short(text) else []
     if len(found) != 1 or re.search(r"\d", text[: found[0].start()] + text[found[0].end() :]):
         return None
-    return found[0]
+    return found[0].group()
