@@ -20,7 +20,7 @@ from SimpleLLMFunc.type import ChatCompletion, FunctionCall, Message, ToolCall, 
 _SIGNS = frozenset({"tool", "arguments", "answer"})
 _SPACE_AT_END = re.compile(r"(?<!\s)\s+\Z")
 _WHOLE = re.compile(
-    r'(?:[^"\\]+|\\[^u]|\\u(?![dD][89abAB][0-9a-fA-F]{2}).{4}|\\u[dD][89abAB][0-9a-fA-F]{2}.{6})*', re.DOTALL
+    r'(?:[^"\\]+|\\[^u]|\\u(?![dD][89abAB][0-9a-fA-F]{2}).{4}|\\u[dD][89abAB][0-9a-fA-F]{2}.{6})*+', re.DOTALL
 )
 """The text of a string up to its closing quote, or to an escape whose rest has not arrived."""
 
