@@ -6,21 +6,6 @@ a typed value and back, `templates` the prompts' engines. The notes name `ReAct`
 """
 
 __all__ = [
-    "ReAct",
-    "events",
-    "json_action",
-    "messages",
-    "metadata",
-    "output_mode",
-    "parsing",
-    "partial",
-    "post_process",
-    "request",
-    "result",
-    "run",
-    "schemas",
-    "templates",
-    "tool_call",
-    "tool_result",
-    "type_resolve",
-]
+    "ReAct", "events", "json_action", "messages", "metadata", "output_mode", "parsing", "partial", "post_process",
+    "request", "result", "run", "schemas", "templates", "tool_call", "tool_result", "type_resolve",
+]  # fmt: skip

@@ -10,8 +10,8 @@ A sink of a run (`base/run/sinks.py`) is shown more than a reader of its stream:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, TypeAlias, assert_never
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Final, Literal, TypeAlias
 
 from SimpleLLMFunc.base.metadata import RunMetadata, SentRequest
 from SimpleLLMFunc.base.parsing import Repair
@@ -241,53 +241,36 @@ ReActEvent: TypeAlias = (
 """Any fact of a run."""
 
 
-def to_dict(event: ReActEvent) -> dict[str, Any]:  # noqa: C901, PLR0912 - one line for each kind of event
+_FOR_CODE: Final = frozenset({"raw", "run", "sent", "value"})
+
+
+def to_dict(event: ReActEvent) -> dict[str, Any]:
     """Return an event as data: `type` is the name of its class, the other keys are what it tells.
 
     A call is told as `id`, `name` and `arguments`, a reply by its `text`, an error by `error` (its type) and `message`.
     Left out is what is there for code: raw replies, the function that runs, the value. Messages, contents and progress
     are the event's own objects, and nothing is masked: what leaves the process has to go through `logger.redact`.
     """
-    told: dict[str, Any]
-    match event:
-        case RunStarted(trace_id=trace_id, messages=messages):
-            told = {"trace_id": trace_id, "messages": messages}
-        case TurnStarted(turn=turn):
-            told = {"turn": turn}
-        case TryFailed(turn=turn, error=error, tries=tries, pause=pause, model=model, next_model=next_model):
-            told = {"turn": turn, **_error(error), "tries": tries, "pause": pause}
-            told |= {"model": model, "next_model": next_model}
-        case ReplyDelta(turn=turn, text=text, tool_calls=calls):
-            told = {"turn": turn, "text": text, "tool_calls": [asdict(call) for call in calls]}
-            told["thinking"] = event.thinking
-        case ReplyReceived(turn=turn, reply=reply, usage=usage, seconds=seconds):
-            told = {"turn": turn, "text": reply.text, "usage": asdict(usage), "seconds": seconds}
-        case AnswerReviewed(turn=turn, attempt=attempt, accepted=accepted):
-            told = {"turn": turn, "accepted": accepted, **asdict(attempt)}
-        case ToolCallStarted(turn=turn, call=call):
-            told = {"turn": turn, **_call(call)}
-        case ToolCallProgress(turn=turn, call=call, progress=progress):
-            told = {"turn": turn, **_call(call), "progress": progress}
-        case ToolCallFinished(turn=turn, call=call, content=content, failed=failed, seconds=seconds):
-            told = {"turn": turn, **_call(call), "content": content, "failed": failed, "seconds": seconds}
-            told["error_type"] = event.error_type
-        case MessageAppended(turn=turn, message=message):
-            told = {"turn": turn, "message": message}
-        case RunFinished(reply=reply, messages=messages, usage=usage, turns=turns):
-            told = {"text": reply.text, "messages": messages, "usage": asdict(usage), "turns": turns}
-            told["downgrades"] = [list(each) for each in event.downgrades]
-        case RunFailed(how=how, error=failure):
-            told = {"how": how, **_error(failure)}
-        case _:
-            assert_never(event)
-    if getattr(event, "replayed", False):
-        told["replayed"] = True
-    return {"type": type(event).__name__, **told}
-
-
-def _call(call: ToolCall) -> dict[str, Any]:
-    return {"id": call.id, "name": call.function.name, "arguments": call.function.arguments}
-
-
-def _error(error: BaseException) -> dict[str, Any]:
-    return {"error": type(error).__name__, "message": str(error)}
+    told: dict[str, Any] = {"type": type(event).__name__}
+    for name in (part.name for part in fields(event)):
+        value = getattr(event, name)
+        match name:
+            case "call":
+                told |= {"id": value.id, "name": value.function.name, "arguments": value.function.arguments}
+            case "reply":
+                told["text"] = value.text
+            case "error":
+                told |= {"error": type(value).__name__, "message": str(value)}
+            case "attempt":
+                told |= asdict(value)
+            case "usage":
+                told["usage"] = asdict(value)
+            case "tool_calls":
+                told["tool_calls"] = [asdict(call) for call in value]
+            case "downgrades":
+                told["downgrades"] = [list(each) for each in value]
+            case "replayed" if not value:
+                pass
+            case _ if name not in _FOR_CODE:
+                told[name] = value
+    return told

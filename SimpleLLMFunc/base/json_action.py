@@ -19,7 +19,10 @@ from SimpleLLMFunc.type import ChatCompletion, FunctionCall, Message, ToolCall, 
 
 _SIGNS = frozenset({"tool", "arguments", "answer"})
 _SPACE_AT_END = re.compile(r"(?<!\s)\s+\Z")
-_NO_SIGN = re.compile(r'[^"\\]+')
+_WHOLE = re.compile(
+    r'(?:[^"\\]+|\\[^u]|\\u(?![dD][89abAB][0-9a-fA-F]{2}).{4}|\\u[dD][89abAB][0-9a-fA-F]{2}.{6})*+', re.DOTALL
+)
+"""The text of a string up to its closing quote, or to an escape whose rest has not arrived."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,33 +261,12 @@ class AnswerText:
         return text
 
     def _decoded(self, text: str) -> str:
-        # Up to the closing quote; an escape that is not whole waits for its rest.
-        end, position = len(text), 0
-        while position < len(text):
-            if text[position] == '"':
-                self._is_over, end = True, position
-                break
-            if plain := _NO_SIGN.match(text, position):
-                position = plain.end()
-                continue
-            width = 6 if text[position + 1 : position + 2] == "u" else 2
-            if (
-                text[position + 2 : position + 6].lower()[:1] == "d"
-                and width == 6
-                and _is_high(text[position : position + 6])
-            ):
-                width = 12
-            if position + width > len(text):
-                end = position
-                break
-            position += width
-        self._held = "" if self._is_over else text[end:]
+        found = _WHOLE.match(text)
+        end = found.end() if found else 0
+        self._is_over = text[end : end + 1] == '"'
+        self._held = text[end:]
         try:
             return str(json.loads(f'"{text[:end]}"', strict=False))
         except ValueError:
             self._is_over = True
             return ""
-
-
-def _is_high(escape: str) -> bool:
-    return bool(re.fullmatch(r"\\u[dD][89abAB][0-9a-fA-F]{2}", escape))

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, overload
 from SimpleLLMFunc.base.parsing import Parsed, RepairLevel
 from SimpleLLMFunc.base.schemas import compile_output
 from SimpleLLMFunc.logger import border
-from SimpleLLMFunc.type import ChatCompletion, content_text
+from SimpleLLMFunc.type import content_text
 
 R = TypeVar("R")
 
@@ -54,8 +54,6 @@ def extract_content_from_response(response: Any, func_name: str) -> str:  # noqa
         response: a `ChatCompletion`, the openai package's, or anything of that shape, also as dictionaries.
         func_name: who asks.
     """
-    if isinstance(response, ChatCompletion) and len(response.choices) == 1:
-        return response.text
     choice = _first_choice(response)
     return content_text(_part(_part(choice, "message"), "content")) or ""
 

@@ -127,12 +127,8 @@ def has_multimodal_content(
     """
     excluded = frozenset(exclude_params or ())
     for name, value in arguments.items():
-        if (
-            name in excluded
-            or value is None
-            or type_hints.get(name) is type(value) is str
-            or (isinstance(value, list | tuple) and not value)
-        ):
+        is_given = value is not None and not (isinstance(value, list | tuple) and not value)
+        if name in excluded or not is_given:
             continue
         if _holds_multimodal(value) or _mentions_multimodal(type_hints.get(name)):
             return True

@@ -265,19 +265,9 @@ def test_nothing_else_is_streamed(other):
 def test_space_for_ever_before_an_answer_is_not_kept():
     reader = AnswerText()
     pieces = [
-        "\n",
-        *[" \t"] * 20_000,
-        "{",
-        *["\n  "] * 20_000,
-        '"answer"',
-        *["  "] * 1000,
-        ":",
-        " ",
-        '"x',
-        "\\u00",
-        'e9y"',
+        "\n", *[" \t"] * 20_000, "{", *["\n  "] * 20_000, '"answer"', *["  "] * 1000, ":", " ", '"x', "\\u00", 'e9y"',
         "}",
-    ]
+    ]  # fmt: skip
     assert "".join(map(reader.feed, pieces)) == reader.given == "xéy"
 
 

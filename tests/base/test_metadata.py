@@ -138,15 +138,11 @@ def test_a_method_is_described_without_its_instance():
 @pytest.mark.parametrize(
     ("annotation", "shown"),
     [
-        (Grade, "Grade"),
-        ("Grade | None", "Grade | None"),
-        (list[Grade], "list[Grade]"),
-        (dict[str, list[Grade]] | None, "dict[str, list[Grade]] | None"),
-        (Literal["a", 1], "Literal['a', 1]"),
-        (Any, "Any"),
-        (inspect.Parameter.empty, None),
+        (Grade, "Grade"), ("Grade | None", "Grade | None"), (list[Grade], "list[Grade]"),
+        (dict[str, list[Grade]] | None, "dict[str, list[Grade]] | None"), (Literal["a", 1], "Literal['a', 1]"),
+        (Any, "Any"), (inspect.Parameter.empty, None),
     ],
-)
+)  # fmt: skip
 def test_a_type_is_shown_by_its_own_name(annotation, shown):
     parameter = inspect.Parameter("x", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=annotation)
     text = signature_text(inspect.Signature([parameter], return_annotation=annotation))

@@ -12,20 +12,7 @@ from SimpleLLMFunc.base.parsing.reasoning import without_reasoning
 from SimpleLLMFunc.base.parsing.tool_arguments import mended_arguments
 
 __all__ = [
-    "AnswerReader",
-    "ItemReader",
-    "Num",
-    "OutputMode",
-    "Parsed",
-    "PartialReader",
-    "QuoteCheck",
-    "Repair",
-    "RepairLevel",
-    "alignment",
-    "decode_strictly",
-    "find_json",
-    "mended_arguments",
-    "path_text",
-    "plain_value",
-    "without_reasoning",
-]
+    "AnswerReader", "ItemReader", "Num", "OutputMode", "Parsed", "PartialReader",
+    "QuoteCheck", "Repair", "RepairLevel", "alignment", "decode_strictly", "find_json", "mended_arguments",
+    "path_text", "plain_value", "without_reasoning",
+]  # fmt: skip

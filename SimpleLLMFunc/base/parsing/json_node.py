@@ -210,6 +210,11 @@ def shown(node: Node, limit: int = 60) -> str:
     return text if isinstance(node, Num) else repr(text)
 
 
+def quoted(text: str) -> str:
+    """Return a text in quotes for a message, shortened."""
+    return repr(cut(text.strip(), 61))
+
+
 def is_wire(wire: Any, node: Node) -> bool:
     """Tell whether a node is exactly the wire form of a choice."""
     if isinstance(node, Num):

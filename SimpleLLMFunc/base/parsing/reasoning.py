@@ -27,9 +27,6 @@ _REASONING: Final = (
     (re.compile(r"<\|begin_of_thought\|>"), re.compile(r"<\|end_of_thought\|>")),
     (re.compile(r"<\|channel\|>(?:analysis|commentary)\b[^<]*<\|message\|>"), re.compile(r"<\|end\|>")),
 )
-_ANY: Final = re.compile("|".join(f"(?:{mark.pattern})" for marks in _REASONING for mark in marks), re.IGNORECASE)
-"""Any of them, in one look; a few more, too, since here all are taken in capitals or not."""
-
 _MARKERS: Final = (
     *("<|start|>assistant", "<|channel|>final", "<|im_start|>assistant", "<|message|>", "<|end|>", "<|return|>"),
     *("<|im_end|>", "<|eot_id|>", "<|begin_of_solution|>", "<|end_of_solution|>", "</s>"),
@@ -43,13 +40,10 @@ def without_reasoning(text: str) -> tuple[str, list[Repair]]:
 
     An opening tag that is never closed hides all that follows; a closing tag alone hides all that went before.
     """
-    if "<" not in text and "[" not in text and "◁" not in text:
-        return text, []  # every mark has one of them
     source = text
-    if _ANY.search(text):
-        for opening, closing in _REASONING:
-            if closing.search(text) or opening.search(text):
-                text = _cut_blocks(text, opening, closing)
+    for opening, closing in _REASONING:
+        if closing.search(text) or opening.search(text):
+            text = _cut_blocks(text, opening, closing)
     repairs = [] if text == source else [("", "reasoning left out")]
     if "<|" in text or "</s>" in text:
         cleaned = _without_edge_markers(text)

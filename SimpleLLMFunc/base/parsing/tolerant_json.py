@@ -29,6 +29,7 @@ from SimpleLLMFunc.base.parsing.json_node import (
     Open,
     TruncatedError,
     UnreadableError,
+    decode_strictly,
     object_of,
     path_text,
 )
@@ -39,6 +40,8 @@ MAX_DEPTH: Final = 150
 
 _CLOSERS: Final = {'"': '"', "'": "'", "“": '”“"', "”": '”"', "‘": "’‘'", "’": "’'", "＂": "＂", "「": "」", "`": "`"}
 _ESCAPES: Final = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "'": "'"}
+_UNICODE: Final = re.compile(r"(?:\\u[0-9a-fA-F]{4})+")
+_BARE_KEY: Final = re.compile(rf"[^:：\n]{{0,{LONGEST_KEY}}}")
 _OPEN: Final = {"{": "}", "[": "]", "(": ")", "｛": "｝", "［": "］"}
 _ELISION: Final = re.compile(
     r"\.\.\.|…|\b(?:more|rest|etc|remaining|omitted|truncated|and so on|continue[ds]?)\b|省略|其余|等等|更多",
@@ -230,11 +233,9 @@ class TolerantReader:
         if char in _CLOSERS or self._text.startswith(("u'", 'u"'), self._at):
             key = self._string("key")
         else:
-            end = self._at
-            while end < len(self._text) and self._text[end] not in ":：\n" and end - self._at < LONGEST_KEY:
-                end += 1
-            key = self._text[self._at : end].strip()
-            self._at = end
+            found = _BARE_KEY.match(self._text, self._at)
+            assert found is not None, "it may be empty"
+            key, self._at = found.group().strip(), found.end()
             self._note("key without quotes")
         self._skip()
         if self._at >= len(self._text):
@@ -322,20 +323,11 @@ class TolerantReader:
             if char == "'":
                 self._note("escape that JSON does not know")
             return _ESCAPES[char], at + 2
-        if char == "u":
-            code = text[at + 2 : at + 6]
-            if re.fullmatch(r"[0-9a-fA-F]{4}", code):
-                return self._unicode(int(code, 16), at + 6)
+        if code := _UNICODE.match(text, at):
+            return str(decode_strictly(f'"{code.group()}"')), code.end()
         # LaTeX, regular expressions, Windows paths: the backslash is meant
         self._note("backslash was not escaped")
         return "\\", at + 1
-
-    def _unicode(self, code: int, at: int) -> tuple[str, int]:
-        if 0xD800 <= code < 0xDC00 and self._text.startswith("\\u", at):
-            low = self._text[at + 2 : at + 6]
-            if re.fullmatch(r"[dD][c-fC-F][0-9a-fA-F]{2}", low):
-                return chr(0x10000 + ((code - 0xD800) << 10) + (int(low, 16) - 0xDC00)), at + 6
-        return chr(code), at
 
     # --- what has no quotes ------------------------------------------------------------------------------
 

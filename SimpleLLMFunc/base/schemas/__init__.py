@@ -12,21 +12,7 @@ from SimpleLLMFunc.base.schemas.type_example import example_of
 from SimpleLLMFunc.base.schemas.type_words import Phrase, PlainWords, either, list_of
 
 __all__ = [
-    "ANSWER_TOOL",
-    "Describer",
-    "OutputSpec",
-    "Phrase",
-    "PlainWords",
-    "Schema",
-    "ThinkFirst",
-    "choose_output_mode",
-    "compile_output",
-    "either",
-    "example_of",
-    "field_descriptions",
-    "grammar_of",
-    "inlined_root",
-    "labels_text",
-    "list_of",
-    "with_descriptions",
-]
+    "ANSWER_TOOL", "Describer", "OutputSpec", "Phrase", "PlainWords", "Schema", "ThinkFirst",
+    "choose_output_mode", "compile_output", "either", "example_of", "field_descriptions", "grammar_of",
+    "inlined_root", "labels_text", "list_of", "with_descriptions",
+]  # fmt: skip

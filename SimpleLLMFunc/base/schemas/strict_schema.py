@@ -7,7 +7,6 @@ schema fits the original one, or is refused by validation: what a keyword said m
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 from typing import Any, Final, TypeAlias
@@ -217,7 +216,6 @@ class StrictSchema:
         return {**made, "description": about} if about else made
 
 
-@functools.cache
 def _name_of(reference: str) -> str:
     return reference.removeprefix("#/$defs/").replace("~1", "/").replace("~0", "~")
 

@@ -15,30 +15,17 @@ CUT = "…"
 Schema: TypeAlias = dict[str, Any]
 
 _FORMATS = {
-    "date": "date (YYYY-MM-DD)",
-    "date-time": "date and time (ISO 8601, such as 2024-05-31T09:30:00Z)",
-    "time": "time (HH:MM:SS)",
-    "duration": "duration (ISO 8601, such as PT1H30M)",
-    "uuid": "UUID",
-    "email": "e-mail address",
-    "uri": "URL",
-    "binary": "bytes",
-}
-
-_BOUNDS = (
-    ("minimum", "at least {}"),
-    ("exclusiveMinimum", "greater than {}"),
-    ("maximum", "at most {}"),
-    ("exclusiveMaximum", "less than {}"),
-    ("multipleOf", "a multiple of {}"),
-    ("minLength", "at least {} characters"),
-    ("maxLength", "at most {} characters"),
-    ("pattern", "matching {}"),
-    ("minItems", "at least {} items"),
-    ("maxItems", "at most {} items"),
-    ("minProperties", "at least {} keys"),
-    ("maxProperties", "at most {} keys"),
-)
+    "date": "date (YYYY-MM-DD)", "date-time": "date and time (ISO 8601, such as 2024-05-31T09:30:00Z)",
+    "time": "time (HH:MM:SS)", "duration": "duration (ISO 8601, such as PT1H30M)",
+    "uuid": "UUID", "email": "e-mail address", "uri": "URL", "binary": "bytes",
+}  # fmt: skip
+_BOUNDS = {
+    "minimum": "at least {}", "exclusiveMinimum": "greater than {}",
+    "maximum": "at most {}", "exclusiveMaximum": "less than {}", "multipleOf": "a multiple of {}",
+    "minLength": "at least {} characters", "maxLength": "at most {} characters", "pattern": "matching {}",
+    "minItems": "at least {} items", "maxItems": "at most {} items",
+    "minProperties": "at least {} keys", "maxProperties": "at most {} keys",
+}  # fmt: skip
 
 
 class Describer:
@@ -171,7 +158,7 @@ class Describer:
     def _bounds(self, schema: Schema) -> list[str]:
         if "prefixItems" in schema:
             return []
-        return [text.format(literal(schema[key])) for key, text in _BOUNDS if key in schema]
+        return [text.format(literal(schema[key])) for key, text in _BOUNDS.items() if key in schema]
 
 
 def own_description(schema: Schema) -> str:

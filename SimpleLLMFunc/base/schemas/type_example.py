@@ -9,17 +9,10 @@ from typing import Any, TypeAlias
 Schema: TypeAlias = dict[str, Any]
 
 _TEXTS = {
-    "date": "2024-05-31",
-    "date-time": "2024-05-31T09:30:00Z",
-    "time": "09:30:00",
-    "duration": "PT1H30M",
-    "uuid": "123e4567-e89b-12d3-a456-426614174000",
-    "email": "someone@example.com",
-    "uri": "https://example.com/",
-    "ipv4": "192.0.2.1",
-    "ipv6": "2001:db8::1",
-    "json-string": "{}",
-}
+    "date": "2024-05-31", "date-time": "2024-05-31T09:30:00Z", "time": "09:30:00", "duration": "PT1H30M",
+    "uuid": "123e4567-e89b-12d3-a456-426614174000", "email": "someone@example.com", "uri": "https://example.com/",
+    "ipv4": "192.0.2.1", "ipv6": "2001:db8::1", "json-string": "{}",
+}  # fmt: skip
 
 
 def example_of(schema: Schema) -> Any:

@@ -20,22 +20,13 @@ from SimpleLLMFunc.base.schemas.type_description import (
 )
 
 _SCALARS = {
-    "integer": "integer{s}",
-    "number": "number{s}",
-    "string": "string{s}",
-    "date": "date{s} (YYYY-MM-DD)",
-    "date-time": "date{s} and time{s} (ISO 8601, such as 2024-05-31T09:30:00Z)",
-    "time": "time{s} (HH:MM:SS)",
-    "duration": "duration{s} (ISO 8601, such as PT1H30M)",
-    "uuid": "UUID{s}",
-    "email": "e-mail address{es}",
-    "uri": "URL{s}",
-    "path": "file path{s}",
-    "file-path": "file path{s}",
-    "directory-path": "folder path{s}",
-    "ipv4": "IPv4 address{es}",
-    "ipv6": "IPv6 address{es}",
-}
+    "integer": "integer{s}", "number": "number{s}", "string": "string{s}",
+    "date": "date{s} (YYYY-MM-DD)", "date-time": "date{s} and time{s} (ISO 8601, such as 2024-05-31T09:30:00Z)",
+    "time": "time{s} (HH:MM:SS)", "duration": "duration{s} (ISO 8601, such as PT1H30M)",
+    "uuid": "UUID{s}", "email": "e-mail address{es}", "uri": "URL{s}",
+    "path": "file path{s}", "file-path": "file path{s}", "directory-path": "folder path{s}",
+    "ipv4": "IPv4 address{es}", "ipv6": "IPv6 address{es}",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 from SimpleLLMFunc.base.templates.jinja import Finished, guard_tags, render_template
@@ -31,7 +30,7 @@ def fill_fields(template: str, values: Mapping[str, Any], *, name: str = "templa
     Raises:
         TemplateError: a field has no value; names the first one.
     """
-    pieces = list(_pieces(template))
+    pieces = _FIELD.split(template)  # text and names of fields in turn
     for number in range(1, len(pieces), 2):
         field = pieces[number]
         if field not in values:
@@ -41,9 +40,3 @@ def fill_fields(template: str, values: Mapping[str, Any], *, name: str = "templa
             )
         pieces[number] = str(values[field])
     return "".join(pieces)
-
-
-@lru_cache(maxsize=256)
-def _pieces(template: str) -> tuple[str, ...]:
-    """Return text and names of fields in turn; a template is filled again and again."""
-    return tuple(_FIELD.split(template))

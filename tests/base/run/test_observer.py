@@ -397,13 +397,6 @@ async def test_a_run_that_never_began_is_shown_too(monkeypatch):
     assert seen.run("ask").arguments["question"] == "?"
 
 
-async def test_a_foreign_error_is_shown():
-    seen = Seen()
-    with watching(seen), pytest.raises(ZeroDivisionError):
-        await function(ScriptedLLM(ZeroDivisionError("no")))("?")
-    assert (seen.of(RunFailed)[0].how, seen.names[-1]) == ("error", "RunFailed")
-
-
 async def test_a_cancelled_run_is_shown():
     seen, asked = Seen(), asyncio.Event()
 
@@ -456,12 +449,6 @@ async def test_a_run_that_is_left_after_its_end_has_not_failed():
                 if isinstance(event, RunFinished):
                     break
     assert seen.names[-1] == "RunFinished"
-
-
-async def test_nothing_is_left_behind():
-    with watching(Seen()):
-        await function(ScriptedLLM("yes"))("?")
-        assert current_observer() is None
 
 
 # --- tools ---

@@ -35,14 +35,10 @@ def lines(length: int) -> str:
 @pytest.mark.parametrize(
     ("text", "is_aside"),
     [
-        (lines(1_000), False),
-        (lines(1_000)[:-1] + ",]", False),
-        (lines(40_000), True),
-        (lines(40_000)[:-1] + ",]", True),
-        ("Here they are: " + lines(40_000), True),
-        (lines(3 * LARGE), True),
+        (lines(1_000), False), (lines(1_000)[:-1] + ",]", False), (lines(40_000), True),
+        (lines(40_000)[:-1] + ",]", True), ("Here they are: " + lines(40_000), True), (lines(3 * LARGE), True),
     ],
-)
+)  # fmt: skip
 async def test_what_takes_its_time_is_read_in_a_thread(text: str, is_aside: bool) -> None:
     threads.clear()
     spec = compile_output(list[Line])

@@ -90,17 +90,10 @@ def test_any_texts_are_labels_of_a_grammar_on_one_line(texts):
 
 
 READ = [
-    ('{"value": "positive"}', "positive"),
-    ('"positive"', "positive"),
-    (" Positive.\n", "positive"),
-    ("<think>negative?</think>positively", "positively"),
-    ("not positive", "not positive"),
-    ("positive or negative", None),
-    ("neutral", None),
-    ("posit", None),
-    ("", None),
-    ('{"value": "neutral"}', None),
-]
+    ('{"value": "positive"}', "positive"), ('"positive"', "positive"), (" Positive.\n", "positive"),
+    ("<think>negative?</think>positively", "positively"), ("not positive", "not positive"),
+    ("positive or negative", None), ("neutral", None), ("posit", None), ("", None), ('{"value": "neutral"}', None),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "label"), READ)

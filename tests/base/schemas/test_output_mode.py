@@ -225,19 +225,13 @@ def test_the_typed_dict_of_typing_names_the_way_out() -> None:
 @pytest.mark.parametrize(
     ("wanted", "profile", "refused", "mode"),
     [
-        (str, "openai", set(), "text"),
-        (None, "openai", set(), "text"),
-        (Tree, "openai", set(), "native"),
-        (Tree, "local", set(), "native"),
-        (Tree, "generic", set(), "prompt"),
-        (Tree, "deepseek", set(), "prompt"),
-        (dict[str, int], "openai", set(), "prompt"),
-        (dict[str, int], "vllm", set(), "native"),
-        (Tree, "openai", {"native"}, "tool"),
-        (Tree, "openai", {"native", "tool"}, "prompt"),
+        (str, "openai", set(), "text"), (None, "openai", set(), "text"), (Tree, "openai", set(), "native"),
+        (Tree, "local", set(), "native"), (Tree, "generic", set(), "prompt"), (Tree, "deepseek", set(), "prompt"),
+        (dict[str, int], "openai", set(), "prompt"), (dict[str, int], "vllm", set(), "native"),
+        (Tree, "openai", {"native"}, "tool"), (Tree, "openai", {"native", "tool"}, "prompt"),
         (Tree, "local", {"native"}, "prompt"),
     ],
-)
+)  # fmt: skip
 def test_auto_follows_the_profile(wanted: Any, profile: str, refused: set[str], mode: str) -> None:
     chosen, reason = choose_output_mode(compile_output(wanted), PROFILES[profile], "auto", refused)
     assert chosen == mode

@@ -22,18 +22,10 @@ class Secret:
 @pytest.mark.parametrize(
     "text",
     [
-        "{u.api_key}",
-        "{u.__init__.__globals__}",
-        "{u[0]}",
-        "{u:>1000000000}",
-        "{u!r}",
-        '{"a": 1}',
-        "{{u}}",
-        "{ u }",
-        "{}",
-        "{0}",
+        "{u.api_key}", "{u.__init__.__globals__}", "{u[0]}", "{u:>1000000000}", "{u!r}", '{"a": 1}', "{{u}}", "{ u }",
+        "{}", "{0}",
     ],
-)
+)  # fmt: skip
 def test_everything_but_an_identifier_is_text(text):
     assert fill_fields(text, {"u": Secret()}) == text
 

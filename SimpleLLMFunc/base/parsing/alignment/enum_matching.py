@@ -9,8 +9,7 @@ from typing import Any, Final
 
 from SimpleLLMFunc.base.parsing.alignment.scalars import read_bool, read_number
 from SimpleLLMFunc.base.parsing.alignment.shape import ChoiceShape
-from SimpleLLMFunc.base.parsing.json_node import is_number_of
-from SimpleLLMFunc.errors import cut
+from SimpleLLMFunc.base.parsing.json_node import is_number_of, quoted
 
 _LONGEST: Final = 600
 _MAX_WORDS: Final = 12
@@ -71,7 +70,7 @@ def find_choice(shape: ChoiceShape, text: str, *, in_quotes: bool = True) -> tup
         else _folded(shape, named) or _folded(shape, text.strip(_EDGES))
     )
     if found is not None:
-        return found[0], f"{found[1]!r} taken from {_short(text)}", 3
+        return found[0], f"{found[1]!r} taken from {quoted(text)}", 3
     return _other_kinds(shape, text) or _in_sentence(shape, text) or _prefix(shape, text)
 
 
@@ -124,11 +123,6 @@ def _distinct(members: list[tuple[Any, Any, str]]) -> list[tuple[Any, Any, str]]
     return kept
 
 
-def _short(text: str) -> str:
-    text = text.strip()
-    return repr(cut(text, 61))
-
-
 # --- numbers and truth values ----------------------------------------------------------------------------
 
 
@@ -138,12 +132,12 @@ def _other_kinds(shape: ChoiceShape, text: str) -> tuple[Any, str, int] | None:
     if literal is not None and len(literal) < 30:
         matches = [value for value, wire, _ in numbers if is_number_of(literal, wire)]
         if len(matches) == 1:
-            return matches[0], f"number taken from {_short(text)}", 4
+            return matches[0], f"number taken from {quoted(text)}", 4
     if any(isinstance(wire, bool) for _, wire, _ in shape.members):
         said = read_bool(text)
         for value, wire, _ in shape.members:
             if said is not None and wire is said:
-                return value, f"{wire!r} taken from {_short(text)}", 4
+                return value, f"{wire!r} taken from {quoted(text)}", 4
     return None
 
 
@@ -160,7 +154,7 @@ def _in_sentence(shape: ChoiceShape, text: str) -> tuple[Any, str, int] | None:
     (value, wire, _), label = named[0]
     if not (_is_plain_sentence(text, label) or _leads(shape, text) or _concludes(shape, text)):
         return None
-    return value, f"{wire!r} taken from {_short(text)}", 4
+    return value, f"{wire!r} taken from {quoted(text)}", 4
 
 
 def _named_in(shape: ChoiceShape, text: str) -> list[tuple[tuple[Any, Any, str], str]]:

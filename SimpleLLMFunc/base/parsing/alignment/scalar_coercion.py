@@ -15,7 +15,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from SimpleLLMFunc.base.parsing.alignment import scalars
 from SimpleLLMFunc.base.parsing.alignment.shape import LeafShape, Shape, choices_of
-from SimpleLLMFunc.base.parsing.json_node import MAX_DIGITS, Bare, Node, Num
+from SimpleLLMFunc.base.parsing.json_node import MAX_DIGITS, Bare, Node, Num, quoted
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.type import without_surrogates
 
@@ -25,7 +25,7 @@ class LeafFit(NamedTuple):
 
     Attributes:
         value: of the leaf's Python type.
-        cost: 0 if it stood there exactly so; the more it took to read it, the higher.
+        cost: 0 if the text was exactly this value; the more it took to read it, the higher.
         note: what was done, empty where nothing was.
     """
 
@@ -40,75 +40,60 @@ PROSE: Final = 4
 _INTEGER: Final = re.compile(r"-?\d+")
 _DECIMAL: Final = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,6})?")
 _NULLS: Final = frozenset({"null", "None", "Null", "NULL"})
+_MIDNIGHT: Final = re.compile(r"\s*(\d{4}-\d{2}-\d{2})[T ]00:00(?::00(?:\.0+)?)?Z?\s*")
 
 
 def fit_leaf(shape: LeafShape, node: Node, *, may_coerce: bool) -> LeafFit | None:
     """Return how the node fits the leaf; None if it does not, or only by a step that is not allowed."""
-    return _READERS[shape.kind](shape, node, may_coerce)
+    text = node if isinstance(node, str) else node.text if isinstance(node, Bare) else None
+    match shape.kind:
+        case "str":
+            return _str(node, may_coerce)
+        case "int" | "float" | "decimal":
+            return _number(shape, node, text, may_coerce)
+        case "bool":
+            return LeafFit(node) if isinstance(node, bool) else _bool(text) if may_coerce and text is not None else None
+        case "none":
+            return LeafFit(None) if node is None else _null(node, text) if may_coerce and text is not None else None
+        case _:
+            return _TEXTS[shape.kind].fit(node, text, may_coerce) if text is not None and len(text) <= 1000 else None
 
 
-def _said(text: str) -> str:
-    text = text.strip()
-    return repr(cut(text, 61))
-
-
-def _text_of(node: Node) -> str | None:
-    return node if isinstance(node, str) else node.text if isinstance(node, Bare) else None
-
-
-def _str(shape: LeafShape, node: Node, may_coerce: bool) -> LeafFit | None:  # noqa: ARG001 - one signature
+def _str(node: Node, may_coerce: bool) -> LeafFit | None:
     if isinstance(node, str):
         clean = without_surrogates(node)
         return LeafFit(clean, 0, "" if clean == node else "half a character replaced")
     if isinstance(node, Bare):
         return LeafFit(without_surrogates(node.text), 2, "text without quotes")
     if isinstance(node, Num) and may_coerce and node.text[-1].isdigit():
-        return LeafFit(node.text, EXACT_STRING, f"the number {_shortened(node.text)} kept as its digits")
+        return LeafFit(node.text, EXACT_STRING, f"the number {cut(node.text, 41)} kept as its digits")
     return None
-
-
-def _shortened(text: str) -> str:
-    return cut(text, 41)
 
 
 # --- numbers ---------------------------------------------------------------------------------------------
 
 
-def _number(
-    read: Callable[[LeafShape, str, bool], LeafFit | None],
-) -> Callable[[LeafShape, Node, bool], LeafFit | None]:
-    """Let `read`, which reads a number's literal, also read the one number in a text."""
-
-    def reader(shape: LeafShape, node: Node, may_coerce: bool) -> LeafFit | None:
-        if isinstance(node, Num):
-            return read(shape, node.text, may_coerce)
-        text = _text_of(node)
-        literal = scalars.read_number(text) if text is not None and may_coerce else None
-        found = read(shape, literal, may_coerce) if literal is not None else None
-        if text is None or found is None:
-            return None
-        cost = EXACT_STRING if text.strip() == literal else PROSE
-        return LeafFit(found.value, cost + found.cost % 1, f"number taken from {_said(text)}")
-
-    return reader
-
-
-def _int(shape: LeafShape, literal: str, may_coerce: bool) -> LeafFit | None:  # noqa: ARG001 - one signature
-    if _INTEGER.fullmatch(literal):
-        return LeafFit(int(literal)) if len(literal) <= MAX_DIGITS else None
-    if not may_coerce or not _DECIMAL.fullmatch(literal) or len(literal) > MAX_DIGITS:
+def _number(shape: LeafShape, node: Node, text: str | None, may_coerce: bool) -> LeafFit | None:
+    """Read a number, or the one number in a text."""
+    if isinstance(node, Num):
+        return _literal(shape, node.text, may_coerce)
+    if shape.kind == "decimal" and isinstance(node, str) and (value := _decimal(node)) is not None:
+        return LeafFit(value)  # digits in quotes are one of the two forms that the JSON schema of a Decimal offers
+    literal = scalars.read_number(text) if text is not None and may_coerce else None
+    found = _literal(shape, literal, may_coerce) if literal is not None else None
+    if text is None or found is None:
         return None
-    if re.fullmatch(r"-?[1-9]\d{0,2}\.000", literal):
-        # one, or a thousand as much of Europe writes it
-        return None
-    number = decimal.Decimal(literal)
-    # 1e999999 would fill the memory
-    if number.adjusted() > 30 or number != number.to_integral_value():
-        return None
-    return LeafFit(int(number), 2, f"{_shortened(literal)} read as a whole number")
+    cost = EXACT_STRING if text.strip() == literal else PROSE
+    return LeafFit(found.value, cost + found.cost % 1, f"number taken from {quoted(text)}")
 
 
-def _float(shape: LeafShape, literal: str, may_coerce: bool) -> LeafFit | None:  # noqa: ARG001 - one signature
+def _literal(shape: LeafShape, literal: str, may_coerce: bool) -> LeafFit | None:
+    """Read the literal of a JSON number."""
+    if shape.kind == "int":
+        return _int(literal, may_coerce)
+    if shape.kind == "decimal":
+        exact = _decimal(literal)
+        return None if exact is None else LeafFit(exact, 0.2)
     value = float(literal)
     if not math.isfinite(value):
         # NaN and Infinity only as the model wrote them, never by overflow
@@ -116,33 +101,32 @@ def _float(shape: LeafShape, literal: str, may_coerce: bool) -> LeafFit | None: 
     return LeafFit(value, 0.1 if _INTEGER.fullmatch(literal) else 0)
 
 
-def _decimal_value(literal: str) -> decimal.Decimal | None:
+def _int(literal: str, may_coerce: bool) -> LeafFit | None:
+    if _INTEGER.fullmatch(literal):
+        return LeafFit(int(literal)) if len(literal) <= MAX_DIGITS else None
+    number = _decimal(literal) if may_coerce else None
+    if number is None or re.fullmatch(r"-?[1-9]\d{0,2}\.000", literal):
+        return None  # 1.000 is one, or a thousand as much of Europe writes it
+    # 1e999999 would fill the memory
+    if number.adjusted() > 30 or number != number.to_integral_value():
+        return None
+    return LeafFit(int(number), 2, f"{cut(literal, 41)} read as a whole number")
+
+
+def _decimal(literal: str) -> decimal.Decimal | None:
     return decimal.Decimal(literal) if _DECIMAL.fullmatch(literal) and len(literal) <= MAX_DIGITS else None
-
-
-def _decimal_number(shape: LeafShape, literal: str, may_coerce: bool) -> LeafFit | None:  # noqa: ARG001 - one signature
-    value = _decimal_value(literal)
-    return None if value is None else LeafFit(value, 0.2)
-
-
-def _decimal(shape: LeafShape, node: Node, may_coerce: bool) -> LeafFit | None:
-    # digits in quotes are one of the two forms that the JSON schema of a Decimal offers
-    value = _decimal_value(node) if isinstance(node, str) else None
-    return LeafFit(value) if value is not None else _number(_decimal_number)(shape, node, may_coerce)
 
 
 # --- words -----------------------------------------------------------------------------------------------
 
 
-def _bool(shape: LeafShape, node: Node, may_coerce: bool) -> LeafFit | None:  # noqa: ARG001 - one signature
-    if isinstance(node, bool):
-        return LeafFit(node)
-    text = _text_of(node)
-    value = scalars.read_bool(text) if text is not None and may_coerce else None
-    if text is None or value is None:
+def _bool(text: str) -> LeafFit | None:
+    value = scalars.read_bool(text)
+    if value is None:
         return None
-    cost = EXACT_STRING if text.strip().isalpha() else PROSE
-    return LeafFit(value, cost, f"{str(value).lower()} taken from {_said(text)}")
+    return LeafFit(
+        value, EXACT_STRING if text.strip().isalpha() else PROSE, f"{str(value).lower()} taken from {quoted(text)}"
+    )
 
 
 def digit_truth(shape: Shape, node: Node) -> LeafFit | None:
@@ -151,20 +135,17 @@ def digit_truth(shape: Shape, node: Node) -> LeafFit | None:
     pydantic's lax rule, for a node that is the whole answer: inside of an object or a list a number stays a number.
     """
     kinds = {part.kind if isinstance(part, LeafShape) else "" for part in choices_of(shape)}
-    text = node.text if isinstance(node, Num) else _text_of(node)
-    digit = "" if text is None else text.strip()
+    text = node if isinstance(node, str) else node.text if isinstance(node, Num | Bare) else ""
+    digit = text.strip()
     if "bool" not in kinds or not kinds <= {"bool", "none"} or digit not in {"0", "1"}:
         return None
     return LeafFit(digit == "1", EXACT_STRING, f"{'true' if digit == '1' else 'false'} taken from {digit}")
 
 
-def _none(shape: LeafShape, node: Node, may_coerce: bool) -> LeafFit | None:  # noqa: ARG001 - one signature
-    if node is None:
-        return LeafFit(None)
-    text = _text_of(node)
-    if text is None or not may_coerce or text.strip() not in _NULLS:
+def _null(node: Node, text: str) -> LeafFit | None:
+    if text.strip() not in _NULLS:
         return None
-    return LeafFit(None, 1 if isinstance(node, Bare) else EXACT_STRING, f"null taken from {_said(text)}")
+    return LeafFit(None, 1 if isinstance(node, Bare) else EXACT_STRING, f"null taken from {quoted(text)}")
 
 
 # --- dates and the like, which JSON writes as strings ------------------------------------------------------------------------------
@@ -173,17 +154,28 @@ def _none(shape: LeafShape, node: Node, may_coerce: bool) -> LeafFit | None:  # 
 class _Text:
     """Reads a kind of value that JSON writes as a string: exactly as pydantic does, or the only one in a text.
 
-    Attributes:
+    Args:
+        kind: the Python type.
         guard: what the string must look like: pydantic would read bare digits as seconds since 1970.
+        find: gives the only one in a text, as a value or in pydantic's form.
     """
 
     def __init__(self, kind: Any, guard: str, find: Callable[[str], Any]) -> None:
         self._adapter: TypeAdapter[Any] = TypeAdapter(kind, config=ConfigDict(defer_build=True))
-        self._kind = kind
+        self._name = kind.__name__
         self._guard = re.compile(guard)
         self._find = find
 
-    def exactly(self, text: str) -> Any:
+    def fit(self, node: Node, text: str, may_coerce: bool) -> LeafFit | None:
+        value = self._exactly(text)
+        if value is not None:
+            return LeafFit(value, 1 if isinstance(node, Bare) else 0)
+        found = self._find(text) if may_coerce else None
+        if isinstance(found, str):
+            found = self._exactly(found)
+        return None if found is None else LeafFit(found, PROSE, f"{self._name} taken from {quoted(text)}")
+
+    def _exactly(self, text: str) -> Any:
         if not self._guard.match(text):
             return None
         try:
@@ -191,34 +183,13 @@ class _Text:
         except ValidationError:
             return None
 
-    def __call__(self, shape: LeafShape, node: Node, may_coerce: bool) -> LeafFit | None:  # noqa: ARG002
-        text = _text_of(node)
-        if text is None or len(text) > 1000:
-            return None
-        value = self.exactly(text)
-        if value is not None:
-            return LeafFit(value, 1 if isinstance(node, Bare) else 0)
-        found = self._find(text) if may_coerce else None
-        if isinstance(found, str):
-            found = self.exactly(found)
-        return None if found is None else LeafFit(found, PROSE, f"{self._kind.__name__} taken from {_said(text)}")
-
-
-_MIDNIGHT: Final = re.compile(r"\s*(\d{4}-\d{2}-\d{2})[T ]00:00(?::00(?:\.0+)?)?Z?\s*")
-
 
 def _find_date(text: str) -> str | None:
     midnight = _MIDNIGHT.fullmatch(text)
     return midnight.group(1) if midnight else scalars.read_date(text)
 
 
-_READERS: Final[dict[str, Callable[[LeafShape, Node, bool], LeafFit | None]]] = {
-    "str": _str,
-    "int": _number(_int),
-    "float": _number(_float),
-    "decimal": _decimal,
-    "bool": _bool,
-    "none": _none,
+_TEXTS: Final = {
     "date": _Text(dt.date, r"\d{4}-\d{2}-\d{2}$", _find_date),
     "datetime": _Text(dt.datetime, r"\d{4}-\d{2}-\d{2}[Tt _]\d", scalars.read_datetime),
     "time": _Text(dt.time, r"\d{2}:\d{2}", scalars.read_time),

@@ -157,9 +157,7 @@ def _is_money(before: str, after: str) -> bool:
 
 
 def _literal(text: str) -> str:
-    text = text.removeprefix("+")
-    sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
-    return f"{sign}0{digits}" if digits.startswith(".") else text
+    return re.sub(r"^(-?)\.", r"\g<1>0.", text.removeprefix("+"))
 
 
 # --- yes and no ------------------------------------------------------------------------------------------
@@ -167,63 +165,40 @@ def _literal(text: str) -> str:
 _YES: Final = frozenset(
     {"yes", "y", "true", "yeah", "yep", "是", "是的", "对", "对的", "真", "正确", "對", "對的", "正確", "真的", "没错"}
 )
-_NO: Final = frozenset(
-    {
-        "no",
-        "n",
-        "false",
-        "nope",
-        "否",
-        "不是",
-        "不",
-        "不对",
-        "错",
-        "错的",
-        "假",
-        "错误",
-        "不正确",
-        "不對",
-        "錯",
-        "錯誤",
-        "假的",
-        "并非",
-    }
-)
+_NO: Final = frozenset({
+    "no", "n", "false", "nope", "否", "不是", "不", "不对", "错",
+    "错的", "假", "错误", "不正确", "不對", "錯", "錯誤", "假的", "并非",
+})  # fmt: skip
 _YES_WORD: Final = re.compile(r"\b(?:yes|true|yeah|yep)\b", re.IGNORECASE)
 _NO_WORD: Final = re.compile(r"\b(?:no|false|nope)\b", re.IGNORECASE)
-_DENIAL: Final = re.compile(
-    r"n['’]t\b|\b(?:not|never|neither|nor|none|cannot|without|hardly|barely|but|however|although|though|except|or|either|if|"
-    r"unless|maybe|perhaps|possibly|might|could|both|depends?|unclear|unsure|uncertain|unknown|half|partly|partially|"
-    r"sort\s+of|kind\s+of|mostly|sometimes|untrue|incorrect|wrong)\b|[不没沒无無非未否错錯假]|但|或|可能",
-    re.IGNORECASE,
-)
 _HEDGE: Final = re.compile(
     r"\b(?:but|however|although|though|except|or|either|if|unless|maybe|perhaps|possibly|might|could|both|depends?|"
-    r"unclear|unsure|uncertain|unknown|half|partly|partially|sometimes)\b|但|或|可能|[?？]",
+    r"unclear|unsure|uncertain|unknown|half|partly|partially|sometimes)\b|但|或|可能",
+    re.IGNORECASE,
+)
+_DENIAL: Final = re.compile(
+    rf"{_HEDGE.pattern}|n['’]t\b|\b(?:not|never|neither|nor|none|cannot|without|hardly|barely|sort\s+of|kind\s+of|mostly|"
+    r"untrue|incorrect|wrong)\b|[不没沒无無非未否错錯假]",
     re.IGNORECASE,
 )
 _LAST_WORD: Final = re.compile(
     r"(?:\b(?:is|was|says?|say|said|answer|answered|be|as)|[:=：])[\s*_`\"'“”]*(?:yes|true|yeah|yep|no|false|nope)[*_`\"'”.!\s]*$",
     re.IGNORECASE,
 )
-_LEAD: Final = re.compile(r"[\s*_`\"'“”]*([^\W\d_]+)[*_`\"'”]*\s*([.,;:!。，；：！\n—–-])\s*(.*)", re.DOTALL)
+_LEAD: Final = re.compile(r"[\s*_`\"'“”]*([^\W\d_]+)[*_`\"'”]*\s*[.,;:!。，；：！\n—–-](.*)", re.DOTALL)
 _EDGES: Final = " \t\r\n*_`\"'“”‘’.。!！,，;；:：()（）[]"
 
 
 def read_bool(text: str) -> bool | None:
     """Return the truth value that a yes/no word of the closed list says; None where none, or more than one, does."""
-    if len(text) > _LONGEST:
+    if len(text) > _LONGEST or "?" in text or "？" in text:
         return None
     word = text.strip(_EDGES).casefold()
-    if word in _YES:
-        return "?" not in text
-    if word in _NO:
-        return False
-    if "?" in text or "？" in text:
-        return None
+    if word in _YES | _NO:
+        return word in _YES
     lead = _LEAD.match(text)
     if lead and (said := lead.group(1).casefold()) in _YES | _NO and len(said) > (0 if _is_cjk(said[0]) else 1):
-        return _confirmed(said in _YES, lead.group(3))
+        return _confirmed(said in _YES, lead.group(2))
     return _said_in_sentence(text)
 
 
@@ -235,15 +210,11 @@ def _confirmed(value: bool, rest: str) -> bool | None:
 
 
 def _said_in_sentence(text: str) -> bool | None:
-    if len(_WORDS.findall(text)) > 12 or _DENIAL.search(text):
-        return None
-    says_yes, says_no = _YES_WORD.findall(text), _NO_WORD.findall(text)
     # "no" before a noun denies the noun, and a true story is no answer: the word must end the sentence
-    if not _LAST_WORD.search(text):
+    if len(_WORDS.findall(text)) > 12 or _DENIAL.search(text) or not _LAST_WORD.search(text):
         return None
-    if bool(says_yes) == bool(says_no) or len(says_yes) + len(says_no) > 1:
-        return None
-    return bool(says_yes)
+    says_yes, says_no = len(_YES_WORD.findall(text)), len(_NO_WORD.findall(text))
+    return says_yes == 1 if says_yes + says_no == 1 else None
 
 
 # --- dates -----------------------------------------------------------------------------------------------
@@ -258,15 +229,13 @@ MONTHS: Final = {
 }  # fmt: skip
 """The number of a month by its English names, long and short."""
 _MONTH: Final = "|".join(sorted(MONTHS, key=len, reverse=True))
-_ISO: Final = re.compile(r"(?<![\d-])(\d{4})-(\d{2})-(\d{2})(?![\dT:-])(?!\s+\d{1,2}:)")
-_YEAR_FIRST: Final = re.compile(
-    r"(?<!\d)(\d{4})(?:/(\d{1,2})/(\d{1,2})|\.(\d{1,2})\.(\d{1,2})|年(\d{1,2})月(\d{1,2})[日号號])(?!\d)"
-)
-_NAMED: Final = (
-    re.compile(rf"\b(?P<m>{_MONTH})\.?\s+(?P<d>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<y>\d{{4}})\b", re.IGNORECASE),
-    re.compile(
-        rf"\b(?P<d>\d{{1,2}})(?:st|nd|rd|th)?\.?\s+(?:of\s+)?(?P<m>{_MONTH})\.?,?\s+(?P<y>\d{{4}})\b", re.IGNORECASE
-    ),
+_DAY: Final = r"(?P<d>\d{1,2})(?:st|nd|rd|th)?"
+_DATES: Final = (
+    re.compile(r"(?<![\d-])(?P<y>\d{4})-(?P<m>\d{2})-(?P<d>\d{2})(?![\dT:-])(?!\s+\d{1,2}:)"),
+    re.compile(r"(?<!\d)(?P<y>\d{4})(?P<sign>[/.])(?P<m>\d{1,2})(?P=sign)(?P<d>\d{1,2})(?!\d)"),
+    re.compile(r"(?<!\d)(?P<y>\d{4})年(?P<m>\d{1,2})月(?P<d>\d{1,2})[日号號]"),
+    re.compile(rf"\b(?P<m>{_MONTH})\.?\s+{_DAY},?\s+(?P<y>\d{{4}})\b", re.IGNORECASE),
+    re.compile(rf"\b{_DAY}\.?\s+(?:of\s+)?(?P<m>{_MONTH})\.?,?\s+(?P<y>\d{{4}})\b", re.IGNORECASE),
 )
 _DATE_TIME: Final = re.compile(
     r"(?<![\d-])\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?:\s?Z|\s?UTC|[+-]\d{2}:?\d{2})?(?![\d:])"
@@ -286,41 +255,32 @@ _UNCERTAIN: Final = re.compile(
 
 def read_date(text: str) -> str | None:
     """Return the one date in a short text in ISO form: ISO, year first, or with the month by name; else None."""
-    if not _is_short(text):
+    found = _only(text, *_DATES)
+    if found is None:
         return None
-    found = [found.groups() for found in _ISO.finditer(text)]
-    found += [tuple(part for part in match.groups() if part) for match in _YEAR_FIRST.finditer(text)]
-    for pattern in _NAMED:
-        found += [(match["y"], str(MONTHS[match["m"].casefold()]), match["d"]) for match in pattern.finditer(text)]
-    if len(found) != 1:
-        return None
-    year, month, day = (int(part) for part in found[0])
-    rest = text
-    for pattern in (_ISO, _YEAR_FIRST, *_NAMED):
-        rest = pattern.sub("", rest)
-    if re.search(r"\d", rest):
-        return None
+    month = found["m"].casefold()
     try:
-        return dt.date(year, month, day).isoformat()
+        return dt.date(int(found["y"]), MONTHS.get(month) or int(month), int(found["d"])).isoformat()
     except ValueError:
         return None
 
 
 def read_datetime(text: str) -> str | None:
     """Return the one ISO date with time in a short text; else None."""
-    found = _only(_DATE_TIME, text)
-    return None if found is None else re.sub(r"\s?(?:UTC|Z)$", "Z", found)
+    found = _only(text, _DATE_TIME)
+    return re.sub(r"\s?(?:UTC|Z)$", "Z", found[0]) if found else None
 
 
 def read_time(text: str) -> str | None:
     """Return the one time of day (24 hours) in a short text; else None."""
-    found = _only(_TIME, text)
-    return found if found is None or found[1:2] != ":" else f"0{found}"
+    found = _only(text, _TIME)
+    return None if found is None else f"0{found[0]}" if found[0][1] == ":" else found[0]
 
 
 def read_uuid(text: str) -> str | None:
     """Return the one UUID in a short text; else None."""
-    return _only(_UUID, text)
+    found = _only(text, _UUID)
+    return found[0] if found else None
 
 
 _UNITS: Final = {
@@ -348,12 +308,11 @@ def read_duration(text: str) -> dt.timedelta | None:
         return None
 
 
-def _is_short(text: str) -> bool:
-    return len(text) <= _LONGEST and len(_WORDS.findall(text)) <= 12 and _UNCERTAIN.search(text) is None
-
-
-def _only(pattern: re.Pattern[str], text: str) -> str | None:
-    found = list(pattern.finditer(text)) if _is_short(text) else []
+def _only(text: str, *patterns: re.Pattern[str]) -> re.Match[str] | None:
+    """Return the only match in a short text that says nothing against it and has no other digit."""
+    if len(text) > _LONGEST or len(_WORDS.findall(text)) > 12 or _UNCERTAIN.search(text):
+        return None
+    found = [match for pattern in patterns for match in pattern.finditer(text)]
     if len(found) != 1 or re.search(r"\d", text[: found[0].start()] + text[found[0].end() :]):
         return None
-    return found[0].group()
+    return found[0]

@@ -28,18 +28,11 @@ from SimpleLLMFunc.base.parsing.alignment.shape import (
 )
 
 _LEAVES: Final[dict[str, tuple[LeafKind, str]]] = {
-    "str": ("str", "str"),
-    "int": ("int", "int"),
-    "float": ("float", "float"),
-    "bool": ("bool", "bool"),
-    "none": ("none", "null"),
-    "decimal": ("decimal", "Decimal"),
-    "date": ("date", "date (YYYY-MM-DD)"),
-    "datetime": ("datetime", "date and time (ISO 8601)"),
-    "time": ("time", "time (HH:MM:SS)"),
-    "timedelta": ("timedelta", "duration (ISO 8601)"),
-    "uuid": ("uuid", "UUID"),
-}
+    "str": ("str", "str"), "int": ("int", "int"), "float": ("float", "float"), "bool": ("bool", "bool"),
+    "none": ("none", "null"), "decimal": ("decimal", "Decimal"), "uuid": ("uuid", "UUID"),
+    "date": ("date", "date (YYYY-MM-DD)"), "datetime": ("datetime", "date and time (ISO 8601)"),
+    "time": ("time", "time (HH:MM:SS)"), "timedelta": ("timedelta", "duration (ISO 8601)"),
+}  # fmt: skip
 _LISTS: Final = frozenset({"list", "set", "frozenset"})
 
 
