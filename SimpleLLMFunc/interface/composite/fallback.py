@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 from SimpleLLMFunc.errors import (
@@ -24,7 +24,7 @@ from SimpleLLMFunc.errors import (
     StreamInterrupted,
 )
 from SimpleLLMFunc.interface.attempts import tell_failed_try
-from SimpleLLMFunc.interface.composite.hedge import HedgeAfter, HedgeTimer, Racer
+from SimpleLLMFunc.interface.composite.hedge import HedgeAfter, HedgeTimer, Racer, StreamPump, race
 from SimpleLLMFunc.interface.composite.question import Question
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, given_to
 from SimpleLLMFunc.interface.profile import Profile
@@ -32,6 +32,7 @@ from SimpleLLMFunc.interface.spending import (
     Deadline,
     charge_lost,
     count_request,
+    counting_tries,
     current_deadline,
     is_limited,
     load_prices,
@@ -106,7 +107,7 @@ class FallbackLLM(Uncopied, LLM_Interface):
         self.hedge_after: HedgeAfter = hedge_after
         self._timers = {False: HedgeTimer(hedge_after), True: HedgeTimer(hedge_after)}
         self._lock = ForkSafeLock()
-        self._down_until: dict[int, float] = {}  # by the id of a member that is down, on the monotonic clock
+        self._down_until: list[float | None] = [None] * len(self.members)  # on the monotonic clock; None while it is up
 
     # --- asking ------------------------------------------------------------------------------------------
 
@@ -118,9 +119,18 @@ class FallbackLLM(Uncopied, LLM_Interface):
             DeadlineExceeded: `deadline` passed; all members share it.
         """
         question = self._question(messages, **asked)
-        racer = await self._race(question, is_stream=False)
-        assert racer.reply is not None, "it has won"
-        return await self._answer(question, racer.member, racer.reply)
+        if self.hedge_after is not None:
+            racer = await self._race(question, is_stream=False)
+            return await self._answer(question, racer.member, racer.task.result())
+        while (member := question.next_member()) is not None:
+            with counting_tries() as tries:
+                try:
+                    reply: ChatCompletion = await question.chat(member)
+                except SimpleLLMFuncError as error:
+                    self._go_on(question, member, error, tries.count)
+                    continue
+            return await self._answer(question, member, reply)
+        raise question.failure()
 
     async def chat_stream(self, messages: Sequence[Message], **asked: Any) -> AsyncGenerator[ChatCompletionChunk, None]:
         """Yield the reply of the first member that gives one; after the first piece of text there is no other.
@@ -130,24 +140,34 @@ class FallbackLLM(Uncopied, LLM_Interface):
         """
         question = self._question(messages, **asked)
         while True:
-            racer = await self._race(question, is_stream=True)
+            pump: StreamPump | None = None
+            if self.hedge_after is not None:
+                racer = await self._race(question, is_stream=True)
+                member: LLM_Interface | None = racer.member
+                pump = racer.task.result()
+            else:
+                member = question.next_member()
+            if member is None:
+                raise question.failure()
             tries, has_text = 0, False
+            source = question.stream(member) if pump is None else pump.chunks()
             try:
-                async with aclosing(racer.chunks()) as chunks:
-                    async for chunk in chunks:
+                async with aclosing(source):
+                    async for chunk in source:
                         tries = max(tries, chunk.tries)
                         has_text = has_text or bool(chunk.text)
                         if chunk.text or chunk.tool_calls or chunk.finish_reason:
-                            self._is_up(racer.member)
-                        yield await self._chunk(question, racer.member, chunk)
+                            self._is_up(member)
+                        yield await self._chunk(question, member, chunk)
             except SimpleLLMFuncError as error:
                 if has_text:
                     raise
-                self._go_on(question, racer.member, error, tries)
+                self._go_on(question, member, error, tries)
             else:
                 return
             finally:
-                await racer.cancel()
+                if pump is not None:
+                    await pump.close()
 
     def _question(
         self, messages: Sequence[Message], *, trace_id: str = "", deadline: float | None = None, **options: Any
@@ -168,68 +188,59 @@ class FallbackLLM(Uncopied, LLM_Interface):
             return chunk
         return replace(chunk, model=chunk.model or member.model_name, tries=chunk.tries + asked.tries)
 
-    async def _race(self, asked: Question, *, is_stream: bool) -> Racer:
-        """Return the first request that has an answer, or has begun to; the other one is cancelled."""
+    async def _race(self, asked: Question, *, is_stream: bool) -> Racer[Any]:
+        """Return the first request that has an answer, or has begun to."""
         timer = self._timers[is_stream]
-        running: list[Racer] = []
-        winner: Racer | None = None
-        try:
-            won = winner = await self._winner(asked, running, timer.delay(), is_stream=is_stream)
-            running.remove(won)
-            timer.note(won.seconds)
-        finally:
-            await self._give_up(asked, running, winner, timer)
-        return won
+        latest: LLM_Interface | None = None
+        left_alone: list[LLM_Interface] = []
 
-    async def _winner(self, asked: Question, running: list[Racer], delay: float | None, *, is_stream: bool) -> Racer:
-        """Return the first request that has an answer; `running` are those that have none yet, and this one."""
-        wait = delay
-        while True:
-            if not running:
-                member = asked.next_member()
-                if member is None:
-                    raise asked.failure()
-                running.append(Racer(asked, member, is_stream=is_stream, is_second=False))
-                wait = delay
-            tasks = [racer.task for racer in running]
-            done, _ = await asyncio.wait(tasks, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
-            if not done:
-                wait = None
-                member = asked.next_member() or running[0].member
+        def start(second: bool) -> Racer[Any] | None:
+            nonlocal latest
+            member = asked.next_member() or (latest if second else None)
+            if member is None:
+                return None
+            if second:
                 push_warning(f"{asked.trace_id} {member.model_name} is asked as well: no answer so far".strip())
-                running.append(Racer(asked, member, is_stream=is_stream, is_second=True))
-            for racer in [racer for racer in running if racer.task in done]:
-                error = racer.task.exception()
-                if error is None:
-                    return racer
-                running.remove(racer)
-                if racer.is_second and running and not isinstance(error, _NEXT):
-                    # Such as a budget that has no room for two: the first request goes on.
-                    push_warning(f"{asked.trace_id} the second request failed: {error}".strip())
-                elif isinstance(error, SimpleLLMFuncError):
-                    self._go_on(asked, racer.member, error, racer.tries)
-                else:
-                    raise error
+            latest = member
+            if not is_stream:
+                return Racer(member, partial(asked.chat, member), is_second=second)
+            pump = StreamPump(asked.stream(member))
+            return Racer(member, pump.begin, is_second=second, close=pump.close)
 
-    async def _give_up(self, asked: Question, racers: Sequence[Racer], winner: Racer | None, timer: HedgeTimer) -> None:
-        """Cancel requests, and tell budgets of them: the services have probably read their input."""
-        for racer in racers:
-            racer.task.cancel()  # all of them first: this task may be cancelled again while it waits
-        try:
-            for racer in racers:
-                await racer.cancel()
+        def lost(racer: Racer[Any], error: BaseException | None, is_alone: bool) -> None:
+            if error is None:  # cancelled
                 asked.tries += max(racer.tries, 1)
+                left_alone.append(racer.member)
                 if not racer.is_second:
                     timer.note(racer.seconds)
-            if racers and is_limited():
-                tokens = await count_request(asked.messages, asked.options["tools"], asked.options["response_format"])
-                usage = Usage(input_tokens=tokens)
-                for racer in racers:
-                    await load_prices(racer.member)
-                    charge_lost(replace(usage, cost=racer.member.price(usage)))
+            elif racer.is_second and not is_alone and not isinstance(error, _NEXT):
+                # Such as a budget that has no room for two: the first request goes on.
+                push_warning(f"{asked.trace_id} the second request failed: {error}".strip())
+            elif isinstance(error, SimpleLLMFuncError):
+                self._go_on(asked, racer.member, error, racer.tries)
+            else:
+                raise error
+
+        won: Racer[Any] | None = None
+        try:
+            won = winner = await race(start, lost, timer.delay(), asked.failure)
+        finally:
+            if left_alone and is_limited():
+                await self._charge(asked, left_alone, won)
+        timer.note(winner.seconds)
+        return winner
+
+    async def _charge(self, asked: Question, members: Sequence[LLM_Interface], winner: Racer[Any] | None) -> None:
+        """Tell budgets of requests that were given up: the services have probably read their input."""
+        try:
+            tokens = await count_request(asked.messages, asked.options["tools"], asked.options["response_format"])
+            usage = Usage(input_tokens=tokens)
+            for member in members:
+                await load_prices(member)
+                charge_lost(replace(usage, cost=member.price(usage)))
         except BaseException:
             if winner is not None:
-                await winner.cancel()  # its answer is not used
+                await winner.cancel()  # its stream is not read
             raise
 
     # --- who is up ---------------------------------------------------------------------------------------
@@ -237,18 +248,17 @@ class FallbackLLM(Uncopied, LLM_Interface):
     def _in_turn(self) -> list[LLM_Interface]:
         """Return the members in the order in which they are asked: those that are down last."""
         now = time.monotonic()
-        up: list[LLM_Interface] = []
-        down: list[tuple[float, LLM_Interface]] = []
+        up, down = [], []
         with self._lock:
-            for member in self.members:
-                until = self._down_until.get(id(member), 0.0)
-                if now < until:
-                    down.append((until, member))
-                    continue
-                up.append(member)
-                if until:
+            for number, (member, until) in enumerate(zip(self.members, self._down_until, strict=True)):
+                if until is None:
+                    up.append(member)
+                elif now >= until:
                     # This call finds out; until it has, the others leave the member out.
-                    self._down_until[id(member)] = now + self.cool_down
+                    self._down_until[number] = now + self.cool_down
+                    up.append(member)
+                else:
+                    down.append((until, member))
         return [*up, *(member for _, member in sorted(down, key=lambda item: item[0]))]
 
     def _go_on(self, asked: Question, member: LLM_Interface, error: SimpleLLMFuncError, tries: int) -> None:
@@ -271,7 +281,7 @@ class FallbackLLM(Uncopied, LLM_Interface):
             asked_for = error.retry_after if isinstance(error, RateLimited) else None
             with self._lock:
                 pause = self.cool_down if asked_for is None else asked_for
-                self._down_until[id(member)] = time.monotonic() + pause
+                self._down_until[self._place_of(member)] = time.monotonic() + pause
         if isinstance(error, ContextTooLong):
             self._is_up(member)
             asked.window = max(asked.window, member.context_window or error.limit or 0)
@@ -282,7 +292,10 @@ class FallbackLLM(Uncopied, LLM_Interface):
 
     def _is_up(self, member: LLM_Interface) -> None:
         with self._lock:
-            self._down_until.pop(id(member), None)
+            self._down_until[self._place_of(member)] = None
+
+    def _place_of(self, member: LLM_Interface) -> int:
+        return next(place for place, each in enumerate(self.members) if each is member)
 
     # --- as a model, and as an object --------------------------------------------------------------------
 

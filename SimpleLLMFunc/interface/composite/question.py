@@ -11,7 +11,7 @@ from SimpleLLMFunc.errors import SimpleLLMFuncError, cut
 from SimpleLLMFunc.interface.composite.reasoning_apart import chunks_of, reply_of
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, given_to
 from SimpleLLMFunc.interface.spending import Deadline
-from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message
+from SimpleLLMFunc.type import ChatCompletionChunk, Message
 
 
 @dataclass(slots=True)
@@ -41,10 +41,10 @@ class Question:
                 return member
         return None
 
-    async def chat(self, member: LLM_Interface) -> ChatCompletion:
-        """Return the whole reply of `member`."""
+    def chat(self, member: LLM_Interface) -> Any:
+        """Return the coroutine that asks `member`."""
         options = given_to(member, self.options)
-        return await reply_of(member, self.messages, trace_id=self.trace_id, deadline=self.clock.left(), **options)
+        return reply_of(member, self.messages, trace_id=self.trace_id, deadline=self.clock.left(), **options)
 
     def stream(self, member: LLM_Interface) -> AsyncGenerator[ChatCompletionChunk, None]:
         """Return the stream of `member`."""
@@ -52,11 +52,25 @@ class Question:
         return chunks_of(member, self.messages, trace_id=self.trace_id, deadline=self.clock.left(), **options)
 
     def failure(self) -> SimpleLLMFuncError:
-        """Return the error of the last member, with a note about each of the others."""
+        """Return the error of the last member, behind which those of the others stand."""
         (_, last) = self.errors[-1]
         for member, error in self.errors[:-1]:
             last.add_note(
                 f"Before that {member.model_name} ({member.provider}): {type(error).__name__}: {cut(str(error))}"
             )
+        for (_, before), (_, after) in zip(self.errors, self.errors[1:], strict=False):
+            first = _root(after)
+            if first is not before and _root(before) is not first:  # a double may raise one and the same error twice
+                first.__context__ = before
         last.tries = self.tries
         return last
+
+
+def _root(error: BaseException) -> BaseException:
+    """Return the first error of a chain."""
+    for _ in range(50):
+        deeper = error.__cause__ or error.__context__
+        if deeper is None:
+            break
+        error = deeper
+    return error

@@ -149,7 +149,7 @@ async def test_a_stream_that_broke_before_its_first_text_goes_on_elsewhere(serve
     server.reply_sse(sse(chunk({"role": "assistant", "content": ""}), done=False), cut=True)
     pieces = [piece async for piece in pair(server, other).chat_stream(HELLO)]
     assert "".join(piece.text for piece in pieces) == "from the other"
-    assert {piece.tries for piece in pieces} == {2}
+    assert {piece.tries for piece in pieces} == {1, 2}  # the first piece is the first member's
 
 
 async def test_thinking_is_shown_as_it_comes_and_is_void_where_the_stream_breaks_then(server, other):
