@@ -17,26 +17,13 @@ def found(text: str) -> list[Any]:
 @pytest.mark.parametrize(
     "text",
     [
-        '{"a": 1}',
-        '```json\n{"a": 1}\n```',
-        '```\n{"a": 1}\n```',
-        '~~~JSON\n{"a": 1}\n~~~',
-        '```json\n{"a": 1}',
-        '```json {"a": 1}```',
-        '````md\n```json\n{"a": 1}\n```\n````',
-        'Sure! {"a": 1} Bye.',
-        '<answer>{"a": 1}</answer>',
-        '<json>\n```json\n{"a": 1}\n```\n</json>',
-        '\ufeff{"a": 1}',
-        "a [see below] b {'a': 1}",
-        "f{x} and {'a': 1}",
-        '{\\"a\\": 1}',
-        "{&quot;a&quot;: 1}",
-        '{{"a": 1}}',
-        '"a": 1',
-        'text {"a": 1}]',
+        '{"a": 1}', '```json\n{"a": 1}\n```', '```\n{"a": 1}\n```', '~~~JSON\n{"a": 1}\n~~~', '```json\n{"a": 1}',
+        '```json {"a": 1}```', '````md\n```json\n{"a": 1}\n```\n````', 'Sure! {"a": 1} Bye.',
+        '<answer>{"a": 1}</answer>', '<json>\n```json\n{"a": 1}\n```\n</json>', '\ufeff{"a": 1}',
+        "a [see below] b {'a': 1}", "f{x} and {'a': 1}", '{\\"a\\": 1}', "{&quot;a&quot;: 1}", '{{"a": 1}}',
+        '"a": 1', 'text {"a": 1}]',
     ],
-)
+)  # fmt: skip
 def test_finds_the_one_object(text: str) -> None:
     assert found(text) == [{"a": 1}]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import pytest
@@ -15,18 +14,13 @@ from SimpleLLMFunc.base.parsing.tolerant_json import TolerantReader
 @pytest.mark.parametrize(
     ("text", "rest"),
     [
-        ("<think>a</think>b", "b"),
-        ("<THINKING x=1>a</THINKING>b", "b"),
-        ("<reasoning>a</reasoning>b", "b"),
-        ("a</think>b", "b"),
-        ("b<think>a", "b"),
-        ("<think>a<think>b</think>c</think>d", "d"),
-        ("[THINK]a[/THINK]b", "b"),
-        ("◁think▷a◁/think▷b", "b"),
+        ("<think>a</think>b", "b"), ("<THINKING x=1>a</THINKING>b", "b"), ("<reasoning>a</reasoning>b", "b"),
+        ("a</think>b", "b"), ("b<think>a", "b"), ("<think>a<think>b</think>c</think>d", "d"),
+        ("[THINK]a[/THINK]b", "b"), ("◁think▷a◁/think▷b", "b"),
         ("<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b", "b"),
         ("b<|im_end|>", "b"),
     ],
-)
+)  # fmt: skip
 def test_reasoning_never_counts(text: str, rest: str) -> None:
     body, repairs = without_reasoning(text)
     assert body == rest
@@ -47,14 +41,11 @@ def test_a_text_without_reasoning_is_left_alone() -> None:
 @pytest.mark.parametrize(
     ("text", "rest"),
     [
-        ("</s> a </s> <|return|>\n", " a "),
-        ("<|im_start|>assistant<|message|>a<|return|><|im_end|>", "a"),
-        (" </s>", ""),
-        ("a</s>b", "a</s>b"),
-        ("x" + "</s>" * 100_000 + "x", "x" + "</s>" * 100_000 + "x"),
+        ("</s> a </s> <|return|>\n", " a "), ("<|im_start|>assistant<|message|>a<|return|><|im_end|>", "a"),
+        (" </s>", ""), ("a</s>b", "a</s>b"), ("x" + "</s>" * 100_000 + "x", "x" + "</s>" * 100_000 + "x"),
         ("x" + "<|im_end|> " * 50_000, "x"),
     ],
-)
+)  # fmt: skip
 def test_control_marks_are_left_out_at_both_ends(text: str, rest: str) -> None:
     assert without_reasoning(text)[0] == rest
 
@@ -74,44 +65,6 @@ def test_looking_for_tags_inside_damaged_json_is_bounded(monkeypatch: pytest.Mon
     text = "['a', " * 60 + "'b', " * 4000 + "oops ] <think>hm</think>"
     assert without_reasoning(text)[0].startswith("['a', ")
     assert len(text) < looked < 4 * len(text) + 10_000
-
-
-PIECES = (
-    *("<think>", "</think>", "<THINK a='1'>", "</Thinking >", "<thoughts", "[THINK]", "[/THINK]", "[think]", "◁think▷"),
-    *(
-        "◁/think▷",
-        "◁/THINK▷",
-        "<|begin_of_thought|>",
-        "<|end_of_thought|>",
-        "<|END_OF_THOUGHT|>",
-        "<|channel|>analysis",
-    ),
-    *(
-        "<|channel|>final",
-        "<|message|>",
-        "<|end|>",
-        "<|END|>",
-        "</s>",
-        '{"a": "',
-        '"}',
-        "[1, ",
-        "]",
-        "<",
-        "◁",
-        "ſ",
-        "x\n",
-    ),
-)
-
-
-def test_the_one_look_for_all_marks_hides_none_of_them() -> None:
-    chance = random.Random(7)
-    for _ in range(3000):
-        text = "".join(chance.choices(PIECES, k=chance.randint(1, 6)))
-        cut = text
-        for opening, closing in reasoning._REASONING:
-            cut = reasoning._cut_blocks(cut, opening, closing)
-        assert without_reasoning(text)[0] == reasoning._without_edge_markers(cut), text
 
 
 @pytest.mark.parametrize("piece", ["<think ", "</think  ", "[THINK", "◁", "<|channel|>analysis", "<|begin_of_thought"])

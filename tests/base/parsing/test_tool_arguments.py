@@ -11,30 +11,19 @@ from hypothesis import strategies as st
 from SimpleLLMFunc.base.parsing import mended_arguments
 
 MENDED = [
-    ("{'a': 'b'}", {"a": "b"}),
-    ('{"a": 1,}', {"a": 1}),
-    ('{"a": [1, 2,], }', {"a": [1, 2]}),
-    ("{a: 1}", {"a": 1}),
-    ('```json\n{"a": 1}\n```', {"a": 1}),
-    ("```\n{'a': 1}\n```", {"a": 1}),
+    ("{'a': 'b'}", {"a": "b"}), ('{"a": 1,}', {"a": 1}), ('{"a": [1, 2,], }', {"a": [1, 2]}), ("{a: 1}", {"a": 1}),
+    ('```json\n{"a": 1}\n```', {"a": 1}), ("```\n{'a': 1}\n```", {"a": 1}),
     ('{"a": True, "b": None, "c": False}', {"a": True, "b": None, "c": False}),
-    ('{"a": "line\nbreak\tand tab"}', {"a": "line\nbreak\tand tab"}),
-    ('{"a": 1} // why', {"a": 1}),
-    ('{"a": 1, # first\n "b": 2}', {"a": 1, "b": 2}),
-    ('{"a": /* so */ 1}', {"a": 1}),
-    ('{"url": "http://x.y/z#top",}', {"url": "http://x.y/z#top"}),
-    ("{'a': \"don't\"}", {"a": "don't"}),
-    ("{'a': 'don\\'t'}", {"a": "don't"}),
-    ("{“a”: “b”}", {"a": "b"}),
-    ('{"a": -5.50, "b": 1e5,}', {"a": -5.5, "b": 100000.0}),
-    ("{‘a’：1，‘b’：2}", {"a": 1, "b": 2}),
-    ("{'a': 'say \"hi\" \\\\ '}", {"a": 'say "hi" \\ '}),
-    ("{'a b': {\"c\": [1, 'x',]}}", {"a b": {"c": [1, "x"]}}),
-    ('{"a": "\\u4f60\\n",}', {"a": "你\n"}),
-    ('{"a": 1 "b": 2}', {"a": 1, "b": 2}),
+    ('{"a": "line\nbreak\tand tab"}', {"a": "line\nbreak\tand tab"}), ('{"a": 1} // why', {"a": 1}),
+    ('{"a": 1, # first\n "b": 2}', {"a": 1, "b": 2}), ('{"a": /* so */ 1}', {"a": 1}),
+    ('{"url": "http://x.y/z#top",}', {"url": "http://x.y/z#top"}), ("{'a': \"don't\"}", {"a": "don't"}),
+    ("{'a': 'don\\'t'}", {"a": "don't"}), ("{“a”: “b”}", {"a": "b"}),
+    ('{"a": -5.50, "b": 1e5,}', {"a": -5.5, "b": 100000.0}), ("{‘a’：1，‘b’：2}", {"a": 1, "b": 2}),
+    ("{'a': 'say \"hi\" \\\\ '}", {"a": 'say "hi" \\ '}), ("{'a b': {\"c\": [1, 'x',]}}", {"a b": {"c": [1, "x"]}}),
+    ('{"a": "\\u4f60\\n",}', {"a": "你\n"}), ('{"a": 1 "b": 2}', {"a": 1, "b": 2}),
     ('{"a": ("x"), "b": [(1)]}', {"a": "x", "b": [1]}),
     ('{"a": "x # no comment", "b": "/* nor this */",}', {"a": "x # no comment", "b": "/* nor this */"}),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "value"), MENDED)

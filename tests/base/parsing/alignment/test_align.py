@@ -104,15 +104,13 @@ def test_constraints_hold() -> None:
 @pytest.mark.parametrize(
     ("text", "off", "syntax", "coerce"),
     [
-        ('{"name": "x", "price": 1}', True, True, True),
-        ('{"name": "x", "price": 1,}', False, True, True),
+        ('{"name": "x", "price": 1}', True, True, True), ('{"name": "x", "price": 1,}', False, True, True),
         ('```json\n{"name": "x", "price": 1}\n```', False, True, True),
-        ('{"name": "x", "price": "1"}', False, False, True),
-        ('{"Name": "x", "price": 1}', False, False, True),
+        ('{"name": "x", "price": "1"}', False, False, True), ('{"Name": "x", "price": 1}', False, False, True),
         ('{"result": {"name": "x", "price": 1}}', False, False, True),
         ('{"name": 5, "price": 1}', False, False, True),
     ],
-)
+)  # fmt: skip
 def test_levels_of_repair(text: str, off: bool, syntax: bool, coerce: bool) -> None:
     for level, works in (("off", off), ("syntax", syntax), ("coerce", coerce)):
         if works:
@@ -134,43 +132,17 @@ def test_the_wrapper_of_a_plain_value_is_no_repair() -> None:
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ("[5]", int),
-        ('[{"name": "x", "price": 1}]', Item),
-        ('["x", 1]', Item),
-        ('"x"', Item),
-        ("{}", list[int]),
-        ('{"a": 1, "b": 2}', list[int]),
-        ("[1, 2]", dict[str, int]),
-        ('[["a", 1]]', dict[str, int]),
-        ("true", int),
-        ("true", float),
-        ("1.0", bool),
-        ("[1]", list[bool]),
-        ('{"answer": 1}', bool),
-        ("see {1}", bool),
-        ("null", list[int]),
-        ("null", str | float),
-        ("[true]", list[int]),
-        ("[1, 2]", list[list[int]]),
-        ('{"a": {"b": 3}}', int),
-        ('{"a": {"b": {"name": "x", "price": 1}}}', Item),
-        ('{"price": 1}', Item),
-        ('{"paid": true}', Order),
-        ("3.5", int),
-        ("1e400", float),
-        ("9" * 5000, int),
-        ("9" * 5000, float),
-        ("NaN", float),
-        ('{"value": NaN}', float),
-        ("true", Literal[1]),
-        ("1", Literal[True]),
-        ('{"value": true}', dict[str, int]),
-        ("[1, 2, 3]", tuple[int, int]),
-        ('"1700000000"', datetime.datetime),
-        ("1700000000", datetime.datetime),
-        ('"90"', datetime.timedelta),
+        ("[5]", int), ('[{"name": "x", "price": 1}]', Item), ('["x", 1]', Item), ('"x"', Item), ("{}", list[int]),
+        ('{"a": 1, "b": 2}', list[int]), ("[1, 2]", dict[str, int]), ('[["a", 1]]', dict[str, int]), ("true", int),
+        ("true", float), ("1.0", bool), ("[1]", list[bool]), ('{"answer": 1}', bool), ("see {1}", bool),
+        ("null", list[int]), ("null", str | float), ("[true]", list[int]), ("[1, 2]", list[list[int]]),
+        ('{"a": {"b": 3}}', int), ('{"a": {"b": {"name": "x", "price": 1}}}', Item), ('{"price": 1}', Item),
+        ('{"paid": true}', Order), ("3.5", int), ("1e400", float), ("9" * 5000, int), ("9" * 5000, float),
+        ("NaN", float), ('{"value": NaN}', float), ("true", Literal[1]), ("1", Literal[True]),
+        ('{"value": true}', dict[str, int]), ("[1, 2, 3]", tuple[int, int]), ('"1700000000"', datetime.datetime),
+        ("1700000000", datetime.datetime), ('"90"', datetime.timedelta),
     ],
-)
+)  # fmt: skip
 def test_never_changes_the_shape_or_makes_up_a_value(text: str, wanted: Any) -> None:
     assert violations(text, wanted)
 
@@ -315,34 +287,26 @@ class Node(BaseModel):
 @pytest.mark.parametrize(
     ("text", "wanted", "expected"),
     [
-        ('{"a": "1 kg", "B": "x"}', Total, {"a": 1, "b": "x"}),
-        ('["1", "x"]', Pair, Pair(1, "x")),
-        ("[1]", Pair, Pair(1)),
-        ('{"X": 1, "y": 2}', Pair, Pair(1, "2")),
-        ('{"N": "1", "tags": "x"}', Data, Data(1, ["x"])),
-        ('{"content": "3"}', Box[int], Box[int](content=3)),
+        ('{"a": "1 kg", "B": "x"}', Total, {"a": 1, "b": "x"}), ('["1", "x"]', Pair, Pair(1, "x")),
+        ("[1]", Pair, Pair(1)), ('{"X": 1, "y": 2}', Pair, Pair(1, "2")),
+        ('{"N": "1", "tags": "x"}', Data, Data(1, ["x"])), ('{"content": "3"}', Box[int], Box[int](content=3)),
         ('["1", 2]', Numbers, Numbers([1, 2])),
         ('{"label": 1, "kids": [{"Label": "x"}]}', Node, Node(label="1", kids=[Node(label="x")])),
-        ('["1", "1"]', set[int], {1}),
-        ("{1, 2}", frozenset[int], frozenset({1, 2})),
-        ('["a", "1"]', tuple[str, int], ("a", 1)),
-        ('["1", 2]', tuple[int, ...], (1, 2)),
+        ('["1", "1"]', set[int], {1}), ("{1, 2}", frozenset[int], frozenset({1, 2})),
+        ('["a", "1"]', tuple[str, int], ("a", 1)), ('["1", 2]', tuple[int, ...], (1, 2)),
         ('{"1": "a", "2": 3}', dict[int, str], {1: "a", 2: "3"}),
-        ('{"red": "1"}', dict[Color, int], {Color.RED: 1}),
-        ('{"RED": 1}', dict[Color, int], {Color.RED: 1}),
+        ('{"red": "1"}', dict[Color, int], {Color.RED: 1}), ('{"RED": 1}', dict[Color, int], {Color.RED: 1}),
         ('{"2024-01-02": 1}', dict[datetime.date, int], {datetime.date(2024, 1, 2): 1}),
-        ('"1.50"', Decimal, Decimal("1.50")),
-        ("1.50", Decimal, Decimal("1.50")),
+        ('"1.50"', Decimal, Decimal("1.50")), ("1.50", Decimal, Decimal("1.50")),
         ("0.1234567890123456789", Decimal, Decimal("0.1234567890123456789")),
         ('"2024-01-02"', datetime.date, datetime.date(2024, 1, 2)),
         ('"10:30"', datetime.time, datetime.time(10, 30)),
         ('"PT1H"', datetime.timedelta, datetime.timedelta(hours=1)),
         ('"123e4567-e89b-12d3-a456-426614174000"', uuid.UUID, uuid.UUID("123e4567-e89b-12d3-a456-426614174000")),
-        ('{"a": [1, null, "x"]}', Any, {"a": [1, None, "x"]}),
-        ('"secret"', SecretStr, SecretStr("secret")),
+        ('{"a": [1, null, "x"]}', Any, {"a": [1, None, "x"]}), ('"secret"', SecretStr, SecretStr("secret")),
         ("null", type(None), None),
     ],
-)
+)  # fmt: skip
 def test_every_kind_of_type(text: str, wanted: Any, expected: Any) -> None:
     found = value(text, wanted)
     assert found == expected
@@ -443,27 +407,19 @@ Shape = Annotated[Circle | Square, Field(discriminator="kind")]
 @pytest.mark.parametrize(
     ("text", "wanted", "expected"),
     [
-        ("3", int | str, 3),
-        ('"3"', int | str, "3"),
-        ("3", int | float, 3),
-        ("3.0", int | float, 3.0),
-        ("true", bool | int, True),
-        ("1", bool | int, 1),
+        ("3", int | str, 3), ('"3"', int | str, "3"), ("3", int | float, 3), ("3.0", int | float, 3.0),
+        ("true", bool | int, True), ("1", bool | int, 1),
         ('{"name": "Rex", "breed": "pug"}', Cat | Dog, Dog(name="Rex", breed="pug")),
         ('{"name": "Tom", "lives": 7}', Cat | Dog, Cat(name="Tom", lives=7)),
         ('{"name": "Tom"}', Cat | Dog, Cat(name="Tom")),
         ('{"Name": "Rex", "Breed": "pug"}', Cat | Dog, Dog(name="Rex", breed="pug")),
-        ('{"kind": "SQUARE", "side": "2 m"}', Shape, Square(kind="square", side=2)),
-        ("null", int | None, None),
-        ('"null"', int | None, None),
-        ('"null"', str | None, "null"),
-        ("[]", list[int] | list[str], []),
-        ('["1"]', list[int] | list[str], ["1"]),
-        ('{"a": 1}', dict[str, int] | list[int], {"a": 1}),
+        ('{"kind": "SQUARE", "side": "2 m"}', Shape, Square(kind="square", side=2)), ("null", int | None, None),
+        ('"null"', int | None, None), ('"null"', str | None, "null"), ("[]", list[int] | list[str], []),
+        ('["1"]', list[int] | list[str], ["1"]), ('{"a": 1}', dict[str, int] | list[int], {"a": 1}),
         ('"2024-01-02"', datetime.date | str, datetime.date(2024, 1, 2)),
         ('"2024-01-02"', str | datetime.date, "2024-01-02"),
     ],
-)
+)  # fmt: skip
 def test_unions_take_the_best_fit(text: str, wanted: Any, expected: Any) -> None:
     found = value(text, wanted)
     assert found == expected
@@ -598,16 +554,14 @@ def test_one_stays_what_it_is_where_that_is_wanted_too(wanted: Any, value: Any) 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ('{"value": 2}', []),
-        ('  {"value": 2}\n', []),
+        ('{"value": 2}', []), ('  {"value": 2}\n', []),
         ('```json\n{"value": 2}\n```', ["JSON taken out of a fence or tag"]),
         ('Sure:\n{"value": 2}', ["JSON found in the text"]),
         ('{"value": 2}\nThat is all.', ["JSON found in the text"]),
         ('Sure:\n```json\n{"value": 2}\n```\nDone.', ["JSON found in the text"]),
-        ('It is {"value": 2}, I think.', ["JSON found in the text"]),
-        ("\\boxed{2}", ["taken out of \\boxed{}"]),
+        ('It is {"value": 2}, I think.', ["JSON found in the text"]), ("\\boxed{2}", ["taken out of \\boxed{}"]),
     ],
-)
+)  # fmt: skip
 def test_what_stood_around_the_json_is_told(text: str, told: list[str]) -> None:
     parsed = parse_text(text, int)
     assert parsed.value == 2

@@ -61,21 +61,10 @@ def test_yes(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "no",
-        "No.",
-        "false",
-        "n",
-        "否",
-        "不",
-        "不是",
-        "错",
-        "假",
-        "不正确",
-        "No, it is not.",
-        "The answer is no",
+        "no", "No.", "false", "n", "否", "不", "不是", "错", "假", "不正确", "No, it is not.", "The answer is no",
         "No. That's wrong",
     ],
-)
+)  # fmt: skip
 def test_no(text: str) -> None:
     assert read_bool(text) is False
 
@@ -125,14 +114,10 @@ def test_uuids() -> None:
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [
-        ("90 minutes", 5400),
-        ("2 hours", 7200),
-        ("1h 30min", 5400),
-        ("1 hour and 30 minutes", 5400),
-        ("3 days", 259200),
-        ("2s", 2),
+        ("90 minutes", 5400), ("2 hours", 7200), ("1h 30min", 5400), ("1 hour and 30 minutes", 5400),
+        ("3 days", 259200), ("2s", 2),
     ],
-)
+)  # fmt: skip
 def test_durations(text: str, seconds: float) -> None:
     assert read_duration(text) == dt.timedelta(seconds=seconds)
 
