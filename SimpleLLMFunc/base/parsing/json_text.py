@@ -216,21 +216,18 @@ def _mend_whole(finding: Finding, body: str, repairs: list[Repair]) -> bool:
 
 def _find_escaped(finding: Finding, body: str) -> None:
     """Read JSON whose quotes were escaped once too often or written as HTML entities, or without its braces."""
-    if _HAS_ESCAPED_QUOTES.match(body):
-        try:
-            text = decode_strictly(f'"{body}"'.replace("\n", "\\n").replace("\t", "\\t"))
-        except (ValueError, RecursionError):
-            return
-        what = "quotes were escaped"
-    elif "&quot;" in body and '"' not in body:
-        from html import unescape
-
-        text, what = unescape(body), "HTML entities"
-    elif _MISSING_BRACES.match(body):
-        text, what = f"{{{body.rstrip(',')}}}", "braces around the object missing"
-    else:
-        return
     try:
+        if _HAS_ESCAPED_QUOTES.match(body):
+            text = decode_strictly(f'"{body}"'.replace("\n", "\\n").replace("\t", "\\t"))
+            what = "quotes were escaped"
+        elif "&quot;" in body and '"' not in body:
+            from html import unescape
+
+            text, what = unescape(body), "HTML entities"
+        elif _MISSING_BRACES.match(body):
+            text, what = f"{{{body.rstrip(',')}}}", "braces around the object missing"
+        else:
+            return
         node = decode_strictly(text)
     except (ValueError, RecursionError):
         return

@@ -274,27 +274,22 @@ class TolerantReader:
                 self._reach = len(text)
                 raise TruncatedError("the text ends inside a string", start)
             pieces.append(text[at : found.start()])
-            at = found.start()
-            char = text[at]
+            at, char = found.end(), found.group()
             if char == "\\":
-                piece, at = self._escape(at)
-                pieces.append(piece)
+                char, at = self._escape(found.start())
             elif char not in closers:
                 self._note("line break or control character inside a string")
-                pieces.append(char)
-                at += 1
-            elif self._ahead.is_end_of_string(at + 1, inside):
+            elif self._ahead.is_end_of_string(at, inside):
                 break
             else:
                 inner_quotes += 1
-                pieces.append(char)
-                at += 1
+            pieces.append(char)
         value = "".join(pieces)
-        self._reach = max(self._reach, at)
+        self._reach = max(self._reach, found.start())
         if inner_quotes:
             self._check_inner_quotes(value, inner_quotes, opener, inside, start)
             self._note("quotes inside a string were not escaped")
-        self._at = at + 1
+        self._at = at
         return value
 
     def _check_inner_quotes(self, value: str, inner_quotes: int, opener: str, inside: str, start: int) -> None:
