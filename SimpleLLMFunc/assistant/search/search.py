@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias, TypedDict
 from urllib.parse import urlsplit
 
 from SimpleLLMFunc.base.templates import enclosed
-from SimpleLLMFunc.errors import ConnectionFailed, ProviderError, SimpleLLMFuncError, cut
+from SimpleLLMFunc.errors import ConnectionFailed, ProviderError, SimpleLLMFuncError, UsageError, cut
 from SimpleLLMFunc.logger import shown_error
 from SimpleLLMFunc.tools import run_callable
 from SimpleLLMFunc.type import Message, without_surrogates
@@ -124,14 +124,18 @@ async def search_web(client: SearchClient, query: str, *, timeout: float = 10.0)
         timeout: seconds; what a thread does after that is ignored.
 
     Raises:
+        UsageError: `client` has no method `search`.
         ConnectionFailed: no reply in time.
         ProviderError: the search failed, or its reply is no reply of a search.
     """
+    search = getattr(client, "search", None)
     name = type(client).__name__
+    if not callable(search):
+        raise UsageError(f"{name} cannot search: it has no method `search(query)`.")
     limit = asyncio.timeout(timeout)
     try:
         async with limit:
-            found = await run_callable(client.search, [on_one_line(query, MAX_QUERY_CHARS)], {})
+            found = await run_callable(search, [on_one_line(query, MAX_QUERY_CHARS)], {})
     except SimpleLLMFuncError:
         raise
     except Exception as error:  # noqa: BLE001 - a foreign client may raise anything

@@ -15,7 +15,7 @@ from SimpleLLMFunc.assistant.search.search import (
     render_results,
     search_web,
 )
-from SimpleLLMFunc.errors import ConnectionFailed, ProviderError, RateLimited
+from SimpleLLMFunc.errors import ConnectionFailed, ProviderError, RateLimited, UsageError
 
 HIT = {"title": "T", "url": "https://example.org/a", "content": "some words"}
 REPLY = {"answer": "", "results": [HIT]}
@@ -170,3 +170,9 @@ def test_long_things_are_cut_and_counted():
     assert len(reply["answer"]) == 4000
     assert len(reply["results"][0]["content"]) == 4000
     assert len(reply["results"][0]["title"]) == 500
+
+
+@pytest.mark.parametrize("client", [object(), None, "https://example.org"])
+async def test_what_cannot_search_is_the_callers_mistake(client):
+    with pytest.raises(UsageError, match="cannot search"):
+        await search_web(client, "q")
