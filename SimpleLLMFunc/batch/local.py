@@ -85,6 +85,7 @@ class LocalMap(Generic[R]):
         self._failure: BaseException | None = None
         self._stopped: SimpleLLMFuncError | None = None
         self._reader: asyncio.Task[None] | None = None
+        self._note = ""
         self._helpers: list[asyncio.Task[None]] = []
         self._total = self._feed.total
         self._counts: Counter[str] = Counter()
@@ -318,7 +319,8 @@ class LocalMap(Generic[R]):
         finally:
             await self._store.close()
         if self._view is not None:
-            self._show(self._view.end)
+            view = self._view
+            self._show(lambda state: view.end(state, self._note))
 
     def _report(self) -> MapReport[R]:
         stopped = self._stopped
@@ -350,7 +352,8 @@ class LocalMap(Generic[R]):
             if self._store.path is None
             else f"They are kept in {str(self._store.path)!r}: the same call again goes on from there."
         )
-        push_warning(f"the map of {self._function.name!r} was {what} after {rows}. {how}")
+        self._note = f"the map of {self._function.name!r} was {what} after {rows}. {how}"
+        push_warning(self._note)
 
 
 def _is_refused(answer: Answer[Any] | None, error: Exception | None) -> bool:

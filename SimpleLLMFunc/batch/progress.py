@@ -92,7 +92,8 @@ class _Told:
     def show(self, state: MapProgress) -> None:
         self._function(state)
 
-    end = show
+    def end(self, state: MapProgress, note: str) -> None:  # noqa: ARG002 - the log has it
+        self._function(state)
 
 
 class _Line:
@@ -110,8 +111,9 @@ class _Line:
             self._next = time.monotonic() + 10
             _write(f"{state}\n")
 
-    def end(self, state: MapProgress) -> None:
+    def end(self, state: MapProgress, note: str) -> None:
         _write(f"\r{str(state).ljust(self._width)}\n" if _is_terminal() else f"{state}\n")
+        _write(f"{note}\n" if note else "")
 
 
 class _Bar:
@@ -130,9 +132,10 @@ class _Bar:
         self._bar.set_postfix({**facts, "USD": f"{state.cost:.4f}"} if state.cost else facts, refresh=False)
         self._bar.update(state.done - self._bar.n)
 
-    def end(self, state: MapProgress) -> None:
+    def end(self, state: MapProgress, note: str) -> None:
         self.show(state)
         self._bar.close()
+        _write(f"{note}\n" if note else "")
 
 
 def _write(text: str) -> None:

@@ -39,12 +39,13 @@ def test_a_bar_where_tqdm_is(monkeypatch) -> None:
     view = progress_view(None)
     view.show(state())
     view.show(state(done=60, asked=50))
-    view.end(state(done=90, asked=80))
+    view.end(state(done=90, asked=80), "how to go on")
     shown = screen.getvalue()
     assert "grade" in shown
     assert "90/90" in shown
     assert "failed=2" in shown
     assert "USD=0.5000" in shown
+    assert shown.endswith("how to go on\n")
 
 
 @pytest.mark.usefixtures("_no_tqdm")
@@ -54,10 +55,10 @@ def test_a_line_on_a_terminal_is_written_again(monkeypatch) -> None:
     view = progress_view(None)
     view.show(state())
     view.show(state(total=None, cost=None))
-    view.end(state(done=90))
+    view.end(state(done=90), "how to go on")
     first, second, third = screen.getvalue().split("\r")[1:]
     assert len(first) == len(second)  # the shorter one leaves nothing of the longer one
-    assert third == f"{state(done=90)}\n"
+    assert third == f"{state(done=90)}\nhow to go on\n"
 
 
 @pytest.mark.usefixtures("_no_tqdm")
@@ -68,7 +69,7 @@ def test_lines_elsewhere_are_few(monkeypatch, capsys) -> None:
     now = 100.0
     view.show(state())
     view.show(state(done=31))
-    view.end(state(done=90))
+    view.end(state(done=90), "")
     assert capsys.readouterr().err.splitlines() == [str(state()), str(state(done=90))]
 
 
