@@ -83,11 +83,11 @@ def iterate_sync(source: AsyncIterator[T]) -> Generator[T, None, None]:
     source at once, in the task it ran in.
 
     Raises:
-        UsageError: called, or asked for an item, from that loop's own thread; or the interpreter is about to end.
+        UsageError: called, or asked for an item, from that loop's own thread.
     """
     thread = loop_thread()
     if thread is None:
-        raise UsageError(TOO_LATE)
+        return _iterate_here(source, copy_context())
     thread.check_elsewhere()
     return _iterate(thread, source, copy_context())
 
@@ -102,7 +102,7 @@ def _iterate(thread: LoopThread, source: AsyncIterator[T], context: Context) -> 
 
 
 def _late_runner() -> asyncio.Runner:
-    """Return a runner for a coroutine in this thread, when the library's own loop has been stopped.
+    """Return a runner for coroutines in this thread, when the library's own loop has been stopped.
 
     Raises:
         UsageError: a loop is running here already.
@@ -112,6 +112,22 @@ def _late_runner() -> asyncio.Runner:
     except RuntimeError:
         return asyncio.Runner()
     raise UsageError(TOO_LATE)
+
+
+def _iterate_here(source: AsyncIterator[T], context: Context) -> Generator[T, None, None]:
+    """Yield the items of `source`, which runs on a new loop in this thread."""
+
+    async def following() -> list[T]:
+        async for item in source:
+            return [item]
+        return []
+
+    with _late_runner() as runner:
+        try:
+            while items := runner.run(following(), context=context):
+                yield from items
+        finally:
+            runner.run(_close(source), context=context)
 
 
 # --- ending a wait from outside -----------------------------------------------------------------------------

@@ -336,11 +336,11 @@ def test_calls_at_the_end_of_the_interpreter_work_on_a_loop_of_their_own():
         def late():
             COLOUR.set("late")
             print(run_sync(work()))
+            stream = iterate_sync(items())
+            print(next(stream), next(stream))
+            stream.close()
+            print(list(iterate_sync(items())))
             print(COLOUR.get())
-            try:
-                iterate_sync(items())
-            except UsageError as error:
-                print("no stream:", "about to end" in str(error))
             asyncio.run(inside())
             given_up = work()
             try:
@@ -365,11 +365,20 @@ def test_calls_at_the_end_of_the_interpreter_work_on_a_loop_of_their_own():
             return colour
 
         async def items():
-            yield 1
+            token = COLOUR.set("item")
+            try:
+                yield COLOUR.get()
+                await asyncio.sleep(0)
+                yield 2
+                yield 3
+            finally:
+                COLOUR.reset(token)  # raises in another context
+                await asyncio.sleep(0)
+                print("closed")
 
         print(run_sync(work()))
         """,
-        "none\nlate\nlate\nno stream: True\nrefused inside a loop\nrefused: True",
+        "none\nlate\nitem 2\nclosed\nclosed\n['item', 2, 3]\nlate\nrefused inside a loop\nrefused: True",
     )
 
 
