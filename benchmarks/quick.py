@@ -3,7 +3,7 @@
     python -m benchmarks.quick              # prints the table, compares with recorded.json
     python -m benchmarks.quick --record     # writes down what it measured
 
-It compares ratios, which say the same on every machine, and looks a second time before it complains.
+It compares ratios, which differ less between machines than times do, and looks a second time before it complains.
 """
 
 from __future__ import annotations

@@ -7,11 +7,12 @@ import os
 import ssl
 from functools import lru_cache
 from urllib.parse import unquote, urlsplit
-from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
 
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.logger import remember_secret
 from SimpleLLMFunc.runtime import THIS_MACHINE
+
+_NAMED_IN = ("https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY")
 
 
 def tls_context() -> ssl.SSLContext:
@@ -19,7 +20,7 @@ def tls_context() -> ssl.SSLContext:
     return _context(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
 
 
-@lru_cache(maxsize=8)  # a context holds all certificates, and one is enough for all sessions
+@lru_cache(maxsize=8)
 def _context(_file: str | None, _folder: str | None) -> ssl.SSLContext:
     context = ssl.create_default_context()
     context.set_alpn_protocols(["http/1.1"])  # a server that knows HTTP/2 too shall not have to guess
@@ -35,26 +36,37 @@ def proxy_for(url: str) -> str | None:
     Raises:
         ConfigError: it names one of a kind we do not know.
     """
+    if not any(name in os.environ for name in _NAMED_IN):
+        return None
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+    if host in THIS_MACHINE:
+        # No proxy reaches this machine's own loopback; a server inside this process would be out of reach.
+        return None
+    from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
+
     proxies = getproxies_environment()
     address = proxies.get(parts.scheme) or proxies.get("all")
-    # No proxy reaches this machine's own loopback; a server inside this process would be out of reach.
-    if not address or host in THIS_MACHINE or proxy_bypass_environment(f"{host}:{port}", proxies):
+    if not address or proxy_bypass_environment(f"{host}:{port}", proxies):
         return None
+    return _checked(address)
+
+
+@lru_cache(maxsize=16)
+def _checked(address: str) -> str:
     whole = address if "://" in address else f"http://{address}"
-    try:
-        proxy = urlsplit(whole)
-        usable = bool(proxy.hostname) and proxy.port != 0
-    except ValueError:
-        proxy, usable = urlsplit(""), False
-    if not whole.lower().startswith(("http://", "https://")):
-        kind = whole.partition("://")[0]
+    kind = whole.partition("://")[0].lower()
+    if kind not in {"http", "https"}:
         raise ConfigError(f"the proxy of the environment is a {kind} one; only http and https proxies are supported.")
+    try:
+        parts = urlsplit(whole)
+        usable = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        parts, usable = urlsplit(""), False
     if not usable:
         raise ConfigError("the proxy of the environment is no address. Write it as http://host:port.")
-    if proxy.password:
-        name, password = unquote(proxy.username or ""), unquote(proxy.password)
+    if parts.password:
+        name, password = unquote(parts.username or ""), unquote(parts.password)
         remember_secret(password)
         remember_secret(base64.b64encode(f"{name}:{password}".encode()).decode())
     return whole
