@@ -120,7 +120,7 @@ def named_model(value: str, *, named_by: str = _VARIABLE) -> LLM_Interface:
         from SimpleLLMFunc.interface.local import LocalModel
 
         return LocalModel()
-    maker, _, model = value.partition(":")
+    maker, colon, model = value.partition(":")
     if maker in _MAKERS and model.strip():
         from SimpleLLMFunc import interface
 
@@ -128,9 +128,7 @@ def named_model(value: str, *, named_by: str = _VARIABLE) -> LLM_Interface:
         return made
     named = _FROM_FILE.fullmatch(value)
     if named is None:
-        kind, colon, name = value.partition(":")
-        near = did_you_mean(kind, ["openai"] if colon else ["local"])
-        near = near.replace("openai", f"openai:{name}")
+        near = did_you_mean(maker, ["openai"] if colon else ["local"]).replace("openai", f"openai:{model}")
         raise ConfigError(f"{named_by}={value!r} names no model.{near} Accepted: {MODEL_FORMS}.")
     return _from_file(named["path"], named["provider"], named["model"], named_by)
 

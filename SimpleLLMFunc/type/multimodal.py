@@ -132,13 +132,8 @@ class ImgPath:
 
 
 @dataclass(frozen=True, slots=True)
-class Audio:
-    """A sound on this machine: WAV, MP3, FLAC, Ogg or M4A, at most 20 MiB; checked as `ImgPath` is.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: as for `ImgPath`.
-    """
+class _WithPath:
+    """What `Audio` and `File` share."""
 
     path: Path
     root: Path | None = None
@@ -148,6 +143,19 @@ class Audio:
 
         def __init__(self, path: str | os.PathLike[str], root: str | os.PathLike[str] | None = None) -> None: ...
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self.path)!r})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Audio(_WithPath):
+    """A sound on this machine: WAV, MP3, FLAC, Ogg or M4A, at most 20 MiB; checked as `ImgPath` is.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: as for `ImgPath`.
+    """
+
     def __post_init__(self) -> None:
         _settle(self, _audio_format)
 
@@ -156,12 +164,9 @@ class Audio:
         name, content = _read(self._file, self.root, _audio_format)
         return {"type": "input_audio", "input_audio": {"data": base64.b64encode(content).decode(), "format": name}}
 
-    def __repr__(self) -> str:
-        return f"Audio({str(self.path)!r})"
 
-
-@dataclass(frozen=True, slots=True)
-class File:
+@dataclass(frozen=True, slots=True, repr=False)
+class File(_WithPath):
     """A document on this machine, at most 20 MiB; checked as `ImgPath` is.
 
     PDF by its first bytes; docx, pptx and xlsx by first bytes and name; txt, md, csv, json, html and xml by
@@ -172,14 +177,6 @@ class File:
         ValueError: as for `ImgPath`.
     """
 
-    path: Path
-    root: Path | None = None
-    _file: Path = field(init=False, repr=False, compare=False)
-
-    if TYPE_CHECKING:
-
-        def __init__(self, path: str | os.PathLike[str], root: str | os.PathLike[str] | None = None) -> None: ...
-
     def __post_init__(self) -> None:
         _settle(self, _document_type)
 
@@ -187,9 +184,6 @@ class File:
         """Read the file and return the part of a message's content."""
         mime, content = _read(self._file, self.root, _document_type)
         return {"type": "file", "file": {"filename": self._file.name, "file_data": _data_url(mime, content)}}
-
-    def __repr__(self) -> str:
-        return f"File({str(self.path)!r})"
 
 
 Multimodal: TypeAlias = Text | ImgUrl | ImgPath | Audio | File

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from SimpleLLMFunc.type.wire import count, mapping, mappings
@@ -40,18 +40,15 @@ class Usage:
     def __add__(self, other: Usage) -> Usage:
         if not isinstance(other, Usage):
             return NotImplemented
-        return Usage(
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.cached_tokens + other.cached_tokens,
-            self.reasoning_tokens + other.reasoning_tokens,
-            _sum_of_costs(self, other),
-            self.cache_write_tokens + other.cache_write_tokens,
-        )
+        counts = {name: getattr(self, name) + getattr(other, name) for name in _COUNTS}
+        return Usage(cost=_sum_of_costs(self, other), **counts)
 
     def __radd__(self, other: object) -> Usage:
         # sum() starts from 0
         return self if other == 0 else NotImplemented
+
+
+_COUNTS = [each.name for each in fields(Usage) if each.name != "cost"]
 
 
 def _sum_of_costs(*parts: Usage) -> float | None:

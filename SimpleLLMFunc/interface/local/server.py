@@ -17,9 +17,8 @@ import http.client
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -29,6 +28,7 @@ from urllib.parse import urlsplit
 from SimpleLLMFunc.errors import ConfigError, ConnectionFailed, RunAborted, SimpleLLMFuncError
 from SimpleLLMFunc.extras import load_extra
 from SimpleLLMFunc.interface.local.weights import GGUF_MAGIC
+from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.runtime import ForkSafeLock, renew_in_child
 
 _READY_SECONDS = 120.0
@@ -62,12 +62,24 @@ class LocalServer:
         options: what it was started with.
         base_url: ends in ``/v1``.
         key: what a request has to show.
+        client: asks it.
     """
 
     def __init__(self, options: ServerOptions, base_url: str, key: str, handle: Any) -> None:
         self.options = options
         self.base_url = base_url
         self.key = key
+        self.client = OpenAICompatible(
+            options.name,
+            api_key=key,
+            base_url=base_url,
+            context_window=options.context_window,
+            profile="local",
+            # The server closes a kept connection now and then, just when it is used again.
+            max_retries=2,
+            retry_delay=0.02,
+            _guarded=False,
+        )
         self._handle = handle
 
     def stop(self) -> None:
@@ -211,10 +223,8 @@ def start_server(options: ServerOptions) -> LocalServer:
         ConfigError: `xllamacpp` is missing; the file is not there, not a model, or damaged.
         ConnectionFailed: the server started, and did not answer in time.
     """
-    with _readable(options.path):
-        _check_weights_file(options.path)
-        llama = require_llama()
-        _read_through(options.path)
+    _read_through(options.path)
+    llama = require_llama()
     key = secrets.token_urlsafe(24)
     try:
         handle = llama.Server(_params(llama, options, key))
@@ -228,37 +238,30 @@ def start_server(options: ServerOptions) -> LocalServer:
     return server
 
 
-@contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    """Tell what is wrong with a weights file that cannot be read."""
+def _read_through(path: Path) -> None:
+    """Bring a weights file into memory while other threads may run; llama.cpp would keep them waiting for the disk.
+
+    Raises:
+        ConfigError: it cannot be read, or its first bytes are those of no model.
+    """
     try:
-        yield
+        with path.open("rb") as file:
+            head = file.read(len(GGUF_MAGIC))
+            block = bytearray(1 << 20)
+            while head == GGUF_MAGIC and file.readinto(block):
+                pass
     except FileNotFoundError as error:
         raise ConfigError(
             f"there is no model file {path}. Give LocalModel the path of a .gguf file, or no argument for the default model."
         ) from error
     except OSError as error:
         raise ConfigError(f"the model file {path} cannot be read ({error.strerror or error}).") from error
-
-
-def _check_weights_file(path: Path) -> None:
-    """Look at the first bytes of a weights file, before llama.cpp does."""
-    with path.open("rb") as file:
-        head = file.read(len(GGUF_MAGIC))
     if not head:
         raise ConfigError(f"the model file {path} is empty. Fetch it again, or give LocalModel another .gguf file.")
     if head != GGUF_MAGIC:
         raise ConfigError(
             f"{path} is not a model file: it does not begin like a GGUF file. Give LocalModel the path of a .gguf file."
         )
-
-
-def _read_through(path: Path) -> None:
-    """Bring a weights file into memory while other threads may run; llama.cpp would keep them waiting for the disk."""
-    with path.open("rb") as file:
-        block = bytearray(1 << 20)
-        while file.readinto(block):
-            pass
 
 
 def require_llama() -> Any:

@@ -202,18 +202,13 @@ def _unusable(path: Path, error: OSError) -> ConfigError:
 @contextmanager
 def _locked(path: Path, stop: threading.Event) -> Iterator[None]:
     """Hold the lock file `path` against every other thread and process; the system frees it if we die."""
-    lock = filelock.FileLock(path, blocking=False, thread_local=False)
-    while True:
-        try:
-            lock.acquire()
-            break
-        except filelock.Timeout:
-            if stop.wait(POLL_SECONDS):
-                raise RunAborted("waiting for another download of the model's weights was stopped") from None
+    lock = filelock.FileLock(path, thread_local=False)
     try:
+        held = lock.acquire(poll_interval=POLL_SECONDS, cancel_check=stop.is_set)
+    except filelock.Timeout:
+        raise RunAborted("waiting for another download of the model's weights was stopped") from None
+    with held:
         yield
-    finally:
-        lock.release()
 
 
 # --- progress --------------------------------------------------------------------------------------------

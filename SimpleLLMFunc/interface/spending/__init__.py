@@ -1,7 +1,5 @@
 """What a request may take and has taken: budgets, prices, token estimates, and the deadline that a whole call shares."""
 
-from __future__ import annotations
-
 from SimpleLLMFunc.interface.spending.budget import (
     Charge,
     Spent,

@@ -19,26 +19,9 @@ from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Usage
 
 R = TypeVar("R", ChatCompletion, ChatCompletionChunk)
 
-_THEIR_NAMES = {
-    **{
-        name: name
-        for name in [
-            "anthropic",
-            "azure",
-            "deepseek",
-            "fireworks",
-            "groq",
-            "mistral",
-            "openai",
-            "openrouter",
-            "together",
-        ]
-    },
-    "gemini": "google",
-    "moonshot": "moonshotai",
-    "xai": "x-ai",
-    "zhipu": "zhipuai",
-}
+_SAME = "anthropic azure deepseek fireworks groq mistral openai openrouter together"
+_OTHER = {"gemini": "google", "moonshot": "moonshotai", "xai": "x-ai", "zhipu": "zhipuai"}
+_THEIR_NAMES = {name: name for name in _SAME.split()} | _OTHER
 """Our names of providers, and those of the price list."""
 
 _FREE = frozenset({"local", "ollama"})
@@ -59,20 +42,14 @@ class PricedModel(Protocol):
 
     model_name: str
     provider: str
-
-    @property
-    def base_url(self) -> str | None:
-        """Where it is reached, None where there is no address."""
-        ...
+    base_url: str | None
 
     @property
     def members(self) -> tuple[Self, ...]:
         """The models that it asks."""
-        ...
 
     def price(self, usage: Usage, model: str = "") -> float | None:
         """Return what `usage` costs in USD, None when that is not known."""
-        ...
 
 
 M = TypeVar("M", bound=PricedModel)

@@ -1,42 +1,34 @@
-"""The wire ``/chat/completions``, which OpenAI began and most services speak, each in its own way; pure."""
+"""The wire ``/chat/completions``, which OpenAI began and most services speak, each in its own way; pure.
+
+How providers deviate from the protocol, and where it is put right:
+
+* system messages that must stand first, reasoning that must (or must not) go back: here;
+* tool-call deltas without `index` (Gemini), with ``index: 0`` for every call (Ollama), with id and name repeated in each
+  chunk (vLLM and others), without id, with an id that two calls share, with arguments as an object or as ``""``:
+  `streams/delta_assembly.py`;
+* reasoning under several names, apart from the answer (or at its beginning: `streams/reasoning_text.py`);
+* usage in every chunk, in the choice, or in another field, counted once: `type/usage.py`;
+* a plain JSON reply to a request for a stream: `chunk_of_reply`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
-from SimpleLLMFunc.errors import ServerUnavailable
-from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
+from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.wires.families import effort_of, leave_out_sampling
+from SimpleLLMFunc.interface.wires.provider_state import STATE
 from SimpleLLMFunc.interface.wires.replies import Wire
-from SimpleLLMFunc.interface.wires.request_body import build_body
-from SimpleLLMFunc.interface.wires.streams.chunk_reader import INTERRUPTED, ChunkReader
-from SimpleLLMFunc.interface.wires.wire import Asked, Received, WireRequest
-from SimpleLLMFunc.type import ChatCompletion
+from SimpleLLMFunc.interface.wires.request_body import own_tool
+from SimpleLLMFunc.interface.wires.streams.chunk_reader import ChunkReader
+from SimpleLLMFunc.interface.wires.wire import Asked, WireRequest
+from SimpleLLMFunc.type import Message, ToolCall
 
-
-def _problem_of(data: Mapping[str, Any]) -> str:
-    """Return why a reply does not fit the protocol, empty if it does."""
-    choices = data.get("choices")
-    if not isinstance(choices, list) or not choices:
-        return "it has no choices"
-    are_whole = all(isinstance(each, dict) and isinstance(each.get("message"), dict) for each in choices)
-    return "" if are_whole else "a choice has no message"
-
-
-def _completion_of(data: dict[str, Any], _service: str, received: Received) -> ChatCompletion:
-    """Return a reply whose form is known to be good.
-
-    Raises:
-        AttemptFailed: the service says that it broke off.
-    """
-    completion = ChatCompletion.from_dict(data, tries=received.tries)
-    if completion.finish_reason in INTERRUPTED:
-        said = f"it broke off the answer: {completion.finish_reason}"
-        raise AttemptFailed(ServerUnavailable(received.model, status=received.status, body=said, tries=received.tries))
-    return completion
+_TOKEN_LIMITS = ("max_tokens", "max_completion_tokens")
+_REASONING_FIELDS = ("reasoning_content", "reasoning")
 
 
 class ChatCompletionsWire(Wire):
@@ -50,8 +42,6 @@ class ChatCompletionsWire(Wire):
     name = "chat"
     request_path = "/chat/completions"
     reader = ChunkReader
-    problem_of = staticmethod(_problem_of)
-    completion_of = staticmethod(_completion_of)
     asks_again = "never"
     # The last line is not OpenAI's, but of most other services and servers that speak it.
     parameters = frozenset({
@@ -83,3 +73,92 @@ class ChatCompletionsWire(Wire):
 
 CHAT = ChatCompletionsWire()
 """The one of all models: it holds nothing."""
+
+
+def build_body(model_name: str, asked: Asked, profile: Profile, *, stream: bool) -> dict[str, Any]:
+    """Return the body of chat completions; parameters come last, and what is None is left out.
+
+    Raises:
+        ConfigError: a tool that is no function, and in a form that no service has on this wire.
+    """
+    body: dict[str, Any] = {"model": model_name, "messages": wire_messages(asked.messages, profile)}
+    if asked.tools:
+        # Some services have tools of their own on this wire, each with a type.
+        body["tools"] = [
+            own_tool(spec, '{"type": "web_search"}', fits="function" in spec or isinstance(spec.get("type"), str))
+            for spec in asked.tools
+        ]
+    if asked.response_format is not None:
+        body["response_format"] = asked.response_format
+    if stream:
+        body["stream"] = True
+        if profile.stream_usage:
+            body["stream_options"] = {"include_usage": True}
+    for name, value in asked.params.items():
+        if value is not None:
+            body[profile.max_tokens_field if name in _TOKEN_LIMITS and name not in body else name] = value
+    if not asked.tools:
+        # Services refuse these where no tool is offered.
+        body.pop("tool_choice", None)
+        body.pop("parallel_tool_calls", None)
+    elif not profile.tool_choice:
+        body.pop("tool_choice", None)
+    return body
+
+
+def wire_messages(messages: Sequence[Message], profile: Profile) -> list[dict[str, Any]]:
+    """Return the messages as the wire wants them; nothing of the caller's is changed.
+
+    System messages come first, as one: many services refuse a second one, or one in the middle. Reasoning goes back
+    only where the provider asks for it. Assistant messages always have `content`, their calls have `type` and
+    arguments as text.
+
+    Raises:
+        UsageError: there is no message, or one is not a message.
+    """
+    if not messages:
+        raise UsageError("there is no message to send. Give at least one, such as a user message.")
+    system: list[dict[str, Any]] = []
+    others: list[dict[str, Any]] = []
+    for position, item in enumerate(messages):
+        message = _as_dict(item, position)
+        if message["role"] in {"system", "developer"}:
+            system.append(message)
+        else:
+            others.append(_assistant(message, profile) if message["role"] == "assistant" else message)
+    return [*_one_system(system), *others]
+
+
+def _as_dict(item: Any, position: int) -> dict[str, Any]:
+    if hasattr(item, "model_dump"):  # an object of the openai package
+        item = item.model_dump(exclude_none=True)
+    if not isinstance(item, Mapping) or not isinstance(item.get("role"), str):
+        raise UsageError(
+            f"message {position} is not a message: it needs 'role' and 'content', and is {type(item).__name__}"
+        )
+    return cast("dict[str, Any]", item)
+
+
+def _one_system(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    if len(messages) < 2:
+        return messages
+    contents = [message.get("content") for message in messages]
+    if all(isinstance(content, str) for content in contents):
+        return [{**messages[0], "content": "\n\n".join(cast("list[str]", contents))}]
+    parts: list[Any] = []
+    for content in contents:
+        parts += [{"type": "text", "text": content}] if isinstance(content, str) else content or []
+    return [{**messages[0], "content": parts}]
+
+
+def _assistant(message: dict[str, Any], profile: Profile) -> dict[str, Any]:
+    calls = message.get("tool_calls")
+    drops = {STATE, *(() if profile.keep_reasoning else _REASONING_FIELDS), *(() if calls else ("tool_calls",))}
+    said = {name for name, value in message.items() if value is not None or name == "content"}
+    sent = {name: value for name, value in message.items() if name in said - drops}
+    if sent.get("content") is None:
+        # Null is for messages that call tools; an empty answer is an empty text.
+        sent["content"] = None if calls else ""
+    if calls:
+        sent["tool_calls"] = [ToolCall.from_dict(call).to_dict() for call in calls]
+    return sent

@@ -18,12 +18,35 @@ BUDGETS = {"low": 2048, "medium": 8192, "high": 16_384}
 """Tokens for thinking that a word means, for models that are given a number."""
 
 
-def no_such_thinking(model_name: str, thinking: object, *, words: Sequence[str], off: bool) -> ConfigError:
-    """Return the error for a `thinking` that a model does not have; `words` are those it has, without None and "off"."""
-    has = ["None", *(["off"] if off else []), *words]
+def checked_thinking(
+    thinking: Any, model_name: str, *, words: Sequence[str], off: bool, least_budget: int | None = None
+) -> str | int:
+    """Return `thinking` where the model has it.
+
+    Args:
+        thinking: what was asked for.
+        model_name: for the error.
+        words: that it has, without "off".
+        off: it can be switched off.
+        least_budget: the fewest tokens that it takes as a budget; None where it takes no number.
+
+    Raises:
+        ConfigError: it has none of that; the error names what it has.
+    """
+    is_number = isinstance(thinking, int) and not isinstance(thinking, bool)
+    is_budget = is_number and least_budget is not None and thinking >= least_budget
+    if is_budget or thinking in words or (off and thinking == "off"):
+        said: str | int = thinking
+        return said
+    has = ["None", *(["off"] if off else []), *words, *(["a number of tokens"] if least_budget is not None else [])]
     if speaks_chinese():
-        return ConfigError(f"{model_name} 没有 thinking={thinking!r}。可以写的是：{'、'.join(has)}。")
-    return ConfigError(f"{model_name} has no thinking={thinking!r}. It has: {', '.join(has)}.")
+        raise ConfigError(f"{model_name} 没有 thinking={thinking!r}。可以写的是：{'、'.join(has)}。")
+    raise ConfigError(f"{model_name} has no thinking={thinking!r}. It has: {', '.join(has)}.")
+
+
+def budget_of(said: str | int) -> int:
+    """Return the tokens that a checked `thinking` means."""
+    return BUDGETS[said] if isinstance(said, str) else said
 
 
 # --- OpenAI ------------------------------------------------------------------------------------------------
@@ -73,11 +96,10 @@ def effort_of(thinking: object, model_name: str) -> str:
     """
     family = openai_family(model_name)
     words = () if family.thinks is False else EFFORTS
-    if thinking in words:
-        return str(thinking)
-    if thinking == "off" and family.off:
-        return family.off if words else ""
-    raise no_such_thinking(model_name, thinking, words=words, off=family.off is not None)
+    said = checked_thinking(thinking, model_name, words=words, off=family.off is not None)
+    if said == "off":
+        return family.off or "" if words else ""
+    return str(said)
 
 
 def leave_out_sampling(params: dict[str, Any], model_name: str, effort: object) -> list[tuple[str, str]]:

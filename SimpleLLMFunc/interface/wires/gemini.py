@@ -1,4 +1,9 @@
-"""The wire ``generateContent``, which Google's Gemini speaks; pure."""
+"""The wire ``generateContent``, which Google's Gemini speaks; pure.
+
+The service wants of a conversation: the system prompt apart; a user turn first and last; as many results as calls, right
+behind them, in one turn; signatures on the parts they came on. A call that another service made carries the documented
+placeholder.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +13,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from SimpleLLMFunc.errors import UsageError
+from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.profile import Profile
-from SimpleLLMFunc.interface.wires.families import BUDGETS, GeminiFamily, gemini_family, no_such_thinking
-from SimpleLLMFunc.interface.wires.parts.history import PartHistory
-from SimpleLLMFunc.interface.wires.parts.reply import PartReader, completion_of, problem_of
+from SimpleLLMFunc.interface.wires.families import GeminiFamily, budget_of, checked_thinking, gemini_family
+from SimpleLLMFunc.interface.wires.history import NO_RESULT, History, Part, arguments_of, data_in
 from SimpleLLMFunc.interface.wires.replies import Wire
-from SimpleLLMFunc.interface.wires.request_body import given_params, own_tool
+from SimpleLLMFunc.interface.wires.request_body import forced_tool, given_params, own_tool
+from SimpleLLMFunc.interface.wires.streams.parts import WIRE, PartReader, calls_in, text_in
 from SimpleLLMFunc.interface.wires.wire import Asked, Downgrades, Received, WireRequest
-from SimpleLLMFunc.type import ChatCompletion
+from SimpleLLMFunc.type import ChatCompletion, ToolCall, content_text
 
 _NO_WORD = ("logit_bias", "user", "reasoning_effort", "verbosity", "prompt_cache_key")
 _SAMPLING = ("temperature", "top_p", "top_k")
@@ -28,7 +33,92 @@ _WORDS = {
 }  # fmt: skip
 """Parameters of the house, by the names they have in `generationConfig`."""
 
+_PLACEHOLDER = "skip_thought_signature_validator"
+"""Source: https://ai.google.dev/gemini-api/docs/thought-signatures"""
+
+_FILES = ("https://generativelanguage.googleapis.com/", "gs://")
 _CHOICES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
+
+
+class PartHistory(History):
+    """The conversation in parts."""
+
+    wire, called = WIRE, "generateContent"
+    role, field = "model", "parts"
+    text_in, calls_in = staticmethod(text_in), staticmethod(calls_in)
+
+    def sign(self) -> bool:
+        """Put the placeholder on unsigned calls of the current turn; return whether there were any.
+
+        The current turn begins with the last user content that holds more than results.
+        """
+        starts = [
+            index
+            for index, content in enumerate(self.turns)
+            if content["role"] == "user" and any("functionResponse" not in part for part in content["parts"])
+        ]
+        is_unsigned = False
+        for turn in self.turns[starts[-1] if starts else 0 :]:
+            parts = turn["parts"]
+            calls = [place for place, part in enumerate(parts) if "functionCall" in part]
+            if calls and not any("thoughtSignature" in part for part in parts):
+                signed = {**parts[calls[0]], "thoughtSignature": _PLACEHOLDER}
+                turn["parts"] = [*parts[: calls[0]], signed, *parts[calls[0] + 1 :]]
+                is_unsigned = True
+        return is_unsigned
+
+    def text(self, text: str) -> list[Part]:
+        """Return a text; an empty one is left out."""
+        return [{"text": text}] if text else []
+
+    def media(self, kind: Any, part: Mapping[str, Any]) -> Part:
+        """Return a part that is not text."""
+        if kind == "image_url":
+            return _data(part["image_url"]["url"], "ImgPath")
+        if kind == "file":
+            file = part["file"]
+            if file.get("file_id"):
+                return {"fileData": {"fileUri": file["file_id"]}}
+            return _data(str(file.get("file_data") or ""), "File")
+        if kind == "input_audio":
+            audio = part["input_audio"]
+            return {"inlineData": {"mimeType": f"audio/{audio['format']}", "data": audio["data"]}}
+        return dict(part)  # a part of the service's own
+
+    def said(self, content: Any, calls: list[Part]) -> list[Part]:
+        """Return what the model said."""
+        return [*self.text(content_text(content) or ""), *({"functionCall": call} for call in calls)]
+
+    def call(self, call: ToolCall) -> Part:
+        """Return a call."""
+        return {"name": call.function.name, "args": arguments_of(call)}
+
+    def result(self, sent: Mapping[str, Any], content: Any) -> Part:
+        """Return the result of a call; images and files are added to the response."""
+        parts = self.parts(content)
+        text = "\n".join(part["text"] for part in parts if "text" in part)
+        media = [part for part in parts if "text" not in part]
+        return _response(sent, {"output": text}, **({"parts": media} if media else {}))
+
+    def missing(self, sent: Mapping[str, Any]) -> Part:
+        """Return what stands for a result that is not there."""
+        return _response(sent, {"error": NO_RESULT})
+
+
+def _response(sent: Mapping[str, Any], response: dict[str, str], **more: Any) -> Part:
+    own = {} if sent.get("id") is None else {"id": sent["id"]}
+    return {"functionResponse": {"name": str(sent.get("name") or ""), "response": response, **own, **more}}
+
+
+def _data(url: str, instead: str) -> Part:
+    if url.startswith(_FILES):
+        return {"fileData": {"fileUri": url}}
+    found = data_in(url)
+    if found is None or ";base64" not in found[1]:
+        raise ConfigError(
+            f"generateContent fetches no address, so that an image or file comes with its data: {instead}(…)."
+        )
+    return {"inlineData": {"mimeType": found[0], "data": found[2]}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +133,9 @@ class GeminiWire(Wire):
 
     version: str = "v1beta"
 
-    name = "gemini"
+    name = WIRE
     version_spoken: ClassVar[str] = "v1beta"
     reader = PartReader
-    problem_of = staticmethod(problem_of)
-    completion_of = staticmethod(completion_of)
     parameters = frozenset({
         "cachedContent", "frequency_penalty", "generationConfig", "labels", "logprobs", "max_completion_tokens",
         "max_tokens", "n", "parallel_tool_calls", "presence_penalty", "safetySettings", "seed", "stop",
@@ -139,9 +227,8 @@ def _declared(function: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _choice(choice: Any) -> Any:
-    function = choice.get("function") if isinstance(choice, Mapping) else None
-    if isinstance(function, Mapping):
-        return {"mode": "ANY", "allowedFunctionNames": [function["name"]]}
+    if name := forced_tool(choice):
+        return {"mode": "ANY", "allowedFunctionNames": [name]}
     return {"mode": _CHOICES[choice]} if choice in _CHOICES else choice
 
 
@@ -177,17 +264,13 @@ def _thinking_config(thinking: Any, family: GeminiFamily, model_name: str) -> di
     Raises:
         ConfigError: it has none for that; the error names those it has.
     """
-    has_off = family.off is not None or family.thinking == "none"
-    takes_budget = family.thinking == "budget"
-    if thinking is None or (thinking == "off" and family.thinking == "none"):
+    if thinking is None:
         return {}
-    if thinking == "off" and has_off:
-        return {"thinkingBudget" if takes_budget else "thinkingLevel": family.off}
-    if takes_budget:
-        is_number = isinstance(thinking, int) and not isinstance(thinking, bool) and thinking > 0
-        if budget := thinking if is_number else BUDGETS.get(str(thinking)):
-            return {"thinkingBudget": budget, "includeThoughts": True}
-    elif family.thinking == "level" and thinking in family.words:
-        return {"thinkingLevel": thinking, "includeThoughts": True}
-    words = [] if family.thinking == "none" else [*family.words, *(["a number of tokens"] if takes_budget else [])]
-    raise no_such_thinking(model_name, thinking, words=words, off=has_off)
+    thinks, takes_budget = family.thinking != "none", family.thinking == "budget"
+    words, least = family.words if thinks else (), 1 if takes_budget else None
+    has_off = family.off is not None or not thinks
+    said = checked_thinking(thinking, model_name, words=words, off=has_off, least_budget=least)
+    name = "thinkingBudget" if takes_budget else "thinkingLevel"
+    if said == "off":
+        return {name: family.off} if thinks else {}
+    return {name: budget_of(said) if takes_budget else said, "includeThoughts": True}

@@ -1,20 +1,28 @@
-"""The wire ``/v1/messages``, which Anthropic began and several servers speak; pure."""
+"""The wire ``/v1/messages``, which Anthropic began and several servers speak; pure.
+
+The service wants of a conversation: the system prompt apart; roles that alternate, the user first; all results of a turn
+in the one user message behind it, before any text; no empty text; ids of letters, digits, ``_`` and ``-``.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.profile import Profile
-from SimpleLLMFunc.interface.wires.blocks.history import BlockHistory
-from SimpleLLMFunc.interface.wires.blocks.reply import BlockReader, completion_of, problem_of
-from SimpleLLMFunc.interface.wires.blocks.schema import schema_for_messages
-from SimpleLLMFunc.interface.wires.families import BUDGETS, EFFORTS, ClaudeFamily, claude_family, no_such_thinking
+from SimpleLLMFunc.interface.wires.families import EFFORTS, ClaudeFamily, budget_of, checked_thinking, claude_family
+from SimpleLLMFunc.interface.wires.history import NO_RESULT, History, Part, arguments_of, data_in
+from SimpleLLMFunc.interface.wires.message_schema import schema_for_messages
+from SimpleLLMFunc.interface.wires.provider_state import Prefix
 from SimpleLLMFunc.interface.wires.replies import Wire
-from SimpleLLMFunc.interface.wires.request_body import given_params, own_tool
+from SimpleLLMFunc.interface.wires.request_body import forced_tool, given_params, own_tool
+from SimpleLLMFunc.interface.wires.streams.blocks import WIRE, BlockReader, calls_in, text_in
 from SimpleLLMFunc.interface.wires.wire import Asked, Downgrades, Kept, WireRequest
+from SimpleLLMFunc.type import ToolCall
 
 _LEAST_BUDGET = 1024
 _ANSWER_TOKENS = 4096
@@ -22,7 +30,129 @@ _ANSWER_TOKENS = 4096
 
 _SAMPLING = ("temperature", "top_p", "top_k")
 _NO_WORD = ("seed", "logprobs", "top_logprobs", "logit_bias", "frequency_penalty", "presence_penalty", "n")
+_THINKING = frozenset({"thinking", "redacted_thinking"})
+_UNFIT_ID = re.compile(r"[^a-zA-Z0-9_-]")
 _MARK = {"type": "ephemeral"}
+
+
+class BlockHistory(History):
+    """The conversation in blocks.
+
+    Args:
+        service: the host.
+        is_bound: thinking is bound to what stands before it, and stays out where that has changed.
+
+    Attributes:
+        prefix: of what stands before the messages; it takes the messages in, for the reply.
+    """
+
+    wire, called = WIRE, "/v1/messages"
+    text_in, calls_in = staticmethod(text_in), staticmethod(calls_in)
+
+    def __init__(self, service: str, *, is_bound: bool) -> None:
+        super().__init__(service)
+        self.prefix = Prefix()
+        self._is_bound = is_bound
+        self._hashed = 0  # whole messages only, since neighbours may grow
+
+    def hash(self) -> None:
+        """Take the messages so far into the prefix."""
+        for message in self.turns[self._hashed :]:
+            self.prefix.add(message)
+        self._hashed = len(self.turns)
+
+    def add_answer(self, message: Mapping[str, Any]) -> None:
+        """Add what the model said; the messages before it are whole now, and go into the prefix."""
+        self.hash()
+        super().add_answer(message)
+
+    def text(self, text: str) -> list[Part]:
+        """Return a text; one without a word is left out."""
+        return [{"type": "text", "text": text}] if text.strip() else []
+
+    def media(self, kind: Any, part: Mapping[str, Any]) -> Part:
+        """Return a part that is not text."""
+        if kind == "image_url":
+            url = part["image_url"]["url"]
+            found = data_in(url)
+            source = {"type": "base64", "media_type": found[0], "data": found[2]} if found else None
+            return {"type": "image", "source": source or {"type": "url", "url": url}}
+        if kind == "file":
+            return _document(part["file"])
+        if kind == "input_audio":
+            raise ConfigError("/v1/messages takes no audio. Ask a model that does, such as Gemini(…).")
+        return dict(part)  # a block of the service's own
+
+    def kept(self, parts: list[Part], prefix: str) -> list[Part]:
+        """Return the blocks that came, without thinking that is bound to something else."""
+        if not self._is_bound or not prefix or prefix == self.prefix.value():
+            return parts
+        self.drop("what stands before the thinking has changed")
+        return [part for part in parts if part.get("type") not in _THINKING]
+
+    def said(self, content: Any, calls: list[Part]) -> list[Part]:
+        """Return what the model said."""
+        return [*self.parts(content), *calls]
+
+    def call(self, call: ToolCall) -> Part:
+        """Return a call."""
+        made = {"type": "tool_use", "id": _fit_id(call.id), "name": call.function.name}
+        return {**made, "input": arguments_of(call)}
+
+    def result(self, sent: Mapping[str, Any], content: Any) -> Part:
+        """Return the result of a call."""
+        blocks = content if isinstance(content, str) else self.parts(content)
+        return {"type": "tool_result", "tool_use_id": sent["id"], "content": blocks}
+
+    def missing(self, sent: Mapping[str, Any]) -> Part:
+        """Return what stands for a result that is not there."""
+        return {**self.result(sent, NO_RESULT), "is_error": True}
+
+    def is_in_thoughtless_round(self) -> bool:
+        """Whether the conversation ends inside of a round of calls that began without thinking.
+
+        Another service's calls have none, and the service wants it there once thinking is on.
+        """
+        first: Sequence[Part] = ()
+        for message in reversed(self.turns):
+            if message["role"] == "assistant":
+                first = message["content"]
+            elif any(block["type"] != "tool_result" for block in message["content"]):
+                break  # here the user speaks
+        return bool(first) and first[0]["type"] not in _THINKING
+
+
+def _document(file: Mapping[str, Any]) -> Part:
+    title = {"title": file["filename"]} if file.get("filename") else {}
+    if file.get("file_id"):
+        return {"type": "document", "source": {"type": "file", "file_id": file["file_id"]}, **title}
+    mime, form, data = data_in(str(file.get("file_data") or "")) or ("", "", "")
+    if mime == "application/pdf":
+        source = {"type": "base64", "media_type": mime, "data": data}
+    elif mime.startswith("text/") or mime in {"application/json", "application/xml"}:
+        source = {"type": "text", "media_type": "text/plain", "data": _plain(data, is_base64=";base64" in form)}
+    else:
+        raise ConfigError(f"/v1/messages takes PDF and plain text as files, not {mime or 'data of an unknown kind'}.")
+    return {"type": "document", "source": source, **title}
+
+
+def _plain(data: str, *, is_base64: bool) -> str:
+    import base64
+    import binascii
+    from urllib.parse import unquote_to_bytes
+
+    try:
+        raw = base64.b64decode(data) if is_base64 else unquote_to_bytes(data)
+    except binascii.Error:
+        raise ConfigError("a file's data is not base64.") from None
+    return raw.decode("utf-8", "replace")
+
+
+def _fit_id(given: str) -> str:
+    """Return an id that the service takes; the same one each time."""
+    if given and not _UNFIT_ID.search(given):
+        return given
+    return "call_" + hashlib.sha256(given.encode("utf-8", "replace")).hexdigest()[:24]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +169,11 @@ class MessagesWire(Wire):
     version: str = "2023-06-01"
     caches: bool = True
 
-    name = "messages"
+    name = WIRE
     request_path = "/v1/messages"
     models_path = "/v1/models"
     version_spoken: ClassVar[str] = "2023-06-01"
     reader = BlockReader
-    problem_of = staticmethod(problem_of)
-    completion_of = staticmethod(completion_of)
     parameters = frozenset({
         "betas", "cache_control", "container", "context_management", "inference_geo", "max_completion_tokens",
         "max_tokens", "mcp_servers", "metadata", "n", "output_config", "parallel_tool_calls",
@@ -133,28 +261,20 @@ def _set_thinking(body: dict[str, Any], thinking: Any, family: ClaudeFamily, mod
         body["thinking"] = dict(thinking)
         return
     takes_budget, takes_effort = family.thinking in {"budget", "both"}, family.thinking in {"adaptive", "both"}
-    if thinking == "off" and family.off:
-        if family.thinking != "none":
+    words, least = EFFORTS if takes_budget or takes_effort else (), _LEAST_BUDGET if takes_budget else None
+    said = checked_thinking(thinking, model_name, words=words, off=family.off is not None, least_budget=least)
+    if said == "off":
+        if words:
             body["thinking"] = {"type": family.off}
-    elif takes_effort and thinking in EFFORTS:
+    elif takes_effort and said in EFFORTS:
         body["thinking"] = {"type": "adaptive", "display": "summarized"}
-        body["output_config"] = {**body.get("output_config", {}), "effort": thinking}
-    elif takes_budget and (budget := _budget(thinking, takes_words=not takes_effort)):
+        body["output_config"] = {**body.get("output_config", {}), "effort": said}
+    else:
+        budget = budget_of(said)
         body["thinking"] = {"type": "enabled", "budget_tokens": budget}
         # The limit holds for thinking and answer together.
         if body["max_tokens"] <= budget:
             body["max_tokens"] = min(budget + max(body["max_tokens"], _ANSWER_TOKENS), max(family.output, budget + 1))
-    else:
-        words = [] if family.thinking == "none" else [*EFFORTS, *(["a number of tokens"] if takes_budget else [])]
-        raise no_such_thinking(model_name, thinking, words=words, off=family.off is not None)
-
-
-def _budget(thinking: Any, *, takes_words: bool) -> int | None:
-    """Return the tokens that `thinking` means, None where it means none."""
-    if isinstance(thinking, str):
-        return BUDGETS.get(thinking) if takes_words else None
-    is_number = isinstance(thinking, int) and not isinstance(thinking, bool)
-    return thinking if is_number and thinking >= _LEAST_BUDGET else None
 
 
 def _set_choice(
@@ -162,9 +282,10 @@ def _set_choice(
 ) -> None:
     """Write which tools may, must or must not be called."""
     wanted: dict[str, Any] | None = None
-    if isinstance(choice, Mapping):
-        name = (choice.get("function") or {}).get("name")
-        wanted = {"type": "tool", "name": name} if name else dict(choice)
+    if name := forced_tool(choice):
+        wanted = {"type": "tool", "name": name}
+    elif isinstance(choice, Mapping):
+        wanted = dict(choice)
     elif choice is not None:
         wanted = {"type": {"required": "any"}.get(choice, choice)}
     has_budget = body.get("thinking", {}).get("type") == "enabled"

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.failed_attempt import Again, AttemptFailed
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.wires.failures.service_error import failure_of, read_error, status_of_error
-from SimpleLLMFunc.interface.wires.quirks import put_right
 from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader, bad_reply
-from SimpleLLMFunc.interface.wires.streams.delta_assembly import ReplyAssembler
+from SimpleLLMFunc.interface.wires.streams.delta_assembly import ReplyAssembler, put_right
 from SimpleLLMFunc.interface.wires.wire import Asked, Received, WireRequest
-from SimpleLLMFunc.type import ChatCompletion, CompletionUsage, mapping, mappings
+from SimpleLLMFunc.type import ChatCompletion, mapping, mappings
 
 _HEAD = 8000
 """Bytes of a body that an error looks at; more than it keeps, so that no secret is cut in two."""
@@ -36,7 +35,7 @@ class Wire(ABC):
         parameters: the request parameters that it knows, without those that the library writes.
         request_path: after the base address, where no part of it changes.
         models_path: where the service lists its models, after the base address.
-        reader: reads a stream.
+        reader: reads a reply, whole or streamed.
         asks_again: whether a reply that does not fit the protocol is asked for again.
     """
 
@@ -73,18 +72,8 @@ class Wire(ABC):
         return {"Authorization": f"Bearer {key}"}
 
     def decoder(self, received: Received) -> EventReader:
-        """Return what reads a stream."""
+        """Return what reads a reply."""
         return self.reader(received, self.service)
-
-    @staticmethod
-    @abstractmethod
-    def problem_of(data: Mapping[str, Any], /) -> str:
-        """Return why a reply does not fit the protocol, empty if it does."""
-
-    @staticmethod
-    @abstractmethod
-    def completion_of(data: dict[str, Any], service: str, received: Received, /) -> ChatCompletion:
-        """Return a reply whose form is known to be good."""
 
     def reply(self, body: bytes, received: Received) -> ChatCompletion:
         """Return the whole reply.
@@ -102,11 +91,12 @@ class Wire(ABC):
             data = data[0]
         if isinstance(data, dict) and _is_error(data):
             raise _error_in(data, received)
+        reader = self.decoder(received)
         is_object = isinstance(data, dict)
-        problem = self.problem_of(data) if is_object else f"a JSON object was expected, not {type(data).__name__}"
+        problem = reader.problem_of(data) if is_object else f"a JSON object was expected, not {type(data).__name__}"
         if problem:
             raise bad_reply(problem, body[:_HEAD].decode("utf-8", "replace"), received, again=self.asks_again)
-        return put_right(self.completion_of(cast("dict[str, Any]", data), self.service, received))
+        return put_right(reader.completion_of(data))
 
     def _reply_of_events(self, body: bytes, received: Received) -> ChatCompletion:
         """Read a stream that a service sent although a whole reply was asked for."""
@@ -160,39 +150,3 @@ def _bad_body(body: bytes, received: Received) -> AttemptFailed:
     elif text.startswith(("{", "[")):
         problem = "its JSON is cut or broken"
     return bad_reply(problem, text, received)
-
-
-# --- chat completions' form, for the wires that have another -----------------------------------------------
-
-
-def message_of(text: str, calls: Sequence[Mapping[str, Any]], thinking: str, more: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an assistant's message; `more` are further fields of it."""
-    message: dict[str, Any] = {"role": "assistant", "content": text}
-    if calls:
-        message |= {"content": text or None, "tool_calls": calls}
-    if thinking:
-        message["reasoning_content"] = thinking
-    return {**message, **more}
-
-
-def usage_dict(prompt: int, completion: int, *, cached: int = 0, written: int = 0, thinking: int = 0) -> dict[str, Any]:
-    """Return usage; `prompt` holds the tokens of the cache, `completion` those of the thinking."""
-    total = prompt + completion
-    return CompletionUsage(prompt, completion, total, cached, thinking, cache_write_tokens=written).to_dict()
-
-
-def facts_of(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a reply says of itself, under the names of any wire: its `id`, `model` and `created`."""
-    return {
-        "id": str(body.get("id") or body.get("responseId") or ""),
-        "model": str(body.get("model") or body.get("modelVersion") or ""),
-        "created": body.get("created_at"),
-    }
-
-
-def completion_from(
-    body: Mapping[str, Any], received: Received, choices: list[dict[str, Any]], usage: Any
-) -> ChatCompletion:
-    """Return a whole reply."""
-    reply = {**facts_of(body), "choices": choices, "usage": usage}
-    return replace(ChatCompletion.from_dict(reply, tries=received.tries), raw=body)

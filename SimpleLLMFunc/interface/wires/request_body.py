@@ -9,11 +9,8 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from SimpleLLMFunc.errors import ConfigError, UsageError
-from SimpleLLMFunc.interface.profile import Profile
-from SimpleLLMFunc.interface.wires.quirks import wire_messages
 from SimpleLLMFunc.interface.wires.wire import Asked
-
-_TOKEN_LIMITS = ("max_tokens", "max_completion_tokens")
+from SimpleLLMFunc.type import mapping
 
 
 def taken_apart(
@@ -72,35 +69,9 @@ def own_tool(spec: Mapping[str, Any], example: str, *, fits: bool) -> dict[str, 
     return dict(spec)
 
 
-def build_body(model_name: str, asked: Asked, profile: Profile, *, stream: bool) -> dict[str, Any]:
-    """Return the body of chat completions; parameters come last, and what is None is left out.
-
-    Raises:
-        ConfigError: a tool that is no function, and in a form that no service has on this wire.
-    """
-    body: dict[str, Any] = {"model": model_name, "messages": wire_messages(asked.messages, profile)}
-    if asked.tools:
-        # Some services have tools of their own on this wire, each with a type.
-        body["tools"] = [
-            own_tool(spec, '{"type": "web_search"}', fits="function" in spec or isinstance(spec.get("type"), str))
-            for spec in asked.tools
-        ]
-    if asked.response_format is not None:
-        body["response_format"] = asked.response_format
-    if stream:
-        body["stream"] = True
-        if profile.stream_usage:
-            body["stream_options"] = {"include_usage": True}
-    for name, value in asked.params.items():
-        if value is not None:
-            body[profile.max_tokens_field if name in _TOKEN_LIMITS and name not in body else name] = value
-    if not asked.tools:
-        # Services refuse these where no tool is offered.
-        body.pop("tool_choice", None)
-        body.pop("parallel_tool_calls", None)
-    elif not profile.tool_choice:
-        body.pop("tool_choice", None)
-    return body
+def forced_tool(choice: Any) -> str:
+    """Return the name of the tool that a `tool_choice` demands; empty where it demands none by its name."""
+    return str(mapping(mapping(choice).get("function")).get("name") or "")
 
 
 def check_base_url(base_url: str) -> str:

@@ -1,21 +1,72 @@
-"""The wire ``/v1/responses``, which OpenAI's newer models need and some servers speak; pure."""
+"""The wire ``/v1/responses``, which OpenAI's newer models need and some servers speak; pure.
+
+The service wants of a conversation: a result for each call, and a call for each result; the items of one reply all and
+in their order, reasoning right before what it led to.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.wires.families import effort_of, leave_out_sampling
-from SimpleLLMFunc.interface.wires.items.history import ItemHistory
-from SimpleLLMFunc.interface.wires.items.reply import ItemReader, completion_of, problem_of
+from SimpleLLMFunc.interface.wires.history import History, Part
 from SimpleLLMFunc.interface.wires.provider_state import Prefix
 from SimpleLLMFunc.interface.wires.replies import Wire
-from SimpleLLMFunc.interface.wires.request_body import given_params, own_tool
+from SimpleLLMFunc.interface.wires.request_body import forced_tool, given_params, own_tool
+from SimpleLLMFunc.interface.wires.streams.items import WIRE, ItemReader, calls_in, text_in
 from SimpleLLMFunc.interface.wires.wire import Asked, Kept, WireRequest
+from SimpleLLMFunc.type import ToolCall, content_text
 
 _NO_WORD = ("stop", "seed", "n", "logit_bias", "frequency_penalty", "presence_penalty")
+
+
+class ItemHistory(History):
+    """The conversation in items; its `turns` are those items."""
+
+    wire, called = WIRE, "/v1/responses"
+    starts_with_user = False
+    text_in, calls_in = staticmethod(text_in), staticmethod(calls_in)
+
+    def add(self, role: str, parts: Sequence[Part]) -> None:
+        """Add items; what a user says is one."""
+        if role == "user" and not any(part.get("type") == "function_call_output" for part in parts):
+            parts = [{"type": "message", "role": role, "content": list(parts)}] if parts else []
+        self.turns += parts
+
+    def text(self, text: str) -> list[Part]:
+        """Return a text."""
+        return [{"type": "input_text", "text": text}]
+
+    def media(self, kind: Any, part: Mapping[str, Any]) -> Part:
+        """Return a part that is not text."""
+        if kind == "image_url":
+            image = part["image_url"]
+            return {"type": "input_image", "image_url": image["url"], "detail": image.get("detail") or "auto"}
+        if kind == "file":
+            return {"type": "input_file", **part["file"]}
+        if kind == "input_audio":
+            raise ConfigError('/v1/responses takes no audio. Ask with wire="chat", or another model.')
+        return dict(part)  # a part of the service's own
+
+    def said(self, content: Any, calls: list[Part]) -> list[Part]:
+        """Return what the model said."""
+        text = content_text(content) or ""
+        parts = [{"type": "output_text", "text": text, "annotations": []}] if text else []
+        return [*([{"type": "message", "role": "assistant", "content": parts}] if parts else []), *calls]
+
+    def call(self, call: ToolCall) -> Part:
+        """Return a call."""
+        said = {"name": call.function.name, "arguments": call.function.arguments}
+        return {"type": "function_call", "call_id": call.id, **said}
+
+    def result(self, sent: Mapping[str, Any], content: Any) -> Part:
+        """Return the result of a call."""
+        output = content if isinstance(content, str) else self.parts(content)
+        return {"type": "function_call_output", "call_id": sent["call_id"], "output": output}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +83,9 @@ class ResponsesWire(Wire):
 
     caches: bool = True
 
-    name = "responses"
+    name = WIRE
     request_path = "/responses"
     reader = ItemReader
-    problem_of = staticmethod(problem_of)
-    completion_of = staticmethod(completion_of)
     parameters = frozenset({
         "context_management", "include", "logprobs", "max_completion_tokens", "max_output_tokens", "max_tokens",
         "metadata", "moderation", "n", "parallel_tool_calls", "prompt_cache_key", "prompt_cache_options",
@@ -59,7 +108,8 @@ class ResponsesWire(Wire):
         if tools:
             body["tools"] = tools
             if choice is not None and profile.tool_choice:
-                body["tool_choice"] = _choice(choice)
+                name = forced_tool(choice)
+                body["tool_choice"] = {"type": "function", "name": name} if name else choice
             if is_parallel is not None:
                 body["parallel_tool_calls"] = is_parallel
         if asked.response_format is not None:
@@ -97,11 +147,6 @@ def _tool(spec: Mapping[str, Any]) -> dict[str, Any]:
         tool["description"] = function["description"]
     # Left out it would count as true, and the service would change the schema.
     return {**tool, "strict": bool(function.get("strict"))}
-
-
-def _choice(choice: Any) -> Any:
-    function = choice.get("function") if isinstance(choice, Mapping) else None
-    return {"type": "function", "name": function["name"]} if isinstance(function, Mapping) else choice
 
 
 def _format(response_format: Mapping[str, Any]) -> dict[str, Any]:

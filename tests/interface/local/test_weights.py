@@ -6,6 +6,7 @@ import sys
 import threading
 import zipfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -122,10 +123,11 @@ def test_stopping_ends_the_download(index: PackageIndex, cache: Path) -> None:
 def test_waiting_for_another_download_can_be_stopped(cache: Path) -> None:
     cache.mkdir(parents=True)
     stop = threading.Event()
-    with module._locked(cache / "tiny-test.lock", stop):
+    with module._locked(cache / "tiny-test.lock", stop), ThreadPoolExecutor() as pool:
+        waiting = pool.submit(fetch_weights, WEIGHTS, cache, cancelled=stop)
         stop.set()
         with pytest.raises(RunAborted):
-            fetch_weights(WEIGHTS, cache, cancelled=stop)
+            waiting.result()
 
 
 @pytest.mark.heavy

@@ -1,32 +1,123 @@
-"""A wire of a user's own: `HttpModel` asks it for the path, the headers and the key."""
+"""Chat completions: what goes out, a profile's wishes kept; and a wire of a user's own."""
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
-from SimpleLLMFunc.errors import StreamInterrupted
-from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
+from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
-from SimpleLLMFunc.interface.wires import CHAT, ChatCompletionsWire, Received, Wire
+from SimpleLLMFunc.interface.profile import GENERIC, PROFILES, Profile
+from SimpleLLMFunc.interface.wires import Asked, ChatCompletionsWire
+from SimpleLLMFunc.interface.wires.chat import build_body, wire_messages
 from tests.support.server import LoopbackServer
 
-HELLO = [{"role": "user", "content": "hello"}]
+HELLO: list[Any] = [{"role": "user", "content": "hello"}]
+KEEPS = Profile(keep_reasoning=True)
+CALL = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+TOOL = {"type": "function", "function": {"name": "f", "parameters": {}}}
+PART = {"type": "text", "text": "b"}
 
 
-def test_it_is_a_wire():
-    wire: Wire = CHAT
-    assert (wire.name, wire.models_path) == ("chat", "/models")
-    assert wire.path("m", stream=False) == wire.path("m", stream=True) == "/chat/completions"
-    assert wire.auth("sk-one") == {"Authorization": "Bearer sk-one"}
+# --- messages --------------------------------------------------------------------------------------------
 
 
-def test_a_stream_that_breaks_is_a_failed_attempt_until_it_has_shown_text():
-    decoder = CHAT.decoder(Received("m"))
-    assert isinstance(decoder.broken("reset"), AttemptFailed)
-    assert list(decoder.feed(b'data: {"choices":[{"index":0,"delta":{"content":"h"}}]}\n\n'))
-    assert isinstance(decoder.broken("reset"), StreamInterrupted)
+def user(text):
+    return {"role": "user", "content": text}
+
+
+def system(text, role="system"):
+    return {"role": role, "content": text}
+
+
+@pytest.mark.parametrize(
+    ("messages", "expected"),
+    [
+        ([system("s"), user("u"), {"role": "assistant", "content": "a"}, user("v")],) * 2,
+        ([user("u"), system("s")], [system("s"), user("u")]),
+        ([system("a"), user("u"), system("b"), system("c", "developer")], [system("a\n\nb\n\nc"), user("u")]),
+        ([system("a"), system([PART]), system(""), user("u")],
+         [system([{"type": "text", "text": "a"}, PART, {"type": "text", "text": ""}]), user("u")]),
+    ],
+)  # fmt: skip
+def test_system_messages_stand_first_as_one(messages, expected):
+    before = copy.deepcopy(messages)
+    assert wire_messages(messages, GENERIC) == expected
+    assert messages == before
+
+
+ODD_CALL = {"id": "a", "function": {"name": "f", "arguments": {"x": 1}}, "sig": "s"}
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ({"content": None}, {"content": ""}),
+        ({}, {"content": ""}),
+        ({"content": None, "tool_calls": [CALL]},) * 2,
+        ({"tool_calls": [CALL]}, {"content": None, "tool_calls": [CALL]}),
+        ({"content": "x", "tool_calls": []}, {"content": "x"}),
+        ({"content": "x", "tool_calls": None, "refusal": None}, {"content": "x"}),
+        ({"content": "x", "extra_content": {"g": 1}},) * 2,
+        ({"tool_calls": [{**CALL, "function": {"name": "f", "arguments": ""}}]}, {"content": None, "tool_calls": [CALL]}),
+        ({"content": "", "tool_calls": [ODD_CALL]},
+         {"content": "", "tool_calls": [{**CALL, "function": {"name": "f", "arguments": '{"x": 1}'}, "sig": "s"}]}),
+    ],
+)  # fmt: skip
+def test_an_assistant_message_has_what_the_wire_wants_and_the_callers_is_not_changed(message, expected):
+    before = copy.deepcopy(message)
+    (sent,) = wire_messages([{"role": "assistant", **message}], GENERIC)
+    assert sent == {"role": "assistant", **expected}
+    assert message == before
+
+
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
+def test_reasoning_goes_back_only_where_the_provider_wants_it(name):
+    message = {"role": "assistant", "content": "x", name: "hm", "reasoning_details": [1]}
+    assert wire_messages([message], KEEPS) == [message]
+    assert wire_messages([message], GENERIC) == [{"role": "assistant", "content": "x", "reasoning_details": [1]}]
+
+
+@pytest.mark.parametrize("messages", [[], ["hello"], [{"content": "x"}], [None], [{"role": 3}]])
+def test_what_is_no_conversation_is_refused(messages):
+    with pytest.raises(UsageError):
+        wire_messages(messages, GENERIC)
+
+
+# --- the body --------------------------------------------------------------------------------------------
+
+
+def body(profile=GENERIC, *, tools=None, response_format=None, stream=False, **params):
+    return build_body("m", Asked(HELLO, tools, response_format, params), profile, stream=stream)
+
+
+def test_a_plain_body_holds_nothing_that_was_not_asked_for():
+    assert body() == body(tools=[], temperature=None) == {"model": "m", "messages": HELLO}
+
+
+def test_a_stream_asks_for_its_usage_where_the_provider_tells_it():
+    assert body(stream=True)["stream_options"] == {"include_usage": True}
+    assert "stream_options" not in body(Profile(stream_usage=False), stream=True)
+    assert body(stream=True, stream_options={"include_usage": False})["stream_options"] == {"include_usage": False}
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
+def test_the_limit_of_tokens_has_the_providers_name(name):
+    assert body(PROFILES["openai"], **{name: 5})["max_completion_tokens"] == 5
+    assert "max_tokens" not in body(PROFILES["openai"], **{name: 5})
+    assert body(**{name: 5})["max_tokens"] == 5
+
+
+def test_tool_options_go_out_only_with_tools():
+    assert body(tool_choice="auto", parallel_tool_calls=False) == body()
+    assert body(tools=[TOOL], tool_choice="auto")["tool_choice"] == "auto"
+    assert "tool_choice" not in body(Profile(tool_choice=False), tools=[TOOL], tool_choice="auto")
+
+
+# --- a wire of a user's own: `HttpModel` asks it for the path, the headers and the key ----------------------
 
 
 @dataclass(frozen=True)

@@ -36,14 +36,13 @@ PNG = "data:image/png;base64,iVBORw0KGgo="
 WORDS = st.text(st.sampled_from('aZ0 \n"\\/{}<>é漢字🙂\u2028עم\t'), min_size=1, max_size=12).map(
     lambda text: f"x{text}x"
 )
-NAMES = st.sampled_from(["search", "get_weather", "f-1"])
+NAMED = ["search", "get_weather", "f-1"]
+NAMES = st.sampled_from(NAMED)
 ARGUMENTS = st.dictionaries(
     st.sampled_from(["a", "ö", "n"]), WORDS | st.integers(-5, 5) | st.none() | st.lists(WORDS, max_size=2), max_size=2
 )
-TOOLS = [
-    {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}}}
-    for name in ("search", "get_weather", "f-1")
-]
+EMPTY = {"type": "object", "properties": {}}
+TOOLS = [{"type": "function", "function": {"name": name, "parameters": EMPTY}} for name in NAMED]
 
 
 def sent(name: str, reply: Json) -> list[Json]:
@@ -60,21 +59,12 @@ def turns(draw: st.DrawFn) -> list[Json]:
     for number in range(draw(st.integers(1, 3))):
         calls = draw(st.lists(st.tuples(NAMES, ARGUMENTS), max_size=3))
         texts = draw(st.lists(WORDS, min_size=0 if calls else 1, max_size=2))
-        picture = draw(st.booleans())
         content: Any = draw(WORDS)
-        if picture:
+        if draw(st.booleans()):
             content = [{"type": "text", "text": content}, {"type": "image_url", "image_url": {"url": PNG}}]
-        made.append(
-            {
-                "number": number,
-                "user": content,
-                "thinking": draw(st.none() | WORDS),
-                "opaque": draw(st.booleans()),
-                "texts": texts,
-                "calls": calls,
-                "results": [draw(WORDS) for _ in calls],
-            }
-        )
+        said = {"number": number, "user": content, "texts": texts, "calls": calls}
+        results = [draw(WORDS) for _ in calls]
+        made.append({**said, "thinking": draw(st.none() | WORDS), "opaque": draw(st.booleans()), "results": results})
     return made
 
 
@@ -134,12 +124,8 @@ def check_goes_back(name: str, made: list[Json], *, stream: bool) -> None:
     request = WIRES[name].request(Asked(history, TOOLS), MODELS[name], PROFILE, stream=stream)
     assert json.dumps(history) == before  # the caller's own is not changed
     assert not request.downgrades
-    for raw, turn, message in zip(
-        replies,
-        model_turns(name, request.body),
-        (message for message in history if message["role"] == "assistant"),
-        strict=True,
-    ):
+    answers = [message for message in history if message["role"] == "assistant"]
+    for raw, turn, message in zip(replies, model_turns(name, request.body), answers, strict=True):
         if "provider_state" in message:
             assert turn == sent(name, raw)
         else:
@@ -152,10 +138,9 @@ def said_in(name: str, turn: Sequence[Json]) -> tuple[str, list[Any]]:
         calls = [(block["name"], block["input"]) for block in turn if block["type"] == "tool_use"]
         return "".join(block["text"] for block in turn if block["type"] == "text"), calls
     if name == "gemini":
-        calls = [
-            (part["functionCall"]["name"], part["functionCall"]["args"]) for part in turn if "functionCall" in part
-        ]
-        return "".join(part.get("text", "") for part in turn if not part.get("thought")), calls
+        called = [part["functionCall"] for part in turn if "functionCall" in part]
+        text = "".join(part.get("text", "") for part in turn if not part.get("thought"))
+        return text, [(call["name"], call["args"]) for call in called]
     calls = [(item["name"], json.loads(item["arguments"])) for item in turn if item["type"] == "function_call"]
     parts = [part for item in turn if item["type"] == "message" for part in item["content"]]
     return "".join(part["text"] for part in parts), calls
@@ -169,12 +154,9 @@ def check_is_read(name: str, other: str, made: list[Json]) -> Json:
     assert "provider_state" not in shown
     assert not any(word in shown for word in ("sig==", "gAAA", "b3BhcXVl", "c2ln", "ZW5k"))
     if other != "chat":
-        wanted = [
-            ("".join(said["texts"] if name != "gemini" else said["texts"][:1]), list(said["calls"])) for said in made
-        ]
-        assert [said_in(other, turn) for turn in model_turns(other, body)] == [
-            (text, [(call, arguments) for call, arguments in calls]) for text, calls in wanted
-        ]
+        most = 1 if name == "gemini" else None
+        wanted = [("".join(said["texts"][:most]), list(map(tuple, said["calls"]))) for said in made]
+        assert [said_in(other, turn) for turn in model_turns(other, body)] == wanted
     for said in made:
         for result in said["results"]:
             assert json.dumps(result, ensure_ascii=False)[1:-1] in shown

@@ -1,5 +1,3 @@
-"""What the wires share to read a stream: server-sent events, the pieces put together, reasoning in the text; pure."""
+"""Replies read: blocks, items, parts and chunks, whole or as server-sent events, and the pieces put together; pure."""
 
-from __future__ import annotations
-
-__all__ = ["chunk_reader", "delta_assembly", "reasoning_text", "sse"]  # for other rooms
+__all__ = ["blocks", "chunk_reader", "delta_assembly", "items", "parts", "reasoning_text", "sse"]  # for other rooms

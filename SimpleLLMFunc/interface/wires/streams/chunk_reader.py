@@ -1,25 +1,33 @@
-"""The events of one stream, read into chunks, and judged: is the answer complete, and what is it if it broke off? Pure.
+"""Replies, whole or as the events of a stream, and judged: is the answer complete, and what is it if it broke off? Pure.
 
-`EventReader` is what the wires share; a wire says what one event is, and when its answer is complete.
+`EventReader` is what the wires share; a wire says what a whole reply is, what one event is, and when its answer is
+complete.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
-from SimpleLLMFunc.errors import BODY_LIMIT, BadReply, ConnectionFailed, DeadlineExceeded, StreamInterrupted
+from SimpleLLMFunc.errors import (
+    BODY_LIMIT,
+    BadReply,
+    ConnectionFailed,
+    DeadlineExceeded,
+    ServerUnavailable,
+    StreamInterrupted,
+)
 from SimpleLLMFunc.interface.body_json import decode, mend
 from SimpleLLMFunc.interface.failed_attempt import Again, AttemptFailed
 from SimpleLLMFunc.interface.wires.failures.service_error import failure_of, read_error, status_of_error
-from SimpleLLMFunc.interface.wires.quirks import chunk_of_reply
-from SimpleLLMFunc.interface.wires.streams.delta_assembly import ReplyAssembler, call_dict
+from SimpleLLMFunc.interface.wires.streams.delta_assembly import ReplyAssembler, call_dict, chunk_of_reply
 from SimpleLLMFunc.interface.wires.streams.reasoning_text import StreamedThoughts
 from SimpleLLMFunc.interface.wires.streams.sse import EventDecoder, ServerSentEvent
 from SimpleLLMFunc.interface.wires.wire import Received
 from SimpleLLMFunc.logger import redact_head
-from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, index_of, mappings
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, CompletionUsage, index_of, mappings
 
 INTERRUPTED = frozenset({"insufficient_system_resource", "network_error", "error", "abort", "aborted", "cancelled"})
 """Finish reasons by which a service says that it broke off; every other one ends an answer."""
@@ -42,10 +50,48 @@ def bad_reply(
     return AttemptFailed(error, again=again)
 
 
-class EventReader(ABC):
-    """Reads one stream of JSON events, and keeps what is needed to judge it.
+# --- chat completions' form, for the wires that have another -----------------------------------------------
 
-    A wire writes `chunk_of` and `is_complete`.
+
+def joined(parts: Iterable[Mapping[str, Any]], name: str = "text", between: str = "") -> str:
+    """Return the texts that the parts have under a name."""
+    return between.join(filter(None, (str(part.get(name) or "") for part in parts)))
+
+
+def reason_in(told: Mapping[str, Any], *names: str) -> str:
+    """Return why a service refused, as far as it says so under these names."""
+    return ": ".join(word for word in map(told.get, names) if isinstance(word, str) and word)
+
+
+def message_of(text: str, calls: Sequence[Mapping[str, Any]], thinking: str, more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an assistant's message; `more` are further fields of it."""
+    message: dict[str, Any] = {"role": "assistant", "content": text}
+    if calls:
+        message |= {"content": text or None, "tool_calls": calls}
+    if thinking:
+        message["reasoning_content"] = thinking
+    return {**message, **more}
+
+
+def usage_dict(prompt: int, completion: int, *, cached: int = 0, written: int = 0, thinking: int = 0) -> dict[str, Any]:
+    """Return usage; `prompt` holds the tokens of the cache, `completion` those of the thinking."""
+    total = prompt + completion
+    return CompletionUsage(prompt, completion, total, cached, thinking, cache_write_tokens=written).to_dict()
+
+
+def facts_of(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a reply says of itself, under the names of any wire: its `id`, `model` and `created`."""
+    return {
+        "id": str(body.get("id") or body.get("responseId") or ""),
+        "model": str(body.get("model") or body.get("modelVersion") or ""),
+        "created": body.get("created_at"),
+    }
+
+
+class EventReader(ABC):
+    """Reads one reply: a whole one, or a stream of JSON events, of which it keeps what is needed to judge it.
+
+    A wire writes `problem_of` and `completion_of` for the one, `chunk_of` and `is_complete` for the other.
 
     Args:
         received: what is known of the reply.
@@ -72,6 +118,24 @@ class EventReader(ABC):
         self._has_shown = False
         self.count = 0
         self.is_done = False
+
+    @staticmethod
+    @abstractmethod
+    def problem_of(data: Mapping[str, Any]) -> str:
+        """Return why a whole reply does not fit the protocol, empty if it does."""
+
+    @abstractmethod
+    def completion_of(self, data: dict[str, Any]) -> ChatCompletion:
+        """Return a whole reply whose form is known to be good.
+
+        Raises:
+            AttemptFailed: the service says that it broke off.
+        """
+
+    def completion(self, data: Mapping[str, Any], choices: Sequence[Mapping[str, Any]], usage: Any) -> ChatCompletion:
+        """Return a whole reply out of its choices in chat completions' form."""
+        reply = {**facts_of(data), "choices": choices, "usage": usage}
+        return replace(ChatCompletion.from_dict(reply, tries=self._received.tries), raw=data)
 
     @abstractmethod
     def chunk_of(self, value: dict[str, Any], event: ServerSentEvent) -> ChatCompletionChunk | None:
@@ -232,6 +296,26 @@ class ChunkReader(EventReader):
     def __init__(self, received: Received, service: str = "") -> None:
         super().__init__(received, service)
         self._halves: dict[int, str] = {}
+
+    @staticmethod
+    def problem_of(data: Mapping[str, Any]) -> str:
+        """Return why a whole reply does not fit the protocol, empty if it does."""
+        choices = data.get("choices")
+        if not isinstance(choices, list) or not choices:
+            return "it has no choices"
+        are_whole = all(isinstance(each, dict) and isinstance(each.get("message"), dict) for each in choices)
+        return "" if are_whole else "a choice has no message"
+
+    def completion_of(self, data: dict[str, Any]) -> ChatCompletion:
+        """Return a whole reply; raises what `EventReader.completion_of` does."""
+        received = self._received
+        completion = ChatCompletion.from_dict(data, tries=received.tries)
+        if completion.finish_reason in INTERRUPTED:
+            said = f"it broke off the answer: {completion.finish_reason}"
+            raise AttemptFailed(
+                ServerUnavailable(received.model, status=received.status, body=said, tries=received.tries)
+            )
+        return completion
 
     @property
     def is_complete(self) -> bool:

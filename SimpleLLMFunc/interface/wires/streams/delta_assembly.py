@@ -8,11 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from SimpleLLMFunc.interface.wires.streams.reasoning_text import without_thoughts
 from SimpleLLMFunc.type import (
     ChatCompletion,
     ChatCompletionChunk,
     ChatMessage,
     Choice,
+    ChoiceDelta,
     ChunkChoice,
     FunctionCall,
     ToolCall,
@@ -274,6 +276,29 @@ class ReplyAssembler:
         choices = tuple(self._choices[index].whole(index) for index in sorted(self._choices))
         reply = ChatCompletion(choices, tries=tries, cached=self._is_cached, **self._facts)
         return replace(reply, raw=reply.to_dict())
+
+
+def put_right(reply: ChatCompletion) -> ChatCompletion:
+    """Return a whole reply with its reasoning apart, a unique id for each tool call, ``{}`` for no arguments."""
+    choices: list[Choice] = []
+    for choice in reply.choices:
+        calls = rekeyed(choice.message.tool_calls or ()) or None
+        choices.append(replace(choice, message=replace(choice.message, tool_calls=calls)))
+    return without_thoughts(replace(reply, choices=tuple(choices)))
+
+
+def chunk_of_reply(reply: ChatCompletion) -> ChatCompletionChunk:
+    """Return a whole reply as the one chunk of a stream, for servers that do not stream what they were asked to."""
+    choices = [_chunk_choice(choice) for choice in reply.choices]
+    facts = {name: getattr(reply, name) for name in ("id", "model", "created", "usage", "tries", "cached")}
+    return ChatCompletionChunk(tuple(choices), **facts)
+
+
+def _chunk_choice(choice: Choice) -> ChunkChoice:
+    message = choice.message.to_dict()
+    calls = [{**call, "index": index} for index, call in enumerate(message.get("tool_calls") or ())]
+    delta = ChoiceDelta.from_dict({**message, "tool_calls": calls})
+    return ChunkChoice(delta, choice.index, choice.finish_reason, choice.logprobs)
 
 
 # --- fields that only some providers send ---

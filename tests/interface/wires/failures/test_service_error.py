@@ -40,13 +40,10 @@ def test_each_status_has_its_error(status, kind, again):
     assert kind is RateLimited or "so it is" in str(error)
 
 
-@pytest.mark.parametrize("status", [429, 500, 503, 408])
-def test_retry_after_counts_wherever_a_further_try_may_help(status):
-    assert failed(status, headers={"retry-after": "3"}).retry_after == 3
-    assert failed(status).retry_after is None
-
-
-def test_rate_limits_tell_how_long_and_a_used_up_quota_is_not_tried_again():
+def test_retry_after_counts_wherever_a_further_try_may_help_and_a_used_up_quota_is_not_tried_again():
+    for status in (429, 500, 503, 408):
+        assert failed(status, headers={"retry-after": "3"}).retry_after == 3
+        assert failed(status).retry_after is None
     error = failed(429, headers={"retry-after": "2.5"}).error
     assert (error.retry_after, error.kind) == (2.5, "rate")
     for field in ("code", "type"):
@@ -70,31 +67,20 @@ TOO_LONG = [
 @pytest.mark.parametrize(("body", "limit"), TOO_LONG)
 def test_a_request_too_long_is_told_apart_with_its_limit(body, limit):
     failure = failed(400, body)
-    assert type(failure.error) is ContextTooLong
-    assert failure.error.limit == limit
-    assert failure.again == "never"
-
-
-@pytest.mark.parametrize("message", ["invalid schema", "max_tokens is too large: 99999", "unknown parameter: context"])
-def test_other_refusals_are_not_taken_for_that(message):
-    assert type(failed(400, {"error": {"message": message}}).error) is BadRequest
+    assert (type(failure.error), failure.error.limit, failure.again) == (ContextTooLong, limit, "never")
+    for message in ("invalid schema", "max_tokens is too large: 99999", "unknown parameter: context"):
+        assert type(failed(400, {"error": {"message": message}}).error) is BadRequest
 
 
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ({"error": {"message": "a"}}, "a"),
-        ({"error": "b"}, "b"),
-        ({"message": "c"}, "c"),
-        ({"detail": "d"}, "d"),
-        ({"detail": [{"loc": ["x"]}]}, "[{'loc': ['x']}]"),
-        ([{"error": {"message": "e"}}], "e"),
-        ({"object": "error", "message": "f", "code": 400}, "f"),
-        ({"other": 1}, "{'other': 1}"),
-        ("text", "text"),
+        ({"error": {"message": "a"}}, "a"), ({"error": "b"}, "b"), ({"message": "c"}, "c"), ({"detail": "d"}, "d"),
+        ({"detail": [{"loc": ["x"]}]}, "[{'loc': ['x']}]"), ([{"error": {"message": "e"}}], "e"),
+        ({"object": "error", "message": "f", "code": 400}, "f"), ({"other": 1}, "{'other': 1}"), ("text", "text"),
         ([], "[]"),
     ],
-)
+)  # fmt: skip
 def test_the_message_is_found_in_any_shape(body, message):
     assert read_error(json.dumps(body).encode()).message == message
 
@@ -115,20 +101,12 @@ def test_no_key_in_what_a_service_repeats():
 @pytest.mark.parametrize(
     ("error", "status"),
     [
-        ({"code": 429}, 429),
-        ({"code": "503"}, 503),
-        ({"status": 400}, 400),
-        ({"code": "insufficient_quota"}, 429),
-        ({"type": "overloaded_error"}, 529),
-        ({"status": "RESOURCE_EXHAUSTED"}, 429),
-        ({"code": "invalid_api_key", "type": "invalid_request_error"}, 401),
-        ({"code": 200}, None),
-        ({"code": True}, None),
-        ({"code": "²"}, None),
-        ({"code": "strange"}, None),
-        ({}, None),
+        ({"code": 429}, 429), ({"code": "503"}, 503), ({"status": 400}, 400), ({"code": "insufficient_quota"}, 429),
+        ({"type": "overloaded_error"}, 529), ({"status": "RESOURCE_EXHAUSTED"}, 429),
+        ({"code": "invalid_api_key", "type": "invalid_request_error"}, 401), ({"code": 200}, None),
+        ({"code": True}, None), ({"code": "²"}, None), ({"code": "strange"}, None), ({}, None),
     ],
-)
+)  # fmt: skip
 def test_the_status_behind_an_error_that_came_with_200(error, status):
     assert status_of_error(read_error({"error": {"message": "m", **error}})) == status
 
@@ -156,38 +134,31 @@ def test_a_404_names_the_address_and_the_one_to_write(asked, better):
     failure = told(404, "page not found", asked)
     text = str(failure.error)
     assert failure.again == "never"
-    assert f"404 at {asked}." in text
-    assert "page not found" in text
-    assert (better in text) if better else ("Write base_url" not in text)
+    assert all(part in text for part in (f"404 at {asked}.", "page not found", better or ""))
+    assert bool(better) is ("Write base_url" in text)
 
 
 @pytest.mark.parametrize(("status", "code"), [(404, "model_not_found"), (404, None), (400, "model_not_found")])
 def test_a_model_that_is_not_there_is_told_by_its_name(status, code):
     error = told(status, "The model `m-7` does not exist", "http://h/chat/completions", code=code).error
     assert type(error) is BadRequest
-    assert "has no model 'm-7'" in str(error)
-    assert "model_name" in str(error)
+    assert all(part in str(error) for part in ("has no model 'm-7'", "model_name"))
     assert "Write base_url" not in str(error)
 
 
 def test_a_picture_that_cannot_be_seen_is_told_at_once_although_the_status_is_500():
     failure = told(500, "image input is not supported - hint: you may need to provide the mmproj")
     assert (type(failure.error), failure.again) == (BadRequest, "never")
-    assert "'m-7'" in str(failure.error)
-    assert "takes no images" in str(failure.error)
-    assert "--mmproj" in str(failure.error)
+    assert all(part in str(failure.error) for part in ("'m-7'", "takes no images", "--mmproj"))
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
+def test_plain_http_to_a_tls_server_that_says_so():
+    for said in (
         "Client sent an HTTP request to an HTTPS server.",
         "<html><center>The plain HTTP request was sent to HTTPS port</center></html>",
         "You're speaking plain HTTP to an SSL-enabled server port.",
-    ],
-)
-def test_plain_http_to_a_tls_server_that_says_so(said):
-    assert "write https:// instead of http://" in str(told(400, said).error)
+    ):
+        assert "write https:// instead of http://" in str(told(400, said).error)
 
 
 def test_the_param_is_kept_also_where_it_is_a_place():

@@ -1,5 +1,6 @@
 import json
 import re
+from itertools import cycle
 
 import pytest
 from hypothesis import given
@@ -8,10 +9,11 @@ from hypothesis import strategies as st
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import (
     ReplyAssembler,
     assemble_tool_calls,
+    chunk_of_reply,
     new_call_id,
-    rekeyed,
+    put_right,
 )
-from SimpleLLMFunc.type.completion import ChatCompletionChunk, FunctionCall, ToolCall, ToolCallDelta
+from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk, ToolCallDelta
 
 
 def delta(index=None, call_id=None, name=None, arguments=None, **extra):
@@ -29,16 +31,10 @@ def assembled(*deltas):
     return shown(assemble_tool_calls(deltas))
 
 
-def chunk(*, tries=1, usage=None, index=0, finish=None, **fields):
-    data = {
-        "id": "c",
-        "model": "m",
-        "created": 7,
-        "choices": [{"index": index, "delta": fields, "finish_reason": finish}],
-    }
-    if usage:
-        data["usage"] = usage
-    return ChatCompletionChunk.from_dict(data, tries=tries)
+def chunk(*, tries=1, usage=None, index=0, finish=None, cached=False, **fields):
+    choices = [{"index": index, "delta": fields, "finish_reason": finish}]
+    data = {"id": "c", "model": "m", "created": 7, "choices": choices, "usage": usage}
+    return ChatCompletionChunk.from_dict(data, tries=tries, cached=cached)
 
 
 # --- tool calls, provider by provider --------------------------------------------------------------------
@@ -122,16 +118,11 @@ def test_named_entries_of_one_chunk_are_calls_of_their_own():
 def test_extra_fields_of_a_call_are_kept():
     signature = {"google": {"thought_signature": "s1"}}
     (call,) = assemble_tool_calls([delta(None, "a", "f", "{", extra_content=signature), delta(arguments="}")])
-    assert call.extra == {"extra_content": signature}
-    assert call.to_dict()["extra_content"] == signature
-    assert call.function.arguments == "{}"
+    assert (call.extra, call.function.arguments) == ({"extra_content": signature}, "{}")
 
 
 def test_generated_ids_are_unique():
     assert len({new_call_id() for _ in range(100)}) == 100
-    first, second = rekeyed([ToolCall("", FunctionCall("f", "{}")), ToolCall("", FunctionCall("f", "{}"))])
-    assert first.id != second.id
-    assert first.id.startswith("call_")
 
 
 # --- whole replies ---------------------------------------------------------------------------------------
@@ -211,17 +202,12 @@ def test_a_higher_number_of_tries_begins_again():
 @pytest.mark.parametrize(
     ("name", "first", "second", "expected"),
     [
-        ("reasoning_details", [{"a": 1}], [{"b": 2}], [{"a": 1}, {"b": 2}]),
-        ("citations", ["u"], ["u"], ["u"]),
+        ("reasoning_details", [{"a": 1}], [{"b": 2}], [{"a": 1}, {"b": 2}]), ("citations", ["u"], ["u"], ["u"]),
         ("audio", {"id": "i", "data": "AA"}, {"data": "BB"}, {"id": "i", "data": "AABB"}),
-        ("kind", "text", "text", "text"),
-        ("score", 1, None, 1),
-        ("flag", None, True, True),
-        ("data", "a", "b", "ab"),
-        ("mixed", "a", {"b": 1}, {"b": 1}),
-        ("mixed", {"b": 1}, ["c"], ["c"]),
+        ("kind", "text", "text", "text"), ("score", 1, None, 1), ("flag", None, True, True), ("data", "a", "b", "ab"),
+        ("mixed", "a", {"b": 1}, {"b": 1}), ("mixed", {"b": 1}, ["c"], ["c"]),
     ],
-)
+)  # fmt: skip
 def test_fields_beyond_the_protocol_add_up(name, first, second, expected):
     pieces = [chunk(**{name: first}), chunk(**{name: second})]
     assert put_together(*pieces)[0].completion().message.extra == {name: expected}
@@ -243,11 +229,11 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 )
 def test_any_split_of_the_deltas_gives_the_same_reply(text, calls, sizes, repeats):
     def pieces(whole):
-        at, turn = 0, 0
-        while at < len(whole):
-            size = sizes[turn % len(sizes)]
-            yield whole[at : at + size]
-            at, turn = at + size, turn + 1
+        for size in cycle(sizes):
+            if not whole:
+                return
+            yield whole[:size]
+            whole = whole[size:]
 
     wire = [(f"id{number}", name, json.dumps(arguments)) for number, (name, arguments) in enumerate(calls)]
     assembler = ReplyAssembler()
@@ -275,8 +261,7 @@ def test_a_long_stream_is_linear_work():
 
 @pytest.mark.parametrize(("cached", "tries"), [(True, 0), (False, 1)])
 def test_what_comes_from_a_cache_says_so(cached, tries):
-    data = {"choices": [{"index": 0, "delta": {"content": "x"}, "finish_reason": "stop"}]}
-    reply = put_together(ChatCompletionChunk.from_dict(data, tries=tries, cached=cached))[0].completion()
+    reply = put_together(chunk(content="x", finish="stop", tries=tries, cached=cached))[0].completion()
     assert (reply.cached, reply.tries) == (cached, tries)
 
 
@@ -288,3 +273,32 @@ def test_an_id_with_every_piece_is_linear_work(monkeypatch, character):
     pieces = ['{"x": "', *(character * 25_000), '"}']
     assert assembled(*(delta(0, "a", "f", piece) for piece in pieces)) == [("a", "f", "".join(pieces))]
     assert len(read) < 20
+
+
+def test_the_calls_of_a_whole_reply_are_put_right():
+    given = [
+        {"id": "a", "function": {"name": "f", "arguments": {"x": 1}}},
+        {"id": "a", "function": {"name": "g", "arguments": ""}},
+        {"function": {"name": "h"}, "extra_content": {"s": 1}},
+    ]
+    calls = put_right(ChatCompletion.from_dict({"choices": [{"message": {"tool_calls": given}}]})).tool_calls
+    assert shown(calls) == [("a", "f", '{"x": 1}'), ("new_0", "g", "{}"), ("new_1", "h", "{}")]
+    assert calls[2].extra == {"extra_content": {"s": 1}}
+    assert calls[1].id != calls[2].id
+
+
+def test_a_whole_reply_as_one_chunk_adds_up_to_itself():
+    one = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    message = {
+        "content": "x", "tool_calls": [one, {**one, "id": "b"}], "reasoning_content": "r", "refusal": "no",
+        "extra_content": {"s": 1},
+    }  # fmt: skip
+    choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": {"content": [1]}}
+    usage = {"prompt_tokens": 1, "completion_tokens": 2}
+    data = {"id": "i", "model": "m", "created": 3, "choices": [choice], "usage": usage}
+    whole = put_right(ChatCompletion.from_dict(data, tries=3))
+    assembler = ReplyAssembler()
+    assembler.add(chunk_of_reply(whole))
+    assert assembler.completion() == whole
+    assert assembler.completion().tries == 3
+    assert assembler.is_complete

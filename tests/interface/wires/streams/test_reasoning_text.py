@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -14,7 +13,7 @@ from SimpleLLMFunc.interface.wires.streams.reasoning_text import StreamedThought
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk
 
 TEXTS = [
-    ("<think>a</think>b", "a", "b"),
+    ("<think>a</think>b", "a", "b"), ("<think>", "", ""), ("< 3", "", "< 3"), ("\n\n", "", "\n\n"), ("", "", ""),
     ("\n <think>\na < b </thin </think>\n\nb", "\na < b </thin ", "b"),
     ("<think></think>\n\nb <think>c</think>", "", "b <think>c</think>"),
     ("<think>\n\n</think>\n\n<think>a</think>b", "\n\na", "b"),
@@ -26,14 +25,10 @@ TEXTS = [
     ("◁think▷a◁/think▷b", "a", "b"),
     ("[THIN]", "", "[THIN]"),
     ("<think>never ends </thi", "never ends </thi", ""),
-    ("<think>", "", ""),
     ("b<think>a</think>", "", "b<think>a</think>"),
     ("<thinker>a</thinker>", "", "<thinker>a</thinker>"),
     ("  <thi", "", "  <thi"),
-    ("< 3", "", "< 3"),
-    ("\n\n", "", "\n\n"),
-    ("", "", ""),
-]
+]  # fmt: skip
 
 
 def whole(text):
@@ -41,10 +36,9 @@ def whole(text):
     return ChatCompletion.from_dict({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
 
 
-def chunk(delta, index=0, finish_reason=None):
-    return ChatCompletionChunk.from_dict(
-        {"choices": [{"index": index, "delta": delta, "finish_reason": finish_reason}], "model": "m"}
-    )
+def chunk(delta, index=0, finish_reason=None, tries=1):
+    choice = {"index": index, "delta": delta, "finish_reason": finish_reason}
+    return ChatCompletionChunk.from_dict({"choices": [choice], "model": "m"}, tries=tries)
 
 
 def streamed(pieces, *, finish_reason="stop"):
@@ -58,11 +52,12 @@ def streamed(pieces, *, finish_reason="stop"):
 
 
 @pytest.mark.parametrize(("text", "reasoning", "answer"), TEXTS)
-def test_whole_replies(text, reasoning, answer):
+def test_whole_replies_and_doing_it_again_changes_nothing(text, reasoning, answer):
     reply = without_thoughts(whole(text))
     assert (reply.text, reply.message.reasoning_content or "") == (answer, reasoning)
     assert reply.raw["choices"][0]["message"]["content"] == text
     assert without_thoughts(reply) == reply
+    assert answer_in(text) == answer == answer_in(answer)
 
 
 @pytest.mark.parametrize("finish_reason", ["stop", None])
@@ -75,17 +70,10 @@ def test_any_cut_gives_the_same(finish_reason, data):
     assert (message.content or "", message.reasoning_content or "") == (answer, reasoning)
 
 
-@pytest.mark.parametrize(("text", "reasoning", "answer"), TEXTS)
-def test_doing_it_again_changes_nothing(text, reasoning, answer):
-    once = without_thoughts(whole(text))
-    assert without_thoughts(once) == once
-    assert answer_in(text) == answer == answer_in(answer)
-
-
 def test_a_stream_that_begins_again_thinks_again():
     thoughts = StreamedThoughts()
-    assert thoughts.apart(replace(chunk({"content": "<think>a"}), tries=1)).text == ""
-    assert thoughts.apart(replace(chunk({"content": "b"}), tries=2)).text == "b"
+    assert thoughts.apart(chunk({"content": "<think>a"}, tries=1)).text == ""
+    assert thoughts.apart(chunk({"content": "b"}, tries=2)).text == "b"
 
 
 @pytest.mark.parametrize("piece", ["<think></think>", " ", "<think>", "</think", "<"])
@@ -103,14 +91,13 @@ def test_it_takes_linear_time(piece):
 
 
 def test_nothing_is_held_back_longer_than_needed():
-    thoughts = StreamedThoughts()
-    assert thoughts.apart(chunk({"content": "<b>"})).text == "<b>"
-    plain = chunk({"content": "<think>"})
-    assert thoughts.apart(plain) == plain
-    thoughts = StreamedThoughts()
-    assert thoughts.apart(chunk({"content": "<think>one"})).delta.reasoning_content == "one"
-    assert thoughts.apart(chunk({"content": " two</"})).delta.reasoning_content == " two"
-    assert thoughts.apart(chunk({"content": "think> three"})).text == "three"
+    def shown(*pieces):
+        thoughts = StreamedThoughts()
+        deltas = [thoughts.apart(chunk({"content": piece})).delta for piece in pieces]
+        return [(delta.reasoning_content, delta.content) for delta in deltas]
+
+    assert shown("<b>", "<think>") == [(None, "<b>"), (None, "<think>")]
+    assert shown("<think>one", " two</", "think> three") == [("one", None), (" two", None), (None, "three")]
 
 
 def test_each_choice_for_itself_and_next_to_other_fields():

@@ -7,8 +7,14 @@ from typing import Any
 
 from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.wires.provider_state import STATE, state_of
-from SimpleLLMFunc.interface.wires.replies import completion_from, facts_of, message_of, usage_dict
-from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader
+from SimpleLLMFunc.interface.wires.streams.chunk_reader import (
+    EventReader,
+    facts_of,
+    joined,
+    message_of,
+    reason_in,
+    usage_dict,
+)
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import call_dict
 from SimpleLLMFunc.interface.wires.streams.sse import ServerSentEvent
 from SimpleLLMFunc.interface.wires.wire import Received
@@ -32,32 +38,17 @@ _SHOWN = {"text_delta": ("text", "content"), "thinking_delta": ("thinking", "rea
 
 def text_in(blocks: Iterable[Mapping[str, Any]]) -> str:
     """Return the answer: the text of all text blocks."""
-    return "".join(str(block.get("text") or "") for block in blocks if block.get("type") == "text")
+    return joined(block for block in blocks if block.get("type") == "text")
 
 
 def _thinking_in(blocks: Iterable[Mapping[str, Any]]) -> str:
     """Return the thinking that the service shows, blocks apart by a blank line."""
-    texts = (str(block.get("thinking") or "") for block in blocks if block.get("type") == "thinking")
-    return "\n\n".join(filter(None, texts))
+    return joined((block for block in blocks if block.get("type") == "thinking"), "thinking", "\n\n")
 
 
 def calls_in(blocks: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return the calls of the user's tools."""
     return [block for block in blocks if block.get("type") == "tool_use"]
-
-
-def _refusal_in(details: Any) -> str:
-    """Return why the model refused, as the service says it."""
-    details = details if isinstance(details, Mapping) else {}
-    said = [details.get("category"), details.get("explanation")]
-    return ": ".join(word for word in said if isinstance(word, str) and word) or "the service refused"
-
-
-def _extra_of(blocks: Sequence[Mapping[str, Any]], service: str, prefix: str) -> dict[str, Any]:
-    """Return further fields of the message: the blocks, where the service wants them back."""
-    if all(text_or_none(block.get("type")) in _PLAIN and not block.get("citations") for block in blocks):
-        return {}
-    return {STATE: state_of(WIRE, service, [dict(block) for block in blocks], prefix)}
 
 
 def _usage(usage: Any) -> dict[str, Any] | None:
@@ -74,30 +65,8 @@ def _usage(usage: Any) -> dict[str, Any] | None:
     )
 
 
-def problem_of(data: Mapping[str, Any]) -> str:
-    """Return why `data` is no reply of the protocol, empty if it is one."""
-    content = data.get("content")
-    if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
-        return "it has no content"
-    if text_or_none(data.get("stop_reason")) not in _FINISH:
-        return f"it stopped for a reason that is not known: {data.get('stop_reason')}"
-    return ""
-
-
-def completion_of(body: Mapping[str, Any], service: str, received: Received) -> ChatCompletion:
-    """Return a whole reply whose form and stop reason are known to be good."""
-    blocks, reason = mappings(body.get("content")), _FINISH[str(body.get("stop_reason"))]
-    calls = [call_dict(call.get("id"), call.get("name"), call.get("input") or {}) for call in calls_in(blocks)]
-    more = _extra_of(blocks, service, received.kept.prefix)
-    if reason == "content_filter":
-        more["refusal"] = _refusal_in(body.get("stop_details"))
-    message = message_of(text_in(blocks), calls, _thinking_in(blocks), more)
-    choice = {"index": 0, "message": message, "finish_reason": reason}
-    return completion_from(body, received, [choice], _usage(body.get("usage")))
-
-
 class BlockReader(EventReader):
-    """Reads one stream; it is complete when the service has named a stop reason.
+    """Reads one reply; a stream is complete when the service has named a stop reason.
 
     Source: https://docs.anthropic.com/en/api/messages-streaming
     """
@@ -108,6 +77,35 @@ class BlockReader(EventReader):
         self._blocks: dict[int, dict[str, Any]] = {}
         self._pieces: dict[int, list[str]] = {}  # joined when the block ends, so that the work stays linear
         self._is_ended = False
+
+    @staticmethod
+    def problem_of(data: Mapping[str, Any]) -> str:
+        """Return why a whole reply does not fit the protocol, empty if it does."""
+        content = data.get("content")
+        if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
+            return "it has no content"
+        if text_or_none(data.get("stop_reason")) not in _FINISH:
+            return f"it stopped for a reason that is not known: {data.get('stop_reason')}"
+        return ""
+
+    def completion_of(self, data: dict[str, Any]) -> ChatCompletion:
+        """Return a whole reply whose form and stop reason are known to be good."""
+        blocks, reason = mappings(data.get("content")), _FINISH[str(data.get("stop_reason"))]
+        calls = [call_dict(call.get("id"), call.get("name"), call.get("input") or {}) for call in calls_in(blocks)]
+        more = self._extra_of(blocks, reason, data)
+        message = message_of(text_in(blocks), calls, _thinking_in(blocks), more)
+        choice = {"index": 0, "message": message, "finish_reason": reason}
+        return self.completion(data, [choice], _usage(data.get("usage")))
+
+    def _extra_of(self, blocks: Sequence[Mapping[str, Any]], reason: str, told: Mapping[str, Any]) -> dict[str, Any]:
+        """Return further fields of the message: the blocks, where the service wants them back, and why it refused."""
+        more: dict[str, Any] = {}
+        if any(text_or_none(block.get("type")) not in _PLAIN or block.get("citations") for block in blocks):
+            more[STATE] = state_of(WIRE, self._service, [dict(block) for block in blocks], self._received.kept.prefix)
+        if reason == "content_filter":
+            why = reason_in(mapping(told.get("stop_details")), "category", "explanation")
+            more["refusal"] = why or "the service refused"
+        return more
 
     @property
     def is_complete(self) -> bool:
@@ -197,7 +195,4 @@ class BlockReader(EventReader):
             self._close(index)
         self._is_ended = True
         blocks = [self._blocks[index] for index in sorted(self._blocks)]
-        said = _extra_of(blocks, self._service, self._received.kept.prefix)
-        if finish == "content_filter":
-            said["refusal"] = _refusal_in(delta.get("stop_details"))
-        return self.chunk(said, finish, _usage(self._usage))
+        return self.chunk(self._extra_of(blocks, finish, delta), finish, _usage(self._usage))

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from SimpleLLMFunc.interface.wires.provider_state import STATE, state_of
-from SimpleLLMFunc.interface.wires.replies import completion_from, facts_of, message_of
-from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader
+from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader, facts_of, joined, message_of
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import call_dict
 from SimpleLLMFunc.interface.wires.streams.sse import ServerSentEvent
 from SimpleLLMFunc.interface.wires.wire import Received
@@ -32,23 +31,19 @@ def _parts(items: Iterable[Mapping[str, Any]], kind: str) -> list[Mapping[str, A
 
 def text_in(items: Iterable[Mapping[str, Any]]) -> str:
     """Return the answer; of several texts the final one."""
-    return "".join(str(part.get("text") or "") for part in _parts(_said(items), "output_text"))
+    return joined(_parts(_said(items), "output_text"))
 
 
 def _refusal_in(items: Iterable[Mapping[str, Any]]) -> str:
     """Return what the model said when it refused, empty where it did not."""
-    return "".join(str(part.get("refusal") or "") for part in _parts(_said(items), "refusal"))
+    return joined(_parts(_said(items), "refusal"), "refusal")
 
 
 def _thinking_in(items: Iterable[Mapping[str, Any]]) -> str:
     """Return the reasoning that the service shows, parts apart by a blank line."""
-    parts = [
-        part
-        for item in items
-        if item.get("type") == "reasoning"
-        for part in (mappings(item.get("summary")) or mappings(item.get("content")))
-    ]
-    return "\n\n".join(filter(None, (str(part.get("text") or "") for part in parts)))
+    thoughts = [item for item in items if item.get("type") == "reasoning"]
+    parts = [part for item in thoughts for part in mappings(item.get("summary")) or mappings(item.get("content"))]
+    return joined(parts, between="\n\n")
 
 
 def calls_in(items: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -60,14 +55,6 @@ def _is_plain(item: Mapping[str, Any]) -> bool:
     if item.get("type") != "message":
         return item.get("type") == "function_call"
     return not item.get("phase") and not any(part.get("annotations") for part in mappings(item.get("content")))
-
-
-def _extra_of(items: Sequence[Mapping[str, Any]], status: object, service: str) -> dict[str, Any]:
-    """Return further fields of the message: the items, where the service wants them back."""
-    # Of a reply that was cut, reasoning may stand last; the service refuses it without what it led to.
-    if status != "completed" or all(map(_is_plain, items)):
-        return {}
-    return {STATE: state_of(WIRE, service, [dict(item) for item in items])}
 
 
 def _usage(usage: Any) -> dict[str, Any] | None:
@@ -84,47 +71,8 @@ def _usage(usage: Any) -> dict[str, Any] | None:
     }
 
 
-def _finish_of(response: Mapping[str, Any], items: Sequence[Mapping[str, Any]], limit: int | None) -> str:
-    """Return our finish reason of a reply that has ended.
-
-    Args:
-        response: the reply.
-        items: what it holds.
-        limit: of the tokens that were asked for; some servers call a cut reply completed.
-    """
-    if response.get("status") == "incomplete":
-        reason = mapping(response.get("incomplete_details")).get("reason")
-        return "content_filter" if reason == "content_filter" else "length"
-    written = mapping(response.get("usage")).get("output_tokens")
-    if limit is not None and isinstance(written, int) and written >= limit and not calls_in(items):
-        return "length"
-    return "tool_calls" if calls_in(items) else "stop"
-
-
-def problem_of(data: Mapping[str, Any]) -> str:
-    """Return why `data` is no reply of the protocol, empty if it is one."""
-    if not isinstance(data.get("output"), list):
-        return "it has no output"
-    return "" if text_or_none(data.get("status")) in _ENDED else f"its status is {data.get('status')}"
-
-
-def completion_of(body: Mapping[str, Any], service: str, received: Received) -> ChatCompletion:
-    """Return a whole reply whose form is known to be good."""
-    items = mappings(body.get("output"))
-    calls = [call_dict(call.get("call_id"), call.get("name"), call.get("arguments")) for call in calls_in(items)]
-    more = _extra_of(items, body.get("status"), service)
-    if refusal := _refusal_in(items):
-        more["refusal"] = refusal
-    message = message_of(text_in(items), calls, _thinking_in(items), more)
-    choice = {"index": 0, "message": message, "finish_reason": _finish_of(body, items, received.kept.limit)}
-    logprobs = [entry for part in _parts(_said(items), "output_text") for entry in mappings(part.get("logprobs"))]
-    if logprobs:
-        choice["logprobs"] = {"content": logprobs}
-    return completion_from(body, received, [choice], _usage(body.get("usage")))
-
-
 class ItemReader(EventReader):
-    """Reads one stream; it is complete with the event that holds the whole reply.
+    """Reads one reply; a stream is complete with the event that holds the whole reply.
 
     Source: https://platform.openai.com/docs/api-reference/responses-streaming
     """
@@ -136,6 +84,45 @@ class ItemReader(EventReader):
         self._told: set[Any] = set()  # the calls of which arguments have come
         self._latest: Any = None
         self._is_thinking = False
+
+    @staticmethod
+    def problem_of(data: Mapping[str, Any]) -> str:
+        """Return why a whole reply does not fit the protocol, empty if it does."""
+        if not isinstance(data.get("output"), list):
+            return "it has no output"
+        return "" if text_or_none(data.get("status")) in _ENDED else f"its status is {data.get('status')}"
+
+    def completion_of(self, data: dict[str, Any]) -> ChatCompletion:
+        """Return a whole reply whose form is known to be good."""
+        items = mappings(data.get("output"))
+        calls = [call_dict(call.get("call_id"), call.get("name"), call.get("arguments")) for call in calls_in(items)]
+        more = self._extra_of(items, data.get("status"))
+        if refusal := _refusal_in(items):
+            more["refusal"] = refusal
+        message = message_of(text_in(items), calls, _thinking_in(items), more)
+        choice = {"index": 0, "message": message, "finish_reason": self._finish_of(data, items)}
+        logprobs = [entry for part in _parts(_said(items), "output_text") for entry in mappings(part.get("logprobs"))]
+        if logprobs:
+            choice["logprobs"] = {"content": logprobs}
+        return self.completion(data, [choice], _usage(data.get("usage")))
+
+    def _extra_of(self, items: Sequence[Mapping[str, Any]], status: object) -> dict[str, Any]:
+        """Return further fields of the message: the items, where the service wants them back."""
+        # Of a reply that was cut, reasoning may stand last; the service refuses it without what it led to.
+        if status != "completed" or all(map(_is_plain, items)):
+            return {}
+        return {STATE: state_of(WIRE, self._service, [dict(item) for item in items])}
+
+    def _finish_of(self, response: Mapping[str, Any], items: Sequence[Mapping[str, Any]]) -> str:
+        """Return our finish reason of a reply that has ended."""
+        if response.get("status") == "incomplete":
+            reason = mapping(response.get("incomplete_details")).get("reason")
+            return "content_filter" if reason == "content_filter" else "length"
+        if calls_in(items):
+            return "tool_calls"
+        # Some servers call a cut reply completed; as many tokens as were asked for tell.
+        limit, written = self._received.kept.limit, mapping(response.get("usage")).get("output_tokens")
+        return "length" if limit is not None and isinstance(written, int) and written >= limit else "stop"
 
     @property
     def is_complete(self) -> bool:
@@ -211,16 +198,15 @@ class ItemReader(EventReader):
     def _ended(self, response: Mapping[str, Any]) -> ChatCompletionChunk:
         self._facts = {**self._facts, **{name: fact for name, fact in facts_of(response).items() if fact}}
         items = list(self._done.values()) or mappings(response.get("output"))
-        said = _extra_of(items, response.get("status"), self._service)
+        said = self._extra_of(items, response.get("status"))
         if not self._has_shown and (text := text_in(items)):
             said["content"] = text
         if not self.count and (refusal := _refusal_in(items)):
             said["refusal"] = refusal
         if not self._call_numbers and (calls := calls_in(items)):
             said["tool_calls"] = [self._call(index, call, call.get("arguments")) for index, call in enumerate(calls)]
-        reason = _finish_of(response, items, self._received.kept.limit)
         self.is_done = True
-        return self.chunk(said, reason, _usage(response.get("usage")))
+        return self.chunk(said, self._finish_of(response, items), _usage(response.get("usage")))
 
     def _failure(self, value: dict[str, Any]) -> Exception:
         if value.get("type") == "response.cancelled":

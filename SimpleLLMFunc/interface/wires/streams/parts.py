@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from SimpleLLMFunc.interface.wires.parts.partial_call import PartialCall
 from SimpleLLMFunc.interface.wires.provider_state import STATE, state_of
-from SimpleLLMFunc.interface.wires.replies import completion_from, facts_of, message_of, usage_dict
 from SimpleLLMFunc.interface.wires.sources import about_of
-from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader
+from SimpleLLMFunc.interface.wires.streams.chunk_reader import (
+    EventReader,
+    facts_of,
+    joined,
+    message_of,
+    reason_in,
+    usage_dict,
+)
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import call_dict, joined_fields, new_call_id
 from SimpleLLMFunc.interface.wires.streams.sse import ServerSentEvent
 from SimpleLLMFunc.interface.wires.wire import Received
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, count, index_of, mapping, mappings
 
 WIRE = "gemini"
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\['([^']*)'\]")
+_VALUES = ("numberValue", "boolValue", "stringValue")
 _TEXT = frozenset({"text", "thought"})
 _CUT = frozenset({"MAX_TOKENS", "CONTINUATION"})
 _BLOCKED = frozenset(
@@ -27,25 +35,17 @@ _BLOCKED = frozenset(
 
 def text_in(parts: Iterable[Mapping[str, Any]]) -> str:
     """Return the answer: the text of the parts that are no thought."""
-    return "".join(str(part.get("text") or "") for part in parts if not part.get("thought"))
+    return joined(part for part in parts if not part.get("thought"))
 
 
 def _thinking_in(parts: Iterable[Mapping[str, Any]]) -> str:
     """Return the thinking that the service shows."""
-    return "".join(str(part.get("text") or "") for part in parts if part.get("thought"))
+    return joined(part for part in parts if part.get("thought"))
 
 
 def calls_in(parts: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return the calls of the user's tools."""
     return [part["functionCall"] for part in parts if isinstance(part.get("functionCall"), Mapping)]
-
-
-def _extra_of(parts: Sequence[Mapping[str, Any]], service: str, about: Mapping[str, Any]) -> dict[str, Any]:
-    """Return further fields of the message: the parts, where the service wants them back."""
-    is_plain = all(part.keys() <= {"text", "functionCall"} for part in parts)
-    if is_plain and not any(call.get("id") for call in calls_in(parts)):
-        parts = ()
-    return {STATE: state_of(WIRE, service, [*map(dict, parts)], about=about)} if parts or about else {}
 
 
 def _finish_of(reason: str, parts: Iterable[Mapping[str, Any]]) -> str | None:
@@ -61,11 +61,7 @@ def _finish_of(reason: str, parts: Iterable[Mapping[str, Any]]) -> str | None:
 
 def _blocked_in(body: Mapping[str, Any]) -> str:
     """Return why the service refused the prompt; empty where it did not."""
-    feedback = body.get("promptFeedback")
-    if not isinstance(feedback, Mapping):
-        return ""
-    said = [feedback.get("blockReason"), feedback.get("blockReasonMessage")]
-    told = ": ".join(word for word in said if isinstance(word, str) and word)
+    told = reason_in(mapping(body.get("promptFeedback")), "blockReason", "blockReasonMessage")
     return f"the prompt was blocked: {told}" if told else ""
 
 
@@ -101,42 +97,8 @@ def _token(token: Mapping[str, Any]) -> dict[str, Any]:
     return {"token": text, "logprob": token.get("logProbability"), "bytes": list(text.encode("utf-8", "replace"))}
 
 
-def problem_of(data: Mapping[str, Any]) -> str:
-    """Return why `data` is no reply of the protocol, empty if it is one."""
-    candidates = mappings(data.get("candidates"))
-    if not candidates:
-        return "" if _blocked_in(data) else "it has no candidates"
-    for candidate in candidates:
-        reason = str(candidate.get("finishReason"))
-        if _finish_of(reason, ()) is None:
-            return f"it stopped for a reason that is no answer: {reason}: {candidate.get('finishMessage') or ''}"
-    return ""
-
-
-def completion_of(body: Mapping[str, Any], service: str, received: Received) -> ChatCompletion:
-    """Return a whole reply whose form is known to be good."""
-    choices = [_choice(candidate, place, service) for place, candidate in enumerate(mappings(body.get("candidates")))]
-    if not choices:
-        message = {"role": "assistant", "content": None, "refusal": _blocked_in(body)}
-        choices = [{"index": 0, "message": message, "finish_reason": "content_filter"}]
-    return completion_from(body, received, choices, _usage(body.get("usageMetadata")))
-
-
-def _choice(candidate: Mapping[str, Any], place: int, service: str) -> dict[str, Any]:
-    parts = mappings(mapping(candidate.get("content")).get("parts"))
-    calls = [call_dict(call.get("id") or new_call_id(), call.get("name"), call.get("args")) for call in calls_in(parts)]
-    more = _extra_of(parts, service, about_of(candidate))
-    choice = {
-        "index": index_of(candidate, place),
-        "message": message_of(text_in(parts), calls, _thinking_in(parts), more),
-        "finish_reason": _finish_of(str(candidate.get("finishReason")), parts),
-    }
-    logprobs = _logprobs_in(candidate)
-    return {**choice, "logprobs": logprobs} if logprobs else choice
-
-
 class PartReader(EventReader):
-    """Reads one stream. It is complete when the service has named a finish reason; the end of the body is its end.
+    """Reads one reply. A stream is complete when the service has named a finish reason; the end of the body is its end.
 
     Source: https://ai.google.dev/api/generate-content
     """
@@ -149,13 +111,54 @@ class PartReader(EventReader):
         self._logprobs: dict[str, Any] | None = None
         self._finish: str | None = None
         self._blocked = ""
-        self._call = PartialCall()
+        self._open: dict[str, Any] | None = None  # a call of which pieces are still to come
+
+    @staticmethod
+    def problem_of(data: Mapping[str, Any]) -> str:
+        """Return why a whole reply does not fit the protocol, empty if it does."""
+        candidates = mappings(data.get("candidates"))
+        if not candidates:
+            return "" if _blocked_in(data) else "it has no candidates"
+        for candidate in candidates:
+            reason = str(candidate.get("finishReason"))
+            if _finish_of(reason, ()) is None:
+                return f"it stopped for a reason that is no answer: {reason}: {candidate.get('finishMessage') or ''}"
+        return ""
+
+    def completion_of(self, data: dict[str, Any]) -> ChatCompletion:
+        """Return a whole reply whose form is known to be good."""
+        choices = [self._choice(candidate, place) for place, candidate in enumerate(mappings(data.get("candidates")))]
+        if not choices:
+            message = {"role": "assistant", "content": None, "refusal": _blocked_in(data)}
+            choices = [{"index": 0, "message": message, "finish_reason": "content_filter"}]
+        return self.completion(data, choices, _usage(data.get("usageMetadata")))
+
+    def _choice(self, candidate: Mapping[str, Any], place: int) -> dict[str, Any]:
+        parts = mappings(mapping(candidate.get("content")).get("parts"))
+        calls = [
+            call_dict(call.get("id") or new_call_id(), call.get("name"), call.get("args")) for call in calls_in(parts)
+        ]
+        more = self._extra_of(parts, about_of(candidate))
+        choice = {
+            "index": index_of(candidate, place),
+            "message": message_of(text_in(parts), calls, _thinking_in(parts), more),
+            "finish_reason": _finish_of(str(candidate.get("finishReason")), parts),
+        }
+        logprobs = _logprobs_in(candidate)
+        return {**choice, "logprobs": logprobs} if logprobs else choice
+
+    def _extra_of(self, parts: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) -> dict[str, Any]:
+        """Return further fields of the message: the parts, where the service wants them back."""
+        is_plain = all(part.keys() <= {"text", "functionCall"} for part in parts)
+        if is_plain and not any(call.get("id") for call in calls_in(parts)):
+            parts = ()
+        return {STATE: state_of(WIRE, self._service, [*map(dict, parts)], about=about)} if parts or about else {}
 
     @property
     def is_complete(self) -> bool:
         """Whether the answer has ended."""
         has_ended = self._finish is not None or bool(self._blocked)
-        return has_ended and not self._events.bare and not self._call.is_open
+        return has_ended and not self._events.bare and self._open is None
 
     def close(self) -> Iterator[ChatCompletionChunk]:
         """Yield what the end of the stream shows to be an answer, and how it ended."""
@@ -191,12 +194,35 @@ class PartReader(EventReader):
         whole: list[Mapping[str, Any]] = []
         for part in parts:
             try:
-                done = self._call.add(part) if isinstance(part.get("functionCall"), Mapping) else part
+                done = self._called(part) if isinstance(part.get("functionCall"), Mapping) else part
             except ValueError as error:
                 raise self.no_answer(f"it is no answer: {error}"[:200]) from None
             if done is not None:
                 whole.append(done)
         return whole
+
+    def _called(self, part: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Take a part with a call, or a piece of one; return the whole part once it is complete.
+
+        Raises:
+            ValueError: a piece of no call, or of a place that cannot be.
+
+        Source: https://cloud.google.com/vertex-ai/generative-ai/docs/multimodal/function-calling, streamed arguments
+        """
+        call: Mapping[str, Any] = part["functionCall"]
+        if call.get("name"):
+            if self._open is not None:
+                raise ValueError("a call began before the one before it had ended")
+            whole = {name: value for name, value in call.items() if name not in {"willContinue", "partialArgs"}}
+            self._open = {**part, "functionCall": whole}
+        elif self._open is None:
+            raise ValueError("a piece belongs to no call")
+        for piece in mappings(call.get("partialArgs")):
+            _put(self._open["functionCall"].setdefault("args", {}), piece)
+        if call.get("willContinue"):
+            return None
+        done, self._open = self._open, None
+        return done
 
     def _shown(self, parts: list[Mapping[str, Any]]) -> ChatCompletionChunk | None:
         delta: dict[str, Any] = {}
@@ -220,7 +246,7 @@ class PartReader(EventReader):
         # A call may come after the finish reason was first named.
         finish = "tool_calls" if self._finish == "stop" and self._call_numbers else self._finish
         return self.chunk(
-            _extra_of(_joined(self._parts), self._service, joined_fields(self._about)), finish, usage, self._logprobs
+            self._extra_of(_joined(self._parts), joined_fields(self._about)), finish, usage, self._logprobs
         )
 
 
@@ -230,6 +256,32 @@ def _joined(parts: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     for names, group in groupby(parts, frozenset):
         same = list(group)
         if names <= _TEXT and len(same) > 1:
-            same = [{**same[0], "text": "".join(str(part.get("text") or "") for part in same)}]
+            same = [{**same[0], "text": joined(same)}]
         whole += same
     return whole
+
+
+def _put(arguments: dict[str, Any], piece: Mapping[str, Any]) -> None:
+    """Put a value where a piece of a call says; a text grows."""
+    path = str(piece.get("jsonPath") or "")
+    steps: list[str | int] = [int(found[2]) if found[2] else found[1] or found[3] for found in _STEP.finditer(path)]
+    if not steps or not isinstance(steps[0], str):
+        raise ValueError(f"a piece has no place: {path[:100]}")
+    value = next((piece[name] for name in _VALUES if name in piece), None)
+    place: Any = arguments
+    for step, following in zip(steps, [*steps[1:], None], strict=True):
+        if not _has(place, step):
+            raise ValueError(f"a piece has no place: {path[:100]}")
+        if isinstance(step, int) and step == len(place):
+            place.append(None)
+        old = place[step] if isinstance(step, int) else place.get(step)
+        if following is None:
+            place[step] = old + value if isinstance(old, str) and isinstance(value, str) else value
+        elif old is None:
+            place[step] = [] if isinstance(following, int) else {}
+        place = place[step]
+
+
+def _has(place: Any, step: int | str) -> bool:
+    """Whether a step leads somewhere: to an item, or the one behind the last, or to a field."""
+    return isinstance(place, list) and step <= len(place) if isinstance(step, int) else isinstance(place, dict)
