@@ -1,7 +1,7 @@
 """Which model is asked when nobody said."""
 
 import json
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -35,6 +35,11 @@ class Named(LLM_Interface):
 
 
 OWN, ONE, TWO = Named("own"), Named("one"), Named("two")
+
+
+def in_thread():
+    with ThreadPoolExecutor() as pool:
+        return pool.submit(resolve_llm, OWN).result()
 
 
 @pytest.fixture(autouse=True)
@@ -76,13 +81,9 @@ def test_it_reaches_the_bridge_and_not_other_threads():
     async def inside():
         return resolve_llm(OWN)
 
-    seen = []
     with use_llm(ONE):
         assert run_sync(inside()) is ONE
-        thread = threading.Thread(target=lambda: seen.append(resolve_llm(OWN)))
-        thread.start()
-        thread.join()
-    assert seen == [OWN]
+        assert in_thread() is OWN
 
 
 @pytest.mark.parametrize("wrong", [None, "gpt-5-mini", LocalModel])
@@ -108,14 +109,10 @@ def test_no_model_at_all(environment, value):
     ("value", "name"),
     [("openai:gpt-5-mini", "gpt-5-mini"), (" openai:ft:gpt:x ", "ft:gpt:x"), ("openai:a.json:b/c", "a.json:b/c")],
 )
-def test_a_model_of_openai(environment, value, name):
+def test_a_model_of_openai_and_the_local_one(environment, value, name):
     environment(value)
     llm = resolve_llm(None)
-    assert isinstance(llm, OpenAICompatible)
-    assert llm.model_name == name
-
-
-def test_the_local_model(environment):
+    assert (type(llm), llm.model_name) == (OpenAICompatible, name)
     environment("local")
     assert isinstance(resolve_llm(None), LocalModel)
 
@@ -129,17 +126,19 @@ def test_a_model_of_a_provider_file(environment, tmp_path, monkeypatch, model):
     for path in ("provider.json", str(tmp_path / "provider.json"), "~/provider.json"):
         environment(f"{path}:openai/{model}")
         llm = resolve_llm(None)
-        assert isinstance(llm, OpenAICompatible)
-        assert (llm.model_name, llm.base_url) == (model, "https://h/v1")
+        assert (type(llm), llm.model_name, llm.base_url) == (OpenAICompatible, model, "https://h/v1")
 
 
 def test_it_is_built_once_while_the_environment_says_the_same(environment, monkeypatch):
-    environment("openai:one")
+    environment("nonsense")
+    with pytest.raises(ConfigError):
+        resolve_llm(None)
+    environment("openai:one")  # after a mistake the next call looks again
     first = resolve_llm(None)
     assert resolve_llm(None) is first
     environment("openai:two")
     second = resolve_llm(None)
-    assert second.model_name == "two"
+    assert (first.model_name, second.model_name) == ("one", "two")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:1/v1")
     third = resolve_llm(None)
     assert third is not second
@@ -163,15 +162,12 @@ def test_a_value_that_names_nothing(environment, value):
         (None, "missing.json:openai/x", "does not exist"),
         ({"openai": []}, "p.json:azure/x", "has no provider 'azure'. It has: openai"),
         ({}, "p.json:azure/x", "has no provider 'azure'. It has: none"),
-        (
-            {"openai": [{"model_name": "gpt-4o", "api_keys": [CANARY]}]},
-            "p.json:openai/x",
-            "has no model 'x'. It has: gpt-4o",
-        ),
+        ({"openai": [{"model_name": "gpt-4o", "api_keys": [CANARY]}]}, "p.json:openai/x",
+         "has no model 'x'. It has: gpt-4o"),
         ({"openai": [{"api_keys": [CANARY]}]}, "p.json:openai/x", "entry 1, field 'model_name': it is missing"),
         ([CANARY], "p.json:openai/x", "should be a valid dictionary"),
     ],
-)
+)  # fmt: skip
 def test_a_provider_file_that_does_not_hold_it(environment, tmp_path, monkeypatch, content, value, said):
     if content is not None:
         (tmp_path / "p.json").write_text(json.dumps(content))
@@ -180,48 +176,33 @@ def test_a_provider_file_that_does_not_hold_it(environment, tmp_path, monkeypatc
     with pytest.raises(ConfigError) as caught:
         resolve_llm(None)
     message = str(caught.value)
-    assert "SIMPLELLMFUNC_MODEL" in message
-    assert said in message
-    assert "CANARY" not in message
-
-
-def test_after_a_mistake_the_next_call_looks_again(environment):
-    environment("nonsense")
-    with pytest.raises(ConfigError):
-        resolve_llm(None)
-    environment("openai:one")
-    assert resolve_llm(None).model_name == "one"
+    assert (said in message, "SIMPLELLMFUNC_MODEL" in message, "CANARY" in message) == (True, True, False)
 
 
 # --- in the place of every model ---
 
 
 def test_standing_in_for_what_would_be_asked():
-    own, other, double = Named("own"), Named("other"), Named("double")
     told = []
 
     def stand_in(llm):
         told.append(llm)
-        return double
+        return TWO
 
     with standing_in(stand_in):
-        assert resolve_llm(own) is double
-        with use_llm(other):
-            assert resolve_llm(own) is double
+        assert resolve_llm(OWN) is TWO
+        with use_llm(ONE):
+            assert resolve_llm(OWN) is TWO
         with standing_in(lambda llm: llm):  # the innermost counts
-            assert resolve_llm(own) is own
-        thread = threading.Thread(target=lambda: told.append(resolve_llm(own)))
-        thread.start()
-        thread.join()
-    assert told == [own, other, own, double]
-    assert resolve_llm(own) is own
+            assert resolve_llm(OWN) is OWN
+        told.append(in_thread())
+    assert told == [OWN, ONE, OWN, TWO]
+    assert resolve_llm(OWN) is OWN
 
 
 def test_standing_in_where_no_one_named_a_model(environment):
-    double = Named("double")
-    with standing_in(lambda llm: double if llm is None else None):
-        assert resolve_llm(None) is double
-        own = Named("own")
-        assert resolve_llm(own) is own
+    with standing_in(lambda llm: TWO if llm is None else None):
+        assert resolve_llm(None) is TWO
+        assert resolve_llm(OWN) is OWN
     with standing_in(lambda llm: None), pytest.raises(ConfigError):
         resolve_llm(None)

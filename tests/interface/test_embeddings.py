@@ -76,19 +76,16 @@ async def test_each_wire_gives_a_vector_for_each_text(server, make):
 
 
 @pytest.mark.parametrize(
-    ("data", "error"),
+    "data",
     [
-        ({"data": []}, BadReply),
-        ({"data": [{"index": 1, "embedding": [1.0]}, {"index": 1, "embedding": [1.0]}]}, BadReply),
-        ({"data": [{"index": 0, "embedding": "AAAA"}, {"index": 1, "embedding": [1.0]}]}, BadReply),
-        ({"data": [{"index": 0, "embedding": []}, {"index": 1, "embedding": [1.0]}]}, BadReply),
-        ([], BadReply),
-        ("no", BadReply),
+        *({"data": [{"index": index, "embedding": vector}, {"index": 1, "embedding": [1.0]}]}
+          for index, vector in ((1, [1.0]), (0, "AAAA"), (0, []))),
+        {"data": []}, [], "no",
     ],
-)
-async def test_what_is_no_list_of_vectors_is_refused(data, error):
+)  # fmt: skip
+async def test_what_is_no_list_of_vectors_is_refused(data):
     async with LoopbackServer(handler=lambda _: json_body(data)) as server:
-        with pytest.raises(error):
+        with pytest.raises(BadReply):
             await model(server, api_key="k", max_retries=0).embed(["a", "b"])
 
 
@@ -135,14 +132,9 @@ async def test_examples_and_tools_are_chosen_by_vectors(server):
     tools = [Tool(lambda: "", f"tool_{number}", f"About a {word}.", {}) for number, word in enumerate(WORDS)]
     llm = ScriptedLLM(tool_calls(("find_tools", {"query": "stock"})), "money", "animal")
 
-    @llm_function(
-        llm_interface=llm,
-        examples=examples,
-        max_examples=1,
-        toolkit=tools,
-        toolkit_search=True,
-        embeddings=model(server, api_key="k"),
-    )
+    chosen = {"embeddings": model(server, api_key="k"), "max_examples": 1, "toolkit_search": True}
+
+    @llm_function(llm_interface=llm, examples=examples, toolkit=tools, **chosen)
     async def kind(text: str) -> str:
         """Say what it is about."""
 
@@ -153,9 +145,6 @@ async def test_examples_and_tools_are_chosen_by_vectors(server):
     assert await kind("cat") == "animal"
     assert "a kitten" in str(llm.requests[2])
     assert [len(request.body["input"]) for request in server.requests] == [3, 1, 4, 1, 1]
-
-
-def test_embeddings_is_a_model():
     with pytest.raises(ConfigError, match="embeddings must be an LLM_Interface"):
         llm_function(embeddings="text-embedding-3-small")
 

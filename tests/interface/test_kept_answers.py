@@ -62,14 +62,13 @@ async def test_a_cassette_plays_tools_and_thinking_of_the_wire_without_a_key(nam
         with use_cassette(path, record="all"):
             assert await counter(llm, toolkit=[weather])("umbrella?") == {"rain": 1}
         assert len(server.requests) == 2
-    with use_cassette(path, record="none") as cassette:  # nothing listens there any more
-        assert await counter(llm, toolkit=[weather])("umbrella?") == {"rain": 1}
-        assert cassette.replayed == 2
-    with use_cassette(path, record="none"):  # no model is named, as on a machine that has no key
-        assert await counter(None, toolkit=[weather])("umbrella?") == {"rain": 1}
-    assert {each.get("wire") for each in json.loads(path.read_text())["exchanges"]} == {
-        None if name == "chat" else name
-    }
+    # Nothing listens there any more; then no model is named, as on a machine that has no key.
+    for asked in (llm, None):
+        with use_cassette(path, record="none") as cassette:
+            assert await counter(asked, toolkit=[weather])("umbrella?") == {"rain": 1}
+            assert cassette.replayed == 2
+    wires = {each.get("wire") for each in json.loads(path.read_text())["exchanges"]}
+    assert wires == {None if name == "chat" else name}
 
 
 @pytest.mark.parametrize(("one", "other"), [("chat", "responses"), ("responses", "chat")])
@@ -82,18 +81,14 @@ async def test_a_cassette_of_one_wire_is_none_of_another(one, other, tmp_path):
         assert len(server.requests) == 1
 
 
-def test_a_lock_names_the_wire(tmp_path):
+def test_a_lock_names_the_wire(tmp_path, monkeypatch):
     module: Any = ModuleType("locked_wires")
-    sys.modules["locked_wires"] = module
+    monkeypatch.setitem(sys.modules, "locked_wires", module)
     locked = []
-    try:
-        for wire in ("chat", "responses"):
-            function = counter(OpenAICompatible("m", api_key="k", base_url="https://h/v1", wire=wire))
-            function._pipeline.definition.func.__module__ = "locked_wires"
-            module.count = function
-            locked.append(lock_of(module))
-    finally:
-        del sys.modules["locked_wires"]
+    for wire in ("chat", "responses"):
+        module.count = counter(OpenAICompatible("m", api_key="k", base_url="https://h/v1", wire=wire))
+        module.count._pipeline.definition.func.__module__ = "locked_wires"
+        locked.append(lock_of(module))
     chat, responses = locked
     write_lock(tmp_path / "llm.lock", responses, ["locked_wires"])
     assert read_lock(tmp_path / "llm.lock")[0] == responses

@@ -21,14 +21,10 @@ HELLO: list[Any] = [{"role": "user", "content": "hello"}]
 
 def test_each_maker_has_its_address():
     assert Anthropic("claude-opus-5").url() == "https://api.anthropic.com/v1/messages"
-    assert Gemini("gemini-3.8-flash").url() == (
-        "https://generativelanguage.googleapis.com/v1beta/models/gemini-3.8-flash:generateContent"
-    )
-    assert (
-        Gemini("gemini-3.8-flash", api_version="v1")
-        .url(stream=True)
-        .endswith("/v1/models/gemini-3.8-flash:streamGenerateContent?alt=sse")
-    )
+    address, model = "https://generativelanguage.googleapis.com", "models/gemini-3.8-flash"
+    assert Gemini("gemini-3.8-flash").url() == f"{address}/v1beta/{model}:generateContent"
+    v1 = Gemini("gemini-3.8-flash", api_version="v1")
+    assert v1.url(stream=True) == f"{address}/v1/{model}:streamGenerateContent?alt=sse"
 
 
 @pytest.mark.parametrize(
@@ -45,9 +41,6 @@ def test_each_maker_has_its_address():
 )
 def test_openai_is_asked_by_responses_and_all_others_by_chat_completions(address, said, path):
     assert OpenAICompatible("gpt-5.6", base_url=address, wire=said).url().endswith(path)
-
-
-def test_a_wire_that_is_none_is_refused():
     with pytest.raises(ConfigError, match="Anthropic"):
         OpenAICompatible("m", wire="messages")  # type: ignore[arg-type]
 
@@ -63,13 +56,13 @@ def test_the_environment_names_a_model(monkeypatch):
 
 
 def test_a_provider_file_names_the_wire(tmp_path):
+    def entry(model: str, wire: str, **more: str) -> dict[str, Any]:
+        return {"model_name": model, "api_keys": ["k"], "wire": wire, **more}
+
     entries = {
-        "a": [{"model_name": "claude-opus-5", "api_keys": ["k"], "wire": "messages"}],
-        "g": [{"model_name": "gemini-3.8-flash", "api_keys": ["k"], "wire": "gemini"}],
-        "o": [
-            {"model_name": "m", "api_keys": ["k"], "base_url": "https://h/v1", "wire": "responses"},
-            {"model_name": "n", "api_keys": ["k"], "wire": "chat"},
-        ],
+        "a": [entry("claude-opus-5", "messages")],
+        "g": [entry("gemini-3.8-flash", "gemini")],
+        "o": [entry("m", "responses", base_url="https://h/v1"), entry("n", "chat")],
     }
     (tmp_path / "p.json").write_text(json.dumps(entries))
     models = OpenAICompatible.load_from_json_file(tmp_path / "p.json")
@@ -129,24 +122,21 @@ async def test_a_missing_key_is_told_with_its_own_name(monkeypatch, maker):
 async def test_a_function_gives_the_key_and_is_asked_once_more_when_it_has_run_out(maker, is_async):
     services = {Anthropic: MessagesService, Gemini: GeminiService, OpenAICompatible: ResponsesService}
     service = services[maker]()
-    keys = iter(["token-one-1234", "token-two-1234", "token-three-1234"])
     asked = []
 
     def give() -> str:
         asked.append(1)
-        return next(keys)
+        return f"token-{len(asked)}-1234"
 
     async def give_later() -> str:
         await asyncio.sleep(0.01)
         return give()
 
-    valid = {"token-one-1234"}
+    valid = ["token-1-1234"]
 
     def checked(request):
-        given = request.headers.get("authorization", "")
-        if given.removeprefix("Bearer ") not in valid:
-            return service.error(401, "invalid key")
-        return service(request)
+        given = request.headers.get("authorization", "").removeprefix("Bearer ")
+        return service(request) if given in valid else service.error(401, "invalid key")
 
     async with LoopbackServer(checked) as server:
         base = server.base_url if maker is OpenAICompatible else server.base_url.removesuffix("/v1")
@@ -154,8 +144,7 @@ async def test_a_function_gives_the_key_and_is_asked_once_more_when_it_has_run_o
         llm = maker("m", base_url=base, api_key=give_later if is_async else give, max_retries=0, **more)
         await asyncio.gather(*(llm.chat(HELLO) for _ in range(5)))
         assert len(asked) == 1  # at most once at a time, and kept
-        valid.clear()
-        valid.add("token-two-1234")
+        valid[:] = ["token-2-1234"]
         assert (await llm.chat(HELLO)).text == "ok"
         assert len(asked) == 2
         valid.clear()
@@ -171,10 +160,9 @@ async def test_a_function_that_gives_no_key_is_a_config_error():
 
     async with LoopbackServer(MessagesService()) as server:
         base = server.base_url.removesuffix("/v1")
-        with pytest.raises(ConfigError, match="no metadata server"):
-            await Anthropic("m", base_url=base, api_key=broken).chat(HELLO)
-        with pytest.raises(ConfigError, match="the key is empty"):
-            await Anthropic("m", base_url=base, api_key=lambda: " ").chat(HELLO)
+        for give, said in ((broken, "no metadata server"), (lambda: " ", "the key is empty")):
+            with pytest.raises(ConfigError, match=said):
+                await Anthropic("m", base_url=base, api_key=give).chat(HELLO)
         assert not server.requests
 
 
@@ -192,12 +180,14 @@ async def test_the_same_function_runs_on_all():
 
 def test_a_server_that_may_be_any_gets_no_schema_on_responses():
     # llama.cpp passes over `text.format` in silence; so does a server that we know nothing of, perhaps.
-    assert not OpenAICompatible("m", base_url="http://127.0.0.1:8080/v1", wire="responses").profile.native
-    assert not OpenAICompatible("m", base_url="http://127.0.0.1:11434/v1", wire="responses").profile.native
-    assert OpenAICompatible("m", base_url="http://127.0.0.1:8080/v1").profile.native
-    assert OpenAICompatible("m", base_url="http://127.0.0.1:8080/v1", wire="responses", profile="vllm").profile.native
-    assert OpenAICompatible("gpt-5.6").profile.native
-    assert OpenAICompatible("m", base_url="https://openrouter.ai/api/v1", wire="responses").profile.native
+    def is_native(address: str | None, **options: Any) -> bool:
+        return OpenAICompatible("m", base_url=address, **options).profile.native
+
+    here = "http://127.0.0.1:8080/v1"
+    assert not is_native(here, wire="responses")
+    assert not is_native("http://127.0.0.1:11434/v1", wire="responses")
+    assert is_native(here) and is_native(here, wire="responses", profile="vllm")  # noqa: PT018
+    assert is_native(None) and is_native("https://openrouter.ai/api/v1", wire="responses")  # noqa: PT018
 
 
 async def test_the_address_of_the_client_chooses_the_wire():

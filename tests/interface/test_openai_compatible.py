@@ -44,12 +44,11 @@ async def streamed(llm, messages=HELLO, **params):
 async def test_one_request_and_its_reply(server):
     reply = await model(server, api_key=CANARY).chat(HELLO, temperature=0.5, top_p=None, trace_id="t")
     (request,) = server.requests
-    assert request.path == "/v1/chat/completions"
-    assert request.method == "POST"
+    assert (request.method, request.path) == ("POST", "/v1/chat/completions")
     assert request.body == {"model": "m", "messages": HELLO, "temperature": 0.5}
-    assert request.headers["authorization"] == f"Bearer {CANARY}"
-    assert request.headers["content-type"] == "application/json"
-    assert request.headers["user-agent"] == f"SimpleLLMFunc/{__version__}"
+    assert [request.headers[name] for name in ("authorization", "content-type", "user-agent")] == [
+        f"Bearer {CANARY}", "application/json", f"SimpleLLMFunc/{__version__}"
+    ]  # fmt: skip
     assert (reply.text, reply.finish_reason, reply.tries, reply.usage.total_tokens) == ("hello", "stop", 1, 8)
 
 
@@ -57,12 +56,10 @@ async def test_tools_and_format_go_out_and_calls_come_back(server):
     server.reply_tool_calls([("f", {"x": 1}), ("g", "")])
     tool = {"type": "function", "function": {"name": "f", "parameters": {}}}
     reply = await model(server).chat(HELLO, tools=[tool], response_format={"type": "json_object"}, tool_choice="auto")
-    assert server.requests[0].body["tools"] == [tool]
-    assert server.requests[0].body["response_format"] == {"type": "json_object"}
-    assert [(call.function.name, call.function.arguments) for call in reply.tool_calls] == [
-        ("f", '{"x": 1}'),
-        ("g", "{}"),
-    ]
+    body = server.requests[0].body
+    assert (body["tools"], body["response_format"], body["tool_choice"]) == ([tool], {"type": "json_object"}, "auto")
+    calls = [(call.function.name, call.function.arguments) for call in reply.tool_calls]
+    assert calls == [("f", '{"x": 1}'), ("g", "{}")]
 
 
 async def test_a_message_of_the_openai_package_goes_out(server):
@@ -94,21 +91,19 @@ async def test_render_is_the_body_that_goes_out(server):
 async def test_a_call_cannot_change_where_it_goes(server, name):
     llm = model(server)
     with pytest.raises(UsageError, match=name):
-        await llm.chat(HELLO, **{name: "x"})
-    with pytest.raises(UsageError, match=name):
-        await streamed(llm, **{name: "x"})
-    with pytest.raises(UsageError, match=name):
         llm.render(HELLO, **{name: "x"})
+    for asked in (llm.chat(HELLO, **{name: "x"}), streamed(llm, **{name: "x"})):
+        with pytest.raises(UsageError, match=name):
+            await asked
     assert server.requests == []
 
 
 async def test_forbidden_calls_do_not_leave(server):
     llm = model(server)
     with forbid_real_calls():
-        with pytest.raises(UsageError):
-            await llm.chat(HELLO)
-        with pytest.raises(UsageError):
-            await streamed(llm)
+        for asked in (llm.chat(HELLO), streamed(llm)):
+            with pytest.raises(UsageError):
+                await asked
         assert (await model(server, _guarded=False).chat(HELLO)).text == "hello"
     assert len(server.requests) == 1
 
@@ -117,21 +112,15 @@ async def test_forbidden_calls_do_not_leave(server):
 
 
 async def test_the_environment_counts(server, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
     monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
     monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
     monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-1")
-    await OpenAICompatible("m").chat(HELLO)
+    llm = OpenAICompatible("m")
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)  # after the model was made
+    await llm.chat(HELLO)
     headers = server.requests[0].headers
     assert headers["authorization"] == f"Bearer {CANARY}"
     assert (headers["openai-organization"], headers["openai-project"]) == ("org-1", "proj-1")
-
-
-async def test_a_key_set_after_the_model_was_made_is_found(server, monkeypatch):
-    llm = model(server)
-    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
-    await llm.chat(HELLO)
-    assert server.requests[0].key == CANARY
 
 
 async def test_own_key_before_pool_before_environment(server, monkeypatch):
@@ -194,8 +183,8 @@ async def test_a_stream_comes_in_pieces_with_its_usage(server):
     assert "".join(piece.text for piece in chunks) == "Hello, world"
     assert chunks[-1].usage.total_tokens == 8
     assert [piece.finish_reason for piece in chunks if piece.finish_reason] == ["stop"]
-    assert server.requests[0].body["stream_options"] == {"include_usage": True}
-    assert server.requests[0].headers["accept"] == "text/event-stream"
+    (request,) = server.requests
+    assert (request.body["stream_options"], request.headers["accept"]) == ({"include_usage": True}, "text/event-stream")
 
 
 async def test_chunks_arrive_as_they_are_sent(server):
@@ -220,13 +209,10 @@ async def test_a_deadline_may_come_from_three_places(server, given):
     assert caught.value.seconds == 0.05
 
 
-async def test_a_deadline_that_has_passed_sends_nothing(server):
+async def test_a_deadline_that_has_passed_sends_nothing_and_the_timeout_may_come_with_a_call(server):
     with pytest.raises(DeadlineExceeded):
         await model(server).chat(HELLO, deadline=0)
     assert server.requests == []
-
-
-async def test_the_timeout_may_come_with_a_call(server):
     server.answer(Answer(body=b"{}", hold=asyncio.Event()))
     assert (await model(server).chat(HELLO, timeout=0.5)).tries == 2
 
@@ -299,14 +285,9 @@ async def test_a_stream_that_no_one_closed_is_closed_by_the_loop(server):
 # --- as an object ----------------------------------------------------------------------------------------
 
 
-def test_repr_shows_no_key():
+def test_repr_shows_no_key_and_a_copy_is_the_same_model():
     llm = OpenAICompatible("m", api_key=CANARY, base_url="https://x.example/v1?api_key=sk-CANARY99887766")
-    assert "CANARY" not in repr(llm)
-    assert "x.example" in repr(llm)
-
-
-def test_a_copy_is_the_same_model():
-    llm = OpenAICompatible("m", api_key=CANARY)
+    assert ("x.example" in repr(llm), "CANARY" in repr(llm)) == (True, False)
     assert copy.copy(llm) is llm
     assert copy.deepcopy({"llm": llm})["llm"] is llm
 
@@ -368,16 +349,12 @@ def test_a_missing_provider_file():
         OpenAICompatible.load_from_json_file("nowhere.json")
 
 
-def test_the_keyword_form():
+def test_the_keyword_form_and_the_defaults():
     llm = OpenAICompatible(api_key_pool=APIKeyPool(["sk-aaaaaaaa"]), model_name="m", base_url="https://x.example/v1/")
-    assert (llm.model_name, llm.base_url, llm.max_retries, llm.timeout, llm.context_window) == (
-        "m", "https://x.example/v1", 2, 600, None,
-    )  # fmt: skip
-
-
-def test_profile_and_provider_come_from_the_address():
-    assert OpenAICompatible("m").provider == "openai"
-    assert OpenAICompatible("m").base_url == "https://api.openai.com/v1"
+    assert (llm.model_name, llm.base_url, llm.max_retries) == ("m", "https://x.example/v1", 2)
+    llm = OpenAICompatible("m")
+    assert (llm.base_url, llm.timeout, llm.context_window) == ("https://api.openai.com/v1", 600, None)
+    assert llm.provider == "openai"
     assert OpenAICompatible("m", base_url="https://api.deepseek.com").profile.name == "deepseek"
     assert OpenAICompatible("m", profile="vllm").profile.name == "vllm"
 

@@ -27,17 +27,11 @@ def test_the_address_tells_the_provider(base_url, name):
     assert find_profile(None, base_url).name == name
 
 
-def test_what_is_asked_for_comes_first():
-    own = Profile("mine", native=True)
-    assert find_profile(own, "https://api.openai.com/v1") is own
-    assert find_profile("vllm", "https://api.openai.com/v1") is PROFILES["vllm"]
-
-
-def test_an_unknown_name_is_refused_with_the_known_ones():
-    with pytest.raises(ConfigError, match="deepseek"):
-        find_profile("nope", "https://api.openai.com/v1")
-
-
-def test_every_profile_is_found_by_its_own_name():
+def test_what_is_asked_for_comes_first_and_an_unknown_name_is_refused_with_the_known_ones():
+    own, address = Profile("mine", native=True), "https://api.openai.com/v1"
+    assert find_profile(own, address) is own
     for name, profile in PROFILES.items():
+        assert find_profile(name, address) is profile
         assert profile.name == name
+    with pytest.raises(ConfigError, match="deepseek"):
+        find_profile("nope", address)

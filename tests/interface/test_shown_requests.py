@@ -41,10 +41,8 @@ async def test_a_preview_is_the_request_that_goes_out_and_its_command_sends_it(n
         assert server.requests == []
         assert preview.headers == OWN[name]
         assert preview.model == llm.model_name
-        if stream:
-            assert [value async for value in grade.stream("On rain")][-1] == {"score": 4}
-        else:
-            assert await grade("On rain") == {"score": 4}
+        value = [each async for each in grade.stream("On rain")][-1] if stream else await grade("On rain")
+        assert value == {"score": 4}
         sent = server.requests[0]
         assert preview.body == sent.body
         assert preview.url.endswith(sent.path)
@@ -72,9 +70,8 @@ async def test_a_trace_shows_the_command_of_the_wire(name, tmp_path):
             [turn] = store.reader.run(1).turns
             assert turn.url.endswith(server.requests[0].path)
             words = shlex.split(as_curl(turn))
-            assert [f"{header}: {value}" for header, value in OWN[name].items()] == [
-                word for before, word in zip(words, words[1:], strict=False) if before == "-H"
-            ][:-1]
+            headers = [word for before, word in zip(words, words[1:], strict=False) if before == "-H"]
+            assert headers[:-1] == [f"{header}: {value}" for header, value in OWN[name].items()]
             assert json.loads(words[-1]) == server.requests[0].body
 
 
@@ -88,13 +85,11 @@ def test_a_key_of_a_function_is_a_token():
 
 
 def test_what_the_user_says_in_a_header_is_no_command():
-    llm = Anthropic(
-        "claude-opus-5", api_key="k", api_version='$(touch pwned)"; $HOME', api_params={"betas": ["a", "b"]}
-    )
-    words = shlex.split(grader(llm).preview("?").as_curl())
-    assert 'anthropic-version: $(touch pwned)"; $HOME' in words
-    assert "anthropic-beta: a,b" in words
-    assert "'anthropic-version: $(touch" in grader(llm).preview("?").as_curl()
+    odd = '$(touch pwned)"; $HOME'
+    llm = Anthropic("claude-opus-5", api_key="k", api_version=odd, api_params={"betas": ["a", "b"]})
+    command = grader(llm).preview("?").as_curl()
+    assert {f"anthropic-version: {odd}", "anthropic-beta: a,b"} <= set(shlex.split(command))
+    assert "'anthropic-version: $(touch" in command
 
 
 @pytest.mark.parametrize("name", WIRES)

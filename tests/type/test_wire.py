@@ -22,13 +22,10 @@ from SimpleLLMFunc.type.wire import (
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        (None, None),
-        ("x", "x"),
+        (None, None), ("x", "x"), ([], ""), (5, "5"),
         ([{"type": "text", "text": "a"}, {"type": "image_url"}, {"type": "text", "text": "b"}, "c"], "ab"),
-        ([], ""),
-        (5, "5"),
     ],
-)
+)  # fmt: skip
 def test_content_is_text_in_any_shape(content, text):
     assert content_text(content) == text
 
@@ -53,13 +50,9 @@ def test_a_count_is_a_number_from_0_up(value, number):
 
 
 def test_numbers_that_are_none_do_not_break_a_reply():
-    reply = ChatCompletion.from_dict(
-        {
-            "created": math.inf,
-            "choices": [{"message": {"content": "x"}}],
-            "usage": {"prompt_tokens": math.nan, "completion_tokens": math.inf, "total_tokens": -5},
-        }
-    )
+    usage = {"prompt_tokens": math.nan, "completion_tokens": math.inf, "total_tokens": -5}
+    choices = [{"message": {"content": "x"}}]
+    reply = ChatCompletion.from_dict({"created": math.inf, "choices": choices, "usage": usage})
     assert (reply.text, reply.created, reply.usage.tokens.total_tokens) == ("x", 0, 0)
 
 
@@ -89,9 +82,7 @@ def test_what_is_nested_without_end_goes_back_without_it():
         deep = {"a": [deep]}
     for _ in range(20):
         flat = [flat]
-    message = {"content": "hi", "odd": deep, "fine": flat}
-    reply = ChatCompletion.from_dict({"choices": [{"message": message}]})
-    assert reply.text == "hi"
-    assert reply.message.extra["fine"] == flat
+    reply = ChatCompletion.from_dict({"choices": [{"message": {"content": "hi", "odd": deep, "fine": flat}}]})
+    assert (reply.text, reply.message.extra["fine"]) == ("hi", flat)
     assert reply.message.extra["odd"]["a"][0]["a"]
     json.dumps(reply.to_dict())

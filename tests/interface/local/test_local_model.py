@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import pickle
+import re
 import socket
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from SimpleLLMFunc.errors import (
 )
 from SimpleLLMFunc.extras import install_line
 from SimpleLLMFunc.interface.composite import sample_scope
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.local import local_model
 from SimpleLLMFunc.interface.local import server as local_server
 from SimpleLLMFunc.interface.local.local_model import DEFAULT_MAX_TOKENS, REPEAT_PENALTY, LocalModel, default_threads
@@ -34,6 +36,7 @@ from SimpleLLMFunc.interface.local.weights import SMOLLM2_135M, fetch_weights
 
 COLOUR = [{"role": "user", "content": "Name a colour."}]
 STORY = [{"role": "user", "content": "Tell a very long story."}]
+OTHER = OpenAICompatible("m", api_key="k", base_url="http://127.0.0.1:1/v1")
 TEXT_SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
 
@@ -41,15 +44,21 @@ def wanted(schema: dict) -> dict:
     return {"type": "json_schema", "json_schema": {"name": "value", "schema": schema}}
 
 
-def run_python(code: str, *, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        capture_output=True,
-        text=True,
-        timeout=55,
-        check=False,
-        env={**os.environ, **(env or {})},
+def run_python(code: str) -> tuple[int, str, str]:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=55, check=False
     )
+    return done.returncode, done.stdout, done.stderr
+
+
+async def answer(llm: LocalModel, question: list, *, stream: bool, **asked: object) -> tuple[str, str | None]:
+    """Return text and finish reason of an answer, whole or streamed."""
+    if not stream:
+        reply = await llm.chat(question, **asked)
+        return reply.text, reply.finish_reason
+    chunks = [chunk async for chunk in llm.chat_stream(question, **asked)]
+    reasons = [chunk.finish_reason for chunk in chunks if chunk.finish_reason]
+    return "".join(chunk.text for chunk in chunks), reasons[-1]
 
 
 # --- without the model -------------------------------------------------------------------------------------
@@ -57,24 +66,17 @@ def run_python(code: str, *, env: dict[str, str] | None = None) -> subprocess.Co
 
 def test_facts() -> None:
     llm = LocalModel()
-    assert llm.model_name == "smollm2-135m"
-    assert llm.provider == "local"
-    assert llm.context_window == 4096
-    assert llm.profile.tools == "json"
-    assert llm.profile.native
-    assert llm.base_url is None
-
-
-def test_a_path_gives_the_name() -> None:
+    assert (llm.model_name, llm.provider, llm.context_window, llm.base_url) == ("smollm2-135m", "local", 4096, None)
+    assert (llm.profile.tools, llm.profile.native) == ("json", True)
     assert LocalModel("/models/some.model-7b.gguf").model_name == "some.model-7b"
-    assert LocalModel(Path("x.gguf")).model_name == "x"
+    assert repr(llm) == "LocalModel('smollm2-135m', context_window=4096)"
 
 
-def test_repr() -> None:
-    assert repr(LocalModel()) == "LocalModel('smollm2-135m', context_window=4096)"
-    assert (
-        repr(LocalModel("x.gguf", threads=2, seed=7)) == "LocalModel('x.gguf', context_window=4096, threads=2, seed=7)"
-    )
+def test_pickle_and_repr() -> None:
+    llm = LocalModel(Path("x.gguf"), threads=3, context_window=99, seed=5)
+    again = pickle.loads(pickle.dumps(llm))
+    assert repr(again) == repr(llm) == "LocalModel('x.gguf', context_window=99, threads=3, seed=5)"
+    assert (again.model_name, again.context_window) == ("x", 99)
 
 
 @pytest.mark.parametrize("wrong", [{"threads": 0}, {"threads": 1.5}, {"threads": True}, {"context_window": 0}])
@@ -95,21 +97,10 @@ def test_default_threads_are_half_the_processors(monkeypatch: pytest.MonkeyPatch
     assert default_threads() == 1
 
 
-def test_pickle() -> None:
-    llm = LocalModel("x.gguf", threads=3, context_window=99, seed=5)
-    again = pickle.loads(pickle.dumps(llm))
-    assert repr(again) == repr(llm)
-    assert again.model_name == "x"
-    assert again.context_window == 99
-
-
 def test_render_holds_the_bounds() -> None:
     body = LocalModel(seed=3).render(COLOUR, response_format=wanted(TEXT_SCHEMA), temperature=0)
-    assert body["model"] == "smollm2-135m"
-    assert body["max_tokens"] == 2048
+    assert (body["model"], body["max_tokens"], body["seed"], body["temperature"]) == ("smollm2-135m", 2048, 3, 0)
     assert LocalModel(context_window=100).render(COLOUR, response_format=wanted(TEXT_SCHEMA))["max_tokens"] == 100
-    assert body["seed"] == 3
-    assert body["temperature"] == 0
     assert body["response_format"]["json_schema"]["schema"]["properties"]["name"]["maxLength"] == 1001
     number = LocalModel().render(COLOUR, response_format=wanted({"type": "integer"}))
     assert json.loads(number["grammar"].partition("%json ")[2])["maximum"] == 10**15
@@ -141,11 +132,8 @@ def test_it_does_not_sample_and_does_not_like_to_repeat_itself() -> None:
     llm = LocalModel()
     assert llm.render(COLOUR)["temperature"] == 0
     assert llm.render(COLOUR)["frequency_penalty"] == REPEAT_PENALTY > 0
-    assert (
-        llm.render(COLOUR, temperature=0.7, repeat_penalty=1.3).items()
-        >= {"temperature": 0.7, "repeat_penalty": 1.3}.items()
-    )
-    assert "frequency_penalty" not in llm.render(COLOUR, repeat_penalty=1.3)
+    body = llm.render(COLOUR, temperature=0.7, repeat_penalty=1.3)
+    assert (body["temperature"], body["repeat_penalty"], "frequency_penalty" in body) == (0.7, 1.3, False)
     assert llm.render(COLOUR, temperature=None)["temperature"] == 0
     with sample_scope(1):  # votes may differ
         assert "temperature" not in llm.render(COLOUR)
@@ -163,19 +151,16 @@ def test_a_function_is_asked_with_a_short_prompt() -> None:
         """Count the words."""
         raise NotImplementedError
 
-    prompts: dict[str, list[str]] = {}
-    for name, llm in {
-        "small": LocalModel(),
-        "other": OpenAICompatible("m", api_key="k", base_url="http://127.0.0.1:1/v1"),
-    }.items():
-        shown = llm_function(llm, examples=[("a", 1)])(count).preview("a b").messages
-        prompts[name] = [str(each["content"]) for each in shown]
-    assert len(prompts["small"][0]) < len(prompts["other"][0])
-    assert "Count the words." in prompts["small"][0]
-    assert "text: " in prompts["small"][0]
+    def shown(llm: LLM_Interface) -> list[str]:
+        return [str(each["content"]) for each in llm_function(llm, examples=[("a", 1)])(count).preview("a b").messages]
+
+    small, other = shown(LocalModel()), shown(OTHER)
+    assert len(small[0]) < len(other[0])
+    assert "Count the words." in small[0]
+    assert "text: " in small[0]
     # The arguments stand there without a heading, in the examples as in the question.
-    assert (prompts["small"][1], prompts["small"][-1]) == ("text: a", "text: a b")
-    assert (prompts["other"][1], prompts["other"][-1]) == ("Arguments:\n  - text: a", "Arguments:\n  - text: a b")
+    assert (small[1], small[-1]) == ("text: a", "text: a b")
+    assert (other[1], other[-1]) == ("Arguments:\n  - text: a", "Arguments:\n  - text: a b")
 
 
 def test_a_small_model_is_told_which_fields_a_record_has() -> None:
@@ -191,10 +176,7 @@ def test_a_small_model_is_told_which_fields_a_record_has() -> None:
         """Book a table."""
         raise NotImplementedError
 
-    small, other = (
-        str(llm_function(llm)(book).preview("a b").messages[0]["content"])
-        for llm in (LocalModel(), OpenAICompatible("m", api_key="k", base_url="http://127.0.0.1:1/v1"))
-    )
+    small, other = (str(llm_function(llm)(book).preview("a b").messages[0]["content"]) for llm in (LocalModel(), OTHER))
     fields = ["- seats: how many", "- dishes", "- dishes[].name: as on the {menu}", "- dishes[].price"]
     assert small.split("\n\n") == ["Book a table.", "\n".join(["Fields:", *fields]), "Give only the return value."]
     assert "Fields:" not in other
@@ -214,36 +196,24 @@ async def test_a_file_that_is_no_model(tmp_path: Path, content: bytes | None, sa
     path = tmp_path / "my model.gguf"
     if content is not None:
         path.write_bytes(content)
-    llm = LocalModel(path)
     with pytest.raises(ConfigError, match=said) as failed:
-        if stream:
-            await anext(llm.chat_stream(COLOUR))
-        else:
-            await llm.chat(COLOUR)
+        await answer(LocalModel(path), COLOUR, stream=stream)
     assert str(path) in str(failed.value)
 
 
 async def test_an_unknown_name() -> None:
-    with pytest.raises(
-        ConfigError, match=r"no model is called 'smollm-135m'.*Known by name: smollm2-135m, gemma3-270m"
-    ):
+    said = r"no model is called 'smollm-135m'.*Known by name: smollm2-135m, gemma3-270m"
+    with pytest.raises(ConfigError, match=said):
         await LocalModel("smollm-135m").chat(COLOUR)
-
-
-async def test_without_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "xllamacpp", None)
-    path = tmp_path / "x.gguf"
-    path.write_bytes(b"GGUF")
-    with pytest.raises(ConfigError) as failed:
-        await LocalModel(path).chat(COLOUR)
-    assert install_line("local") in str(failed.value)
 
 
 async def test_without_the_extra_nothing_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
     monkeypatch.setenv("SIMPLELLMFUNC_MODEL_DIR", str(tmp_path / "models"))
-    with pytest.raises(ConfigError, match="pip install"):
-        await LocalModel().chat(COLOUR)
+    (tmp_path / "x.gguf").write_bytes(b"GGUF")
+    for llm in (LocalModel(tmp_path / "x.gguf"), LocalModel()):
+        with pytest.raises(ConfigError, match=re.escape(install_line("local"))):
+            await llm.chat(COLOUR)
     assert not (tmp_path / "models").exists()
 
 
@@ -353,8 +323,7 @@ def weights() -> Path:
 async def test_answers_and_tells_what_it_took() -> None:
     reply = await LocalModel().chat(COLOUR, max_tokens=12)
     assert reply.text
-    assert reply.model == "smollm2-135m"
-    assert reply.usage is not None
+    assert (reply.model, reply.usage is not None) == ("smollm2-135m", True)
     assert reply.usage.prompt_tokens > 0
     assert 0 < reply.usage.completion_tokens <= 12
 
@@ -371,25 +340,18 @@ async def test_a_picture_is_told_as_what_it_cannot_take() -> None:
 async def test_the_default_limit_ends_endless_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_model, "DEFAULT_MAX_TOKENS", 8)
     reply = await LocalModel().chat(STORY, ignore_eos=True)
-    assert reply.finish_reason == "length"
-    assert reply.usage is not None
-    assert reply.usage.completion_tokens == 8
+    assert (reply.finish_reason, reply.usage.completion_tokens) == ("length", 8)
 
 
 @pytest.mark.heavy
 @pytest.mark.local_model
-async def test_a_seed_makes_the_answer_the_same() -> None:
-    texts = {(await LocalModel(seed=11).chat(STORY, max_tokens=20, temperature=1)).text for _ in range(3)}
-    assert len(texts) == 1
-    others = {(await LocalModel(seed=seed).chat(STORY, max_tokens=20, temperature=1)).text for seed in range(4)}
-    assert len(others) > 1
+async def test_a_seed_makes_the_answer_the_same_and_so_does_no_temperature() -> None:
+    async def texts(*seeds: int | None, **asked: float) -> set[str]:
+        return {(await LocalModel(seed=seed).chat(STORY, max_tokens=20, **asked)).text for seed in seeds}
 
-
-@pytest.mark.heavy
-@pytest.mark.local_model
-async def test_without_a_temperature_the_answer_is_always_the_same() -> None:
-    texts = {(await LocalModel(seed=seed).chat(STORY, max_tokens=20)).text for seed in (None, None, 1, 2)}
-    assert len(texts) == 1
+    assert len(await texts(11, 11, 11, temperature=1)) == 1
+    assert len(await texts(0, 1, 2, 3, temperature=1)) > 1
+    assert len(await texts(None, None, 1, 2)) == 1
 
 
 @pytest.mark.heavy
@@ -398,13 +360,7 @@ async def test_without_a_temperature_the_answer_is_always_the_same() -> None:
 async def test_a_list_that_its_bound_ended_is_told_as_cut(stream: bool) -> None:
     schema = {"type": "array", "items": {"const": 1}, "minItems": 20}
     asked = {"response_format": wanted(schema), "logit_bias": [["]", -100], [" ]", -100], ["],", -100]]}
-    if stream:
-        chunks = [chunk async for chunk in LocalModel().chat_stream(STORY, **asked)]
-        text, finish = "".join(chunk.text for chunk in chunks), chunks[-1].choices or chunks[-2].choices
-        reason = finish[0].finish_reason
-    else:
-        reply = await LocalModel().chat(STORY, **asked)
-        text, reason = reply.text, reply.choices[0].finish_reason
+    text, reason = await answer(LocalModel(), STORY, stream=stream, **asked)
     assert json.loads(text) == [1] * 33
     assert reason == "length"
 
@@ -435,29 +391,20 @@ async def test_a_schema_is_kept_to_and_its_strings_end() -> None:
         "required": ["name", "age", "tags"],
         "additionalProperties": False,
     }
-    reply = await LocalModel(seed=1).chat(
-        [{"role": "user", "content": "Anna is 33, she likes tea. Write it as JSON."}],
-        response_format=wanted(schema),
-        temperature=0,
-    )
+    question = [{"role": "user", "content": "Anna is 33, she likes tea. Write it as JSON."}]
+    reply = await LocalModel(seed=1).chat(question, response_format=wanted(schema), temperature=0)
     value = json.loads(reply.text)
-    assert set(value) == {"name", "age", "tags"}
-    assert isinstance(value["age"], int)
+    assert (set(value), type(value["age"]), reply.finish_reason) == ({"name", "age", "tags"}, int, "stop")
     assert len(value["name"]) <= 12
     assert len(value["tags"]) <= 3
-    assert reply.finish_reason == "stop"
 
 
 @pytest.mark.local_model
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_prompt_longer_than_the_context(stream: bool) -> None:
     long = [{"role": "user", "content": "word " * 600}]
-    llm = LocalModel(context_window=256)
     with pytest.raises(ContextTooLong) as failed:
-        if stream:
-            await anext(llm.chat_stream(long))
-        else:
-            await llm.chat(long)
+        await answer(LocalModel(context_window=256), long, stream=stream)
     assert failed.value.limit == 256
 
 
@@ -506,7 +453,7 @@ def test_says_nothing_and_ends_cleanly(weights: Path) -> None:
         "from SimpleLLMFunc.interface.local.local_model import LocalModel\n"
         "print(bool(asyncio.run(LocalModel().chat([{'role': 'user', 'content': 'Hi'}], max_tokens=3)).text))"
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+    assert done == (0, "True\n", "")
 
 
 @pytest.mark.local_model
@@ -521,7 +468,7 @@ def test_ends_cleanly_in_the_middle_of_an_answer(weights: Path) -> None:
         "    sys.exit(3)\n"
         "asyncio.run(main())"
     )
-    assert (done.returncode, done.stdout, done.stderr) == (3, "", "")
+    assert done == (3, "", "")
 
 
 @pytest.mark.heavy
@@ -543,7 +490,7 @@ def test_a_forked_child_starts_its_own_and_ends(weights: Path, is_used: bool) ->
         "status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])\n"
         "print(status, bool(ask()))"
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "7 True\n", "")
+    assert done == (0, "7 True\n", "")
 
 
 @pytest.mark.local_model

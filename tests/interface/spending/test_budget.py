@@ -32,13 +32,9 @@ def counting(*replies):
     return ask, llm
 
 
-def reply(text="ok", tokens=50):
-    return ChatCompletion.from_dict(
-        {
-            "choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
-            "usage": {"prompt_tokens": tokens - 10, "completion_tokens": 10},
-        }
-    )
+def reply(tokens=50):
+    usage = {"prompt_tokens": tokens - 10, "completion_tokens": 10}
+    return ChatCompletion.from_dict({"choices": [{"message": {"content": "ok"}}], "usage": usage})
 
 
 def test_requests_are_counted_and_stopped_before_the_one_too_many():
@@ -48,28 +44,22 @@ def test_requests_are_counted_and_stopped_before_the_one_too_many():
         ask("x")
         with pytest.raises(BudgetExceeded) as caught:
             ask("x")
-    assert len(llm.calls) == 2
-    assert spent.requests == 2
-    assert (caught.value.unit, caught.value.limit, caught.value.spent) == ("requests", 2, 2)
-    assert caught.value.func_name == "ask"
+    assert len(llm.calls) == spent.requests == 2
+    told = caught.value
+    assert (told.unit, told.limit, told.spent, told.func_name) == ("requests", 2, 2, "ask")
     ask("x")
 
 
-def test_tokens_are_those_of_the_replies():
+def test_tokens_are_those_of_the_replies_and_a_request_that_would_surely_break_the_budget_is_not_sent():
     ask, llm = counting(reply(tokens=100_000), reply())
+    with budget(tokens=100), pytest.raises(BudgetExceeded):
+        ask("many words " * 1000)
+    assert llm.calls == []
     with budget(tokens=50_000) as spent:
         ask("x")
         with pytest.raises(BudgetExceeded, match="tokens"):
             ask("x")
-    assert spent.tokens == 100_000
-    assert len(llm.calls) == 1
-
-
-def test_a_request_that_would_surely_break_the_budget_is_not_sent():
-    ask, llm = counting("never")
-    with budget(tokens=100), pytest.raises(BudgetExceeded):
-        ask("many words " * 1000)
-    assert llm.calls == []
+    assert (spent.tokens, len(llm.calls)) == (100_000, 1)
 
 
 def test_reasks_and_tool_rounds_count():
@@ -107,8 +97,7 @@ def test_a_failed_question_counts_its_request_and_frees_its_reservation():
         with pytest.raises(RuntimeError):
             ask("x")
         ask("x")
-    assert spent.requests == 2
-    assert spent._reserved == 0
+    assert (spent.requests, spent._reserved) == (2, 0)
 
 
 def test_threads_started_inside_need_the_context_and_tools_have_it():
@@ -125,8 +114,7 @@ def test_threads_started_inside_need_the_context_and_tools_have_it():
 
     with budget() as spent:
         outer("x")
-    assert spent.requests == 3
-    assert len(inner_llm.calls) == 1
+    assert (spent.requests, len(inner_llm.calls)) == (3, 1)
 
 
 async def test_parallel_calls_never_pass_the_limit_together():
@@ -168,8 +156,7 @@ def test_a_question_pays_its_first_try_and_further_tries_pay_themselves():
             with pytest.raises(BudgetExceeded):
                 charge_try()
             charge.settle(Usage(1, 2))
-        assert spent.requests == 2
-        assert spent.tokens == 3
+        assert (spent.requests, spent.tokens) == (2, 3)
 
 
 def test_what_has_to_be_charged():
@@ -215,27 +202,20 @@ def test_limits_are_numbers(limits):
         pass
 
 
-def test_the_clock_stands_still_after_the_scope():
-    with budget() as spent:
-        pass
-    assert spent.seconds == spent.seconds
-    assert "requests=0" in repr(spent)
-
-
 def test_what_is_limited():
     assert not is_limited()
     with budget(tokens=5):
-        assert is_limited()
-        assert is_limited("tokens")
-        assert not is_limited("usd")
+        assert (is_limited(), is_limited("tokens"), is_limited("usd")) == (True, True, False)
         with budget(usd=1):
             assert is_limited("usd")
 
 
-def test_what_no_one_waited_for_counts():
+def test_what_no_one_waited_for_counts_and_the_clock_stands_still_after_the_scope():
     with budget() as spent:
         charge_lost(Usage(10, cost=0.5))
     assert (spent.tokens, spent.usd, spent.requests) == (10, 0.5, 0)
+    assert spent.seconds == spent.seconds
+    assert "requests=0" in repr(spent)
 
 
 def test_tries_are_counted_in_every_block_around_them():

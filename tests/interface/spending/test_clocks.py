@@ -9,7 +9,6 @@ PACKAGE = Path(SimpleLLMFunc.__file__).parent
 
 BY_DATE = {
     "interface/composite/answer_store.py": "how old an answer is, over the lives of many processes",
-    "storage/sqlite_file.py": "a name for a damaged file",
     "interface/attempts/retry.py": "dates in headers",
 }
 """Where the wall clock is meant, and for what."""

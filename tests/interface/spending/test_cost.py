@@ -161,14 +161,10 @@ def decorated(llm, return_type=str, **options):
     return llm_function(llm_interface=llm, **options)(ask)
 
 
-def reply(text, prompt=1000, completion=100, **details):
-    return ChatCompletion.from_dict(
-        {
-            "model": "gpt-4o",
-            "choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
-            "usage": {"prompt_tokens": prompt, "completion_tokens": completion, **details},
-        }
-    )
+def reply(text, prompt=1000, completion=100, model="gpt-4o"):
+    choices = [{"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}]
+    usage = {"prompt_tokens": prompt, "completion_tokens": completion}
+    return ChatCompletion.from_dict({"model": model, "choices": choices, "usage": usage})
 
 
 EACH = theirs("gpt-4o", "openai", input_tokens=1000, output_tokens=100)
@@ -176,8 +172,7 @@ EACH = theirs("gpt-4o", "openai", input_tokens=1000, output_tokens=100)
 
 async def test_a_sum_with_an_unknown_part_is_unknown():
     ask = decorated(ScriptedLLM(reply("x"), model_name="m"))
-    unnamed = ChatCompletion.from_dict({**reply("x").raw, "model": "unheard-of"})
-    assert (await decorated(ScriptedLLM(unnamed)).call("x")).cost is None
+    assert (await decorated(ScriptedLLM(reply("x", model="unheard-of"))).call("x")).cost is None
     assert (await ask.call("x")).cost == EACH  # the reply names its model
 
 

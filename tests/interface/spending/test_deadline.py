@@ -21,16 +21,13 @@ def test_left_counts_down_and_stops_at_zero():
     first = deadline.left()
     assert 59 < first <= 60
     assert deadline.left() <= first
-    assert Deadline.after(0).left() == 0
-    assert Deadline.after(-5).left() == 0
+    assert Deadline.after(0).left() == Deadline.after(-5).left() == 0
 
 
 def test_check_raises_with_the_facts():
-    with pytest.raises(DeadlineExceeded) as caught:
+    with pytest.raises(DeadlineExceeded, match="waiting for a key") as caught:
         Deadline.after(0).check("waiting for a key", partial="so f")
-    assert caught.value.seconds == 0
-    assert caught.value.partial == "so f"
-    assert "waiting for a key" in str(caught.value)
+    assert (caught.value.seconds, caught.value.partial) == (0, "so f")
 
 
 @pytest.mark.parametrize("seconds", [math.nan, "3", True, [1]])
@@ -41,11 +38,8 @@ def test_what_is_no_number_is_refused(seconds):
 
 def test_the_stricter_one_wins_whichever_is_asked():
     short, long, never = Deadline.after(1), Deadline.after(100), Deadline.after(None)
-    assert short.stricter(long) is short
-    assert long.stricter(short) is short
-    assert never.stricter(short) is short
-    assert short.stricter(never) is short
-    assert short.stricter(None) is short
+    for one, other in ((short, long), (long, short), (never, short), (short, never), (short, None)):
+        assert one.stricter(other) is short
     assert never.stricter(Deadline.after(None)).seconds is None
 
 
@@ -56,10 +50,9 @@ def test_scopes_nest_and_only_get_stricter():
         with deadline_scope(1) as inner:
             assert current_deadline() is inner
             assert inner.seconds == 1
-        with deadline_scope(1000) as inner:
-            assert inner is outer
-        with deadline_scope(None) as inner:
-            assert inner is outer
+        for wider in (1000, None):
+            with deadline_scope(wider) as inner:
+                assert inner is outer
         assert current_deadline() is outer
     assert current_deadline() is None
 
@@ -69,20 +62,18 @@ async def test_a_scope_may_be_left_in_another_context():
         with deadline_scope(5):
             yield 1
 
+    async def first():
+        return await anext(source)
+
     source = generator()
-    await asyncio.create_task(_first(source))
+    await asyncio.create_task(first())
     await source.aclose()  # closed by another task than the one that began it
     assert current_deadline() is None
-
-
-async def _first(source):
-    return await anext(source)
 
 
 def test_an_error_of_the_rest_is_told_as_one_of_the_whole():
     error = DeadlineExceeded(0.0931, partial="so far")
     error.tries = 2
-    over = Deadline.after(0)
-    told = over.retold(error)
+    told = Deadline.after(0).retold(error)
     assert (told.seconds, told.partial, told.tries) == (0, "so far", 2)
     assert Deadline.after(5).retold(error) is error

@@ -10,8 +10,8 @@ import pytest
 
 from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
-from SimpleLLMFunc.interface.wires import Received, ReplyAssembler, citations_in, server_tools_in
-from tests.interface.wires.test_recordings import DATA, FILES, WIRES
+from SimpleLLMFunc.interface.wires import Received, citations_in, server_tools_in
+from tests.interface.wires.test_recordings import DATA, FILES, WIRES, read_stream
 
 ROUNDS = 30
 """Of each recording."""
@@ -23,11 +23,8 @@ SIZE = 20_000
 
 def places_in(data):
     """Every container in `data`, with each of its keys."""
-    found = []
-    items = list(data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ())
-    for key, value in items:
-        found += [(data, key), *places_in(value)]
-    return found
+    items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    return [place for key, value in items for place in ((data, key), *places_in(value))]
 
 
 def spoil(data, draw):
@@ -65,18 +62,11 @@ def spoilt_stream(body, draw):
 
 
 def read(wire, body, *, stream):
-    if not stream:
+    if stream:
+        reply = read_stream(wire, body, len(body))
+    else:
         wire.error(body, Received("m", status=400, sent=b"{}"))
-        told(wire.reply(body, Received("m", sent=b"{}")))
-        return
-    decoder, assembler = wire.decoder(Received("m")), ReplyAssembler()
-    for step in (decoder.feed(body), decoder.close()):
-        for chunk in step:
-            assembler.add(chunk)
-    told(assembler.completion())
-
-
-def told(reply):
+        reply = wire.reply(body, Received("m", sent=b"{}"))
     message = {**reply.message.extra, "content": reply.text}
     return server_tools_in([message, message]), citations_in(message)
 

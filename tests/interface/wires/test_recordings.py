@@ -26,8 +26,8 @@ FILES = [
 STREAMS = [file for file in FILES if file.endswith(".sse")]
 
 
-def read_stream(wire: Wire, body: bytes, size: int) -> ChatCompletion:
-    decoder, assembler = wire.decoder(Received("m")), ReplyAssembler()
+def read_stream(wire: Wire, body: bytes, size: int, received: Received | None = None) -> ChatCompletion:
+    decoder, assembler = wire.decoder(received or Received("m")), ReplyAssembler()
     for start in range(0, len(body), size):
         for chunk in decoder.feed(body[start : start + size]):
             assembler.add(chunk)
@@ -56,37 +56,28 @@ def facts(file: str, size: int = 1 << 30) -> dict[str, Any]:
     try:
         reply = read(file, size)
     except (AttemptFailed, ProviderError) as error:
-        failed = error if isinstance(error, AttemptFailed) else None
-        inner = failed.error if failed else error
-        said: dict[str, Any] = {"error": type(inner).__name__}
-        if failed:
-            said["again"] = failed.again
-            if failed.retry_after is not None:
-                said["wait"] = failed.retry_after
-        if getattr(inner, "kind", "") == "quota":
-            said["kind"] = "quota"
-        if getattr(inner, "partial", ""):
-            said["partial"] = len(inner.partial)
-        return said
+        inner: Any = getattr(error, "error", error)
+        said: dict[str, Any] = {
+            "error": type(inner).__name__,
+            "again": getattr(error, "again", None),
+            "wait": getattr(error, "retry_after", None) if isinstance(error, AttemptFailed) else None,
+            "kind": "quota" if getattr(inner, "kind", "") == "quota" else None,
+            "partial": len(getattr(inner, "partial", "")) or None,
+        }
+        return {name: value for name, value in said.items() if value is not None}
     message, usage = reply.message, reply.usage
     state, said = message.extra.get("provider_state"), {**message.extra, "content": reply.text}
+    is_cut, calls = reply.finish_reason == "length", [call.function for call in reply.tool_calls]
     made: dict[str, Any] = {
         "finish": reply.finish_reason,
         "text": [len(reply.text), reply.text[:30]],
-        "calls": [[call.function.name, json.loads(call.function.arguments)] for call in reply.tool_calls]
-        if reply.finish_reason != "length"
-        else [call.function.name for call in reply.tool_calls],
+        "calls": [call.name if is_cut else [call.name, json.loads(call.arguments)] for call in calls],
         "thinking": len(message.reasoning_content or ""),
         "refusal": message.refusal,
         "state": [next(iter(item)) if "type" not in item else item["type"] for item in state["items"]] if state else None,
         "server tools": [[tool.type, str(tool.input)[:30], str(tool.output)[:30]] for tool in server_tools_in([said])],
         "citations": [[each.url[:30], each.title[:30], each.text[:30]] for each in citations_in(said)],
-        "usage": None if usage is None else [
-            usage.tokens.input_tokens,
-            usage.tokens.output_tokens,
-            usage.tokens.cached_tokens,
-            usage.tokens.reasoning_tokens,
-        ],
+        "usage": usage and [getattr(usage.tokens, f"{each}_tokens") for each in ("input", "output", "cached", "reasoning")],
     }  # fmt: skip
     return {name: value for name, value in made.items() if value not in (None, [], 0)}
 

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from SimpleLLMFunc.base.messages import build_assistant_response_message
 from SimpleLLMFunc.interface.profile import Profile
-from SimpleLLMFunc.interface.wires import CHAT, Asked, Received, ReplyAssembler, Wire
+from SimpleLLMFunc.interface.wires import CHAT, Asked, Received, Wire
 from SimpleLLMFunc.interface.wires.gemini import GeminiWire
 from SimpleLLMFunc.interface.wires.messages import MessagesWire
 from SimpleLLMFunc.interface.wires.responses import ResponsesWire
 from SimpleLLMFunc.type import ChatCompletion
+from tests.interface.wires.test_recordings import read_stream
 from tests.support.referees import check_gemini, check_messages, check_responses
 from tests.support.services import REPLIES
 
@@ -70,11 +71,7 @@ def turns(draw: st.DrawFn) -> list[Json]:
 
 def streamed(wire: Wire, events: Sequence[Json], received: Received) -> ChatCompletion:
     body = b"".join(b"event: %s\ndata: %s\n\n" % (event.get("type", "").encode(), dumped(event)) for event in events)
-    decoder, assembler = wire.decoder(received), ReplyAssembler()
-    for chunks in (decoder.feed(body), decoder.close()):
-        for chunk in chunks:
-            assembler.add(chunk)
-    return assembler.completion()
+    return read_stream(wire, body, len(body), received)
 
 
 def dumped(value: Any) -> bytes:

@@ -93,14 +93,10 @@ async def test_a_chat_with_tools_goes_on_from_a_stored_history(name, stream):
         async def chat(history: list[Any] | None, message: str) -> Any:
             """You tell the weather."""
 
-        said: list[Any] = [[], ""]
-        async for text, history in chat([], "Rome and Oslo?"):
-            said = [history, said[1] + text]
-        assert said[1] == "Sun."
-        stored = json.loads(json.dumps(said[0]))
-        said[1] = ""
-        async for text, history in chat(stored, "Bonn?"):
-            said = [history, said[1] + text]
-        assert said[1] == "Sun again."
+        stored: list[Any] = []
+        for question, answer in (("Rome and Oslo?", "Sun."), ("Bonn?", "Sun again.")):
+            pairs = [pair async for pair in chat(stored, question)]
+            assert "".join(text for text, _ in pairs) == answer
+            stored = json.loads(json.dumps(pairs[-1][1]))
     assert len(service.bodies) == 4
     assert "sun in Bonn" in json.dumps(service.bodies[-1])

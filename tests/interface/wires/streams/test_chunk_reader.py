@@ -9,7 +9,8 @@ import pytest
 
 from SimpleLLMFunc.errors import BadReply, SimpleLLMFuncError
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
-from SimpleLLMFunc.interface.wires import CHAT, Received, ReplyAssembler
+from SimpleLLMFunc.interface.wires import CHAT, Received
+from tests.interface.wires.test_recordings import read_stream
 
 
 def event(index, **delta):
@@ -19,11 +20,7 @@ def event(index, **delta):
 
 def read(stream):
     """Return the reply that a stream adds up to."""
-    decoder, assembler = CHAT.decoder(Received("m")), ReplyAssembler()
-    for chunks in (decoder.feed(stream), decoder.close()):
-        for chunk in chunks:
-            assembler.add(chunk)
-    return assembler.completion()
+    return read_stream(CHAT, stream, len(stream))
 
 
 def steps(stream):
