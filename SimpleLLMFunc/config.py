@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
 from urllib.parse import urlsplit
@@ -83,6 +84,7 @@ def clean_key(value: object, where: str) -> str:
     return key
 
 
+@lru_cache(maxsize=256)
 def is_local_address(base_url: str | None) -> bool:
     """Return whether `base_url` leads to this machine or its private network, where services mostly take no key."""
     try:

@@ -69,11 +69,14 @@ def text_size(value: Any) -> int:
     size, rest = 0, [value]
     while rest and size <= LARGE:
         item = rest.pop()
-        size += len(item) if isinstance(item, str) else _PUNCTUATION
-        if isinstance(item, Mapping):
-            rest.extend(item.values())
-        elif isinstance(item, list):
+        if isinstance(item, str):
+            size += len(item)
+            continue
+        size += _PUNCTUATION
+        if isinstance(item, list):
             rest.extend(item)
+        elif isinstance(item, Mapping):
+            rest.extend(item.values())
     return size
 
 

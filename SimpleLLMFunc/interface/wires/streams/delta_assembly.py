@@ -280,11 +280,13 @@ class ReplyAssembler:
 
 def put_right(reply: ChatCompletion) -> ChatCompletion:
     """Return a whole reply with its reasoning apart, a unique id for each tool call, ``{}`` for no arguments."""
-    choices: list[Choice] = []
-    for choice in reply.choices:
-        calls = rekeyed(choice.message.tool_calls or ()) or None
-        choices.append(replace(choice, message=replace(choice.message, tool_calls=calls)))
-    return without_thoughts(replace(reply, choices=tuple(choices)))
+    if any(choice.message.tool_calls is not None for choice in reply.choices):
+        choices: list[Choice] = []
+        for choice in reply.choices:
+            calls = rekeyed(choice.message.tool_calls or ()) or None
+            choices.append(replace(choice, message=replace(choice.message, tool_calls=calls)))
+        reply = replace(reply, choices=tuple(choices))
+    return without_thoughts(reply)
 
 
 def chunk_of_reply(reply: ChatCompletion) -> ChatCompletionChunk:
