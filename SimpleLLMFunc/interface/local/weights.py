@@ -111,12 +111,7 @@ def find_weights(weights: Weights, directory: Path | None = None) -> Path | None
         raise _unusable(path, error) from error
 
 
-def fetch_weights(
-    weights: Weights,
-    directory: Path | None = None,
-    *,
-    cancelled: threading.Event | None = None,
-) -> Path:
+def fetch_weights(weights: Weights, directory: Path | None = None, *, cancelled: threading.Event | None = None) -> Path:
     """Return the path of the weights, fetching them first if they are not there, with a bar on stderr.
 
     Two processes that ask at once fetch once. What an interrupted download left behind is removed by the next.

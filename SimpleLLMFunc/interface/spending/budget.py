@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from SimpleLLMFunc.errors import BudgetExceeded, UsageError
+from SimpleLLMFunc.interface.spending.deadline import scoped
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.runtime import ForkSafeLock
 from SimpleLLMFunc.type import Usage
@@ -110,10 +111,7 @@ _SCOPES: ContextVar[tuple[Spent, ...]] = ContextVar("SimpleLLMFunc.budget", defa
 @contextmanager
 @border
 def budget(
-    usd: float | None = None,
-    tokens: float | None = None,
-    requests: float | None = None,
-    seconds: float | None = None,
+    usd: float | None = None, tokens: float | None = None, requests: float | None = None, seconds: float | None = None
 ) -> Iterator[Spent]:
     """Limit everything that is asked inside the block.
 
@@ -138,26 +136,15 @@ def budget(
             raise UsageError(f"budget({name}=…) must be a number from 0 up, not {limit!r}.")
     spent = Spent(usd, tokens, requests, seconds)
     try:
-        with _scopes((*_SCOPES.get(), spent)):
+        with scoped(_SCOPES, (*_SCOPES.get(), spent)):
             yield spent
     finally:
         spent.end()
 
 
-def paid_already() -> AbstractContextManager[None]:
+def paid_already() -> AbstractContextManager[object]:
     """Let what runs inside count for no budget around it: it reads answers that were paid when they were made."""
-    return _scopes(())
-
-
-@contextmanager
-def _scopes(scopes: tuple[Spent, ...]) -> Iterator[None]:
-    # By value, not by token: the block may end in another context.
-    before = _SCOPES.get()
-    _SCOPES.set(scopes)
-    try:
-        yield
-    finally:
-        _SCOPES.set(before)
+    return scoped(_SCOPES, ())
 
 
 @dataclass(slots=True)
@@ -267,13 +254,9 @@ _TRIES: ContextVar[tuple[Tries, ...]] = ContextVar("SimpleLLMFunc.tries", defaul
 @contextmanager
 def counting_tries() -> Iterator[Tries]:
     """Count the HTTP requests of the block, of one that is cancelled too; not to be left open over a ``yield``."""
-    before = _TRIES.get()
     tries = Tries()
-    _TRIES.set((*before, tries))
-    try:
+    with scoped(_TRIES, (*_TRIES.get(), tries)):
         yield tries
-    finally:
-        _TRIES.set(before)
 
 
 def scopes_around() -> tuple[Spent, ...]:

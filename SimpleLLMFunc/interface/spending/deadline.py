@@ -7,8 +7,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TypeVar
 
 from SimpleLLMFunc.errors import DeadlineExceeded, UsageError
+
+T = TypeVar("T")
 
 
 class Deadline:
@@ -88,6 +91,20 @@ _NEVER = Deadline(None, math.inf)
 _CURRENT: ContextVar[Deadline | None] = ContextVar("SimpleLLMFunc.deadline", default=None)
 
 
+@contextmanager
+def scoped(variable: ContextVar[T], value: T) -> Iterator[T]:
+    """Let a context variable have a value inside the block.
+
+    By value, not by token: the block may be left in another context (a generator closed by the loop).
+    """
+    before = variable.get()
+    variable.set(value)
+    try:
+        yield value
+    finally:
+        variable.set(before)
+
+
 def current_deadline() -> Deadline | None:
     """Return the deadline of the scope that the caller runs in, None outside any."""
     return _CURRENT.get()
@@ -96,11 +113,6 @@ def current_deadline() -> Deadline | None:
 @contextmanager
 def deadline_scope(seconds: float | None) -> Iterator[Deadline]:
     """Let everything inside share one deadline: the stricter of the surrounding one and `seconds` from now."""
-    before = _CURRENT.get()
-    deadline = Deadline.after(seconds).stricter(before)
-    _CURRENT.set(deadline)
-    try:
+    deadline = Deadline.after(seconds).stricter(_CURRENT.get())
+    with scoped(_CURRENT, deadline):
         yield deadline
-    finally:
-        # By value, not by token: the scope may be left in another context (a generator closed by the loop).
-        _CURRENT.set(before)

@@ -49,9 +49,7 @@ def estimate_tokens(
 
 
 async def count_request(
-    messages: Sequence[Message],
-    tools: Sequence[ToolSpec] | None,
-    response_format: Mapping[str, Any] | None,
+    messages: Sequence[Message], tools: Sequence[ToolSpec] | None, response_format: Mapping[str, Any] | None
 ) -> int:
     """Return what `estimate_tokens` does; long messages are counted in a worker thread, so that other calls go on."""
     return await off_loop_if_large(text_size(messages), lambda: estimate_tokens(messages, tools, response_format))

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -126,6 +127,9 @@ def test_what_the_call_says_counts() -> None:
     assert "seed" not in LocalModel().render(COLOUR)
     assert LocalModel().render(COLOUR)["max_tokens"] == DEFAULT_MAX_TOKENS
     assert llm.render(COLOUR, max_completion_tokens=8)["max_tokens"] == 8
+    for other in ({"type": "json_object"}, {"type": "json_schema"}):  # other formats go out as they are
+        body = LocalModel().render(COLOUR, response_format=other)
+        assert (body["response_format"], body["max_tokens"]) == (other, DEFAULT_MAX_TOKENS)
 
 
 def test_it_does_not_sample_and_does_not_like_to_repeat_itself() -> None:
@@ -138,12 +142,6 @@ def test_it_does_not_sample_and_does_not_like_to_repeat_itself() -> None:
     with sample_scope(1):  # votes may differ
         assert "temperature" not in llm.render(COLOUR)
         assert llm.render(COLOUR, temperature=0)["temperature"] == 0
-
-
-@pytest.mark.parametrize("other", [{"type": "json_object"}, {"type": "json_schema"}])
-def test_other_formats_go_out_as_they_are(other: dict) -> None:
-    body = LocalModel().render(COLOUR, response_format=other)
-    assert (body["response_format"], body["max_tokens"]) == (other, DEFAULT_MAX_TOKENS)
 
 
 def test_a_function_is_asked_with_a_short_prompt() -> None:
@@ -244,12 +242,14 @@ def ready(stop: threading.Event) -> None:
     pass
 
 
-async def test_one_server_for_all_who_ask(started: list[str]) -> None:
+async def test_one_server_for_all_who_ask_until_it_is_stopped(started: list[str]) -> None:
     servers = await asyncio.gather(*(running_server(options("a"), ready) for _ in range(20)))
     assert len({id(server) for server in servers}) == 1
-    other = await running_server(options("b"), ready)
-    assert other is not servers[0]
+    assert await running_server(options("b"), ready) is not servers[0]
     assert started == ["a", "b"]
+    local_server._SERVERS.stop()
+    assert servers[0]._handle is None
+    assert await running_server(options("a"), ready) is not servers[0]
 
 
 async def test_a_start_that_failed_is_tried_again_by_the_next(started: list[str]) -> None:
@@ -274,11 +274,10 @@ async def test_the_download_stops_when_no_one_waits_any_more(started: list[str])
 
     waiting = [asyncio.ensure_future(running_server(options("a"), prepare)) for _ in range(2)]
     await asyncio.to_thread(entered.wait, 30)
-    waiting[0].cancel()
-    await asyncio.wait({waiting[0]})
-    assert not stopped.is_set(), "another one still waits"
-    waiting[1].cancel()
-    await asyncio.wait({waiting[1]})
+    for task in waiting:
+        assert not stopped.is_set(), "one still waits"
+        task.cancel()
+        await asyncio.wait({task})
     assert await asyncio.to_thread(stopped.wait, 30)
     # Who comes now does not get the stopped one.
     assert (await running_server(options("a"), ready)).options.name == "a"
@@ -293,13 +292,6 @@ async def test_a_slow_start_ends_at_the_deadline(started: list[str], monkeypatch
     monkeypatch.setattr(llm, "_prepare", prepare)
     with pytest.raises(DeadlineExceeded, match=r"0\.05 s passed while starting the local model"):
         await llm.chat(COLOUR, deadline=0.05)
-
-
-async def test_stopping_ends_servers_and_starts(started: list[str]) -> None:
-    server = await running_server(options("a"), ready)
-    local_server._SERVERS.stop()
-    assert server._handle is None
-    assert await running_server(options("a"), ready) is not server
 
 
 def test_a_server_that_is_never_ready(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -337,10 +329,13 @@ async def test_a_picture_is_told_as_what_it_cannot_take() -> None:
 
 
 @pytest.mark.local_model
-async def test_the_default_limit_ends_endless_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_model, "DEFAULT_MAX_TOKENS", 8)
-    reply = await LocalModel().chat(STORY, ignore_eos=True)
-    assert (reply.finish_reason, reply.usage.completion_tokens) == ("length", 8)
+async def test_the_default_limit_ends_endless_text_and_many_at_once_wait_for_their_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(local_model, "DEFAULT_MAX_TOKENS", 2)
+    llm = LocalModel()
+    replies = await asyncio.gather(*(llm.chat(STORY, ignore_eos=True) for _ in range(60)))
+    assert {(reply.finish_reason, reply.usage.completion_tokens) for reply in replies} == {("length", 2)}
 
 
 @pytest.mark.heavy
@@ -428,10 +423,10 @@ async def test_only_this_process_may_use_the_server() -> None:
     )
     assert server.base_url.startswith("http://127.0.0.1:")
     assert server.key not in repr(server)
-    async with aiohttp.ClientSession() as session:
-        async with session.post(f"{server.base_url}/chat/completions", json={"messages": COLOUR}) as response:
+    async with aiohttp.ClientSession(server.base_url + "/", headers={"Origin": "http://page.example"}) as session:
+        async with session.post("chat/completions", json={"messages": COLOUR}) as response:
             assert response.status == 401
-        async with session.options(f"{server.base_url}/models", headers={"Origin": "http://page.example"}) as response:
+        async with session.options("models") as response:
             assert response.headers.get("Access-Control-Allow-Origin") in {None, ""}
 
 
@@ -494,22 +489,10 @@ def test_a_forked_child_starts_its_own_and_ends(weights: Path, is_used: bool) ->
 
 
 @pytest.mark.local_model
-async def test_many_at_once_wait_for_their_turn() -> None:
-    llm = LocalModel()
-    replies = await asyncio.gather(*(llm.chat(COLOUR, max_tokens=1) for _ in range(60)))
-    assert [reply.finish_reason for reply in replies] == ["length"] * 60
-
-
-@pytest.mark.local_model
-async def test_a_number_comes_on_one_line_and_its_digits_end() -> None:
+async def test_a_number_comes_on_one_line_and_its_digits_end_and_a_schema_llama_cpp_refuses_is_our_error() -> None:
     schema = {"type": "object", "properties": {"value": {"type": "integer"}}, "required": ["value"]}
     reply = await LocalModel().chat(COLOUR, response_format=wanted(schema), logit_bias=[["}", -100], ["\n}", -100]])
-    assert reply.text == json.dumps(json.loads(reply.text))
-    assert reply.finish_reason == "stop"
-
-
-@pytest.mark.local_model
-async def test_a_schema_llama_cpp_refuses_is_our_error() -> None:
+    assert (reply.text, reply.finish_reason) == (json.dumps(json.loads(reply.text)), "stop")
     with pytest.raises(SimpleLLMFuncError):
         await LocalModel().chat(COLOUR, response_format=wanted({"$ref": "http://127.0.0.1:9/schema.json"}))
 
@@ -518,9 +501,6 @@ async def test_a_schema_llama_cpp_refuses_is_our_error() -> None:
 def test_loops_and_threads_share_one_server(weights: Path) -> None:
     local_server._SERVERS.stop()
     llm = LocalModel(context_window=512)
-    threads = [threading.Thread(target=asyncio.run, args=(llm.chat(COLOUR, max_tokens=2),)) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(asyncio.run, [llm.chat(COLOUR, max_tokens=2) for _ in range(3)]))
     assert len(local_server._SERVERS.starts) == 1

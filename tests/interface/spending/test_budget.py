@@ -21,10 +21,10 @@ from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.type import ChatCompletion, Usage
 
 
-def counting(*replies):
+def counting(*replies, **options):
     llm = ScriptedLLM(*replies)
 
-    @llm_function(llm)
+    @llm_function(llm, **options)
     def ask(text: str) -> str:
         """Answer."""
         raise NotImplementedError
@@ -107,11 +107,7 @@ def test_threads_started_inside_need_the_context_and_tools_have_it():
         """Ask somebody else."""
         return inner("x")
 
-    @llm_function(ScriptedLLM(tool_calls(("ask_inner", {})), "done"), toolkit=[ask_inner])
-    def outer(text: str) -> str:
-        """Ask."""
-        raise NotImplementedError
-
+    outer, _ = counting(tool_calls(("ask_inner", {})), "done", toolkit=[ask_inner])
     with budget() as spent:
         outer("x")
     assert (spent.requests, len(inner_llm.calls)) == (3, 1)
@@ -190,10 +186,11 @@ def test_an_answer_from_a_cache_is_no_request():
 
 
 def test_an_inner_refusal_takes_nothing_from_the_outer_scope():
-    with budget(requests=5, tokens=50) as outer, budget(tokens=5):
-        with pytest.raises(BudgetExceeded), charge_question(10):
-            pass
-    assert (outer.requests, outer._reserved) == (0, 0)
+    for inner in ({"tokens": 5}, {"usd": 0.01}):
+        with budget(usd=1, requests=5, tokens=50) as outer, budget(**inner):
+            with pytest.raises(BudgetExceeded), charge_question(10, 0.5):
+                pass
+        assert (outer.requests, outer._reserved, outer._reserved_usd) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("limits", [{"usd": -1}, {"tokens": "many"}, {"requests": True}, {"seconds": float("nan")}])

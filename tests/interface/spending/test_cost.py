@@ -12,7 +12,7 @@ from SimpleLLMFunc.interface.composite.fallback import FallbackLLM
 from SimpleLLMFunc.interface.local.local_model import LocalModel
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.spending import cost as module
-from SimpleLLMFunc.interface.spending.budget import budget, charge_question
+from SimpleLLMFunc.interface.spending.budget import budget
 from SimpleLLMFunc.interface.spending.cost import price_of, priced, require_prices
 from SimpleLLMFunc.llm_decorator import llm_function
 from SimpleLLMFunc.testing import ScriptedLLM
@@ -70,11 +70,11 @@ def test_providers_go_by_their_names_in_the_list(ours, name, model):
 def test_what_is_written_into_the_cache_has_a_price_of_its_own():
     plain, written = Usage(1000, 10), Usage(1000, 10, cache_write_tokens=800)
     counts = {"input_tokens": 1000, "output_tokens": 10, "cache_write_tokens": 800}
-    assert price_of(written, "claude-sonnet-4-5", "anthropic") == theirs("claude-sonnet-4-5", "anthropic", **counts)
-    assert price_of(written, "claude-sonnet-4-5", "anthropic") > price_of(plain, "claude-sonnet-4-5", "anthropic")
-    assert price_of(written, "gpt-4o", "openai") == price_of(plain, "gpt-4o", "openai")
-    all_written = price_of(Usage(10, cache_write_tokens=10), "claude-sonnet-4-5", "anthropic")
-    assert price_of(Usage(10, cache_write_tokens=50), "claude-sonnet-4-5", "anthropic") == all_written
+    claude, gpt = ("claude-sonnet-4-5", "anthropic"), ("gpt-4o", "openai")
+    assert price_of(written, *claude) == theirs(*claude, **counts) > price_of(plain, *claude)
+    assert price_of(written, *gpt) == price_of(plain, *gpt)
+    all_written = price_of(Usage(10, cache_write_tokens=10), *claude)
+    assert price_of(Usage(10, cache_write_tokens=50), *claude) == all_written
 
 
 def test_behind_an_unknown_address_a_model_costs_what_its_maker_takes():
@@ -133,20 +133,19 @@ async def test_without_the_extra_no_price_is_known():
 
 
 def test_a_broken_package_is_as_none(monkeypatch, caplog):
+    class Broken:
+        def find_spec(self, name, *_):
+            if name == "genai_prices":
+                raise RuntimeError("broken")
+
     monkeypatch.setattr(module, "_module", None)
     monkeypatch.setitem(sys.modules, "genai_prices", None)
     assert price_of(Usage(1), "gpt-4o", "openai") is None
     monkeypatch.setattr(module, "_module", None)
     monkeypatch.delitem(sys.modules, "genai_prices")
-    monkeypatch.setattr(sys, "meta_path", [_Broken(), *sys.meta_path])
+    monkeypatch.setattr(sys, "meta_path", [Broken(), *sys.meta_path])
     assert price_of(Usage(1), "gpt-4o", "openai") is None
     assert "cannot be used" in caplog.text
-
-
-class _Broken:
-    def find_spec(self, name, *_):
-        if name == "genai_prices":
-            raise RuntimeError("broken")
 
 
 # --- where it shows --------------------------------------------------------------------------------------
@@ -198,8 +197,7 @@ def test_a_preview_estimates_the_input(monkeypatch):
 async def test_a_cost_that_is_known_already_stays():
     told = ChatCompletion((), usage=CompletionUsage(1000, 100, 1100, cost=0.5))
     assert await priced(told, ScriptedLLM(model_name="gpt-4o")) is told
-    assert told.usage.tokens.cost == 0.5
-    assert "cost" not in told.to_dict()["usage"]
+    assert (told.usage.tokens.cost, told.to_dict()["usage"].get("cost")) == (0.5, None)
 
 
 # --- budgets ---------------------------------------------------------------------------------------------
@@ -231,12 +229,6 @@ async def test_parallel_calls_reserve_what_they_will_read():
     assert sum(isinstance(result, BudgetExceeded) for result in results) >= 14
     assert spent.usd <= 5.5 * price
     assert spent._reserved_usd == pytest.approx(0)
-
-
-def test_an_inner_refusal_gives_the_reservation_back():
-    with budget(usd=1) as outer, budget(usd=0.01), pytest.raises(BudgetExceeded), charge_question(10, 0.5):
-        pass
-    assert (outer._reserved_usd, outer.requests) == (0, 0)
 
 
 async def test_a_budget_that_cannot_be_kept_is_told_before_anything_is_sent(monkeypatch):
