@@ -28,9 +28,10 @@ def deep(levels):
     return value
 
 
-@given(value=JSON)
-def test_what_is_encoded_decodes_to_itself(value):
+@given(value=JSON, text=st.text(st.characters()))
+def test_what_is_encoded_decodes_to_itself_and_any_text_can_be_sent(value, text):
     assert decode(encode(value)) == value
+    assert json.loads(encode(text).decode()) == without_surrogates(text)
 
 
 def test_text_stays_readable_on_the_wire_and_lone_surrogates_are_replaced():
@@ -48,12 +49,6 @@ def test_text_stays_readable_on_the_wire_and_lone_surrogates_are_replaced():
 def test_what_goes_beyond_json_is_refused(value):
     with pytest.raises(UsageError, match="cannot be written as JSON"):
         encode({"messages": [{"content": value}]})
-
-
-@given(text=st.text(st.characters()))
-def test_any_text_can_be_sent(text):
-    sent = json.loads(encode(text).decode())
-    assert sent == without_surrogates(text)
 
 
 @pytest.mark.parametrize(

@@ -61,9 +61,7 @@ def environment(monkeypatch):
 def test_use_llm_comes_before_the_functions_own_and_that_before_the_environment(environment):
     environment("openai:gpt-5-mini")
     with use_llm(ONE) as used:
-        assert used is ONE
-        assert resolve_llm(OWN) is ONE
-        assert resolve_llm(None) is ONE
+        assert used is resolve_llm(OWN) is resolve_llm(None) is ONE
     assert resolve_llm(OWN) is OWN
     assert resolve_llm(None).model_name == "gpt-5-mini"
 

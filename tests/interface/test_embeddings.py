@@ -59,20 +59,16 @@ def model(server, **options):
 @pytest.mark.parametrize("make", ["chat", "responses", "client", "gemini"])
 async def test_each_wire_gives_a_vector_for_each_text(server, make):
     texts = [f"{word} {number}" for number in range(60) for word in ("cat", "stock")]
-    root = server.base_url.removesuffix("/v1")
-    if make == "gemini":
-        llm = Gemini("gemini-embedding-001", api_key="k", base_url=root)
-    elif make == "client":
-        async with openai.AsyncOpenAI(api_key="k", base_url=server.base_url) as client:
-            assert await OpenAICompatible("m", client=client).embed(texts) == list(map(vector, texts))
-        return
-    else:
-        llm = model(server, wire=make, api_key="k")
-    with budget(requests=2) as spent:
-        assert await llm.embed(texts) == list(map(vector, texts))
-    assert spent.requests == 2  # a hundred go out at a time
-    assert (spent.tokens == 14) is (make != "gemini")
-    assert await llm.embed([]) == []
+    async with openai.AsyncOpenAI(api_key="k", base_url=server.base_url) as client:
+        if make == "gemini":
+            llm = Gemini("gemini-embedding-001", api_key="k", base_url=server.base_url.removesuffix("/v1"))
+        else:
+            llm = OpenAICompatible("m", client=client) if make == "client" else model(server, wire=make, api_key="k")
+        with budget(requests=2) as spent:
+            assert await llm.embed(texts) == list(map(vector, texts))
+        assert spent.requests == 2  # a hundred go out at a time
+        assert (spent.tokens == 14) is (make != "gemini")
+        assert await llm.embed([]) == []
 
 
 @pytest.mark.parametrize(
@@ -109,12 +105,9 @@ async def test_limits_hold_for_embeddings(server):
     with pytest.raises(UsageError, match="a list of texts"):
         await llm.embed("cat")
     assert len(server.requests) == 1
-
-
-async def test_models_without_embeddings_say_so(server):
-    for llm in (ScriptedLLM("x"), Anthropic("claude-opus-5", api_key="k")):
+    for without in (ScriptedLLM("x"), Anthropic("claude-opus-5", api_key="k")):
         with pytest.raises(ConfigError, match="embeddings"):
-            await llm.embed(["cat"])
+            await without.embed(["cat"])
 
 
 async def test_a_cache_asks_for_new_texts_only_and_a_fallback_for_one_model_s_vectors(server, tmp_path):
@@ -151,12 +144,9 @@ async def test_examples_and_tools_are_chosen_by_vectors(server):
 
 @pytest.mark.local_model
 def test_the_local_model_gives_embeddings_next_to_its_answers():
-    async def embedded():
-        llm = LocalModel(threads=1)
-        with budget(requests=1):
-            return await llm.embed(["The cat sleeps.", "A cat is asleep.", "Shares fell by ten percent."])
-
-    cat, asleep, shares = asyncio.run(embedded())
+    with budget(requests=1):
+        texts = ["The cat sleeps.", "A cat is asleep.", "Shares fell by ten percent."]
+        cat, asleep, shares = asyncio.run(LocalModel(threads=1).embed(texts))
     assert len(cat) == len(shares) > 100
 
     def likeness(one, other):

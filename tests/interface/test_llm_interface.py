@@ -18,14 +18,10 @@ class Parrot(LLM_Interface):
         yield ChatCompletionChunk.from_dict({"choices": [{"delta": messages[-1], "finish_reason": "stop"}]})
 
 
-async def test_two_methods_make_a_provider():
+async def test_two_methods_make_a_provider_and_the_rest_has_defaults():
     parrot = Parrot()
     assert (await parrot.chat(HELLO)).text == "hello"
     assert [piece.text async for piece in parrot.chat_stream(HELLO)] == ["hello"]
-
-
-def test_the_rest_has_defaults():
-    parrot = Parrot()
     assert (parrot.provider, parrot.profile, parrot.context_window, parrot.base_url) == ("custom", GENERIC, None, None)
     assert parrot.render(HELLO) == {"model": "parrot", "messages": HELLO}
     tool = {"type": "function", "function": {"name": "f"}}

@@ -7,22 +7,18 @@ from SimpleLLMFunc.interface.profile import PROFILES, Profile, find_profile
 @pytest.mark.parametrize(
     ("base_url", "name"),
     [
-        ("https://api.openai.com/v1", "openai"),
-        ("https://API.OPENAI.COM/v1", "openai"),
-        ("https://my-resource.openai.azure.com/openai/v1", "azure"),
+        ("https://api.openai.com/v1", "openai"), ("https://API.OPENAI.COM/v1", "openai"),
+        ("https://my-resource.openai.azure.com/openai/v1", "azure"), ("https://api.deepseek.com", "deepseek"),
         ("https://generativelanguage.googleapis.com/v1beta/openai", "gemini"),
-        ("https://api.deepseek.com", "deepseek"),
         ("https://us-central1-aiplatform.googleapis.com/v1/projects/p/locations/l/endpoints/openapi", "vertex"),
         ("https://bedrock-runtime.us-west-2.amazonaws.com/openai/v1", "bedrock"),
         ("https://r.services.ai.azure.com/anthropic", "azure-foundry"),
-        ("http://localhost:11434/v1", "ollama"),
-        ("http://127.0.0.1:11434/v1", "ollama"),
-        ("http://localhost:8000/v1", "openai-compatible"),
-        ("https://evil-api.openai.com.example/v1", "openai-compatible"),
-        ("https://notapi.openai.com.evil/v1", "openai-compatible"),
-        ("https://fakeapi.deepseek.com", "openai-compatible"),
+        ("http://localhost:11434/v1", "ollama"), ("http://127.0.0.1:11434/v1", "ollama"),
+        *((address, "openai-compatible") for address in (
+            "http://localhost:8000/v1", "https://evil-api.openai.com.example/v1", "https://notapi.openai.com.evil/v1",
+            "https://fakeapi.deepseek.com")),
     ],
-)
+)  # fmt: skip
 def test_the_address_tells_the_provider(base_url, name):
     assert find_profile(None, base_url).name == name
 

@@ -249,15 +249,14 @@ def test_what_has_changed_since_is_checked_again(png: Path, write):
         image.to_part()
 
 
-def test_another_working_directory_does_not_lead_to_another_file(tmp_path: Path, png: Path, monkeypatch):
+def test_files_are_values_and_another_working_directory_does_not_lead_to_another_file(
+    tmp_path: Path, png: Path, write, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     image = ImgPath("cat.png")
     monkeypatch.chdir("/")
     assert image.to_part()["image_url"]["url"].startswith("data:image/png")
     assert image.path == Path("cat.png")
-
-
-def test_files_are_values(tmp_path: Path, png: Path, write):
     image = ImgPath(str(png), "low")
     assert image == ImgPath(png, detail="low") != ImgPath(png)
     assert len({image, ImgPath(png, detail="low")}) == 1

@@ -32,12 +32,9 @@ def test_a_checkpoint_keeps_it(usage):
     assert decode_usage(encode_usage(usage)) == usage
 
 
-def test_an_unknown_cost_makes_the_sum_unknown():
+def test_an_unknown_cost_makes_the_sum_unknown_and_only_usage_can_be_added():
     assert (Usage(1, 1, cost=0.5) + Usage(1, 1)).cost is None
     assert (Usage() + Usage(1, 1, cost=0.5)).cost == 0.5
     assert (Usage() + Usage()).cost is None
-
-
-def test_only_usage_can_be_added():
     with pytest.raises(TypeError):
         _ = Usage() + 1

@@ -71,8 +71,7 @@ def test_other_fields_are_read_as_far_as_they_make_sense():
 
 
 def test_lone_surrogates_are_replaced_and_pairs_joined():
-    assert without_surrogates("a\ud800b") == "a\ufffdb"
-    assert without_surrogates("\ud83d\ude00 \udc00") == "\U0001f600 \ufffd"
+    assert without_surrogates("a\ud800b \ud83d\ude00 \udc00") == "a\ufffdb \U0001f600 \ufffd"
     assert without_surrogates("plain é 😀") == "plain é 😀"
 
 

@@ -88,16 +88,7 @@ def bounded(schema: Any) -> Any:
     """Return a copy of `schema` in which every string, list and number has bounds, and an object no further fields."""
     if not isinstance(schema, Mapping):
         return schema
-    copy = dict(schema)
-    for name in _ONE_SCHEMA:
-        if name in copy:
-            copy[name] = bounded(copy[name])
-    for name in _LIST_OF_SCHEMAS:
-        if isinstance(copy.get(name), list):
-            copy[name] = [bounded(each) for each in copy[name]]
-    for name in _MAP_OF_SCHEMAS:
-        if isinstance(copy.get(name), Mapping):
-            copy[name] = {key: bounded(each) for key, each in copy[name].items()}
+    copy = {name: _bounded_part(name, value) for name, value in schema.items()}
     if isinstance(copy.get("properties"), Mapping) and not _OPEN & copy.keys():
         copy.setdefault("additionalProperties", False)  # else a small model invents more fields
     for part, given in zip(copy.get("allOf", ()), schema.get("allOf", ()), strict=True):
@@ -105,6 +96,15 @@ def bounded(schema: Any) -> Any:
             part.pop("additionalProperties", None)  # a part is not the whole
     _bound(copy)
     return copy
+
+
+def _bounded_part(name: str, value: Any) -> Any:
+    """Return what a keyword holds with bounds in each schema of it."""
+    if name in _LIST_OF_SCHEMAS and isinstance(value, list):
+        return [bounded(each) for each in value]
+    if name in _MAP_OF_SCHEMAS and isinstance(value, Mapping):
+        return {key: bounded(each) for key, each in value.items()}
+    return bounded(value) if name in _ONE_SCHEMA else value
 
 
 def _bound(schema: dict[str, Any]) -> None:

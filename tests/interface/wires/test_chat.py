@@ -149,6 +149,5 @@ async def test_the_wire_says_where_with_which_headers_and_which_key():
             await llm.chat(HELLO)
         request = server.requests[0]
         assert request.path.endswith("/models/m:whole")
-        assert request.headers["x-api-key"] == "sk-one"
-        assert request.headers["x-version"] == "7"
+        assert (request.headers["x-api-key"], request.headers["x-version"]) == ("sk-one", "7")
         assert "authorization" not in request.headers

@@ -54,17 +54,17 @@ def test_an_option_that_no_one_knows_is_told(given, said):
     check_options({"extra_body": None}, [], {})
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "base_url", "api_base", "api_key", "extra_headers", "default_headers", "organization", "project", "client",
-        "extra_query", "http_client", "headers", "api_key_pool", "azure_endpoint", "proxy",
-    ],
-)  # fmt: skip
+KEY_PLACES = (
+    "base_url api_base api_key extra_headers default_headers organization project client extra_query http_client headers "
+    "api_key_pool azure_endpoint proxy"
+)
+
+
+@pytest.mark.parametrize("name", KEY_PLACES.split())
 def test_a_call_cannot_change_where_the_key_goes(name):
     with pytest.raises(UsageError, match=name):
         check_call_params({name: "x", "temperature": 1})
-    with pytest.raises(ConfigError, match=name) if name != "extra_headers" else pytest.raises(ConfigError):
+    with pytest.raises(ConfigError, match=name):
         extra_headers_of({name: "x"})
 
 

@@ -45,10 +45,9 @@ async def test_openais_sdk_speaks_to_our_service():
         stream = await client.responses.create(model="m", input=[*history, *items, result], store=False, stream=True)
         events = [event async for event in stream]
         assert events[-1].response.output_text == "hello"
-        with pytest.raises(openai.BadRequestError, match="required 'reasoning' item"):
-            await client.responses.create(model="m", input=[*history, items[1], result], store=False)
-        with pytest.raises(openai.BadRequestError, match="No tool output found"):
-            await client.responses.create(model="m", input=[*history, *items], store=False)
+        for bad, said in (([items[1], result], "required 'reasoning' item"), (items, "No tool output found")):
+            with pytest.raises(openai.BadRequestError, match=said):
+                await client.responses.create(model="m", input=[*history, *bad], store=False)
         await client.close()
 
 

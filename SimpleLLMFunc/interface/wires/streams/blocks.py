@@ -9,6 +9,7 @@ from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.wires.provider_state import STATE, state_of
 from SimpleLLMFunc.interface.wires.streams.chunk_reader import (
     EventReader,
+    choice_of,
     facts_of,
     joined,
     message_of,
@@ -94,8 +95,7 @@ class BlockReader(EventReader):
         calls = [call_dict(call.get("id"), call.get("name"), call.get("input") or {}) for call in calls_in(blocks)]
         more = self._extra_of(blocks, reason, data)
         message = message_of(text_in(blocks), calls, _thinking_in(blocks), more)
-        choice = {"index": 0, "message": message, "finish_reason": reason}
-        return self.completion(data, [choice], _usage(data.get("usage")))
+        return self.completion(data, [choice_of(message, reason)], _usage(data.get("usage")))
 
     def _extra_of(self, blocks: Sequence[Mapping[str, Any]], reason: str, told: Mapping[str, Any]) -> dict[str, Any]:
         """Return further fields of the message: the blocks, where the service wants them back, and why it refused."""

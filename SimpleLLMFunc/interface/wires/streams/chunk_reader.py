@@ -73,6 +73,14 @@ def message_of(text: str, calls: Sequence[Mapping[str, Any]], thinking: str, mor
     return {**message, **more}
 
 
+def choice_of(
+    words: dict[str, Any], reason: str | None, logprobs: Any = None, *, index: int = 0, of: str = "message"
+) -> dict[str, Any]:
+    """Return a choice of a whole reply, or `of` a "delta"; without log-probabilities where there are none."""
+    choice = {"index": index, of: words, "finish_reason": reason}
+    return {**choice, "logprobs": logprobs} if logprobs else choice
+
+
 def usage_dict(prompt: int, completion: int, *, cached: int = 0, written: int = 0, thinking: int = 0) -> dict[str, Any]:
     """Return usage; `prompt` holds the tokens of the cache, `completion` those of the thinking."""
     total = prompt + completion
@@ -255,10 +263,7 @@ class EventReader(ABC):
         self, delta: dict[str, Any], reason: str | None = None, usage: Any = None, logprobs: Any = None
     ) -> ChatCompletionChunk:
         """Return what an event adds, in chat completions' form."""
-        choice: dict[str, Any] = {"index": 0, "delta": delta, "finish_reason": reason}
-        if logprobs:
-            choice["logprobs"] = logprobs
-        data = {**self._facts, "choices": [choice], "usage": usage}
+        data = {**self._facts, "choices": [choice_of(delta, reason, logprobs, of="delta")], "usage": usage}
         return ChatCompletionChunk.from_dict(data, tries=self._received.tries)
 
     def new_call(self, key: Any, call_id: Any, name: Any, arguments: Any = "") -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from SimpleLLMFunc.interface.wires.provider_state import STATE, state_of
-from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader, facts_of, joined, message_of
+from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader, choice_of, facts_of, joined, message_of
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import call_dict
 from SimpleLLMFunc.interface.wires.streams.sse import ServerSentEvent
 from SimpleLLMFunc.interface.wires.wire import Received
@@ -100,10 +100,8 @@ class ItemReader(EventReader):
         if refusal := _refusal_in(items):
             more["refusal"] = refusal
         message = message_of(text_in(items), calls, _thinking_in(items), more)
-        choice = {"index": 0, "message": message, "finish_reason": self._finish_of(data, items)}
         logprobs = [entry for part in _parts(_said(items), "output_text") for entry in mappings(part.get("logprobs"))]
-        if logprobs:
-            choice["logprobs"] = {"content": logprobs}
+        choice = choice_of(message, self._finish_of(data, items), logprobs and {"content": logprobs})
         return self.completion(data, [choice], _usage(data.get("usage")))
 
     def _extra_of(self, items: Sequence[Mapping[str, Any]], status: object) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from SimpleLLMFunc.interface.wires.provider_state import STATE, state_of
 from SimpleLLMFunc.interface.wires.sources import about_of
 from SimpleLLMFunc.interface.wires.streams.chunk_reader import (
     EventReader,
+    choice_of,
     facts_of,
     joined,
     message_of,
@@ -130,7 +131,7 @@ class PartReader(EventReader):
         choices = [self._choice(candidate, place) for place, candidate in enumerate(mappings(data.get("candidates")))]
         if not choices:
             message = {"role": "assistant", "content": None, "refusal": _blocked_in(data)}
-            choices = [{"index": 0, "message": message, "finish_reason": "content_filter"}]
+            choices = [choice_of(message, "content_filter")]
         return self.completion(data, choices, _usage(data.get("usageMetadata")))
 
     def _choice(self, candidate: Mapping[str, Any], place: int) -> dict[str, Any]:
@@ -138,14 +139,9 @@ class PartReader(EventReader):
         calls = [
             call_dict(call.get("id") or new_call_id(), call.get("name"), call.get("args")) for call in calls_in(parts)
         ]
-        more = self._extra_of(parts, about_of(candidate))
-        choice = {
-            "index": index_of(candidate, place),
-            "message": message_of(text_in(parts), calls, _thinking_in(parts), more),
-            "finish_reason": _finish_of(str(candidate.get("finishReason")), parts),
-        }
-        logprobs = _logprobs_in(candidate)
-        return {**choice, "logprobs": logprobs} if logprobs else choice
+        message = message_of(text_in(parts), calls, _thinking_in(parts), self._extra_of(parts, about_of(candidate)))
+        finish = _finish_of(str(candidate.get("finishReason")), parts)
+        return choice_of(message, finish, _logprobs_in(candidate), index=index_of(candidate, place))
 
     def _extra_of(self, parts: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) -> dict[str, Any]:
         """Return further fields of the message: the parts, where the service wants them back."""

@@ -61,34 +61,28 @@ def test_the_words_of_known_services(part, said):
     assert refused_in(BadRequest("m", status=status, body=said)) == part
 
 
-@pytest.mark.parametrize("said", OTHERS, ids=[said[:40] for said in OTHERS])
-def test_all_else_is_not_taken_for_a_refusal_of_a_way_to_ask(said):
-    assert refused_in(BadRequest("m", status=400, body=said)) == ""
+def test_all_else_is_not_taken_for_a_refusal_of_a_way_to_ask():
+    assert [said for said in OTHERS if refused_in(BadRequest("m", status=400, body=said))] == []
 
 
 @pytest.mark.parametrize(
     ("part", "param", "code"),
     [
-        ("response_format", "response_format", ""),
-        ("response_format", "response_format.json_schema.schema", "invalid_value"),
-        ("response_format", "text.format.schema", ""),
-        ("tool_choice", "tool_choice", "unsupported_value"),
-        ("tools", "tools", "unsupported_parameter"),
-        ("", "tools", "array_above_max_length"),
+        ("response_format", "response_format", ""), ("response_format", "text.format.schema", ""),
+        ("response_format", "response_format.json_schema.schema", "invalid_value"), ("model", "model", "model_not_found"),
+        ("tool_choice", "tool_choice", "unsupported_value"), ("tools", "tools", "unsupported_parameter"),
+        ("", "tools", "array_above_max_length"), ("", "parallel_tool_calls", "unsupported_parameter"),
         ("", "tools[0].function.parameters", "invalid_function_parameters"),
-        ("", "parallel_tool_calls", "unsupported_parameter"),
-        ("model", "model", "model_not_found"),
     ],
-)
+)  # fmt: skip
 def test_param_and_code_decide_with_any_words(part, param, code):
     assert refused_in(BadRequest("m", status=400, body="no", param=param, code=code)) == part
 
 
 def test_an_error_that_names_something_else_means_that():
-    words = "tools are not supported"
-    assert refused_in(BadRequest("m", status=400, body=words)) == "tools"
-    assert refused_in(BadRequest("m", status=400, body=words, param="reasoning_effort")) == ""
-    assert refused_in(BadRequest("m", status=402, body=words)) == ""
+    for expected, facts in {"tools": {}, "": {"param": "reasoning_effort"}}.items():
+        assert refused_in(BadRequest("m", **{"status": 400, "body": "tools are not supported", **facts})) == expected
+    assert refused_in(BadRequest("m", status=402, body="tools are not supported")) == ""
 
 
 @pytest.mark.parametrize(

@@ -80,13 +80,13 @@ def test_the_halves_of_a_character_that_two_events_bring_are_joined():
     assert read(halves[0] + b"data: [DONE]\n\n").text == "a"
 
 
-PLACES = {
-    "beside the content": '{"choices":[{"index":0,"finish_reason":"stop","KIND":{"content":"a\\ud800","data":DEEP}}]}',
-    "in the content": '{"choices":[{"index":0,"finish_reason":"stop","KIND":{"content":[{"text":"a\\ud800"},DEEP]}}]}',
-    "in the arguments": '{"choices":[{"index":0,"finish_reason":"tool_calls","KIND":{"content":"a\\ud800","tool_calls":['
-    '{"index":0,"id":"1","function":{"name":"f","arguments":DEEP}}]}}]}',
-    "beside the choices": '{"x":DEEP,"choices":[{"index":0,"finish_reason":"stop","KIND":{"content":"a\\ud800"}}]}',
-    "in the usage": '{"usage":{"x":DEEP},"choices":[{"index":0,"finish_reason":"stop","KIND":{"content":"a\\ud800"}}]}',
+TEXT = '"content":"a\\ud800"'
+PLACES = {  # what the message holds, and what stands beside the choices
+    "beside the content": (TEXT + ',"data":DEEP', ""),
+    "in the content": ('"content":[{"text":"a\\ud800"},DEEP]', ""),
+    "in the arguments": (TEXT + ',"tool_calls":[{"index":0,"id":"1","function":{"name":"f","arguments":DEEP}}]', ""),
+    "beside the choices": (TEXT, '"x":DEEP,'),
+    "in the usage": (TEXT, '"usage":{"x":DEEP},'),
 }
 
 
@@ -97,7 +97,9 @@ PLACES = {
 def test_a_reply_of_any_depth_is_read_or_is_a_bad_reply(place, levels, pair, stream):
     opening = "[" if pair == "[]" else '{"a":'
     deep = opening * levels + "1" + pair[1] * levels
-    body = PLACES[place].replace("DEEP", deep).replace("KIND", "delta" if stream else "message")
+    said, more = PLACES[place]
+    choice = '{"index":0,"finish_reason":"stop","%s":{%s}}' % ("delta" if stream else "message", said)
+    body = ("{%s" % more + '"choices":[%s]}' % choice).replace("DEEP", deep)
     try:
         if stream:
             reply = read(f"data: {body}\n\ndata: {body}\n\ndata: [DONE]\n\n".encode())

@@ -42,86 +42,78 @@ def chunk(*, tries=1, usage=None, index=0, finish=None, cached=False, **fields):
 X1, X2 = '{"x": 1}', '{"x": 2}'
 CALLS = {
     "openai: id and name first, then arguments by index": (
-        [delta(0, "a", "f", ""), delta(0, arguments='{"x"'), delta(1, "b", "g", ""), delta(0, arguments=": 1}"),
-         delta(1, arguments="{}")], [("a", "f", X1), ("b", "g", "{}")]),
-    "the index orders the calls": (
-        [delta(1, "b", "g", "{}"), delta(0, "a", "f", "{}")], [("a", "f", "{}"), ("b", "g", "{}")]),
+        [(0, "a", "f", ""), (0, None, None, '{"x"'), (1, "b", "g", ""), (0, None, None, ": 1}"), (1, None, None, "{}")],
+        [("a", "f", X1), ("b", "g", "{}")]),
+    "the index orders the calls": ([(1, "b", "g", "{}"), (0, "a", "f", "{}")], [("a", "f", "{}"), ("b", "g", "{}")]),
     "gemini: no index, each named piece is a call": (
-        [delta(None, "a", "f", X1), delta(None, "b", "f", X2)], [("a", "f", X1), ("b", "f", X2)]),
+        [(None, "a", "f", X1), (None, "b", "f", X2)], [("a", "f", X1), ("b", "f", X2)]),
     "gemini: no index, no ids": (
-        [delta(name="f", arguments=X1), delta(name="f", arguments=X2)], [("new_0", "f", X1), ("new_1", "f", X2)]),
+        [(None, None, "f", X1), (None, None, "f", X2)], [("new_0", "f", X1), ("new_1", "f", X2)]),
     "gemini: no index, arguments in pieces": (
-        [delta(None, "a", "f", '{"city": '), delta(arguments='"Bern"'), delta(arguments="}")],
+        [(None, "a", "f", '{"city": '), (None, None, None, '"Bern"'), (None, None, None, "}")],
         [("a", "f", '{"city": "Bern"}')]),
     "gemini: no index, the id in each piece": (
-        [delta(None, "a", "f"), delta(None, "a", None, '{"x"'), delta(None, "a", None, ":1}")], [("a", "f", '{"x":1}')]),
+        [(None, "a", "f"), (None, "a", None, '{"x"'), (None, "a", None, ":1}")], [("a", "f", '{"x":1}')]),
     "ollama: index 0 for all, different ids": (
-        [delta(0, "a", "f", X1), delta(0, "b", "f", X1)], [("a", "f", X1), ("b", "f", X1)]),
+        [(0, "a", "f", X1), (0, "b", "f", X1)], [("a", "f", X1), ("b", "f", X1)]),
     "ollama: index 0 for all, in turns by id": (
-        [delta(0, "a", "f", "{"), delta(0, "b", "g", "{"), delta(0, "a", None, "}"), delta(0, "b", None, "}")],
+        [(0, "a", "f", "{"), (0, "b", "g", "{"), (0, "a", None, "}"), (0, "b", None, "}")],
         [("a", "f", "{}"), ("b", "g", "{}")]),
     "ollama: index 0 for all, no ids": (
-        [delta(0, None, "f", X1), delta(0, None, "f", X2), delta(0, None, "g", "{}")],
+        [(0, None, "f", X1), (0, None, "f", X2), (0, None, "g", "{}")],
         [("new_0", "f", X1), ("new_1", "f", X2), ("new_2", "g", "{}")]),
     "ollama: arguments as an object": (
         [ToolCallDelta.from_dict({"index": 0, "id": "a", "function": {"name": "f", "arguments": {"x": "\u00fc"}}}),
          ToolCallDelta.from_dict({"index": 0, "id": "b", "function": {"name": "g", "arguments": {}}})],
         [("a", "f", '{"x": "\u00fc"}'), ("b", "g", "{}")]),
     "vllm: id and name in each piece": (
-        [delta(0, "a", "tt", ""), delta(0, "a", "tt", '{"x"'), delta(0, "a", "tt", ": 1"), delta(0, "a", "tt", "}")],
-        [("a", "tt", X1)]),
+        [(0, "a", "tt", ""), (0, "a", "tt", '{"x"'), (0, "a", "tt", ": 1"), (0, "a", "tt", "}")], [("a", "tt", X1)]),
     "vllm: the name in each piece, no id": (
-        [delta(0, None, "tt", ""), delta(0, None, "tt", '{"x"'), delta(0, None, "tt", ": {}"), delta(0, None, "tt", "}")],
+        [(0, None, "tt", ""), (0, None, "tt", '{"x"'), (0, None, "tt", ": {}"), (0, None, "tt", "}")],
         [("new_0", "tt", '{"x": {}}')]),
     "a repeated name after the arguments": (
-        [delta(0, "a", "f", "{}"), delta(0, "a", "f", ""), delta(0, "a", "f", "\n")], [("a", "f", "{}\n")]),
+        [(0, "a", "f", "{}"), (0, "a", "f", ""), (0, "a", "f", "\n")], [("a", "f", "{}\n")]),
     "nested objects, id and name in each piece": (
-        [delta(0, "a", "f", '{"x": "{}'), delta(0, "a", "f", '{y}", "z": '), delta(0, "a", "f", '{"a": 1}'),
-         delta(0, "a", "f", "}")], [("a", "f", '{"x": "{}{y}", "z": {"a": 1}}')]),
+        [(0, "a", "f", '{"x": "{}'), (0, "a", "f", '{y}", "z": '), (0, "a", "f", '{"a": 1}'), (0, "a", "f", "}")],
+        [("a", "f", '{"x": "{}{y}", "z": {"a": 1}}')]),
     "an empty name is no name": (
-        [delta(0, "a", "f", ""), ToolCallDelta.from_dict({"index": 0, "id": "", "function": {"name": "", "arguments": "{}"}})],
+        [(0, "a", "f", ""), ToolCallDelta.from_dict({"index": 0, "id": "", "function": {"name": "", "arguments": "{}"}})],
         [("a", "f", "{}")]),
     "a name in pieces": (
-        [delta(0, "a", "get_", ""), delta(0, None, "weather", ""), delta(0, None, None, "{}")], [("a", "get_weather", "{}")]),
+        [(0, "a", "get_", ""), (0, None, "weather", ""), (0, None, None, "{}")], [("a", "get_weather", "{}")]),
     "a name that grows": (
-        [delta(0, "a", "get_", ""), delta(0, None, "get_weather", ""), delta(0, None, None, "{}")],
-        [("a", "get_weather", "{}")]),
+        [(0, "a", "get_", ""), (0, None, "get_weather", ""), (0, None, None, "{}")], [("a", "get_weather", "{}")]),
     "an id that changes with each piece": (
-        [delta(0, "a", "f", ""), delta(0, "b", None, '{"x"'), delta(0, "c", None, ":1}")], [("a", "f", '{"x":1}')]),
+        [(0, "a", "f", ""), (0, "b", None, '{"x"'), (0, "c", None, ":1}")], [("a", "f", '{"x":1}')]),
     "two calls of one id by index": (
-        [delta(0, "same", "f", "{}"), delta(1, "same", "g", "{}")], [("same", "f", "{}"), ("new_0", "g", "{}")]),
+        [(0, "same", "f", "{}"), (1, "same", "g", "{}")], [("same", "f", "{}"), ("new_0", "g", "{}")]),
     "two calls of one id, no index": (
-        [delta(None, "same", "f", X1), delta(None, "same", "f", " " + X2)],
-        [("same", "f", X1), ("new_0", "f", " " + X2)]),
+        [(None, "same", "f", X1), (None, "same", "f", " " + X2)], [("same", "f", X1), ("new_0", "f", " " + X2)]),
     "two calls of one id, white space behind the first": (
-        [delta(0, "same", "f", X1), delta(0, "same", "f", "\n"), delta(0, "same", "f", X2)],
+        [(0, "same", "f", X1), (0, "same", "f", "\n"), (0, "same", "f", X2)],
         [("same", "f", X1 + "\n"), ("new_0", "f", X2)]),
-    "no arguments: an empty text": ([delta(0, "a", "now", "")], [("a", "now", "{}")]),
-    "no arguments: null": ([delta(0, "a", "now", None)], [("a", "now", "{}")]),
-    "no arguments: blanks": ([delta(0, "a", "now", "  ")], [("a", "now", "{}")]),
+    "no arguments: an empty text": ([(0, "a", "now", "")], [("a", "now", "{}")]),
+    "no arguments: null": ([(0, "a", "now", None)], [("a", "now", "{}")]),
+    "no arguments: blanks": ([(0, "a", "now", "  ")], [("a", "now", "{}")]),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CALLS)
 def test_the_pieces_of_calls_are_put_together(case):
-    deltas, calls = CALLS[case]
-    assert assembled(*deltas) == calls
+    pieces, calls = CALLS[case]
+    assert assembled(*(delta(*piece) if isinstance(piece, tuple) else piece for piece in pieces)) == calls
 
 
 def test_named_entries_of_one_chunk_are_calls_of_their_own():
-    assembler = ReplyAssembler()
     call = {"index": 0, "function": {"name": "now", "arguments": ""}}
-    assembler.add(chunk(tool_calls=[call, call]))
-    assert shown(assembler.completion().tool_calls) == [("new_0", "now", "{}"), ("new_1", "now", "{}")]
+    calls = put_together(chunk(tool_calls=[call, call]))[0].completion().tool_calls
+    assert shown(calls) == [("new_0", "now", "{}"), ("new_1", "now", "{}")]
 
 
-def test_extra_fields_of_a_call_are_kept():
+def test_extra_fields_of_a_call_are_kept_and_generated_ids_are_unique():
     signature = {"google": {"thought_signature": "s1"}}
     (call,) = assemble_tool_calls([delta(None, "a", "f", "{", extra_content=signature), delta(arguments="}")])
     assert (call.extra, call.function.arguments) == ({"extra_content": signature}, "{}")
-
-
-def test_generated_ids_are_unique():
     assert len({new_call_id() for _ in range(100)}) == 100
 
 
@@ -156,10 +148,9 @@ def test_a_text_is_put_together_with_all_its_facts():
 
 
 def test_content_is_null_where_only_tools_are_called_and_empty_where_nothing_was_said():
-    assembler, _ = put_together(chunk(role="assistant", content=""))
-    assert assembler.completion().message.content == ""
-    assembler.add(chunk(tool_calls=[CALL]))
-    assert assembler.completion().message.content is None
+    first = chunk(role="assistant", content="")
+    assert put_together(first)[0].completion().message.content == ""
+    assert put_together(first, chunk(tool_calls=[CALL]))[0].completion().message.content is None
 
 
 def test_reasoning_refusal_and_logprobs_add_up_next_to_the_answer():
@@ -218,15 +209,11 @@ def test_fields_beyond_the_protocol_add_up(name, first, second, expected):
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 
 
-@given(
-    text=TEXTS,
-    calls=st.lists(
-        st.tuples(st.text(min_size=1, max_size=6), st.dictionaries(TEXTS, TEXTS | st.integers(), max_size=3)),
-        max_size=3,
-    ),
-    sizes=st.lists(st.integers(1, 5), min_size=1, max_size=10),
-    repeats=st.booleans(),
-)
+NAMED = st.tuples(st.text(min_size=1, max_size=6), st.dictionaries(TEXTS, TEXTS | st.integers(), max_size=3))
+SIZES = st.lists(st.integers(1, 5), min_size=1, max_size=10)
+
+
+@given(text=TEXTS, calls=st.lists(NAMED, max_size=3), sizes=SIZES, repeats=st.booleans())
 def test_any_split_of_the_deltas_gives_the_same_reply(text, calls, sizes, repeats):
     def pieces(whole):
         for size in cycle(sizes):
@@ -251,12 +238,8 @@ def test_any_split_of_the_deltas_gives_the_same_reply(text, calls, sizes, repeat
 
 
 def test_a_long_stream_is_linear_work():
-    assembler = ReplyAssembler()
-    for _ in range(30_000):
-        assembler.add(chunk(content="xy", audio={"data": "z"}))
-    reply = assembler.completion()
-    assert len(reply.text) == 60_000
-    assert len(reply.message.extra["audio"]["data"]) == 30_000
+    reply = put_together(*[chunk(content="xy", audio={"data": "z"})] * 30_000)[0].completion()
+    assert (len(reply.text), len(reply.message.extra["audio"]["data"])) == (60_000, 30_000)
 
 
 @pytest.mark.parametrize(("cached", "tries"), [(True, 0), (False, 1)])
@@ -297,8 +280,5 @@ def test_a_whole_reply_as_one_chunk_adds_up_to_itself():
     usage = {"prompt_tokens": 1, "completion_tokens": 2}
     data = {"id": "i", "model": "m", "created": 3, "choices": [choice], "usage": usage}
     whole = put_right(ChatCompletion.from_dict(data, tries=3))
-    assembler = ReplyAssembler()
-    assembler.add(chunk_of_reply(whole))
-    assert assembler.completion() == whole
-    assert assembler.completion().tries == 3
-    assert assembler.is_complete
+    assembler, complete = put_together(chunk_of_reply(whole))
+    assert (assembler.completion(), complete, assembler.completion().tries) == (whole, [True], 3)
