@@ -73,26 +73,15 @@ PROFILES: dict[str, Profile] = {
 }
 
 _HOSTS = {
-    "openai": "api.openai.com",
-    "azure": "openai.azure.com",
-    "azure-foundry": "services.ai.azure.com",
-    "openrouter": "openrouter.ai",
-    "gemini": "generativelanguage.googleapis.com",
+    "openai": "api.openai.com", "azure": "openai.azure.com", "azure-foundry": "services.ai.azure.com",
+    "openrouter": "openrouter.ai", "gemini": "generativelanguage.googleapis.com",
     "vertex": "googleapis.com",  # us-central1-aiplatform.googleapis.com and its like
-    "bedrock": "amazonaws.com",
-    "mistral": "api.mistral.ai",
-    "groq": "api.groq.com",
-    "together": "api.together.xyz api.together.ai",
-    "fireworks": "api.fireworks.ai",
-    "xai": "api.x.ai",
-    "deepseek": "api.deepseek.com",
-    "moonshot": "api.moonshot.cn api.moonshot.ai",
-    "qwen": "dashscope.aliyuncs.com dashscope-intl.aliyuncs.com",
-    "zhipu": "open.bigmodel.cn",
-    "siliconflow": "api.siliconflow.cn",
-    "volcengine": "ark.cn-beijing.volces.com",
-    "anthropic": "api.anthropic.com",
-}
+    "bedrock": "amazonaws.com", "mistral": "api.mistral.ai", "groq": "api.groq.com",
+    "together": "api.together.xyz api.together.ai", "fireworks": "api.fireworks.ai", "xai": "api.x.ai",
+    "deepseek": "api.deepseek.com", "moonshot": "api.moonshot.cn api.moonshot.ai", "zhipu": "open.bigmodel.cn",
+    "qwen": "dashscope.aliyuncs.com dashscope-intl.aliyuncs.com", "siliconflow": "api.siliconflow.cn",
+    "volcengine": "ark.cn-beijing.volces.com", "anthropic": "api.anthropic.com",
+}  # fmt: skip
 """The hosts of each provider, with all below them; the first that fits counts."""
 
 _OLLAMA_PORT = 11434

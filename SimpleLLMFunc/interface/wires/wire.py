@@ -94,3 +94,8 @@ class Received:
     kept: Kept = _NOTHING
     url: str = field(default="", repr=False)
     sent: bytes = field(default=b"", repr=False)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What an error tells of any reply."""
+        return {"status": self.status, "tries": self.tries}

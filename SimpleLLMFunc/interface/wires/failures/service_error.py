@@ -181,7 +181,7 @@ def failure_of(
     status, model, headers = status or received.status, received.model, received.headers
     request_id = headers.get("x-request-id") or headers.get("request-id")
     said, codes = error.message, error.codes
-    facts: dict[str, Any] = {"status": status, "request_id": request_id and redact(request_id), "tries": received.tries}
+    facts = {**received.facts, "status": status, "request_id": request_id and redact(request_id)}
     told = {**facts, "body": said}
     wait = retry_after_seconds(headers, received.began)
     wait = error.wait if wait is None else wait

@@ -23,14 +23,9 @@ from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, count, index
 
 WIRE = "messages"
 _FINISH = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "tool_use": "tool_calls",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "pause_turn": "pause_turn",
-    "refusal": "content_filter",
-}
+    "end_turn": "stop", "stop_sequence": "stop", "tool_use": "tool_calls", "max_tokens": "length",
+    "model_context_window_exceeded": "length", "pause_turn": "pause_turn", "refusal": "content_filter",
+}  # fmt: skip
 """Our finish reason for each of the service's; another one is no answer."""
 
 _PLAIN = frozenset({"text", "tool_use"})

@@ -39,15 +39,8 @@ def bad_reply(
     problem: str, head: str, received: Received, *, again: Again = "once", partial: str = ""
 ) -> AttemptFailed:
     """Return the failure for a reply that does not fit the protocol; `head` is how it begins, `partial` what it has shown."""
-    error = BadReply(
-        received.model,
-        problem=problem,
-        head=redact_head(head, 2000),
-        partial=partial,
-        status=received.status,
-        tries=received.tries,
-    )
-    return AttemptFailed(error, again=again)
+    told = {"problem": problem, "head": redact_head(head, 2000), "partial": partial}
+    return AttemptFailed(BadReply(received.model, **told, **received.facts), again=again)
 
 
 # --- chat completions' form, for the wires that have another -----------------------------------------------
@@ -208,12 +201,8 @@ class EventReader(ABC):
 
     def broken(self, reason: str, again: Again = "always") -> Exception:
         """Return what a break at this point is."""
-        error = StreamInterrupted(
-            self._received.model,
-            partial=self.partial,
-            reason=redact_head(reason, BODY_LIMIT),
-            tries=self._received.tries,
-        )
+        told, tries = redact_head(reason, BODY_LIMIT), self._received.tries
+        error = StreamInterrupted(self._received.model, partial=self.partial, reason=told, tries=tries)
         return error if self._has_shown else AttemptFailed(error, again=again)
 
     def close(self) -> Iterator[ChatCompletionChunk]:
@@ -313,13 +302,10 @@ class ChunkReader(EventReader):
 
     def completion_of(self, data: dict[str, Any]) -> ChatCompletion:
         """Return a whole reply; raises what `EventReader.completion_of` does."""
-        received = self._received
-        completion = ChatCompletion.from_dict(data, tries=received.tries)
+        completion = ChatCompletion.from_dict(data, tries=self._received.tries)
         if completion.finish_reason in INTERRUPTED:
             said = f"it broke off the answer: {completion.finish_reason}"
-            raise AttemptFailed(
-                ServerUnavailable(received.model, status=received.status, body=said, tries=received.tries)
-            )
+            raise AttemptFailed(ServerUnavailable(self._received.model, body=said, **self._received.facts))
         return completion
 
     @property
