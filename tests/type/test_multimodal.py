@@ -27,6 +27,13 @@ SOUNDS = [
 ]  # fmt: skip
 
 
+DOCUMENTS = [
+    ("report", b"%PDF-1.7\n", "application/pdf"), ("t.csv", "città;1\n".encode(), "text/csv"),
+    ("t.docx", b"PK\x03\x04", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
+    ("t.md", b"# T", "text/markdown"), ("T.TXT", "猫".encode(), "text/plain"),
+]  # fmt: skip
+
+
 @pytest.fixture
 def write(tmp_path: Path):
     """Writes a file, and returns its path."""
@@ -76,18 +83,13 @@ def test_a_url_travels_as_it_is(url):
         "", "cat.png", "/etc/passwd", "file:///etc/passwd", "ftp://example.org/cat.png", "javascript:alert(1)",
         "https://", "https:///path", "https:example.org", "https://exa mple.org/x", "https://example.org/x\n",
         "https://[::1/x", "data:text/html,<script>", "data:image/png", None, 3, b"https://example.org/x.png",
-        "data:image/png;base64," + "A" * 5_000_000 + "\x7f",
+        "data:image/png;base64," + "A" * 5_000_000 + "\x7f", "http://me:pa\u2100ssword@host/x.png",
+        "http://me:password@[::1/x.png",
     ],
     ids=lambda url: repr(url)[-40:],
 )  # fmt: skip
-def test_what_is_no_address_of_an_image_is_refused(url):
-    with pytest.raises(ValueError, match=r"URL|takes a str"):
-        ImgUrl(url)
-
-
-@pytest.mark.parametrize("url", ["http://me:pa\u2100ssword@host/x.png", "http://me:password@[::1/x.png"])
-def test_a_malformed_address_is_refused_without_its_password(url):
-    with pytest.raises(ValueError, match="needs a host") as caught:
+def test_what_is_no_address_of_an_image_is_refused_without_its_password(url):
+    with pytest.raises(ValueError, match=r"URL|takes a str") as caught:
         ImgUrl(url)
     assert "ssword" not in str(caught.value)
     assert caught.value.__cause__ is None
@@ -131,24 +133,14 @@ def test_the_first_bytes_say_what_an_image_is(write, mime, content):
     assert image.to_part()["image_url"]["url"] == f"data:{mime};base64,{data}"
 
 
-@pytest.mark.parametrize(("name", "content"), SOUNDS)
-def test_sounds(write, name, content):
-    data = base64.b64encode(content).decode()
-    assert Audio(write(content)).to_part() == {"type": "input_audio", "input_audio": {"data": data, "format": name}}
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "mime"),
-    [
-        ("report", b"%PDF-1.7\n", "application/pdf"), ("t.csv", "città;1\n".encode(), "text/csv"),
-        ("t.docx", b"PK\x03\x04", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
-        ("t.md", b"# T", "text/markdown"), ("T.TXT", "猫".encode(), "text/plain"),
-    ],
-)  # fmt: skip
-def test_documents(write, name, content, mime):
-    part = File(write(content, name)).to_part()
-    data = f"data:{mime};base64,{base64.b64encode(content).decode()}"
-    assert part == {"type": "file", "file": {"filename": name, "file_data": data}}
+def test_sounds_and_documents(write):
+    for name, content in SOUNDS:
+        said = {"data": base64.b64encode(content).decode(), "format": name}
+        assert Audio(write(content)).to_part() == {"type": "input_audio", "input_audio": said}
+    for name, content, mime in DOCUMENTS:
+        data = f"data:{mime};base64,{base64.b64encode(content).decode()}"
+        part = {"type": "file", "file": {"filename": name, "file_data": data}}
+        assert File(write(content, name)).to_part() == part
 
 
 @pytest.mark.parametrize(
@@ -158,11 +150,9 @@ def test_documents(write, name, content, mime):
           for content in (b"root:x:0:0", b"BM is how this text begins, and it goes on", b"\xff\xd8", b"GIF88a")),
         *((Audio, "sound.mp3", content, "no WAV, MP3")
           for content in (b"\xff\xfeh\0i\0", PNG, b"plain text", b"RIFF\0\0\0\0WEBP", b"\xff\xfb")),
-        (File, "id_rsa", b"-----BEGIN", "it is no PDF"),
-        (File, "a.zip", b"PK\x03\x04", "it is no PDF"),
-        (File, "a.txt", b"a" * 100 + b"\xff", "it is no PDF"),
-        (File, "b.txt", b"a\0b", "it is no PDF"),
-        (File, "x.docx", b"no", "it is no PDF"),
+        *((File, name, content, "it is no PDF") for name, content in (
+            ("id_rsa", b"-----BEGIN"), ("a.zip", b"PK\x03\x04"), ("a.txt", b"a" * 100 + b"\xff"), ("b.txt", b"a\0b"),
+            ("x.docx", b"no"))),
         (ImgPath, "empty.png", b"", "is empty"),
     ],
 )  # fmt: skip

@@ -7,15 +7,7 @@ from typing import Any
 
 from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.wires.provider_state import STATE, state_of
-from SimpleLLMFunc.interface.wires.streams.chunk_reader import (
-    EventReader,
-    choice_of,
-    facts_of,
-    joined,
-    message_of,
-    reason_in,
-    usage_dict,
-)
+from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader, joined, reason_in, usage_dict
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import call_dict
 from SimpleLLMFunc.interface.wires.streams.sse import ServerSentEvent
 from SimpleLLMFunc.interface.wires.wire import Received
@@ -89,8 +81,8 @@ class BlockReader(EventReader):
         blocks, reason = mappings(data.get("content")), _FINISH[str(data.get("stop_reason"))]
         calls = [call_dict(call.get("id"), call.get("name"), call.get("input") or {}) for call in calls_in(blocks)]
         more = self._extra_of(blocks, reason, data)
-        message = message_of(text_in(blocks), calls, _thinking_in(blocks), more)
-        return self.completion(data, [choice_of(message, reason)], _usage(data.get("usage")))
+        message = self.message_of(text_in(blocks), calls, _thinking_in(blocks), more)
+        return self.completion(data, [self.choice_of(message, reason)], _usage(data.get("usage")))
 
     def _extra_of(self, blocks: Sequence[Mapping[str, Any]], reason: str, told: Mapping[str, Any]) -> dict[str, Any]:
         """Return further fields of the message: the blocks, where the service wants them back, and why it refused."""
@@ -130,7 +122,7 @@ class BlockReader(EventReader):
         if self._blocks:
             # A proxy that asked again: what stood before is void, which can be told only while nothing is shown.
             raise self.broken("the service began its reply a second time")
-        self._facts = facts_of(message)
+        self._facts = self.facts_of(message)
         self._usage = dict(mapping(message.get("usage")))
         return self.chunk({"role": "assistant"}) if not self.count else None
 

@@ -56,37 +56,10 @@ def reason_in(told: Mapping[str, Any], *names: str) -> str:
     return ": ".join(word for word in map(told.get, names) if isinstance(word, str) and word)
 
 
-def message_of(text: str, calls: Sequence[Mapping[str, Any]], thinking: str, more: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an assistant's message; `more` are further fields of it."""
-    message: dict[str, Any] = {"role": "assistant", "content": text}
-    if calls:
-        message |= {"content": text or None, "tool_calls": calls}
-    if thinking:
-        message["reasoning_content"] = thinking
-    return {**message, **more}
-
-
-def choice_of(
-    words: dict[str, Any], reason: str | None, logprobs: Any = None, *, index: int = 0, of: str = "message"
-) -> dict[str, Any]:
-    """Return a choice of a whole reply, or `of` a "delta"; without log-probabilities where there are none."""
-    choice = {"index": index, of: words, "finish_reason": reason}
-    return {**choice, "logprobs": logprobs} if logprobs else choice
-
-
 def usage_dict(prompt: int, completion: int, *, cached: int = 0, written: int = 0, thinking: int = 0) -> dict[str, Any]:
     """Return usage; `prompt` holds the tokens of the cache, `completion` those of the thinking."""
     total = prompt + completion
     return CompletionUsage(prompt, completion, total, cached, thinking, cache_write_tokens=written).to_dict()
-
-
-def facts_of(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a reply says of itself, under the names of any wire: its `id`, `model` and `created`."""
-    return {
-        "id": str(body.get("id") or body.get("responseId") or ""),
-        "model": str(body.get("model") or body.get("modelVersion") or ""),
-        "created": body.get("created_at"),
-    }
 
 
 class EventReader(ABC):
@@ -133,9 +106,38 @@ class EventReader(ABC):
             AttemptFailed: the service says that it broke off.
         """
 
+    @staticmethod
+    def message_of(
+        text: str, calls: Sequence[Mapping[str, Any]], thinking: str, more: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return an assistant's message; `more` are further fields of it."""
+        message: dict[str, Any] = {"role": "assistant", "content": text}
+        if calls:
+            message |= {"content": text or None, "tool_calls": calls}
+        if thinking:
+            message["reasoning_content"] = thinking
+        return {**message, **more}
+
+    @staticmethod
+    def choice_of(
+        words: dict[str, Any], reason: str | None, logprobs: Any = None, *, index: int = 0, of: str = "message"
+    ) -> dict[str, Any]:
+        """Return a choice of a whole reply, or `of` a "delta"; without log-probabilities where there are none."""
+        choice = {"index": index, of: words, "finish_reason": reason}
+        return {**choice, "logprobs": logprobs} if logprobs else choice
+
+    @staticmethod
+    def facts_of(body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what a reply says of itself, under the names of any wire: its `id`, `model` and `created`."""
+        return {
+            "id": str(body.get("id") or body.get("responseId") or ""),
+            "model": str(body.get("model") or body.get("modelVersion") or ""),
+            "created": body.get("created_at"),
+        }
+
     def completion(self, data: Mapping[str, Any], choices: Sequence[Mapping[str, Any]], usage: Any) -> ChatCompletion:
         """Return a whole reply out of its choices in chat completions' form."""
-        reply = {**facts_of(data), "choices": choices, "usage": usage}
+        reply = {**self.facts_of(data), "choices": choices, "usage": usage}
         return replace(ChatCompletion.from_dict(reply, tries=self._received.tries), raw=data)
 
     @abstractmethod
@@ -252,7 +254,7 @@ class EventReader(ABC):
         self, delta: dict[str, Any], reason: str | None = None, usage: Any = None, logprobs: Any = None
     ) -> ChatCompletionChunk:
         """Return what an event adds, in chat completions' form."""
-        data = {**self._facts, "choices": [choice_of(delta, reason, logprobs, of="delta")], "usage": usage}
+        data = {**self._facts, "choices": [self.choice_of(delta, reason, logprobs, of="delta")], "usage": usage}
         return ChatCompletionChunk.from_dict(data, tries=self._received.tries)
 
     def new_call(self, key: Any, call_id: Any, name: Any, arguments: Any = "") -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from SimpleLLMFunc.interface.wires.provider_state import STATE, state_of
-from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader, choice_of, facts_of, joined, message_of
+from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader, joined
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import call_dict
 from SimpleLLMFunc.interface.wires.streams.sse import ServerSentEvent
 from SimpleLLMFunc.interface.wires.wire import Received
@@ -99,9 +99,9 @@ class ItemReader(EventReader):
         more = self._extra_of(items, data.get("status"))
         if refusal := _refusal_in(items):
             more["refusal"] = refusal
-        message = message_of(text_in(items), calls, _thinking_in(items), more)
+        message = self.message_of(text_in(items), calls, _thinking_in(items), more)
         logprobs = [entry for part in _parts(_said(items), "output_text") for entry in mappings(part.get("logprobs"))]
-        choice = choice_of(message, self._finish_of(data, items), logprobs and {"content": logprobs})
+        choice = self.choice_of(message, self._finish_of(data, items), logprobs and {"content": logprobs})
         return self.completion(data, [choice], _usage(data.get("usage")))
 
     def _extra_of(self, items: Sequence[Mapping[str, Any]], status: object) -> dict[str, Any]:
@@ -148,7 +148,7 @@ class ItemReader(EventReader):
         if kind == "response.output_item.done":
             return self._item_done(value)
         if kind == "response.created":
-            self._facts = facts_of(mapping(value.get("response")))
+            self._facts = self.facts_of(mapping(value.get("response")))
             return self.chunk({"role": "assistant"})
         return self._ended(mapping(value.get("response"))) if kind in _ENDS else None
 
@@ -194,7 +194,7 @@ class ItemReader(EventReader):
         return self.chunk({"tool_calls": [self._call(key, item, item.get("arguments"))]})
 
     def _ended(self, response: Mapping[str, Any]) -> ChatCompletionChunk:
-        self._facts = {**self._facts, **{name: fact for name, fact in facts_of(response).items() if fact}}
+        self._facts = {**self._facts, **{name: fact for name, fact in self.facts_of(response).items() if fact}}
         items = list(self._done.values()) or mappings(response.get("output"))
         said = self._extra_of(items, response.get("status"))
         if not self._has_shown and (text := text_in(items)):

@@ -9,15 +9,7 @@ from typing import Any
 
 from SimpleLLMFunc.interface.wires.provider_state import STATE, state_of
 from SimpleLLMFunc.interface.wires.sources import about_of
-from SimpleLLMFunc.interface.wires.streams.chunk_reader import (
-    EventReader,
-    choice_of,
-    facts_of,
-    joined,
-    message_of,
-    reason_in,
-    usage_dict,
-)
+from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader, joined, reason_in, usage_dict
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import call_dict, joined_fields, new_call_id
 from SimpleLLMFunc.interface.wires.streams.sse import ServerSentEvent
 from SimpleLLMFunc.interface.wires.wire import Received
@@ -131,7 +123,7 @@ class PartReader(EventReader):
         choices = [self._choice(candidate, place) for place, candidate in enumerate(mappings(data.get("candidates")))]
         if not choices:
             message = {"role": "assistant", "content": None, "refusal": _blocked_in(data)}
-            choices = [choice_of(message, "content_filter")]
+            choices = [self.choice_of(message, "content_filter")]
         return self.completion(data, choices, _usage(data.get("usageMetadata")))
 
     def _choice(self, candidate: Mapping[str, Any], place: int) -> dict[str, Any]:
@@ -139,9 +131,11 @@ class PartReader(EventReader):
         calls = [
             call_dict(call.get("id") or new_call_id(), call.get("name"), call.get("args")) for call in calls_in(parts)
         ]
-        message = message_of(text_in(parts), calls, _thinking_in(parts), self._extra_of(parts, about_of(candidate)))
+        message = self.message_of(
+            text_in(parts), calls, _thinking_in(parts), self._extra_of(parts, about_of(candidate))
+        )
         finish = _finish_of(str(candidate.get("finishReason")), parts)
-        return choice_of(message, finish, _logprobs_in(candidate), index=index_of(candidate, place))
+        return self.choice_of(message, finish, _logprobs_in(candidate), index=index_of(candidate, place))
 
     def _extra_of(self, parts: Sequence[Mapping[str, Any]], about: Mapping[str, Any]) -> dict[str, Any]:
         """Return further fields of the message: the parts, where the service wants them back."""
@@ -166,7 +160,7 @@ class PartReader(EventReader):
         if value.get("error") or event.event == "error":
             raise self.error_in(value)
         if not self._facts.get("id"):
-            self._facts = {**facts_of(value), **{name: fact for name, fact in self._facts.items() if fact}}
+            self._facts = {**self.facts_of(value), **{name: fact for name, fact in self._facts.items() if fact}}
         self._usage = value.get("usageMetadata") or self._usage
         if blocked := _blocked_in(value):
             self._blocked = blocked
