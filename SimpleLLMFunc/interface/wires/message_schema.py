@@ -21,11 +21,8 @@ def schema_for_messages(schema: Mapping[str, Any]) -> dict[str, Any]:
     made: dict[str, Any] = {}
     told: dict[str, Any] = {}
     for name, value in schema.items():
-        if (
-            name in _TOLD
-            or (name == "format" and value not in _FORMATS)
-            or (name == "minItems" and value not in {0, 1})
-        ):
+        is_unknown_format = name == "format" and value not in _FORMATS
+        if name in _TOLD or is_unknown_format or (name == "minItems" and value not in {0, 1}):
             told[name] = value
         elif name in {"default", "title", "examples", "discriminator"}:
             continue

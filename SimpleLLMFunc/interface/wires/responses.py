@@ -132,9 +132,8 @@ class ResponsesWire(Wire):
         body.update(params)
         if stream:
             body["stream"] = True
-        return WireRequest(
-            self.request_path, body, kept=Kept(limit=body.get("max_output_tokens")), downgrades=downgrades
-        )
+        kept = Kept(limit=body.get("max_output_tokens"))
+        return WireRequest(self.request_path, body, kept=kept, downgrades=downgrades)
 
 
 def _tool(spec: Mapping[str, Any]) -> dict[str, Any]:

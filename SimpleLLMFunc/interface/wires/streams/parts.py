@@ -128,12 +128,9 @@ class PartReader(EventReader):
 
     def _choice(self, candidate: Mapping[str, Any], place: int) -> dict[str, Any]:
         parts = mappings(mapping(candidate.get("content")).get("parts"))
-        calls = [
-            call_dict(call.get("id") or new_call_id(), call.get("name"), call.get("args")) for call in calls_in(parts)
-        ]
-        message = self.message_of(
-            text_in(parts), calls, _thinking_in(parts), self._extra_of(parts, about_of(candidate))
-        )
+        calls = [call_dict(call.get("id"), call.get("name"), call.get("args")) for call in calls_in(parts)]
+        more = self._extra_of(parts, about_of(candidate))
+        message = self.message_of(text_in(parts), calls, _thinking_in(parts), more)
         finish = _finish_of(str(candidate.get("finishReason")), parts)
         return self.choice_of(message, finish, _logprobs_in(candidate), index=index_of(candidate, place))
 
@@ -221,13 +218,12 @@ class PartReader(EventReader):
         if thinking := _thinking_in(parts):
             delta["reasoning_content"] = thinking
         if calls := calls_in(parts):
-            delta["tool_calls"] = [
-                self.new_call(
-                    len(self._call_numbers), call.get("id") or new_call_id(), call.get("name"), call.get("args")
-                )
-                for call in calls
-            ]
+            delta["tool_calls"] = list(map(self._call, calls))
         return self.chunk(delta) if delta else None
+
+    def _call(self, call: Mapping[str, Any]) -> dict[str, Any]:
+        call_id = call.get("id") or new_call_id()  # so that the pieces shown have the id that the reply has
+        return self.new_call(len(self._call_numbers), call_id, call.get("name"), call.get("args"))
 
     def _ending(self) -> ChatCompletionChunk:
         usage = _usage(self._usage)
@@ -235,9 +231,8 @@ class PartReader(EventReader):
             return self.chunk({"refusal": self._blocked}, "content_filter", usage)
         # A call may come after the finish reason was first named.
         finish = "tool_calls" if self._finish == "stop" and self._call_numbers else self._finish
-        return self.chunk(
-            self._extra_of(_joined(self._parts), joined_fields(self._about)), finish, usage, self._logprobs
-        )
+        more = self._extra_of(_joined(self._parts), joined_fields(self._about))
+        return self.chunk(more, finish, usage, self._logprobs)
 
 
 def _joined(parts: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -121,11 +121,8 @@ class StreamedThoughts:
             reasoning, text = reasoning + more, text + rest
         if not reasoning and text == (content or ""):
             return choice
-        delta = replace(
-            choice.delta,
-            content=text or None,
-            reasoning_content=(choice.delta.reasoning_content or "") + reasoning or None,
-        )
+        reasoning = (choice.delta.reasoning_content or "") + reasoning
+        delta = replace(choice.delta, content=text or None, reasoning_content=reasoning or None)
         return replace(choice, delta=delta)
 
 
