@@ -65,7 +65,8 @@ def usage_dict(prompt: int, completion: int, *, cached: int = 0, written: int = 
 class EventReader(ABC):
     """Reads one reply: a whole one, or a stream of JSON events, of which it keeps what is needed to judge it.
 
-    A wire writes `problem_of` and `completion_of` for the one, `chunk_of` and `is_complete` for the other.
+    A wire writes `problem_of` and `completion_of` for the one, `chunk_of` for the other; and `is_complete` where its
+    answers end before their streams.
 
     Args:
         received: what is known of the reply.
@@ -154,9 +155,9 @@ class EventReader(ABC):
         """
 
     @property
-    @abstractmethod
     def is_complete(self) -> bool:
-        """Whether the answer has ended."""
+        """Whether the answer has ended: by default, whether nothing more comes."""
+        return self.is_done
 
     @property
     def partial(self) -> str:

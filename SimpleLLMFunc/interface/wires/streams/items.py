@@ -122,11 +122,6 @@ class ItemReader(EventReader):
         limit, written = self._received.kept.limit, mapping(response.get("usage")).get("output_tokens")
         return "length" if limit is not None and isinstance(written, int) and written >= limit else "stop"
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether the answer has ended."""
-        return self.is_done
-
     def chunk_of(self, value: dict[str, Any], event: ServerSentEvent) -> ChatCompletionChunk | None:
         """Return the chunk in an event; raises what `read` does."""
         kind = text_or_none(value.get("type")) or event.event
