@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from SimpleLLMFunc.interface.profile import Profile, find_profile
+from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.service_model import ServiceModel
 from SimpleLLMFunc.interface.wires import Wire, claude_family
 from SimpleLLMFunc.interface.wires.messages import MessagesWire
@@ -25,8 +25,6 @@ class Anthropic(ServiceModel):
         caches = self.prompt_cache == "auto"
         return MessagesWire(service, self.api_version or MessagesWire.version_spoken, caches)
 
-    def _profile(self, profile: Profile | str | None, address: str) -> Profile:
-        if profile is not None:
-            return find_profile(profile, address)
+    def _profile(self, address: str) -> Profile:  # noqa: ARG002 - of this maker, the model decides
         family = claude_family(self.model_name)
         return Profile("messages", native=family.native, strict=True, tool_choice=family.forced)

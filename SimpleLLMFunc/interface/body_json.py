@@ -64,6 +64,14 @@ def decode(data: bytes, *, mended: bool = True) -> Any:
     raise ValueError(problem)
 
 
+def decoded(data: bytes, otherwise: Any) -> Any:
+    """Return the value that `data` holds, or `otherwise` where that is not JSON."""
+    try:
+        return decode(data)
+    except ValueError:
+        return otherwise
+
+
 def text_size(value: Any) -> int:
     """Return about how many characters JSON data takes when it is written, counted until they are more than `LARGE`."""
     size, rest = 0, [value]

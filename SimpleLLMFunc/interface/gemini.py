@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from SimpleLLMFunc.interface.profile import Profile, find_profile
+from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.service_model import ServiceModel
 from SimpleLLMFunc.interface.wires import Wire, gemini_family
 from SimpleLLMFunc.interface.wires.gemini import GeminiWire
@@ -24,8 +24,6 @@ class Gemini(ServiceModel):
     def _wire(self, service: str) -> Wire:
         return GeminiWire(service, self.api_version or GeminiWire.version_spoken)
 
-    def _profile(self, profile: Profile | str | None, address: str) -> Profile:
-        if profile is not None:
-            return find_profile(profile, address)
+    def _profile(self, address: str) -> Profile:  # noqa: ARG002 - of this maker, the model decides
         takes_both = gemini_family(self.model_name).schema_with_tools
         return Profile("gemini", native=True, schema_with_tools=takes_both, logprobs=20)

@@ -121,9 +121,9 @@ class OpenAICompatible(ServiceModel):
     def _responses(self, service: str) -> ResponsesWire:
         return ResponsesWire(service, self.prompt_cache == "auto")
 
-    def _profile(self, profile: Profile | str | None, address: str) -> Profile:
-        found = super()._profile(profile, address)
-        if profile is None and found.name in _UNSURE and (self._said_wire or _wire_of(address)) == "responses":
+    def _profile(self, address: str) -> Profile:
+        found = super()._profile(address)
+        if found.name in _UNSURE and (self._said_wire or _wire_of(address)) == "responses":
             # llama.cpp passes over `text.format` in silence: the type is described where nothing else is known.
             return Profile("responses")
         return found

@@ -144,7 +144,7 @@ class ServiceModel(Uncopied, HttpModel):
         )
         self._circuit = Circuit(self.retry_delay)
         self._client, self._guarded = _client, _guarded
-        self.profile = self._profile(profile, address)
+        self.profile = self._profile(address) if profile is None else find_profile(profile, address)
         self._source: tuple[str, str] | None = None
         self._lost: list[str] = []
         host = urlsplit(address).hostname or ""
@@ -158,9 +158,9 @@ class ServiceModel(Uncopied, HttpModel):
         """Return the wire to a host."""
         raise NotImplementedError
 
-    def _profile(self, profile: Profile | str | None, address: str) -> Profile:
-        """Return what the service can do."""
-        return find_profile(profile, address)
+    def _profile(self, address: str) -> Profile:
+        """Return what the service can do, where it is not said."""
+        return find_profile(None, address)
 
     def _remake(self, **given: Any) -> None:
         """Begin again, with the arguments that a pickle held."""

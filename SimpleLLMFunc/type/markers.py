@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, Generic, Literal, Self, TypeVar, get_args, get_origin
@@ -139,13 +140,11 @@ def _read(text: str) -> Quoted[Any]:
     if isinstance(text, Quoted):
         return text
     if text.startswith(_LOCATED):
-        try:
+        with suppress(ValueError, TypeError):
             own, argument, path, start, end = json.loads(text[1:])
             quote = Quoted[Any](own)
             quote.locate(str(argument), str(path), int(start), int(end))
-        except (ValueError, TypeError):
-            return Quoted(text)
-        return quote
+            return quote
     return Quoted(text)
 
 

@@ -42,11 +42,15 @@ class PricedModel(Protocol):
 
     model_name: str
     provider: str
-    base_url: str | None
+
+    @property
+    def base_url(self) -> str | None:
+        """Where it is reached, None where there is no address."""
 
     @property
     def members(self) -> tuple[Self, ...]:
         """The models that it asks."""
+        ...
 
     def price(self, usage: Usage, model: str = "") -> float | None:
         """Return what `usage` costs in USD, None when that is not known."""

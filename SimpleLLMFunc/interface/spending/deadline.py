@@ -20,13 +20,14 @@ class Deadline:
 
     Attributes:
         seconds: what the call was given; None when it may take as long as it wants.
+        moment: on the monotonic clock; infinite without a limit.
     """
 
-    __slots__ = ("_moment", "seconds")
+    __slots__ = ("moment", "seconds")
 
     def __init__(self, seconds: float | None, moment: float) -> None:
         self.seconds = seconds
-        self._moment = moment
+        self.moment = moment
 
     @classmethod
     def after(cls, seconds: float | None) -> Deadline:
@@ -35,25 +36,21 @@ class Deadline:
         Raises:
             UsageError: `seconds` is not a number.
         """
-        if seconds is None:
+        if seconds is None or seconds == math.inf:
             return _NEVER
         given: object = seconds
         if isinstance(given, bool) or not isinstance(given, (int, float)) or math.isnan(given):
             raise UsageError(f"a deadline is a number of seconds or None, not {seconds!r}")
-        if seconds == math.inf:
-            return _NEVER
         return cls(seconds, time.monotonic() + seconds)
 
     def left(self) -> float | None:
         """Return the seconds that are left, >= 0; None when there is no limit."""
-        if self.seconds is None:
-            return None
-        return max(0.0, self._moment - time.monotonic())
+        return None if self.seconds is None else max(0.0, self.moment - time.monotonic())
 
     @property
     def is_over(self) -> bool:
         """Whether the moment has passed."""
-        return self.seconds is not None and time.monotonic() >= self._moment
+        return time.monotonic() >= self.moment
 
     def check(self, doing: str = "", *, partial: str = "") -> None:
         """Raise if the moment has passed.
@@ -65,7 +62,7 @@ class Deadline:
         Raises:
             DeadlineExceeded: it has.
         """
-        if self.seconds is not None and time.monotonic() >= self._moment:
+        if self.is_over:
             raise DeadlineExceeded(self.seconds, partial=partial, doing=doing)
 
     async def wait(self, work: Awaitable[T], doing: str = "") -> T:
@@ -93,10 +90,7 @@ class Deadline:
 
     def stricter(self, other: Deadline | None) -> Deadline:
         """Return whichever of the two passes first."""
-        if other is None:
-            return self
-        left, right = self.left(), other.left()
-        return self if right is None or (left is not None and left <= right) else other
+        return self if other is None or self.moment <= other.moment else other
 
     def __repr__(self) -> str:
         left = self.left()

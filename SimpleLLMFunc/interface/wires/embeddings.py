@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.interface.body_json import decode
+from SimpleLLMFunc.interface.body_json import decoded
 from SimpleLLMFunc.interface.wires.streams.chunk_reader import bad_reply
 from SimpleLLMFunc.interface.wires.wire import Received
 from SimpleLLMFunc.type import index_of, mapping, mappings
@@ -42,10 +42,7 @@ def read_embeddings(body: bytes, received: Received, count: int) -> tuple[list[l
     Raises:
         AttemptFailed: it is no such reply, or has another number of vectors.
     """
-    try:
-        data = mapping(decode(body))
-    except ValueError:
-        data = {}
+    data = mapping(decoded(body, None))
     items = mappings(data.get("data")) or mappings(data.get("embeddings"))
     found = {index_of(item, place): item.get("embedding") or item.get("values") for place, item in enumerate(items)}
     vectors: list[Any] = [found.get(place) for place in range(count)]

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from urllib.parse import quote
 
 from SimpleLLMFunc.errors import ConfigError, UsageError
-from SimpleLLMFunc.interface.body_json import decode
+from SimpleLLMFunc.interface.body_json import decoded
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.wires.families import GeminiFamily, budget_of, checked_thinking, gemini_family
 from SimpleLLMFunc.interface.wires.history import NO_RESULT, History, Part, arguments_of, data_in
@@ -192,13 +192,8 @@ class GeminiWire(Wire):
 
 def _as_events(body: bytes) -> bytes:
     """Return a stream without events, which is a list of what would have been their data, as events."""
-    if not body.lstrip().startswith(b"["):
-        return body
-    try:
-        data = decode(body)
-    except ValueError:
-        return body
-    return b"".join(b"data: " + json.dumps(item).encode() + b"\n\n" for item in data) or body
+    items = decoded(body, ()) if body.lstrip().startswith(b"[") else ()
+    return b"".join(b"data: " + json.dumps(item).encode() + b"\n\n" for item in items) or body
 
 
 def _set_tools(body: dict[str, Any], specs: Sequence[Mapping[str, Any]], choice: Any) -> None:

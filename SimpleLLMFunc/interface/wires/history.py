@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.interface.body_json import decode
+from SimpleLLMFunc.interface.body_json import decoded
 from SimpleLLMFunc.interface.wires.provider_state import state_in
 from SimpleLLMFunc.interface.wires.wire import Downgrades
 from SimpleLLMFunc.type import ToolCall, content_text
@@ -208,10 +208,7 @@ def _are_same(came: Sequence[Mapping[str, Any]], calls: Sequence[Part]) -> bool:
 def arguments_of(call: ToolCall) -> dict[str, Any]:
     """Return the arguments as an object; any other value becomes ``{"arguments": value}``."""
     text = call.function.arguments
-    try:
-        value = decode(text.encode("utf-8", "surrogatepass"))
-    except ValueError:
-        value = text
+    value = decoded(text.encode("utf-8", "surrogatepass"), text)
     return value if isinstance(value, dict) else {"arguments": value}
 
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.failed_attempt import Again, AttemptFailed
@@ -96,7 +96,7 @@ class Wire(ABC):
         problem = reader.problem_of(data) if is_object else f"a JSON object was expected, not {type(data).__name__}"
         if problem:
             raise bad_reply(problem, body[:_HEAD].decode("utf-8", "replace"), received, again=self.asks_again)
-        return put_right(reader.completion_of(data))
+        return put_right(reader.completion_of(cast("dict[str, Any]", data)))
 
     def _reply_of_events(self, body: bytes, received: Received) -> ChatCompletion:
         """Read a stream that a service sent although a whole reply was asked for."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from SimpleLLMFunc.interface.body_json import decode
+from SimpleLLMFunc.interface.body_json import decoded
 from SimpleLLMFunc.interface.wires.provider_state import STATE, state_of
 from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader, joined, reason_in, usage_dict
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import call_dict
@@ -164,10 +164,8 @@ class BlockReader(EventReader):
         if kind in {"text", "thinking"}:
             block[kind] = str(block.get(kind) or "") + pieces
         else:
-            try:
-                block["input"] = decode(pieces.encode("utf-8", "surrogatepass"))
-            except ValueError:
-                block["input"] = {}  # a cut or broken call, which is not run; the pieces have been shown as they came
+            # A cut or broken call is not run; the pieces have been shown as they came.
+            block["input"] = decoded(pieces.encode("utf-8", "surrogatepass"), {})
 
     def _ended(self, delta: Mapping[str, Any], value: Mapping[str, Any]) -> ChatCompletionChunk | None:
         # Counts of this event are of the whole reply so far: they replace, and never add.

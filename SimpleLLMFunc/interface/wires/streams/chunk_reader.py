@@ -19,7 +19,7 @@ from SimpleLLMFunc.errors import (
     ServerUnavailable,
     StreamInterrupted,
 )
-from SimpleLLMFunc.interface.body_json import decode, mend
+from SimpleLLMFunc.interface.body_json import decode, decoded, mend
 from SimpleLLMFunc.interface.failed_attempt import Again, AttemptFailed
 from SimpleLLMFunc.interface.wires.failures.service_error import failure_of, read_error, status_of_error
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import ReplyAssembler, call_dict, chunk_of_reply
@@ -231,10 +231,7 @@ class EventReader(ABC):
             yield rest
 
     def _bare_error(self) -> Exception:
-        try:
-            said = decode(b"\n".join(self._events.bare))
-        except ValueError:
-            said = None
+        said = decoded(b"\n".join(self._events.bare), None)
         return self.error_in(said) if isinstance(said, dict) else self.broken("the service sent what is no event")
 
     def end(self, error: AttemptFailed | DeadlineExceeded, *, is_checked: bool) -> None:
