@@ -66,8 +66,7 @@ class BlockReader(EventReader):
         self._pieces: dict[int, list[str]] = {}  # joined when the block ends, so that the work stays linear
         self._is_ended = False
 
-    @staticmethod
-    def problem_of(data: Mapping[str, Any]) -> str:
+    def problem_of(self, data: Mapping[str, Any]) -> str:
         """Return why a whole reply does not fit the protocol, empty if it does."""
         content = data.get("content")
         if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):

@@ -94,9 +94,8 @@ class EventReader(ABC):
         self.count = 0
         self.is_done = False
 
-    @staticmethod
     @abstractmethod
-    def problem_of(data: Mapping[str, Any]) -> str:
+    def problem_of(self, data: Mapping[str, Any]) -> str:
         """Return why a whole reply does not fit the protocol, empty if it does."""
 
     @abstractmethod
@@ -107,9 +106,8 @@ class EventReader(ABC):
             AttemptFailed: the service says that it broke off.
         """
 
-    @staticmethod
     def message_of(
-        text: str, calls: Sequence[Mapping[str, Any]], thinking: str, more: Mapping[str, Any]
+        self, text: str, calls: Sequence[Mapping[str, Any]], thinking: str, more: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Return an assistant's message; `more` are further fields of it."""
         message: dict[str, Any] = {"role": "assistant", "content": text}
@@ -119,16 +117,14 @@ class EventReader(ABC):
             message["reasoning_content"] = thinking
         return {**message, **more}
 
-    @staticmethod
     def choice_of(
-        words: dict[str, Any], reason: str | None, logprobs: Any = None, *, index: int = 0, of: str = "message"
+        self, words: dict[str, Any], reason: str | None, logprobs: Any = None, *, index: int = 0, of: str = "message"
     ) -> dict[str, Any]:
         """Return a choice of a whole reply, or `of` a "delta"; without log-probabilities where there are none."""
         choice = {"index": index, of: words, "finish_reason": reason}
         return {**choice, "logprobs": logprobs} if logprobs else choice
 
-    @staticmethod
-    def facts_of(body: Mapping[str, Any]) -> dict[str, Any]:
+    def facts_of(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return what a reply says of itself, under the names of any wire: its `id`, `model` and `created`."""
         return {
             "id": str(body.get("id") or body.get("responseId") or ""),
@@ -291,8 +287,7 @@ class ChunkReader(EventReader):
         super().__init__(received, service)
         self._halves: dict[int, str] = {}
 
-    @staticmethod
-    def problem_of(data: Mapping[str, Any]) -> str:
+    def problem_of(self, data: Mapping[str, Any]) -> str:
         """Return why a whole reply does not fit the protocol, empty if it does."""
         choices = data.get("choices")
         if not isinstance(choices, list) or not choices:

@@ -85,8 +85,7 @@ class ItemReader(EventReader):
         self._latest: Any = None
         self._is_thinking = False
 
-    @staticmethod
-    def problem_of(data: Mapping[str, Any]) -> str:
+    def problem_of(self, data: Mapping[str, Any]) -> str:
         """Return why a whole reply does not fit the protocol, empty if it does."""
         if not isinstance(data.get("output"), list):
             return "it has no output"

@@ -106,8 +106,7 @@ class PartReader(EventReader):
         self._blocked = ""
         self._open: dict[str, Any] | None = None  # a call of which pieces are still to come
 
-    @staticmethod
-    def problem_of(data: Mapping[str, Any]) -> str:
+    def problem_of(self, data: Mapping[str, Any]) -> str:
         """Return why a whole reply does not fit the protocol, empty if it does."""
         candidates = mappings(data.get("candidates"))
         if not candidates:
