@@ -119,7 +119,6 @@ ALLOWED: dict[tuple[str, str, str], str] = {
     ("assistant/builtin/ids.py", "frequency_number", "a computed format specification"): "a constant number of digits",
     ("assistant/builtin/digest.py", "_each", ".result()"): _DONE,
     ("base/tool_call.py", "process_tool_calls", ".result()"): _DONE,
-    ("interface/local/server.py", "running_server", ".result()"): _DONE,
     ("interface/http/session.py", "_Request.write_bytes", ".write_bytes()"): "aiohttp's, and awaited",
     ("tools/mcp/connection.py", "McpConnection._call", ".result()"): _DONE,
 }

@@ -42,7 +42,7 @@ def download_wheels(
         RunAborted: `stop` was set.
     """
     wheels, details, log = folder / "wheels", folder / "details", folder / "log"
-    # Why a page could not be read stands in the log and nowhere else.
+    # Only the log says why a page could not be read.
     command = [*_pip(), "download", *_OPTIONS.split(), f"--log={details}", f"--dest={wheels}", *requirements]
     # pip collects the file in its temporary directory first: here, where we can watch it and clean up after it.
     scratch = {name: str(folder) for name in ("TMPDIR", "TEMP", "TMP")}

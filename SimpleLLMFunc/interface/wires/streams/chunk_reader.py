@@ -120,7 +120,7 @@ class EventReader(ABC):
     def choice_of(
         self, words: dict[str, Any], reason: str | None, logprobs: Any = None, *, index: int = 0, of: str = "message"
     ) -> dict[str, Any]:
-        """Return a choice of a whole reply, or `of` a "delta"; without log-probabilities where there are none."""
+        """Return a choice of a whole reply, or `of` a "delta"; empty log-probabilities are left out."""
         choice = {"index": index, of: words, "finish_reason": reason}
         return {**choice, "logprobs": logprobs} if logprobs else choice
 
