@@ -588,7 +588,7 @@ async def test_the_page_says_what_is_offered_and_how_it_is_called():
             "1 function over HTTP",
             "Grade the essay.",
             "essay",
-            "&quot;easy&quot; if not given",
+            "&#34;easy&#34; if not given",
         ):
             assert part in shown
         assert "<script" not in shown
