@@ -18,6 +18,8 @@ from SimpleLLMFunc.serve.offer import Offer
 PAGE_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
 """The browser may load nothing for it."""
 
+_PAGE: Final = Template(files("SimpleLLMFunc.serve").joinpath("page.html").read_text("utf-8"), autoescape=True)
+
 
 def page_of(offers: Mapping[str, Offer], title: str, address: str, *, needs_key: bool) -> str:
     """Return the page.
@@ -28,14 +30,14 @@ def page_of(offers: Mapping[str, Offer], title: str, address: str, *, needs_key:
         address: of the server, with a slash at its end.
         needs_key: callers send one.
     """
-    template = files("SimpleLLMFunc.serve").joinpath("page.html").read_text("utf-8")
-    return Template(template, autoescape=True).render(
+    page: str = _PAGE.render(
         title=title,
         needs_key=needs_key,
         count=counted(len(offers), "function"),
         example=_command(f"{address}functions/NAME", {}, needs_key=True),
         functions=[_facts(offer, f"{address}functions/{offer.name}", needs_key=needs_key) for offer in offers.values()],
     )
+    return page
 
 
 def _facts(offer: Offer, address: str, *, needs_key: bool) -> dict[str, Any]:

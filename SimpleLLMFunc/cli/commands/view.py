@@ -46,7 +46,7 @@ def view(
     allowed: tuple[str, ...],
     cases: Path | None,
     opens: bool,
-    **files: tuple[Path, ...],
+    **files: Any,
 ) -> None:
     """Look at the runs that a trace store keeps, in the browser, on this machine only.
 
