@@ -163,17 +163,14 @@ from SimpleLLMFunc import llm_chat, llm_function
 @llm_function
 def classify(text: str) -> str:
     '''Classify.'''
-    raise NotImplementedError
 
 @llm_function
 def clean(text: str) -> str:
     '''Clean.'''
-    raise NotImplementedError
 
 @llm_chat
 def guide(message: str):
     '''Guide.'''
-    raise NotImplementedError
 
 def helper():
     pass

@@ -129,8 +129,8 @@ def test_the_names_that_may_have_been_meant(folder: Path) -> None:
         folder,
         "load_decorated.py",
         "from typing import Any\nfrom SimpleLLMFunc import llm_function\nLIMIT = 3\n"
-        "@llm_function\ndef grade(essay: str) -> int:\n    'Grade.'\n    raise NotImplementedError\n"
-        "@llm_function\ndef _own(essay: str) -> int:\n    'Grade.'\n    raise NotImplementedError\n",
+        "@llm_function\ndef grade(essay: str) -> int:\n    'Grade.'\n"
+        "@llm_function\ndef _own(essay: str) -> int:\n    'Grade.'\n",
     )
     with pytest.raises(ConfigError, match=r"has no 'prize'\. It has: grade\."):
         load_object("load_decorated:prize")
@@ -151,7 +151,7 @@ def test_the_nearest_name_is_offered(folder: Path) -> None:
         folder,
         "load_near.py",
         "from SimpleLLMFunc import llm_function\n"
-        "@llm_function\ndef classify(text: str) -> str:\n    '''Classify.'''\n    raise NotImplementedError\n",
+        "@llm_function\ndef classify(text: str) -> str:\n    '''Classify.'''\n",
     )
     with pytest.raises(ConfigError, match=r"has no 'clasify'\. Did you mean 'classify'\? It has: classify\."):
         load_object("load_near:clasify")

@@ -59,43 +59,36 @@ async def grade(essay: str, level: Literal["easy", "hard"] = "easy") -> Grade:
         essay: what to grade.
         level: how strictly.
     """
-    raise NotImplementedError
 
 
 @llm_function(llm_interface=ScriptedLLM(lambda request: "It says: " + request.messages[-1]["content"], repeat=True))
 def summarise(text: str) -> str:
     """Sum up the text."""
-    raise NotImplementedError
 
 
 @llm_function(llm_interface=ScriptedLLM("[1, 2, 3]", repeat=True))
 def numbers(topic: str) -> Iterator[int]:
     """List numbers."""
-    raise NotImplementedError
 
 
 @llm_function(llm_interface=ScriptedLLM('{{"value": [{{"points": 1}}]}}', repeat=True))
 async def grades(topic: str) -> AsyncIterator[Grade]:
     """List grades."""
-    raise NotImplementedError
 
 
 @llm_function(llm_interface=ScriptedLLM("7", repeat=True))
 async def count(text: str) -> int:
     """Count."""
-    raise NotImplementedError
 
 
 @llm_function(llm_interface=ScriptedLLM("ok", repeat=True))
 async def nothing(text: str) -> None:
     """Do something."""
-    raise NotImplementedError
 
 
 @llm_function(llm_interface=ScriptedLLM(ServerUnavailable("m", status=503, body="key {CANARY} is busy"), repeat=True))
 async def broken(text: str) -> str:
     """Ask a service that is down."""
-    raise NotImplementedError
 
 
 def noisy(text: str) -> str:
@@ -119,7 +112,6 @@ async def stall(note: str) -> str:
 @llm_function(llm_interface=ScriptedLLM(tool_calls(("noisy", {{"text": "x"}})), "done"), toolkit=[noisy])
 async def prints(text: str) -> str:
     """Use a tool that prints."""
-    raise NotImplementedError
 
 
 @llm_function(
@@ -128,25 +120,21 @@ async def prints(text: str) -> str:
 )
 def waits(path: str) -> str:
     """Use a tool that never ends."""
-    raise NotImplementedError
 
 
 @llm_function
 async def unasked(text: str) -> str:
     """There is no model to ask."""
-    raise NotImplementedError
 
 
 @llm_function
 async def _private(text: str) -> str:
     """Not offered."""
-    raise NotImplementedError
 
 
 @llm_chat
 def chat(history: list[dict[str, str]], message: str) -> Iterator[tuple[str, list[dict[str, str]]]]:
     """Not offered either."""
-    raise NotImplementedError
 '''
 COMMAND = [sys.executable, "-X", "dev", "-W", "error", "-m", "SimpleLLMFunc", "mcp", "serve"]
 
@@ -372,7 +360,6 @@ async def test_over_http(folder: Path) -> None:
             @llm_function(llm_interface=llm, toolkit=tools)
             def judge(essay: str) -> str:
                 """Judge."""
-                raise NotImplementedError
 
             assert judge("x") == "done"  # sync, inside this running loop
             assert '"points": 4' in str(llm.requests[1][-1]["content"])
@@ -404,7 +391,6 @@ async def refuses_other_hosts(url: str) -> None:
 @llm_function(llm_interface=ScriptedLLM("hi", repeat=True))
 async def greet(name: str) -> str:
     """Greet."""
-    raise NotImplementedError
 
 
 async def test_inside_a_program_that_has_a_loop() -> None:

@@ -24,7 +24,6 @@ from SimpleLLMFunc.testing import ScriptedLLM
 @llm_function(llm_interface=ScriptedLLM("Hello.", repeat=True))
 def greet(name: str) -> str:
     '''Greet somebody.'''
-    raise NotImplementedError
 """
 
 
