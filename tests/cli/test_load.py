@@ -150,8 +150,7 @@ def test_the_nearest_name_is_offered(folder: Path) -> None:
     write(
         folder,
         "load_near.py",
-        "from SimpleLLMFunc import llm_function\n"
-        "@llm_function\ndef classify(text: str) -> str:\n    '''Classify.'''\n",
+        "from SimpleLLMFunc import llm_function\n@llm_function\ndef classify(text: str) -> str:\n    '''Classify.'''\n",
     )
     with pytest.raises(ConfigError, match=r"has no 'clasify'\. Did you mean 'classify'\? It has: classify\."):
         load_object("load_near:clasify")
