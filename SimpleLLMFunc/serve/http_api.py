@@ -57,7 +57,7 @@ class Api:
         self._title = title
         self.deadline = deadline
         self._max_body = max_body
-        self._document = openapi_document(known, title=title, needs_key=bool(callers))
+        self.openapi = openapi_document(known, title=title, needs_key=bool(callers))
         self._validations = {name: _validation(offer) for name, offer in known.items()}
 
     async def health(self, _: Request) -> Response:
@@ -78,14 +78,10 @@ class Api:
         shown = page_of(offers, self._title, str(request.base_url), needs_key=bool(self.callers))
         return HTMLResponse(shown, status, headers)
 
-    def tell_of(self, path: str, operations: Mapping[str, Any]) -> None:
-        """Add a path to the OpenAPI document."""
-        self._document["paths"][path] = dict(operations)
-
     async def document(self, request: Request) -> Response:
         """Give the OpenAPI document."""
         self._admitted(request)
-        return json_response(json.dumps(self._document))
+        return json_response(json.dumps(self.openapi))
 
     async def call(self, request: Request) -> Response:
         """Return the whole answer."""

@@ -146,9 +146,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def environment() -> dict[str, str]:
+def started(folder: Path, *words: str, stdin: int | None = None) -> subprocess.Popen[str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "SIMPLELLMFUNC_"))}
-    return {**kept, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
+    env = {**kept, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8", "PYTHONUNBUFFERED": "1"}
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        [*COMMAND, *words], cwd=folder, env=env, stdin=stdin, stdout=pipe, stderr=pipe, encoding="utf-8"
+    )
 
 
 def by_name(tools: list[Tool]) -> dict[str, Tool]:
@@ -222,16 +226,8 @@ INITIALIZE = {
 class Client:
     """Speaks the protocol to a server process without any package."""
 
-    def __init__(self, *targets: str, cwd: Path, command: list[str] = COMMAND) -> None:
-        self.process = subprocess.Popen(
-            [*command, *targets],
-            cwd=cwd,
-            env=environment(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-        )
+    def __init__(self, folder: Path, *targets: str) -> None:
+        self.process = started(folder, *targets, stdin=subprocess.PIPE)
         self.number = 0
         self.ask(**INITIALIZE)
         self.write({"jsonrpc": "2.0", "method": "notifications/initialized"})
@@ -264,7 +260,7 @@ class Client:
 
 
 def test_on_the_wire(folder: Path) -> None:
-    with Client("shop:grade", "count", "summarise", "nothing", "prints", cwd=folder) as client:
+    with Client(folder, "shop:grade", "count", "summarise", "nothing", "prints") as client:
         listed = {tool["name"]: tool for tool in client.ask("tools/list")["tools"]}
         assert list(listed) == ["grade", "count", "summarise", "nothing", "prints"]
         assert listed["grade"]["outputSchema"]["properties"]["points"] == {"title": "Points", "type": "integer"}
@@ -295,7 +291,7 @@ def test_on_the_wire(folder: Path) -> None:
 @pytest.mark.heavy
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")
 def test_ctrl_c_ends_it_while_stdin_is_open(folder: Path) -> None:
-    with Client("shop", cwd=folder) as client:
+    with Client(folder, "shop") as client:
         client.process.send_signal(signal.SIGINT)
         assert client.process.wait(20) == 130, client.end()
         out, told = client.end()
@@ -307,7 +303,7 @@ def test_ctrl_c_ends_it_while_stdin_is_open(folder: Path) -> None:
 @pytest.mark.heavy
 def test_the_end_of_stdin_ends_a_call_that_runs(folder: Path, tmp_path: Path) -> None:
     note = tmp_path / "note"
-    with Client("shop:waits", cwd=folder) as client:
+    with Client(folder, "shop:waits") as client:
         arguments = {"name": "waits", "arguments": {"path": str(note)}}
         client.write({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": arguments})
         deadline = time.monotonic() + 20
@@ -325,14 +321,7 @@ def test_the_end_of_stdin_ends_a_call_that_runs(folder: Path, tmp_path: Path) ->
 
 @contextlib.contextmanager
 def http_process(folder: Path, *targets: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    process = subprocess.Popen(
-        [*COMMAND, *targets, "--http", "--port", "0"],
-        cwd=folder,
-        env={**environment(), "PYTHONUNBUFFERED": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = started(folder, *targets, "--http", "--port", "0")
     try:
         assert process.stdout is not None
         while (line := process.stdout.readline()) and "Offering" not in line:
