@@ -185,7 +185,6 @@ def _fields(name: str, parameter: inspect.Parameter, annotation: Any, documentat
         raise ToolDefinitionError(
             name, f"parameter {stars}{key} has no type. Annotate it, such as `{stars}{key}: str`."
         )
-    said = documentation.parameters.get(key, "")
     if parameter.kind is parameter.VAR_KEYWORD:
         if get_origin(annotation) is Unpack:
             return _unpacked(get_args(annotation)[0], documentation)
