@@ -220,7 +220,6 @@ async def test_attack_19_no_trace_holds_a_key(canary, outputs, content):
     path = outputs.folder / "runs.sqlite"
     async with LoopbackServer(handler=telling(key)) as server:
         llm = model(server, key)
-
         talk = talking(llm, stream=True)
         with TraceStore(path, content=content, interval=0.01) as store:
             with watching(store, session_id=f"session {key}", user_id=f"user {key}"):
