@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 import importlib
 import re
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from inspect import ismodule
@@ -16,6 +14,7 @@ import pytest
 
 import SimpleLLMFunc
 from SimpleLLMFunc import errors
+from tests.support.processes import run_script
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "SimpleLLMFunc"
@@ -32,22 +31,15 @@ ROOMS = {
 
 def fresh(code: str) -> str:
     """Run `code` in an interpreter of its own, every warning an error, and return what it printed."""
-    done = subprocess.run(
-        [sys.executable, "-X", "dev", "-W", "error", "-c", code], capture_output=True, text=True, check=False, cwd=ROOT
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    done = run_script(code)
+    assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
 
 @pytest.mark.timeout(120)
 def test_the_floors():
-    done = subprocess.run(
-        [sys.executable, "-c", "from importlinter.cli import lint_imports_command as check; check()"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
+    done = run_script(
+        "from importlinter.cli import lint_imports_command as check; check()", "-W", "default", timeout=110
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

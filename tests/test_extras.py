@@ -98,7 +98,6 @@ def test_an_error_that_names_nothing_falls_back_to_the_library():
 @llm_function
 async def greet(name: str) -> str:
     """Greet."""
-    raise NotImplementedError
 
 
 def word_file() -> bytes:

@@ -36,7 +36,6 @@ async def grade(essay: str, strict: bool = False) -> Grade:
 @llm_function
 def name_it(text: str) -> str:
     """Name it."""
-    raise NotImplementedError
 '''.replace("{key}", CANARIES[0].key).replace("{host}", "gateway.example.com").replace("{{", "{").replace("}}", "}")  # fmt: skip
 
 CHATTING = '''
@@ -50,21 +49,18 @@ both = FallbackLLM(OpenAICompatible("a", api_key="k" * 20), OpenAICompatible("b"
 @llm_chat(llm_interface=both, extra_body={"team": "a-secret-of-the-team"})
 async def talk(history: list, message: str) -> AsyncIterator[ChatPair]:
     """Talk."""
-    raise NotImplementedError
 
 
 class Shop:
     @llm_function
     def advise(self, question: str) -> str:
         """Advise."""
-        raise NotImplementedError
 
     class Inner:
         @staticmethod
         @llm_function
         def deep(x: int) -> int:
             """Deep."""
-            raise NotImplementedError
 '''
 
 
@@ -164,7 +160,6 @@ from SimpleLLMFunc.type.markers import Confident
 @llm_function(votes=3)
 def sure(text: str) -> Confident[int]:
     'Count.'
-    raise NotImplementedError
 """
 
 
@@ -180,7 +175,6 @@ from SimpleLLMFunc import llm_function
 @llm_function
 def plain(text: str) -> str:
     'Plain.'
-    raise NotImplementedError
 
 
 alias = plain
@@ -217,25 +211,21 @@ class Shop:
     @llm_function
     def one(self, text: str) -> str:
         'One.'
-        raise NotImplementedError
 
     @classmethod
     @llm_function
     def two(cls, text: str) -> str:
         'Two.'
-        raise NotImplementedError
 
     @llm_function
     @classmethod
     def three(cls, text: str) -> str:
         'Three.'
-        raise NotImplementedError
 
     @staticmethod
     @llm_function
     def four(text: str) -> str:
         'Four.'
-        raise NotImplementedError
 """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -40,15 +41,13 @@ def improve_command(
     target: str,
     cases: Path,
     scorer_name: str,
-    budget: int | None,
     proposer: str | None,
-    seed: int,
     path: Path | None,
-    concurrency: int | None,
     model_name: str | None,
     *,
     shows_diff: bool,
     quiet: bool,
+    **options: Any,
 ) -> None:
     """Search for a form of a function that answers the cases of a JSONL file better, and test it on cases it never saw.
 
@@ -67,12 +66,10 @@ def improve_command(
                 function,
                 cases,
                 scorer=load_object(scorer_name) if ":" in scorer_name else scorer_name,
-                budget=budget,
                 proposer=None if proposer is None else named_model(proposer, named_by="--proposer"),
-                seed=seed,
                 path=place,
-                concurrency=concurrency or "auto",
                 progress=False if quiet else None,
+                **options,
             )
         )
     echo_safely(str(found))

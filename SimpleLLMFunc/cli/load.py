@@ -154,7 +154,8 @@ def _translated(name: str) -> Generator[None, None, None]:
     except (SimpleLLMFuncError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        if isinstance(error, ModuleNotFoundError) and _is_part(error.name, name):
+        # The named module is missing, or its package: not one that it imports.
+        if isinstance(error, ModuleNotFoundError) and f"{name}.".startswith(f"{error.name}."):
             here = [
                 *(path.stem for path in Path().glob("*.py")),
                 *(path.parent.name for path in Path().glob("*/__init__.py")),
@@ -166,8 +167,3 @@ def _translated(name: str) -> Generator[None, None, None]:
         raise ConfigError(
             f"{name!r} failed while it was imported: {shown_error(error)}. Import it with Python alone to see where."
         ) from error
-
-
-def _is_part(missing: str | None, name: str) -> bool:
-    """Say whether the missing module is the named one, or its package, and not one that it imports."""
-    return missing is not None and (name == missing or name.startswith(f"{missing}."))

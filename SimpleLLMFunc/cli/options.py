@@ -34,7 +34,10 @@ model_option = click.option(
 )
 json_option = click.option("--json", "as_data", is_flag=True, help="Print JSON.")
 cases_concurrency = click.option(
-    "--concurrency", type=click.IntRange(min=1), help="How many cases are asked at a time."
+    "--concurrency",
+    type=click.IntRange(min=1),
+    callback=lambda _ctx, _param, count: count or "auto",
+    help="How many cases are asked at a time.",
 )
 budget_usd = click.option("--budget-usd", type=click.FloatRange(min=0), help="Stop before more than this is spent.")
 deadline_option = click.option("--deadline", type=SECONDS, help="Stop after so many seconds.")

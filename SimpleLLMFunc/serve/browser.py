@@ -73,7 +73,7 @@ class BrowserStream:
         self._arguments = _arguments(self._pipeline, body, protocol)
         self._pipeline.start((), dict(self._arguments))  # raises before anything is sent
         self._writer = _Writer(_ag_ui if protocol == "ag-ui" else _ai_sdk, body)
-        self._ends = ["[DONE]"] if protocol == "ai-sdk" else []
+        self._end = "[DONE]" if protocol == "ai-sdk" else None
 
     async def __aiter__(self) -> AsyncGenerator[bytes, None]:
         async with aclosing(self.data()) as lines:
@@ -84,6 +84,8 @@ class BrowserStream:
         """Yield the data of the server-sent events."""
         pipeline, writer = self._pipeline, self._writer
         is_text = isinstance(pipeline, ChatPipeline) or pipeline.definition.output.is_text
+        paused: RunPaused | None = None
+        last: list[_Event] = []
         for told in writer.say(("start",)):
             yield json.dumps(told)
         try:
@@ -92,20 +94,19 @@ class BrowserStream:
                     async for event in happened:
                         for told in writer.tell(event, is_text=is_text, is_held=pipeline.guards.judge_values):
                             yield json.dumps(told)
-        except RunPaused as paused:
-            for told in [*writer.closed(), *writer.say(("paused", paused.pending))]:
-                yield json.dumps(told)
-            for line in self._ends:
-                yield line
-            raise
+        except RunPaused as pause:
+            paused, last = pause, writer.say(("paused", pause.pending))
         except Exception as error:  # noqa: BLE001 - the page must hear of a fault of a tool, or of ours
             problem = problem_of(error)
             if problem.status == 500:
                 push_error(f"a run for a browser failed: {shown_traceback(error)}")
-            for told in [*writer.closed(), *writer.say(("failed", problem.to_dict()["detail"], problem.kind))]:
-                yield json.dumps(told)
-        for line in self._ends:
-            yield line
+            last = writer.say(("failed", problem.to_dict()["detail"], problem.kind))
+        for told in [*writer.closed(), *last]:
+            yield json.dumps(told)
+        if self._end is not None:
+            yield self._end
+        if paused is not None:
+            raise paused
 
 
 class _Writer:

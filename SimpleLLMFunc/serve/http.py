@@ -99,7 +99,7 @@ def http_app(
     ]
     if journal is not None:
         door = WaitingDoor(api, Path(journal).expanduser())
-        api.tell_of(WAITING_PATH, OPERATIONS)
+        api.openapi["paths"][WAITING_PATH] = OPERATIONS
         routes.append(Route(WAITING_PATH, door.waiting, methods=["GET"]))
         routes.append(Route(WAITING_PATH, door.answer, methods=["POST"]))
 

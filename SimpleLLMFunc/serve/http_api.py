@@ -57,7 +57,7 @@ class Api:
         self._title = title
         self.deadline = deadline
         self._max_body = max_body
-        self._document = openapi_document(known, title=title, needs_key=bool(callers))
+        self.openapi = openapi_document(known, title=title, needs_key=bool(callers))
         self._validations = {name: _validation(offer) for name, offer in known.items()}
 
     async def health(self, _: Request) -> Response:
@@ -78,21 +78,17 @@ class Api:
         shown = page_of(offers, self._title, str(request.base_url), needs_key=bool(self.callers))
         return HTMLResponse(shown, status, headers)
 
-    def tell_of(self, path: str, operations: Mapping[str, Any]) -> None:
-        """Add a path to the OpenAPI document."""
-        self._document["paths"][path] = dict(operations)
-
     async def document(self, request: Request) -> Response:
         """Give the OpenAPI document."""
         self._admitted(request)
-        return json_response(json.dumps(self._document))
+        return json_response(json.dumps(self.openapi))
 
     async def call(self, request: Request) -> Response:
         """Return the whole answer."""
         began = time.monotonic()
         offer, caller, args, kwargs = await self._asked(request)
         work = self._whole(offer, args, kwargs)
-        task = asyncio.create_task(work, context=None if caller is None else caller.context())
+        task = asyncio.create_task(work, context=caller.context())
         try:
             if not await unless_gone(task, request.receive):
                 return json_response("{}", 499)  # the client has left
@@ -121,8 +117,7 @@ class Api:
             raise Problem(
                 404, f"There is no {cut(name, 100)!r} for {cut(protocol, 20)}. There are: {', '.join(known)}."
             )
-        if caller is not None:
-            await caller.take()
+        await caller.take()
         body = await self.body(request)
         try:
             stream = BrowserStream(known[name], json.loads(body), protocol)
@@ -138,27 +133,25 @@ class Api:
                 async for line in lines:
                     yield "", line
 
-    async def admit(self, request: Request) -> Caller | None:
+    async def admit(self, request: Request) -> Caller:
         """Return the caller, and count the request as a call.
 
         Raises:
             Problem: the caller is unknown or over its limit, or the body is too long.
         """
         caller = self._admitted(request)
-        if caller is not None:
-            await caller.take()
+        await caller.take()
         self._check_length(request.headers.get("content-length", ""))
         return caller
 
     @staticmethod
-    def _log(name: str, caller: Caller | None, began: float, status: int) -> None:
-        who = caller.name if caller is not None else "this machine"
-        push_info(f"{who} called {name}: {status} after {time.monotonic() - began:.3f} s")
+    def _log(name: str, caller: Caller, began: float, status: int) -> None:
+        push_info(f"{caller.name} called {name}: {status} after {time.monotonic() - began:.3f} s")
 
     # --- who asks, and what ---
 
-    def _admitted(self, request: Request) -> Caller | None:
-        """Return the caller; None where the server has no keys.
+    def _admitted(self, request: Request) -> Caller:
+        """Return the caller; this machine where the server has no keys.
 
         Raises:
             Problem: the key is missing or wrong; or, without keys, a web page calls by another host name.
@@ -172,7 +165,7 @@ class Api:
                 raise Problem(400, "The header Host or Origin is no address.") from None
             if any(host not in THIS_MACHINE for host in hosts):
                 raise Problem(403, "Without keys only this machine may call, by its own names.")
-            return None
+            return self.callers.this_machine
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
         caller = self.callers.find(key.strip()) if scheme.lower() == "bearer" and key.strip() else None
         if caller is None:
@@ -183,14 +176,13 @@ class Api:
             )
         return caller
 
-    async def _asked(self, request: Request) -> tuple[Offer, Caller | None, tuple[Any, ...], dict[str, Any]]:
+    async def _asked(self, request: Request) -> tuple[Offer, Caller, tuple[Any, ...], dict[str, Any]]:
         caller = self._admitted(request)
         name = request.path_params["name"]
         offer = self._offers.get(name)
         if offer is None:
             raise Problem(404, f"There is no function {cut(name, 100)!r}. There are: {', '.join(self._offers)}.")
-        if caller is not None:
-            await caller.take()
+        await caller.take()
         body = await self.body(request)
         args, kwargs = await off_loop_if_large(len(body), partial(self._read, offer, body))
         return offer, caller, args, kwargs
@@ -307,8 +299,7 @@ class McpDoor:
         except Problem as problem:
             await problem_response(problem)(scope, receive, send)
             return
-        work = self._answer(scope, receive, send)
-        task = asyncio.create_task(work, context=None if caller is None else caller.context())
+        task = asyncio.create_task(self._answer(scope, receive, send), context=caller.context())
         try:
             await task
         finally:

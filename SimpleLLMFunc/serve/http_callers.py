@@ -124,7 +124,11 @@ class Caller:
 
 
 class Callers:
-    """All callers; empty where the server needs no keys."""
+    """All callers; empty where the server needs no keys.
+
+    Attributes:
+        this_machine: who calls where there are no keys; without limits.
+    """
 
     def __init__(self, entries: Sequence[CallerEntry] = ()) -> None:
         names = [entry.name for entry in entries]
@@ -132,6 +136,7 @@ class Callers:
             if len(set(values)) != len(values):
                 raise ConfigError(f"two callers have the same {what}. Each needs its own.")
         self._callers = [Caller(entry) for entry in entries]
+        self.this_machine = Caller(CallerEntry.model_construct(name="this machine"))
 
     def __len__(self) -> int:
         return len(self._callers)

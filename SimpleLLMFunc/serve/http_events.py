@@ -28,7 +28,7 @@ class Events:
 
     Args:
         events: by name and data (JSON); always closed.
-        caller: None where the server has no keys.
+        caller: the run is in its context, and so in its budget.
         log: called with the status, at the end.
         headers: of the response.
     """
@@ -36,7 +36,7 @@ class Events:
     def __init__(
         self,
         events: AsyncGenerator[tuple[str, str], None],
-        caller: Caller | None,
+        caller: Caller,
         log: Callable[[int], None],
         headers: Mapping[str, str] = _HEADERS,
     ) -> None:
@@ -47,8 +47,7 @@ class Events:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the response; a failure before the first event is a problem response."""
-        context = None if self._caller is None else self._caller.context()
-        sending = asyncio.create_task(self._send(scope, receive, send), context=context)
+        sending = asyncio.create_task(self._send(scope, receive, send), context=self._caller.context())
         self._log(sending.result() if await unless_gone(sending, receive) else 499)
 
     async def _send(self, scope: Scope, receive: Receive, send: Send) -> int:

@@ -80,12 +80,9 @@ def openapi_document(offers: Mapping[str, Offer], *, title: str, needs_key: bool
             ),
             "content": {"text/event-stream": {"schema": _EVENT}},
         }
-        paths[f"/functions/{name}"] = {
-            "post": {"operationId": name, **told, "responses": {"200": whole, **_problems()}}
-        }
-        paths[f"/functions/{name}/stream"] = {
-            "post": {"operationId": f"{name}_stream", **told, "responses": {"200": stream, **_problems()}}
-        }
+        for path, operation, answer in ((name, name, whole), (f"{name}/stream", f"{name}_stream", stream)):
+            responses = {"200": answer, **_problems()}
+            paths[f"/functions/{path}"] = {"post": {"operationId": operation, **told, "responses": responses}}
     document: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {"title": title, "version": __version__},

@@ -96,5 +96,5 @@ class WaitingDoor:
             raise Problem(
                 500, "The journal cannot be written; the server's log says more.", type(error).__name__
             ) from error
-        push_info(f"{caller.name if caller is not None else 'this machine'} answered {call_id} of {key!r}")
+        push_info(f"{caller.name} answered {call_id} of {key!r}")
         return json_response(json.dumps({"answered": True}))

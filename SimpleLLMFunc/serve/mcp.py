@@ -131,25 +131,22 @@ def http_sessions(functions: Mapping[str, Decorated], name: str, *, is_guarded: 
     """
     server = _server(functions, name)
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-
-    # Plain JSON responses: a tool gives one result, so there is nothing to stream.
-    manager = StreamableHTTPSessionManager(
-        app=server, json_response=True, stateless=is_guarded, security_settings=_security(is_guarded=is_guarded)
-    )
-    return manager, _application(manager)
-
-
-def _security(*, is_guarded: bool) -> Any:
-    """Return the settings against DNS rebinding."""
     from mcp.server.transport_security import TransportSecuritySettings
-
-    if is_guarded:
-        return TransportSecuritySettings(enable_dns_rebinding_protection=False)
+    from starlette.applications import Starlette
+    from starlette.routing import Route
 
     hosts = [f"[{host}]:*" if ":" in host else f"{host}:*" for host in THIS_MACHINE]
-    return TransportSecuritySettings(
-        enable_dns_rebinding_protection=True, allowed_hosts=hosts, allowed_origins=[f"http://{host}" for host in hosts]
+    security = TransportSecuritySettings(
+        enable_dns_rebinding_protection=not is_guarded,
+        allowed_hosts=hosts,
+        allowed_origins=[f"http://{host}" for host in hosts],
     )
+    # Plain JSON responses: a tool gives one result, so there is nothing to stream.
+    manager = StreamableHTTPSessionManager(
+        app=server, json_response=True, stateless=is_guarded, security_settings=security
+    )
+    # GET would open a stream of the server's own messages; this server sends none.
+    return manager, Starlette(routes=[Route(PATH, _Endpoint(manager), methods=["POST", "DELETE"])])
 
 
 class _Endpoint:
@@ -160,14 +157,6 @@ class _Endpoint:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         await self._manager.handle_request(scope, receive, send)
-
-
-def _application(manager: Any) -> Any:
-    from starlette.applications import Starlette
-    from starlette.routing import Route
-
-    # GET would open a stream of the server's own messages; this server sends none.
-    return Starlette(routes=[Route(PATH, _Endpoint(manager), methods=["POST", "DELETE"])])
 
 
 # --- the protocol ----------------------------------------------------------------------------------------

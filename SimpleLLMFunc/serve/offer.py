@@ -133,16 +133,12 @@ class Offer:
         except ArgumentsError as error:
             raise OfferFailed(f"The arguments do not fit {self.name}: {error}.") from None
         try:
-            value = await asyncio.wrap_future(submit(self._value(tuple(args), kwargs)))
+            value = await asyncio.wrap_future(submit(self.answers.value(tuple(args), kwargs)))
             return await in_thread(self._rendered, value)
         except Exception as error:  # noqa: BLE001 - the caller is told every failure, of tools and of ours
             if not isinstance(error, SimpleLLMFuncError):
                 push_error(f"{self.name} failed: {shown_traceback(error)}")
             raise OfferFailed(shown_error(error, _MAX_ERROR_CHARS)) from None
-
-    async def _value(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        value = await self.answers.value(args, kwargs)
-        return value.value if isinstance(value, Confident) else value
 
     def data(self, value: Any) -> Any:
         """Return an answer as JSON data. It may be large: call it in a thread."""
@@ -150,7 +146,8 @@ class Offer:
             None if self.spec.is_none else json.loads(self.spec.adapter.dump_json(value, by_alias=True, warnings=False))
         )
 
-    def _rendered(self, value: Any) -> tuple[str, dict[str, Any] | None]:
+    def _rendered(self, answered: Any) -> tuple[str, dict[str, Any] | None]:
+        value = answered.value if isinstance(answered, Confident) else answered
         if self.spec.is_none:
             return "", None
         if self.spec.is_text:

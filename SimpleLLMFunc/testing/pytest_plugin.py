@@ -127,7 +127,8 @@ def _insert(item: pytest.Item, mark: pytest.Mark) -> None:
     if mode == "once" and str(path) in item.config.stash[_missing_key]:
         mode = "new"  # another test of this run may have made the file meanwhile
     try:
-        tape = Cassette(path, mode, test=_test_name(item))
+        # The name begins with the file, so that it does not depend on the working directory.
+        tape = Cassette(path, mode, test=f"{item.path.name}:{_inner_name(item)}")
     except SimpleLLMFuncError as error:
         pytest.fail(str(error), pytrace=False)
     item.stash[_tape_key] = tape
@@ -151,11 +152,6 @@ def _is_ci() -> bool:
 
 def _inner_name(item: pytest.Item) -> str:
     return ".".join(node.name for node in item.listchain() if isinstance(node, (pytest.Class, pytest.Item)))
-
-
-def _test_name(item: pytest.Item) -> str:
-    # Begins with the file, so that it does not depend on the working directory.
-    return f"{item.path.name}:{_inner_name(item)}"
 
 
 def _path_of(item: pytest.Item, mark: pytest.Mark) -> Path:

@@ -63,18 +63,7 @@ def split_reply(reply: ChatCompletion, chunk_size: int | None = None) -> Iterato
             yield _chunk(reply, [{"index": choice.index, "delta": delta, "finish_reason": None}])
         yield _chunk(reply, [{"index": choice.index, "delta": {}, "finish_reason": choice.finish_reason}])
     if reply.usage is not None:
-        usage = reply.usage
-        counts = {
-            "prompt_tokens": usage.prompt_tokens,
-            "completion_tokens": usage.completion_tokens,
-            "total_tokens": usage.total_tokens,
-            "prompt_tokens_details": {
-                "cached_tokens": usage.cached_tokens,
-                "cache_write_tokens": usage.cache_write_tokens,
-            },
-            "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
-        }
-        yield _chunk(reply, [], usage=counts)
+        yield _chunk(reply, [], usage=reply.usage.to_dict())
 
 
 def assembled(chunks: Iterable[ChatCompletionChunk]) -> ChatCompletion:
@@ -91,19 +80,9 @@ def text_chunk(text: str, *, index: int, model: str) -> ChatCompletionChunk:
     return _chunk(head, [{"index": 0, "delta": {"content": text}, "finish_reason": None}])
 
 
-def _chunk(
-    reply: ChatCompletion, choices: list[dict[str, Any]], *, usage: dict[str, Any] | None = None
-) -> ChatCompletionChunk:
-    body: dict[str, Any] = {
-        "id": reply.id,
-        "object": "chat.completion.chunk",
-        "created": reply.created,
-        "model": reply.model,
-        "choices": choices,
-    }
-    if usage is not None:
-        body["usage"] = usage
-    return ChatCompletionChunk.from_dict(body)
+def _chunk(reply: ChatCompletion, choices: list[dict[str, Any]], **more: Any) -> ChatCompletionChunk:
+    head = {"id": reply.id, "object": "chat.completion.chunk", "created": reply.created, "model": reply.model}
+    return ChatCompletionChunk.from_dict({**head, "choices": choices, **more})
 
 
 def _pieces(text: str, chunk_size: int | None) -> list[str]:

@@ -27,10 +27,13 @@ def read_arguments(text: str) -> dict[str, Any]:
             return {}
         if isinstance(value, dict):
             # Characters beyond ASCII come as they are or behind a backslash.
-            return value if "\\u" not in text and text.isascii() else _cleaned_object(value)
+            cleaned: dict[str, Any] = value if "\\u" not in text and text.isascii() else _cleaned(value)
+            return cleaned
         problem = ""
-    except (ValueError, RecursionError) as error:
-        problem = f" ({_reason(error)})"
+    except RecursionError:
+        problem = " (nested too deeply)"
+    except ValueError as error:
+        problem = f" ({cut(str(error), 100)})"
     raise ArgumentsError([("", "a JSON object", cut(text, 80) + problem)])
 
 
@@ -50,20 +53,12 @@ def _refuse_constant(name: str) -> Any:
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_object)
 
 
-def _reason(error: Exception) -> str:
-    return "nested too deeply" if isinstance(error, RecursionError) else cut(str(error), 100)
-
-
-def _cleaned_object(value: dict[str, Any]) -> dict[str, Any]:
-    return {without_surrogates(key): _cleaned(item) for key, item in value.items()}
-
-
 def _cleaned(value: Any) -> Any:
     """Replace lone surrogates in all strings: they pass for text, and break every file they are written to."""
     if isinstance(value, str):
         return without_surrogates(value)
     if isinstance(value, dict):
-        return _cleaned_object(value)
+        return {without_surrogates(key): _cleaned(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_cleaned(item) for item in value]
     return value

@@ -9,6 +9,7 @@ from typing import Any
 
 from SimpleLLMFunc.errors import ToolDefinitionError, cut
 from SimpleLLMFunc.logger import shown_error
+from SimpleLLMFunc.tools.running import run_callable
 
 _SCHEMAS = "tool_call_schema, args_schema, function_schema, metadata, inputs, args, input_schema, parameters"
 
@@ -155,8 +156,6 @@ def _call_of(candidate: Any) -> Callable[..., Any] | None:
         return None
 
     async def called(**arguments: Any) -> Any:
-        from SimpleLLMFunc.tools.running import run_callable
-
         return _output(await run_callable(call, [], arguments))
 
     return called

@@ -29,30 +29,16 @@ async def is_agreed(confirm: Confirm, tool: str, arguments: dict[str, Any]) -> b
         RunPaused: the answer comes later, and from elsewhere.
         NobodyToAsk: no person can be asked in this way.
     """
-    try:
-        # A thread for a sync one: it may well wait at a prompt.
-        said = await run_callable(confirm, [tool, arguments], {})
-    except (AnsweredInstead, RunPaused, NobodyToAsk):
-        raise
-    except Exception as error:  # noqa: BLE001 - a user who cannot be asked has not agreed
-        reason = error
-    else:
-        if not isinstance(said, bool):
-            kind = type(said).__name__
-            push_warning(f"the confirmation of {tool} gave a {kind}, which counts as no. Return True to let it run.")
-        return said is True
-    push_warning(lambda: f"the confirmation of {tool} failed: {shown_traceback(reason)}")
-    return False
+    said = await _said(confirm, tool, arguments, AnsweredInstead, RunPaused, NobodyToAsk)
+    if not isinstance(said, bool):
+        kind = type(said).__name__
+        push_warning(f"the confirmation of {tool} gave a {kind}, which counts as no. Return True to let it run.")
+    return said is True
 
 
 async def filled_in(confirm: Confirm, tool: str, form: dict[str, Any]) -> bool | dict[str, Any]:
     """Return what `confirm` says to a form that a tool's server wants filled in: the fields, yes or no; a failure is a no."""
-    try:
-        said = await run_callable(confirm, [tool, form], {})
-    except Exception as error:  # noqa: BLE001 - a user who cannot be asked has not agreed
-        reason = error
-        push_warning(lambda: f"the confirmation of {tool} failed: {shown_traceback(reason)}")
-        return False
+    said = await _said(confirm, tool, form)
     if isinstance(said, bool):
         return said
     if isinstance(said, Mapping):
@@ -60,4 +46,17 @@ async def filled_in(confirm: Confirm, tool: str, form: dict[str, Any]) -> bool |
     push_warning(
         f"the confirmation of {tool} gave a {type(said).__name__}, which counts as no. Return a bool or a dict."
     )
+    return False
+
+
+async def _said(confirm: Confirm, tool: str, given: dict[str, Any], *passing: type[Exception]) -> Any:
+    """Return what `confirm` says, False where it fails; the errors of `passing` are raised."""
+    try:
+        # A thread for a sync one: it may well wait at a prompt.
+        return await run_callable(confirm, [tool, given], {})
+    except passing:
+        raise
+    except Exception as error:  # noqa: BLE001 - a user who cannot be asked has not agreed
+        reason = error
+    push_warning(lambda: f"the confirmation of {tool} failed: {shown_traceback(reason)}")
     return False

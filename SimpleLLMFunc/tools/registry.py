@@ -63,7 +63,9 @@ class ToolRegistry:
             ArgumentsError: the arguments do not fit.
             ToolFailed: the tool raised; its own exception is the `__cause__`.
         """
-        made = self._find(name)
+        made = self._tools.get(name, self.tool_map().get(name))
+        if made is None:
+            raise UsageError(f"no tool is named {name!r}. There are: {', '.join(self._tools) or 'none'}.")
         args, kwargs = made.bind(arguments)
         try:
             return await run_callable(made.func, args, kwargs)
@@ -72,11 +74,3 @@ class ToolRegistry:
             cause = redacted_cause(error)
         # Not inside the block above: the original would stay as the context, secrets and all.
         raise failure from cause
-
-    def _find(self, name: str) -> Tool:
-        if name in self._tools:
-            return self._tools[name]
-        for own, wire in wire_names(self._tools).items():
-            if wire == name:
-                return self._tools[own]
-        raise UsageError(f"no tool is named {name!r}. There are: {', '.join(self._tools) or 'none'}.")

@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from functools import cached_property
 from operator import mul
 from typing import TypeAlias
 
@@ -22,57 +23,23 @@ _WORD = re.compile(r"[^\W_]+")
 _CJK = re.compile(r"([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+)")
 
 
-class SimilarTexts:
-    """Texts, ranked by how much they have in common with another one.
-
-    What is compared are pieces: of a word the word and its three-letter pieces, so that endings matter little; of
-    Chinese, Japanese and Korean text, which has no spaces, single characters and pairs. A piece that many of the texts
-    have says little. The same texts and the same question always give the same order.
-
-    Args:
-        texts: to choose from.
-
-    Source: BM25, Robertson and Zaragoza, "The Probabilistic Relevance Framework" (2009), section 3.
-    """
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        counted = [Counter(_pieces(text)) for text in texts]
-        lengths = [sum(counts.values()) for counts in counted]
-        mean = (sum(lengths) / len(lengths) if lengths else 0.0) or 1.0
-        self._count = len(texts)
-        self._weights: dict[str, list[tuple[int, float]]] = {}
-        found_in = Counter(piece for counts in counted for piece in counts)
-        for number, counts in enumerate(counted):
-            room = _K1 * (1 - _B + _B * lengths[number] / mean)
-            for piece, times in counts.items():
-                rarity = math.log(1 + (self._count - found_in[piece] + 0.5) / (found_in[piece] + 0.5))
-                weight = rarity * times * (_K1 + 1) / (times + room)
-                self._weights.setdefault(piece, []).append((number, weight))
-
-    def scores(self, text: str) -> list[float]:
-        """Return how much each of the texts has in common with `text`; 0 for nothing."""
-        scores = [0.0] * self._count
-        for piece in dict.fromkeys(_pieces(text)):
-            for number, weight in self._weights.get(piece, ()):
-                scores[number] += weight
-        return scores
-
-    def nearest(self, text: str, count: int) -> list[int]:
-        """Return the numbers of the `count` most similar texts, the most similar one last; of equals the later one is."""
-        return best_of(self.scores(text), count)[::-1]
-
-
 Embed: TypeAlias = Callable[[Sequence[str]], Awaitable[list[list[float]]]]
 """``await embed(texts)`` gives a vector for each."""
 
 
 class TextIndex:
-    """Texts, scored by how like another one they are: by their vectors where there is an `embed`, else by their words."""
+    """Texts, scored by how like another one they are: by their vectors where there is an `embed`, else by their words.
+
+    Of words are compared the word and its three-letter pieces, so that endings matter little; of Chinese, Japanese and
+    Korean text, which has no spaces, single characters and pairs. A piece that many of the texts have says little. The
+    same texts and the same question always give the same order.
+
+    Source: BM25, Robertson and Zaragoza, "The Probabilistic Relevance Framework" (2009), section 3.
+    """
 
     def __init__(self, texts: Sequence[str], embed: Embed | None = None) -> None:
         self._texts = texts
         self._embed = embed
-        self._words: SimilarTexts | None = None
         self._vectors: list[list[float]] | None = None
 
     async def scores(self, text: str) -> list[float]:
@@ -87,10 +54,27 @@ class TextIndex:
         return await in_thread(lambda: [sum(map(mul, unit, vector)) for vector in vectors])
 
     def by_words(self, text: str) -> list[float]:
-        """Return the scores by BM25."""
-        if self._words is None:
-            self._words = SimilarTexts(self._texts)
-        return self._words.scores(text)
+        """Return the scores by BM25; 0 for nothing in common."""
+        scores = [0.0] * len(self._texts)
+        for piece in dict.fromkeys(_pieces(text)):
+            for number, weight in self._weights.get(piece, ()):
+                scores[number] += weight
+        return scores
+
+    @cached_property
+    def _weights(self) -> dict[str, list[tuple[int, float]]]:
+        """What each piece says for the texts that have it, by their numbers."""
+        counted = [Counter(_pieces(text)) for text in self._texts]
+        lengths = [sum(counts.values()) for counts in counted]
+        mean = (sum(lengths) / len(lengths) if lengths else 0.0) or 1.0
+        found_in = Counter(piece for counts in counted for piece in counts)
+        weights: dict[str, list[tuple[int, float]]] = {}
+        for number, counts in enumerate(counted):
+            room = _K1 * (1 - _B + _B * lengths[number] / mean)
+            for piece, times in counts.items():
+                rarity = math.log(1 + (len(counted) - found_in[piece] + 0.5) / (found_in[piece] + 0.5))
+                weights.setdefault(piece, []).append((number, rarity * times * (_K1 + 1) / (times + room)))
+        return weights
 
 
 def _unit(vector: list[float]) -> list[float]:

@@ -31,7 +31,6 @@ ODD = {
 async def answers(*arguments, tools):
     name = tools[0].__name__ if not isinstance(tools[0], Tool) else tools[0].name
     reply = calling(*((name, each if isinstance(each, str) else json.dumps(each)) for each in arguments))
-
     ask = asking(ScriptedLLM(reply, "done"), toolkit=tools)
     result = await ask.call("x")
     return [message["content"] for message in result.messages if message["role"] == "tool"]

@@ -17,7 +17,7 @@ from SimpleLLMFunc.calls.llm import LLM
 from SimpleLLMFunc.calls.slot.processor import SlotProcessor
 from SimpleLLMFunc.calls.summary import Summary
 from SimpleLLMFunc.calls.task import Task
-from SimpleLLMFunc.errors import SchemaError, SimpleLLMFuncError, TemplateError, ToolDefinitionError
+from SimpleLLMFunc.errors import SimpleLLMFuncError, TemplateError, ToolDefinitionError
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.tools import Tool
 
@@ -247,9 +247,7 @@ def test_attack_11_a_schema_is_used_or_refused_before_it_costs(name):
     with contextlib.suppress(SimpleLLMFuncError):
         use({}, {})  # what is imported late is paid for here
     started = time.process_time()
-    try:
+    with contextlib.suppress(SimpleLLMFuncError):
         use(schema, data)
-    except SimpleLLMFuncError as error:
-        assert isinstance(error, (SchemaError, SimpleLLMFuncError))
     # No limit on speed, but on a hang: the naive way takes from five seconds to for ever.
     assert time.process_time() - started < 3

@@ -39,10 +39,13 @@ def canary(request):
 
 
 @pytest.fixture
-def outputs(tmp_path):
+def outputs(tmp_path, canary):
+    """What a test has seen; none of it, and no file, may hold the canary at its end."""
     kept = Outputs(tmp_path)
     with kept.watching():
         yield kept
+    kept.files()
+    assert "\n".join(kept.leaks(canary)) == ""
 
 
 def dressed(key):
@@ -132,7 +135,6 @@ async def test_attack_19_no_checkpoint_of_a_map_holds_a_key(canary, outputs):
         outputs.object(llm)
     outputs.files()
     assert any(where == "file .sqlite" for where, _ in outputs.kept)
-    assert "\n".join(outputs.leaks(canary)) == ""
 
 
 @pytest.mark.parametrize("ends_well", [True, False])
@@ -165,8 +167,6 @@ async def test_attack_19_nor_does_what_is_kept_of_batches(canary, outputs, ends_
                 if row.error is not None:
                     outputs.add("error", f"{row.error!s} {row.error!r}")
         assert server.batches
-    outputs.files()
-    assert "\n".join(outputs.leaks(canary)) == ""
 
 
 async def test_attack_19_nor_does_the_file_of_a_batch(canary, outputs):
@@ -174,9 +174,7 @@ async def test_attack_19_nor_does_the_file_of_a_batch(canary, outputs):
         say, note, _ = functions(model(server, canary.key), extra_body={"user": "u"})
         for number, function in enumerate((say, note)):
             await function.to_batch_file(["a", "b"], outputs.folder / f"requests{number}.jsonl")
-    outputs.files()
     assert len(list(outputs.folder.glob("*.jsonl"))) == 2
-    assert "\n".join(outputs.leaks(canary)) == ""
 
 
 async def test_attack_19_the_memory_of_the_assistant_holds_no_key(canary, outputs):
@@ -194,8 +192,6 @@ async def test_attack_19_the_memory_of_the_assistant_holds_no_key(canary, output
         assert "my key is" in recalled
         outputs.add("recalled", recalled)
         memory.close()
-    outputs.files()
-    assert "\n".join(outputs.leaks(canary)) == ""
 
 
 @pytest.mark.parametrize("is_streamed", [False, True])
@@ -216,8 +212,6 @@ async def test_attack_19_no_recording_holds_a_key(canary, outputs, is_streamed):
             await asyncio.to_thread(cassette.save)
             outputs.add("repr", repr(cassette))
     assert path.stat().st_size > 1000
-    outputs.files()
-    assert "\n".join(outputs.leaks(canary)) == ""
 
 
 @pytest.mark.parametrize("content", [True, False])
@@ -226,7 +220,6 @@ async def test_attack_19_no_trace_holds_a_key(canary, outputs, content):
     path = outputs.folder / "runs.sqlite"
     async with LoopbackServer(handler=telling(key)) as server:
         llm = model(server, key)
-
         talk = talking(llm, stream=True)
         with TraceStore(path, content=content, interval=0.01) as store:
             with watching(store, session_id=f"session {key}", user_id=f"user {key}"):
@@ -243,8 +236,6 @@ async def test_attack_19_no_trace_holds_a_key(canary, outputs, content):
             for run in runs:
                 outputs.add("run", f"{run!r} {await asyncio.to_thread(store.reader.run, run.id)!r}")
             outputs.add("repr", repr(store))
-    outputs.files()
-    assert "\n".join(outputs.leaks(canary)) == ""
 
 
 def test_the_service_of_these_tests_tells_the_key(canary, outputs):

@@ -71,7 +71,6 @@ async def test_attack_16_what_a_search_finds_is_a_tool_message_in_a_block_it_can
     text = INJECTIONS[name]
     llm = ScriptedLLM(calling(("search", {"query": "x"})), "I found something.")
     box = Mailbox()
-
     chat = talking(
         llm, toolkit=[searching({"results": [{"title": text, "content": text}], text: text}), box.tool()], stream=stream
     )
@@ -92,7 +91,6 @@ async def test_attack_16_what_a_search_finds_is_a_tool_message_in_a_block_it_can
 @pytest.mark.parametrize("name", INJECTIONS)
 async def test_attack_16_so_is_what_it_says_when_it_fails(name):
     llm = ScriptedLLM(calling(("search", {"query": "x"})), "It failed.")
-
     ask = asking(llm, toolkit=[searching(OSError(INJECTIONS[name] * 3))])
     result = await ask.call("x")
     (content,) = [message["content"] for message in result.messages if message["role"] == "tool"]
@@ -106,7 +104,6 @@ async def test_attack_16_no_one_can_guess_the_mark_of_the_next_block():
     nonces = set()
     for _ in range(20):
         llm = ScriptedLLM(calling(("search", {"query": "x"}), ("search", {"query": "y"})), "ok")
-
         ask = asking(llm, toolkit=[searching("text")])
         result = await ask.call("x")
         nonces |= {BLOCK.match(message["content"])["nonce"] for message in result.messages if message["role"] == "tool"}
@@ -132,7 +129,6 @@ async def test_attack_16_a_tool_that_wants_confirmation_never_runs_without_it(co
     box = Mailbox()
     call = calling(("send_email", {"to": "a@evil.example", "body": "x"}))
     llm = ScriptedLLM(call, call, "I could not.")
-
     ask = asking(llm, toolkit=[box.tool(confirm=True)], toolkit_confirm=confirm)
     result = await ask.call("x")
     assert box.sent == []
@@ -154,7 +150,6 @@ async def test_attack_16_nor_if_the_callback_fails_or_the_arguments_change_after
         raise RuntimeError("no terminal")
 
     call = calling(("send_email", {"to": "a@good.example", "body": "x"}))
-
     ask = asking(ScriptedLLM(call, call, "ok"), toolkit=[box.tool(confirm=True)], toolkit_confirm=changing)
     await ask("x")
     assert seen == [("send_email", {"to": "a@good.example", "body": "x"})] * 2
@@ -174,7 +169,6 @@ async def test_attack_16_a_rug_pulled_tool_changes_nothing_in_a_run():
         return "seen"
 
     llm = ScriptedLLM(calling(("look", {"where": "x"})), "ok")
-
     ask = asking(llm, toolkit=[look])
     await ask("x")
     assert INJECTIONS["plain"] not in str(llm.calls[1].tools)
@@ -221,7 +215,6 @@ async def test_attack_20_a_long_text_is_cut_and_no_traceback_travels():
         raise RuntimeError("x" * 100_000)
 
     llm = ScriptedLLM(calling(("pay", {})), "ok")
-
     ask = asking(llm, toolkit=[pay])
     await ask("x")
     told = llm.requests[1][-1]["content"]

@@ -314,22 +314,8 @@ def test_attack_22_no_key_is_on_the_page(store, canary, tmp_path):
     echo.map([{"text": canary.key}], checkpoint=checkpoint)
     client = client_of(app_of(store, allow_run=[echo], checkpoints=[checkpoint]), Origin=LOOPBACK)
     texts = {}
-    for path in (
-        *(
-            "runs",
-            "runs/1",
-            "runs/2",
-            "changes?since=0",
-            "filters",
-            "functions",
-            "functions/asked",
-            "play",
-            "chats",
-            "maps",
-            "maps/0",
-        ),
-        *("maps/0/rows", "runs/1/curl?number=1", "runs/1/test", f"runs?text={_quoted('key is')}"),
-    ):
+    paths = "runs runs/1 runs/2 changes?since=0 filters functions functions/asked play chats maps maps/0 maps/0/rows"
+    for path in (*paths.split(), "runs/1/curl?number=1", "runs/1/test", f"runs?text={_quoted('key is')}"):
         texts[path] = client.get(f"/api/{path}").text
     texts["play"] = client.post("/api/play/asked", json={"arguments": {"text": canary.key}}).text
     texts["preview"] = client.post("/api/play/asked/preview", json={"arguments": {"text": canary.key}}).text

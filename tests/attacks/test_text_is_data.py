@@ -57,7 +57,6 @@ async def test_attack_02_no_answer_and_no_argument_is_more_than_data(data, in_em
         return value
 
     llm = ScriptedLLM(calling(("take", {"value": data})), text)
-
     ask = asking(llm, dict, toolkit=[take])
     result = await ask.call("x")
     assert json.dumps(result.value) == text  # byte for byte
@@ -220,7 +219,6 @@ async def test_attack_05_an_argument_of_code_is_text(text, in_empty_folder):
         ("look", text),
         ("look", f'{{"where": {text}}}'),
     )
-
     ask = asking(ScriptedLLM(replies, "ok"), toolkit=[look])
     result = await ask.call("x")
     assert (text, 1) in seen
@@ -289,7 +287,6 @@ def check_that_it_says_so(name, return_type, value):
 @pytest.mark.parametrize("mode", ["native", "tool", "prompt"])
 async def test_attack_12_they_end_a_call_with_an_error_of_ours(name, mode):
     llm = ScriptedLLM(*[_reply(mode, DEEP[name])] * 2)
-
     ask = asking(llm, list[int], output_mode=mode, max_reasks=1, retry_times=0)
     with pytest.raises(SimpleLLMFuncError):
         await ask("x")
@@ -381,6 +378,5 @@ def test_attack_12_eight_times_the_text_takes_no_sixty_four_times_the_time(name,
 @pytest.mark.heavy
 async def test_attack_12_ten_megabytes_are_an_answer():
     text = "x" * 10_000_000
-
     ask = asking(ScriptedLLM(json.dumps({"name": text}), chunk_size=1_000_000), returns=Strict)
     assert (await ask("x")).name == text

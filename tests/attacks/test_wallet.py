@@ -84,15 +84,7 @@ async def test_attack_24_the_default_limits_hold_and_say_which_they_are(name, op
 )
 async def test_attack_24_a_budget_holds_with_any_function(name, limits, unit, monkeypatch):
     llm = ScriptedLLM(FOREVER[name], repeat=True, model_name="gpt-4o-mini")
-    monkeypatch.setattr(
-        type(llm),
-        "price",
-        lambda self, usage, model="": (
-            usage.total_tokens * 1e-7
-            if hasattr(usage, "total_tokens")
-            else (usage.input_tokens + usage.output_tokens) * 1e-7
-        ),
-    )
+    monkeypatch.setattr(type(llm), "price", lambda self, usage, model="": usage.total_tokens * 1e-7)
     ask, _ = with_tool(llm, max_tool_calls=10**6, max_reasks=10**6, retry_times=10**6)
     with budget(**limits) as spent, pytest.raises((BudgetExceeded, OutputTruncated)) as caught:
         await ask("x")

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import click
 import pytest
-from click.testing import CliRunner
 
-from SimpleLLMFunc.cli.main import COMMANDS, main
+from SimpleLLMFunc.cli.main import COMMANDS
 from tests.support.cli_reference import PAGE, commands, reference
+from tests.support.command_line import typed
+from tests.support.processes import check_script
 
 ROOT = Path(__file__).parent.parent.parent
 CONTRACT = {"demo", "run", "preview", "map", "chat", "view", "doctor", "model", "mcp"}
@@ -18,10 +19,6 @@ CONTRACT = {"demo", "run", "preview", "map", "chat", "view", "doctor", "model", 
 
 ALL = dict(commands())
 LEAVES = {path: command for path, command in ALL.items() if not isinstance(command, click.Group)}
-
-
-def run(*arguments, **more):
-    return CliRunner().invoke(main, list(arguments), **more)
 
 
 def named(path):
@@ -37,9 +34,8 @@ def test_the_commands_of_the_contract_are_there():
 @pytest.mark.parametrize("path", ALL, ids=named)
 def test_every_command_tells_what_it_does(path):
     command = ALL[path]
-    shown = run(*path, "-h")
-    assert shown.exit_code == 0
-    assert shown.output == run(*path, "--help").output
+    shown = typed(*path, "-h")
+    assert shown.output == typed(*path, "--help").output
     assert command.help
     assert not command.get_short_help_str(200).endswith("..."), "the first sentence is one"
     assert "\\b" not in shown.output
@@ -51,8 +47,7 @@ def test_every_command_tells_what_it_does(path):
 
 @pytest.mark.parametrize("path", ALL, ids=named)
 def test_an_unknown_option_is_wrong_usage(path):
-    done = run(*path, "--no-such-option")
-    assert done.exit_code == 2
+    done = typed(*path, "--no-such-option", code=2)
     assert "Usage:" in done.stderr
 
 
@@ -66,8 +61,7 @@ GROUPS = [
 
 @pytest.mark.parametrize("path", GROUPS, ids=named)
 def test_an_unknown_command_is_wrong_usage(path):
-    done = run(*path, "no-such-command")
-    assert done.exit_code == 2
+    done = typed(*path, "no-such-command", code=2)
     assert "No such command" in done.stderr
 
 
@@ -75,8 +69,7 @@ def test_an_unknown_command_is_wrong_usage(path):
     ("arguments", "meant"), [(["mpa"], "map"), (["previw"], "preview"), (["traces", "lst"], "list"), (["cat"], "chat")]
 )
 def test_a_misspelt_command_is_answered_with_the_nearest(arguments, meant):
-    done = run(*arguments)
-    assert done.exit_code == 2
+    done = typed(*arguments, code=2)
     assert f"No such command {arguments[-1]!r}. Did you mean {meant!r}?" in done.stderr
 
 
@@ -113,8 +106,7 @@ def test_our_errors_are_a_line_and_the_code_1(arguments, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SIMPLELLMFUNC_TRACE", raising=False)
     monkeypatch.setenv("SIMPLELLMFUNC_MODEL_DIR", str(tmp_path))
-    done = run(*arguments)
-    assert done.exit_code == 1, done.output
+    done = typed(*arguments, code=1)
     assert done.stderr
     assert "Traceback" not in done.output
     assert done.stdout == ""
@@ -125,8 +117,7 @@ def test_our_errors_are_a_line_and_the_code_1(arguments, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_of_a_shell(shell):
-    done = run("completion", shell)
-    assert done.exit_code == 0
+    done = typed("completion", shell)
     assert "_SIMPLELLMFUNC_COMPLETE" in done.stdout
     assert "simplellmfunc" in done.stdout
 
@@ -163,17 +154,14 @@ from SimpleLLMFunc import llm_chat, llm_function
 @llm_function
 def classify(text: str) -> str:
     '''Classify.'''
-    raise NotImplementedError
 
 @llm_function
 def clean(text: str) -> str:
     '''Clean.'''
-    raise NotImplementedError
 
 @llm_chat
 def guide(message: str):
     '''Guide.'''
-    raise NotImplementedError
 
 def helper():
     pass
@@ -196,7 +184,7 @@ def test_bash_completes_behind_the_colon(tmp_path):
         f"#!/bin/sh\nexec '{sys.executable}' -c \"from SimpleLLMFunc.cli.main import main; main(prog_name='simplellmfunc')\"\n"
     )
     program.chmod(0o755)
-    script = run("completion", "bash").stdout + (
+    script = typed("completion", "bash").stdout + (
         'offered() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=();\n'
         '  _simplellmfunc_completion simplellmfunc; echo "${COMPREPLY[*]}"; }\n'
         "offered simplellmfunc run shop :\n"
@@ -224,8 +212,7 @@ def test_names_are_completed_without_loading_what_they_name():
         "assert [item.value for item in items] == ['map', 'mcp', 'model'], items\n"
         "assert not [name for name in sys.modules if name.startswith('SimpleLLMFunc.llm_decorator')]\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    check_script(code, "")
 
 
 # --- the reference ----------------------------------------------------------------------------------------

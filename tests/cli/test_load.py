@@ -113,47 +113,43 @@ def test_our_own_errors_and_ctrl_c_pass(folder: Path) -> None:
         load_module("load_stopped")
 
 
-def test_the_names_that_may_have_been_meant(folder: Path) -> None:
-    write(
-        folder,
-        "load_meant.py",
-        "import json\nfrom pathlib import Path\nfrom SimpleLLMFunc import llm_function, llm_chat\n"
-        "LIMIT = 3\ndef plain(text: str) -> str: return text\n"
-        "class Till:\n    def total(self) -> int: return 4\n",
-    )
-    with pytest.raises(ConfigError, match=r"has no 'prize'\. It has: LIMIT, plain, Till\."):
-        load_object("load_meant:prize")
-    with pytest.raises(ConfigError, match=r"has no 'Till\.sum'\. It has: total\."):
-        load_object("load_meant:Till.sum")
-    write(
-        folder,
-        "load_decorated.py",
-        "from typing import Any\nfrom SimpleLLMFunc import llm_function\nLIMIT = 3\n"
-        "@llm_function\ndef grade(essay: str) -> int:\n    'Grade.'\n    raise NotImplementedError\n"
-        "@llm_function\ndef _own(essay: str) -> int:\n    'Grade.'\n    raise NotImplementedError\n",
-    )
-    with pytest.raises(ConfigError, match=r"has no 'prize'\. It has: grade\."):
-        load_object("load_decorated:prize")
+FEW = "price = 1\n_hidden = 2\n"
+PLAIN = """
+import json
+from pathlib import Path
+from SimpleLLMFunc import llm_function, llm_chat
+LIMIT = 3
+def plain(text: str) -> str: return text
+class Till:
+    def total(self) -> int: return 4
+"""
+DECORATED = """
+from typing import Any
+from SimpleLLMFunc import llm_function
+LIMIT = 3
+@llm_function
+def classify(essay: str) -> int:
+    'Classify.'
+@llm_function
+def _own(essay: str) -> int:
+    'Grade.'
+"""
 
 
-def test_no_such_name(folder: Path) -> None:
-    write(folder, "load_names.py", "price = 1\n_hidden = 2\n")
-    with pytest.raises(ConfigError, match=r"has no 'prize'\. Did you mean 'price'\? It has: price\."):
-        load_object("load_names:prize")
-    with pytest.raises(ConfigError, match="is a module only"):
-        load_object("load_names")
-    with pytest.raises(ConfigError, match=r"has no 'price\.x'"):
-        load_object("load_names:price.x")
-
-
-def test_the_nearest_name_is_offered(folder: Path) -> None:
-    write(
-        folder,
-        "load_near.py",
-        "from SimpleLLMFunc import llm_function\n"
-        "@llm_function\ndef classify(text: str) -> str:\n    '''Classify.'''\n    raise NotImplementedError\n",
-    )
-    with pytest.raises(ConfigError, match=r"has no 'clasify'\. Did you mean 'classify'\? It has: classify\."):
-        load_object("load_near:clasify")
-    with pytest.raises(ConfigError, match=r"no module 'lod_near'\. Did you mean 'load_near'\?"):
-        load_object("lod_near:classify")
+@pytest.mark.parametrize(
+    ("code", "target", "said"),
+    [
+        (FEW, "load_names:prize", r"has no 'prize'\. Did you mean 'price'\? It has: price\."),
+        (FEW, "load_names", "is a module only"),
+        (FEW, "load_names:price.x", r"has no 'price\.x'"),
+        (PLAIN, "load_names:prize", r"has no 'prize'\. It has: LIMIT, plain, Till\."),
+        (PLAIN, "load_names:Till.sum", r"has no 'Till\.sum'\. It has: total\."),
+        (DECORATED, "load_names:prize", r"has no 'prize'\. It has: classify\."),
+        (DECORATED, "load_names:clasify", r"has no 'clasify'\. Did you mean 'classify'\? It has: classify\."),
+        (DECORATED, "lod_names:classify", r"no module 'lod_names'\. Did you mean 'load_names'\?"),
+    ],
+)
+def test_what_is_not_there_and_what_may_have_been_meant(folder: Path, code: str, target: str, said: str) -> None:
+    write(folder, "load_names.py", code)
+    with pytest.raises(ConfigError, match=said):
+        load_object(target)

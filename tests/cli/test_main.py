@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from SimpleLLMFunc import __version__
 from SimpleLLMFunc.cli.commands import demo as demo_module
@@ -14,6 +14,7 @@ from SimpleLLMFunc.cli.main import main
 from SimpleLLMFunc.errors import BadRequest, ConfigError
 from SimpleLLMFunc.interface.local.weights import SMOLLM2_135M, fetch_weights
 from SimpleLLMFunc.testing import ScriptedLLM
+from tests.support.command_line import typed
 
 
 @pytest.fixture(autouse=True)
@@ -24,74 +25,62 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "models"
 
 
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(main, arguments)
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch):
+    """Have `model pull` raise an error."""
+
+    def fail_with(error: BaseException) -> None:
+        def fails(weights: object) -> None:
+            raise error
+
+        monkeypatch.setattr(module, "fetch_weights", fails)
+
+    return fail_with
 
 
 def test_version() -> None:
-    done = run("--version")
-    assert done.exit_code == 0
+    done = typed("--version")
     assert done.output == f"simplellmfunc, version {__version__}\n"
 
 
 @pytest.mark.parametrize("flag", ["-h", "--help"])
 def test_help_lists_the_commands(flag: str) -> None:
-    done = run(flag)
-    assert done.exit_code == 0
+    done = typed(flag)
     for command in ("demo", "doctor", "model"):
         assert command in done.output
 
 
 @pytest.mark.parametrize("arguments", [["nonsense"], ["model", "pull", "no-such-model"], ["demo", "--what"]])
 def test_wrong_usage(arguments: list[str]) -> None:
-    done = run(*arguments)
-    assert done.exit_code == 2
+    done = typed(*arguments, code=2)
     assert "Usage:" in done.stderr
 
 
-def test_our_errors_are_one_paragraph(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(weights: object) -> Path:
-        raise ConfigError("no network. Try again later.")
-
-    monkeypatch.setattr(module, "fetch_weights", fails)
-    done = run("model", "pull")
-    assert done.exit_code == 1
+@pytest.mark.parametrize(
+    ("error", "code", "told"),
+    [
+        (ConfigError("no network. Try again later."), 1, "Error: no network. Try again later.\n"),
+        (BadRequest("m", status=400, body="no\x1b]0;title\x07\nmore"), 1, "no\\u001b]0;title\\u0007\nmore\n"),
+        (KeyboardInterrupt(), 130, "\nStopped.\n"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_is_ours_is_one_paragraph_that_does_nothing_to_the_terminal(error, code, told, failing) -> None:
+    failing(error)
+    done = typed("model", "pull", code=code)
     assert done.stdout == ""
-    assert done.stderr == "Error: no network. Try again later.\n"
+    assert done.stderr == told or (isinstance(error, BadRequest) and done.stderr.endswith(told))
 
 
-def test_what_a_service_said_does_nothing_to_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(weights: object) -> Path:
-        raise BadRequest("m", status=400, body="no\x1b]0;another title\x07\nsecond line")
-
-    monkeypatch.setattr(module, "fetch_weights", fails)
-    done = run("model", "pull")
-    assert done.stderr.endswith("no\\u001b]0;another title\\u0007\nsecond line\n")
-
-
-def test_what_is_not_ours_is_shown_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(weights: object) -> Path:
-        raise ZeroDivisionError("a bug")
-
-    monkeypatch.setattr(module, "fetch_weights", fails)
-    assert isinstance(run("model", "pull").exception, ZeroDivisionError)
-
-
-def test_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
-    def stopped(weights: object) -> Path:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(module, "fetch_weights", stopped)
-    done = run("model", "pull")
-    assert done.exit_code == 130
-    assert done.stderr == "\nStopped.\n"
+def test_what_is_not_ours_is_shown_whole(failing) -> None:
+    failing(ZeroDivisionError("a bug"))
+    assert isinstance(CliRunner().invoke(main, ["model", "pull"]).exception, ZeroDivisionError)
 
 
 def test_demo_with_scripted_replies(monkeypatch: pytest.MonkeyPatch) -> None:
     llm = ScriptedLLM('{"name": "Anna", "age": 34, "city": "Uppsala"}', "The capital is Paris.")
     monkeypatch.setattr(demo_module, "LocalModel", lambda **options: llm)
-    done = run("demo")
-    assert done.exit_code == 0, done.output
+    done = typed("demo")
     assert "Person(name='Anna', age=34, city='Uppsala')" in done.stdout
     assert "The capital is Paris." in done.stdout
     assert "Answered by scripted (scripted)." in done.stdout
@@ -101,9 +90,8 @@ def test_demo_with_scripted_replies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_model_list_and_path_without_weights(own_cache: Path) -> None:
-    assert run("model", "list").stdout == "smollm2-135m  not fetched\ngemma3-270m  not fetched\n"
-    done = run("model", "path")
-    assert done.exit_code == 1
+    assert typed("model", "list").stdout == "smollm2-135m  not fetched\ngemma3-270m  not fetched\n"
+    done = typed("model", "path", code=1)
     assert "simplellmfunc model pull smollm2-135m" in done.stderr
     assert not own_cache.exists()
 
@@ -121,9 +109,9 @@ def test_as_a_module() -> None:
 def test_pull_and_demo_with_the_real_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SIMPLELLMFUNC_MODEL_DIR")
     path = fetch_weights(SMOLLM2_135M)
-    assert run("model", "pull").stdout == f"{path}\n"
-    assert run("model", "path").stdout == f"{path}\n"
-    assert f"smollm2-135m  {path}\n" in run("model", "list").stdout
+    assert typed("model", "pull").stdout == f"{path}\n"
+    assert typed("model", "path").stdout == f"{path}\n"
+    assert f"smollm2-135m  {path}\n" in typed("model", "list").stdout
     done = subprocess.run(
         [sys.executable, "-W", "error", "-m", "SimpleLLMFunc", "demo"],
         capture_output=True,

@@ -18,6 +18,7 @@ import contextlib
 import io
 import os
 import re
+import subprocess
 import sys
 import types
 from collections.abc import Iterator
@@ -161,6 +162,14 @@ def clean_environment(home: Path) -> dict[str, str]:
         "PYTHONIOENCODING": "utf-8",
         "COLUMNS": "100",
     }
+
+
+def ran(*words: str | Path, cwd: Path, env: dict[str, str], seconds: int = 55) -> subprocess.CompletedProcess[str]:
+    """Run Python with these words as a reader would, in `cwd` with just these variables."""
+    command = [sys.executable, *words]
+    return subprocess.run(
+        command, cwd=cwd, env=env, capture_output=True, encoding="utf-8", timeout=seconds, check=False
+    )
 
 
 if __name__ == "__main__":

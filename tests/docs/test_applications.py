@@ -6,12 +6,11 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import ROOT, clean_environment
+from tests.docs.pages import ROOT, clean_environment, ran
 
 FOLDERS = sorted({path.parent for path in (ROOT / "examples").glob("*/cassette*.json")})
 SHOWN = re.compile(r"```sh\n(.+?)```\n\n```text\n(.+?)```", re.DOTALL)
@@ -22,10 +21,7 @@ def environment(home: Path) -> dict[str, str]:
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-W", "error", f"{folder.name}.py", *arguments]
-    return subprocess.run(
-        command, cwd=folder, env=environment(folder), capture_output=True, encoding="utf-8", timeout=55, check=False
-    )
+    return ran("-W", "error", f"{folder.name}.py", *arguments, cwd=folder, env=environment(folder))
 
 
 def test_there_are_six() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from SimpleLLMFunc.extras import install_line
 from tests.docs.forked import run_code
-from tests.docs.pages import ROOT, clean_environment
+from tests.docs.pages import ROOT, clean_environment, ran
 
 EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
 # These ask the model inside the process, and say what must be seen.
@@ -51,15 +51,7 @@ def test_an_example_runs_without_a_key(example: Path, tmp_path: Path) -> None:
 def test_an_example_asks_a_real_model(example: str) -> None:
     # In the user's own cache: the weights are fetched once.
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "PYTEST_"))}
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / example)],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=580,
-        check=False,
-    )
+    done = ran(ROOT / "examples" / example, cwd=ROOT, env=environment, seconds=580)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     assert LOCAL[example] in done.stdout.lower()
 
@@ -72,15 +64,7 @@ def test_an_example_runs_on_a_cluster(example: str, tmp_path: Path) -> None:
         f"import sys, runpy; sys.path.insert(0, {str(ROOT)!r}); from tests.docs.pages import forbid_network; "
         f"forbid_network(); runpy.run_path({str(ROOT / 'examples' / example)!r}, run_name='__main__')"
     )
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        cwd=tmp_path,
-        env=clean_environment(tmp_path),
-        capture_output=True,
-        encoding="utf-8",
-        timeout=280,
-        check=False,
-    )
+    done = ran("-W", "error", "-c", code, cwd=tmp_path, env=clean_environment(tmp_path), seconds=280)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     assert CLUSTER[example] in done.stdout
 

@@ -1,26 +1,16 @@
 """The example application, run as its README says."""
 
 import csv
-import subprocess
-import sys
 
 import pytest
 
-from tests.docs.pages import ROOT, clean_environment
+from tests.docs.pages import ROOT, clean_environment, ran
 
 HOME = ROOT / "examples/receipts"
 
 
 def run(tmp_path, *arguments):
-    done = subprocess.run(
-        [sys.executable, "-W", "error", HOME / "receipts.py", *arguments],
-        cwd=tmp_path,
-        env=clean_environment(tmp_path),
-        capture_output=True,
-        encoding="utf-8",
-        timeout=55,
-        check=False,
-    )
+    done = ran("-W", "error", HOME / "receipts.py", *arguments, cwd=tmp_path, env=clean_environment(tmp_path))
     return done.returncode, done.stdout, done.stderr
 
 

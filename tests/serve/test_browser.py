@@ -7,6 +7,7 @@ import json
 
 import pytest
 from pydantic import BaseModel
+from starlette.testclient import TestClient
 
 from SimpleLLMFunc import llm_chat, llm_function
 from SimpleLLMFunc.errors import ConfigError, SignatureError, UsageError
@@ -228,11 +229,7 @@ async def test_a_history_of_the_ai_sdk_arrives():
     ],
 )
 def test_what_is_none_of_the_protocol_is_refused(protocol, body):
-    if isinstance(body, dict) and body["messages"] and body["messages"][0] == {"role": "user", "content": "no parts"}:
-        with pytest.raises(UsageError, match="last message"):
-            BrowserStream(chat("x"), body, protocol)
-        return
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match="last message" if "no parts" in str(body) else None):
         BrowserStream(chat("x"), body, protocol)
 
 
@@ -303,48 +300,19 @@ async def test_a_page_is_told_what_waits_for_an_approval_and_the_same_block_goes
 # --- over HTTP ---
 
 
-async def post(app, path, body):
-    """Return status, headers and body of a request to an ASGI application."""
-    sent = []
-    requests = [{"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}]
-
-    async def receive():
-        return requests.pop() if requests else await asyncio.Event().wait()
-
-    async def send(message):
-        sent.append(message)
-
-    headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
-    scope = {"type": "http", "http_version": "1.1", "method": "POST", "path": path, "raw_path": path.encode()}
-    await app(
-        {
-            **scope,
-            "query_string": b"",
-            "headers": headers,
-            "scheme": "http",
-            "server": ("127.0.0.1", 1),
-            "root_path": "",
-        },
-        receive,
-        send,
-    )
-    found = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
-    return sent[0]["status"], found, b"".join(message.get("body", b"") for message in sent[1:]).decode()
-
-
-async def test_serve_offers_chats_and_functions_to_pages():
+def test_serve_offers_chats_and_functions_to_pages():
     @llm_function(llm_interface=ScriptedLLM("fine", "fine"))
     async def say(text: str) -> str:
         """Say."""
 
-    app = http_app({"talk": chat("hey", "hey"), "say": say})
-    status, headers, text = await post(app, "/chats/talk/ai-sdk", AI_SDK)
-    assert (status, headers["x-vercel-ai-ui-message-stream"]) == (200, "v1")
-    assert text.endswith("data: [DONE]\n\n")
-    assert "event:" not in text
-    status, _, text = await post(app, "/functions/say/ag-ui", AG_UI)
-    assert status == 200
-    assert '"delta": "fine"' in text
-    for path, wanted in (("/chats/say/ag-ui", 404), ("/chats/talk/other", 404), ("/functions/talk/ag-ui", 404)):
-        assert (await post(app, path, AG_UI))[0] == wanted
-    assert (await post(app, "/chats/talk/ag-ui", {"messages": []}))[0] == 422
+    client = TestClient(http_app({"talk": chat("hey", "hey"), "say": say}), base_url="http://127.0.0.1")
+    reply = client.post("/chats/talk/ai-sdk", json=AI_SDK)
+    assert (reply.status_code, reply.headers["x-vercel-ai-ui-message-stream"]) == (200, "v1")
+    assert reply.text.endswith("data: [DONE]\n\n")
+    assert "event:" not in reply.text
+    reply = client.post("/functions/say/ag-ui", json=AG_UI)
+    assert reply.status_code == 200
+    assert '"delta": "fine"' in reply.text
+    for path in ("/chats/say/ag-ui", "/chats/talk/other", "/functions/talk/ag-ui"):
+        assert client.post(path, json=AG_UI).status_code == 404
+    assert client.post("/chats/talk/ag-ui", json={"messages": []}).status_code == 422

@@ -57,7 +57,6 @@ def graded(llm):
         essay: str, level: Literal["easy", "hard"] = "easy", times: Annotated[int, Field(ge=1)] = 1
     ) -> Grade:
         """Grade the essay."""
-        raise NotImplementedError
 
     return grade
 
@@ -66,7 +65,6 @@ def translated(llm):
     @llm_function(llm_interface=llm)
     def translate(text: str) -> str:
         """Translate."""
-        raise NotImplementedError
 
     return translate
 
@@ -139,7 +137,6 @@ async def test_a_stream_of_growing_values_and_of_items():
     @llm_function(llm_interface=ScriptedLLM('{"value": [{"points": 1}, {"points": 2, "why": "x"}]}', chunk_size=3))
     async def several(topic: str) -> AsyncIterator[Grade]:
         """List."""
-        raise NotImplementedError
         yield
 
     async with serving(graded(ScriptedLLM('{"points": 4, "why": "Fine"}', chunk_size=6)), several) as session:
@@ -157,12 +154,10 @@ async def test_votes_and_nothing():
     @llm_function(llm_interface=ScriptedLLM("3", "3", "4"), votes=3)
     async def vote(text: str) -> Confident[int]:
         """Vote."""
-        raise NotImplementedError
 
     @llm_function(llm_interface=ScriptedLLM("whatever"))
     async def nothing(text: str) -> None:
         """Do it."""
-        raise NotImplementedError
 
     async with serving(vote, nothing) as session:
         _, body, _ = await posted(session, "vote", {"text": "x"})
@@ -486,19 +481,16 @@ async def grade(essay: str, level: Literal["easy", "hard"] = "easy", lines: list
 
     Be fair.
     """
-    raise NotImplementedError
 
 
 @llm_function(llm_interface=llm)
 def summarise(text: str, words: Annotated[int, Field(gt=0, le=500)] = 50) -> str:
     """Summarise."""
-    raise NotImplementedError
 
 
 @llm_function(llm_interface=llm)
 def lines(topic: str) -> Iterator[Line]:
     """List."""
-    raise NotImplementedError
     yield
 '''
 
@@ -583,14 +575,9 @@ async def test_the_page_says_what_is_offered_and_how_it_is_called():
         shown, address = await response.text(), str(response.url)
         assert (response.status, response.content_type) == (200, "text/html")
         assert "default-src 'none'" in response.headers["content-security-policy"]
-        for part in (
-            "&lt;School&gt;",
-            "1 function over HTTP",
-            "Grade the essay.",
-            "essay",
-            "&quot;easy&quot; if not given",
-        ):
-            assert part in shown
+        assert "&lt;School&gt;" in shown
+        for part in ("1 function over HTTP", "Grade the essay.", "essay", '"easy" if not given'):
+            assert part in html.unescape(shown)
         assert "<script" not in shown
         # The command on the page works as it stands.
         command = shlex.split(html.unescape(re.search("<pre>(.*?)</pre>", shown, re.DOTALL)[1]).replace("\\\n", ""))
@@ -600,15 +587,13 @@ async def test_the_page_says_what_is_offered_and_how_it_is_called():
 
 
 async def test_the_page_shows_what_is_offered_to_callers_alone():
-    callers = Callers([CallerEntry(name="alice", sha256=hash_of("the key of alice, which is long enough"))])
-    async with serving(graded(ScriptedLLM()), callers=callers) as session:
+    async with serving(graded(ScriptedLLM()), callers=callers()) as session:
         async with session.get("/") as response:
             shown = await response.text()
             assert (response.status, response.headers["www-authenticate"]) == (401, "Bearer")
             assert "Authorization: Bearer KEY" in shown
             assert "grade" not in shown
-        key = {"Authorization": "Bearer the key of alice, which is long enough"}
-        async with session.get("/", headers=key) as response:
+        async with session.get("/", **bearer("alice-has-a-long-key")) as response:
             assert response.status == 200
             assert "Grade the essay." in await response.text()
         async with session.get("/", headers={"Host": "elsewhere.example"}) as response:

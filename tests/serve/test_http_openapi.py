@@ -39,32 +39,27 @@ async def grow(seed: Tree, pets: list[Annotated[Cat | Dog, Field(discriminator="
     Args:
         seed: what grows.
     """
-    raise NotImplementedError
 
 
 @llm_function
 def talk(text: str) -> str:
     """Talk."""
-    raise NotImplementedError
 
 
 @llm_function
 def trees(text: str) -> Iterator[Tree]:
     """List."""
-    raise NotImplementedError
     yield
 
 
 @llm_function
 def vote(text: str) -> Confident[Tree]:
     """Vote."""
-    raise NotImplementedError
 
 
 @llm_function
 def nothing(text: str) -> None:
     """Do nothing."""
-    raise NotImplementedError
 
 
 FUNCTIONS = {"grow": grow, "talk": talk, "trees": trees, "vote": vote, "nothing": nothing}

@@ -59,43 +59,36 @@ async def grade(essay: str, level: Literal["easy", "hard"] = "easy") -> Grade:
         essay: what to grade.
         level: how strictly.
     """
-    raise NotImplementedError
 
 
 @llm_function(llm_interface=ScriptedLLM(lambda request: "It says: " + request.messages[-1]["content"], repeat=True))
 def summarise(text: str) -> str:
     """Sum up the text."""
-    raise NotImplementedError
 
 
 @llm_function(llm_interface=ScriptedLLM("[1, 2, 3]", repeat=True))
 def numbers(topic: str) -> Iterator[int]:
     """List numbers."""
-    raise NotImplementedError
 
 
 @llm_function(llm_interface=ScriptedLLM('{{"value": [{{"points": 1}}]}}', repeat=True))
 async def grades(topic: str) -> AsyncIterator[Grade]:
     """List grades."""
-    raise NotImplementedError
 
 
 @llm_function(llm_interface=ScriptedLLM("7", repeat=True))
 async def count(text: str) -> int:
     """Count."""
-    raise NotImplementedError
 
 
 @llm_function(llm_interface=ScriptedLLM("ok", repeat=True))
 async def nothing(text: str) -> None:
     """Do something."""
-    raise NotImplementedError
 
 
 @llm_function(llm_interface=ScriptedLLM(ServerUnavailable("m", status=503, body="key {CANARY} is busy"), repeat=True))
 async def broken(text: str) -> str:
     """Ask a service that is down."""
-    raise NotImplementedError
 
 
 def noisy(text: str) -> str:
@@ -119,7 +112,6 @@ async def stall(note: str) -> str:
 @llm_function(llm_interface=ScriptedLLM(tool_calls(("noisy", {{"text": "x"}})), "done"), toolkit=[noisy])
 async def prints(text: str) -> str:
     """Use a tool that prints."""
-    raise NotImplementedError
 
 
 @llm_function(
@@ -128,25 +120,21 @@ async def prints(text: str) -> str:
 )
 def waits(path: str) -> str:
     """Use a tool that never ends."""
-    raise NotImplementedError
 
 
 @llm_function
 async def unasked(text: str) -> str:
     """There is no model to ask."""
-    raise NotImplementedError
 
 
 @llm_function
 async def _private(text: str) -> str:
     """Not offered."""
-    raise NotImplementedError
 
 
 @llm_chat
 def chat(history: list[dict[str, str]], message: str) -> Iterator[tuple[str, list[dict[str, str]]]]:
     """Not offered either."""
-    raise NotImplementedError
 '''
 COMMAND = [sys.executable, "-X", "dev", "-W", "error", "-m", "SimpleLLMFunc", "mcp", "serve"]
 
@@ -158,9 +146,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def environment() -> dict[str, str]:
+def started(folder: Path, *words: str, stdin: int | None = None) -> subprocess.Popen[str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "SIMPLELLMFUNC_"))}
-    return {**kept, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
+    env = {**kept, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8", "PYTHONUNBUFFERED": "1"}
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        [*COMMAND, *words], cwd=folder, env=env, stdin=stdin, stdout=pipe, stderr=pipe, encoding="utf-8"
+    )
 
 
 def by_name(tools: list[Tool]) -> dict[str, Tool]:
@@ -234,16 +226,8 @@ INITIALIZE = {
 class Client:
     """Speaks the protocol to a server process without any package."""
 
-    def __init__(self, *targets: str, cwd: Path, command: list[str] = COMMAND) -> None:
-        self.process = subprocess.Popen(
-            [*command, *targets],
-            cwd=cwd,
-            env=environment(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-        )
+    def __init__(self, folder: Path, *targets: str) -> None:
+        self.process = started(folder, *targets, stdin=subprocess.PIPE)
         self.number = 0
         self.ask(**INITIALIZE)
         self.write({"jsonrpc": "2.0", "method": "notifications/initialized"})
@@ -276,7 +260,7 @@ class Client:
 
 
 def test_on_the_wire(folder: Path) -> None:
-    with Client("shop:grade", "count", "summarise", "nothing", "prints", cwd=folder) as client:
+    with Client(folder, "shop:grade", "count", "summarise", "nothing", "prints") as client:
         listed = {tool["name"]: tool for tool in client.ask("tools/list")["tools"]}
         assert list(listed) == ["grade", "count", "summarise", "nothing", "prints"]
         assert listed["grade"]["outputSchema"]["properties"]["points"] == {"title": "Points", "type": "integer"}
@@ -307,7 +291,7 @@ def test_on_the_wire(folder: Path) -> None:
 @pytest.mark.heavy
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")
 def test_ctrl_c_ends_it_while_stdin_is_open(folder: Path) -> None:
-    with Client("shop", cwd=folder) as client:
+    with Client(folder, "shop") as client:
         client.process.send_signal(signal.SIGINT)
         assert client.process.wait(20) == 130, client.end()
         out, told = client.end()
@@ -319,7 +303,7 @@ def test_ctrl_c_ends_it_while_stdin_is_open(folder: Path) -> None:
 @pytest.mark.heavy
 def test_the_end_of_stdin_ends_a_call_that_runs(folder: Path, tmp_path: Path) -> None:
     note = tmp_path / "note"
-    with Client("shop:waits", cwd=folder) as client:
+    with Client(folder, "shop:waits") as client:
         arguments = {"name": "waits", "arguments": {"path": str(note)}}
         client.write({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": arguments})
         deadline = time.monotonic() + 20
@@ -337,14 +321,7 @@ def test_the_end_of_stdin_ends_a_call_that_runs(folder: Path, tmp_path: Path) ->
 
 @contextlib.contextmanager
 def http_process(folder: Path, *targets: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    process = subprocess.Popen(
-        [*COMMAND, *targets, "--http", "--port", "0"],
-        cwd=folder,
-        env={**environment(), "PYTHONUNBUFFERED": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = started(folder, *targets, "--http", "--port", "0")
     try:
         assert process.stdout is not None
         while (line := process.stdout.readline()) and "Offering" not in line:
@@ -372,7 +349,6 @@ async def test_over_http(folder: Path) -> None:
             @llm_function(llm_interface=llm, toolkit=tools)
             def judge(essay: str) -> str:
                 """Judge."""
-                raise NotImplementedError
 
             assert judge("x") == "done"  # sync, inside this running loop
             assert '"points": 4' in str(llm.requests[1][-1]["content"])
@@ -404,7 +380,6 @@ async def refuses_other_hosts(url: str) -> None:
 @llm_function(llm_interface=ScriptedLLM("hi", repeat=True))
 async def greet(name: str) -> str:
     """Greet."""
-    raise NotImplementedError
 
 
 async def test_inside_a_program_that_has_a_loop() -> None:

@@ -21,7 +21,7 @@ from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.testing import ScriptedLLM, ScriptedRequest, contract, tool_calls
 from SimpleLLMFunc.type import ChatCompletion
-from tests.support.server import Answer, Recorded, error_answer, text_answer, tool_calls_answer
+from tests.support.server import Answer, error_answer
 from tests.support.services import Service
 from tests.support.wires import KEY, SERVICES, has_results, last_text, made, said_by, served
 
@@ -31,88 +31,54 @@ async def never(request: ScriptedRequest) -> str:
     return "never"
 
 
-def scripted(scenario: contract.Scenario) -> ScriptedLLM:
+def reply_to(scenario: contract.Scenario) -> Any:
     match scenario:
         case contract.Answer(text=text):
-            reply: Any = text
+            return text
         case contract.Echo():
-            reply = lambda request: request.text
+            return lambda request: request.text
         case contract.CallTool(name=name, arguments=arguments, then=then):
-            reply = lambda request: (
+            return lambda request: (
                 then if request.messages[-1]["role"] == "tool" else tool_calls((name, arguments), content=None)
             )
         case contract.Fill(value=value):
-            reply = json.dumps(value)
+            return json.dumps(value)
         case contract.Refuse():
-            reply = AuthenticationError("scripted", status=401)
+            return AuthenticationError("scripted", status=401)
         case contract.Hang():
-            reply = never
-    return ScriptedLLM(reply, repeat=True, profile=PROFILES["openai-compatible"])
-
-
-class Scripted(contract.ProviderContract):
-    @contextmanager
-    def provider(self, scenario: contract.Scenario) -> Iterator[LLM_Interface]:
-        yield PicklableScripted(scenario)
+            return never
 
 
 class PicklableScripted(ScriptedLLM):
     """A function inside a test cannot be pickled; the scenario it stands for can."""
 
     def __init__(self, scenario: contract.Scenario) -> None:
-        vars(self).update(vars(scripted(scenario)))
+        super().__init__(reply_to(scenario), repeat=True, profile=PROFILES["openai-compatible"])
         self.scenario = scenario
 
     def __reduce__(self) -> Any:
         return PicklableScripted, (self.scenario,)
 
 
-class TestScriptedLLM(Scripted):
-    pass
-
-
-def answers(scenario: contract.Scenario) -> Any:
-    match scenario:
-        case contract.Answer(text=text):
-            return text_answer(text)
-        case contract.Echo():
-            return None
-        case contract.CallTool(name=name, arguments=arguments, then=then):
-
-            def call_or_tell(request: Recorded) -> Any:
-                is_told = request.body["messages"][-1]["role"] == "tool"
-                return (text_answer(then) if is_told else tool_calls_answer([(name, arguments)]))(request)
-
-            return call_or_tell
-        case contract.Fill(value=value):
-            return text_answer(json.dumps(value))
-        case contract.Refuse():
-            return lambda request: error_answer(401, f"bad key {request.key}")
-        case contract.Hang():
-            # The server's task ends when the client hangs up, or with the server.
-            return lambda request: Answer(hold=asyncio.Event(), body=b"")
-
-
-class TestOpenAICompatible(contract.ProviderContract):
-    secret = "sk-loopback-0123456789"
-
+class TestScriptedLLM(contract.ProviderContract):
     @contextmanager
     def provider(self, scenario: contract.Scenario) -> Iterator[LLM_Interface]:
-        with served(answers(scenario)) as server:
-            yield OpenAICompatible("loopback", api_key=self.secret, base_url=server.base_url, max_retries=0)
+        yield PicklableScripted(scenario)
 
 
 class OfWire(contract.ProviderContract):
-    """The same suite by another wire than chat completions."""
-
     secret = KEY
-    wire = ""
+    wire = "chat"
 
     @contextmanager
     def provider(self, scenario: contract.Scenario) -> Iterator[LLM_Interface]:
         service = SERVICES[self.wire]()
         with served(said_by(service, said_in(scenario, service))) as server:
             yield made(self.wire, server)
+
+
+class TestOpenAICompatible(OfWire):
+    pass
 
 
 class TestResponses(OfWire):
@@ -410,7 +376,7 @@ def test_what_a_provider_does_not_play_is_skipped() -> None:
     class OnlyAnswers(contract.ProviderContract):
         def provider(self, scenario: contract.Scenario) -> Any:
             if isinstance(scenario, contract.Answer):
-                return Scripted().provider(scenario)
+                return TestScriptedLLM().provider(scenario)
             raise NotImplementedError
 
     OnlyAnswers().test_reply_has_its_shape()

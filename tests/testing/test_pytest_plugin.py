@@ -52,10 +52,12 @@ from conftest import Service
 @llm_function(llm_interface=Service())
 def shout(text: str) -> str:
     '''Shout.'''
-    raise NotImplementedError
 
 
 """
+
+
+HELLO = "@pytest.mark.llm_cassette\ndef test_a():\n    assert shout('hello') == 'HELLO'\n"
 
 
 class Suite:
@@ -97,7 +99,7 @@ def suite(tmp_path):
 
 
 def test_a_marked_test_is_recorded_and_replayed(suite):
-    suite.write("@pytest.mark.llm_cassette\ndef test_a():\n    assert shout('hello') == 'HELLO'\n")
+    suite.write(HELLO)
     assert "1 passed" in suite.run()
     assert suite.asked == 1
     assert suite.files() == ["cassettes/test_it/test_a.json"]
@@ -115,7 +117,7 @@ def heavy(test):
 
 @heavy
 def test_ci_records_nothing(suite):
-    suite.write("@pytest.mark.llm_cassette\ndef test_a():\n    assert shout('hello') == 'HELLO'\n")
+    suite.write(HELLO)
     for value in ("true", "1"):
         output = suite.run(ci=value)
         assert "1 failed" in output
@@ -190,7 +192,6 @@ def test_c(text):
 @llm_function(llm_interface=Service())
 async def murmur(text: str) -> str:
     '''Murmur.'''
-    raise NotImplementedError
 
 @pytest.fixture
 def prepared():
@@ -299,10 +300,9 @@ def test_real_again():
 
 @heavy
 def test_nothing_real_is_asked_beside_a_replay(suite):
-    body = "@pytest.mark.llm_cassette\ndef test_a():\n    assert shout('hello') == 'HELLO'\n"
-    suite.write(body)
+    suite.write(HELLO)
     suite.run()
-    suite.write(f"{body}    Service()._count()\n")
+    suite.write(f"{HELLO}    Service()._count()\n")
     assert "forbid_real_calls() is in force" in suite.run()
     assert suite.asked == 1
 

@@ -32,14 +32,13 @@ def assembled(chunks: list[ChatCompletionChunk]) -> ChatCompletion:
     return assembler.completion()
 
 
-async def test_streamed_in_several_pieces() -> None:
-    chunks = await collected(ScriptedLLM("Hello big world"))
-    assert [chunk.text for chunk in chunks if chunk.text] == ["Hell", "o", " big", " worl", "d"]
-
-
-async def test_chunk_size() -> None:
-    chunks = await collected(ScriptedLLM("abcdefg", chunk_size=3))
-    assert [chunk.text for chunk in chunks if chunk.text] == ["abc", "def", "g"]
+@pytest.mark.parametrize(
+    ("text", "size", "pieces"),
+    [("Hello big world", None, ["Hell", "o", " big", " worl", "d"]), ("abcdefg", 3, ["abc", "def", "g"])],
+)
+async def test_streamed_in_several_pieces(text, size, pieces) -> None:
+    chunks = await collected(ScriptedLLM(text, chunk_size=size))
+    assert [chunk.text for chunk in chunks if chunk.text] == pieces
 
 
 @pytest.mark.parametrize("size", [0, -1])
@@ -155,17 +154,10 @@ async def test_no_replies_at_all() -> None:
         await ScriptedLLM().chat([])
 
 
-async def test_repeat() -> None:
+async def test_repeat_and_what_remains() -> None:
     llm = ScriptedLLM("a", "b", repeat=True)
     assert [(await llm.chat(HELLO)).text for _ in range(5)] == ["a", "b", "a", "b", "a"]
-    assert llm.remaining == 1
-
-
-async def test_remaining() -> None:
-    llm = ScriptedLLM("a", "b")
-    assert llm.remaining == 2
-    await llm.chat(HELLO)
-    assert llm.remaining == 1
+    assert (llm.remaining, ScriptedLLM("a", "b").remaining) == (1, 2)
 
 
 async def test_requests_are_snapshots() -> None:
@@ -232,12 +224,9 @@ async def test_pickle_keeps_replies_and_place() -> None:
     assert llm.remaining == 1
 
 
-def test_profile() -> None:
+def test_profile_and_repr() -> None:
     assert ScriptedLLM().profile is GENERIC
     assert ScriptedLLM(profile=PROFILES["openai"]).profile.native
-
-
-def test_repr() -> None:
     assert repr(ScriptedLLM("a", "b")) == "ScriptedLLM('scripted', replies=2, asked=0)"
 
 

@@ -1,15 +1,5 @@
-import pytest
-
-from SimpleLLMFunc.errors import SimpleLLMFuncError, UsageError
 from SimpleLLMFunc.logger import remember_secret
-from SimpleLLMFunc.testing.unmatched import UnmatchedRequest, request_text
-
-
-def test_it_is_ours_and_an_assertion():
-    error = UnmatchedRequest("said")
-    assert isinstance(error, (UsageError, SimpleLLMFuncError))
-    with pytest.raises(AssertionError, match="said"):
-        raise error
+from SimpleLLMFunc.testing.unmatched import request_text
 
 
 def test_a_request_as_lines():

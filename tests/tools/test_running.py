@@ -6,8 +6,6 @@ import asyncio
 import contextvars
 import functools
 import itertools
-import subprocess
-import sys
 import threading
 import types
 from collections.abc import AsyncIterator, Iterator
@@ -16,6 +14,7 @@ from typing import Any
 import pytest
 
 from SimpleLLMFunc.tools.running import MAX_ITEMS, in_thread, run_callable
+from tests.support.processes import check_script
 
 VARIABLE: contextvars.ContextVar[str] = contextvars.ContextVar("VARIABLE", default="unset")
 
@@ -165,7 +164,4 @@ def test_a_hanging_tool_does_not_keep_the_interpreter():
         "asyncio.run(main())\n"
         "print('done')\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=30, check=False
-    )
-    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "done", "")
+    check_script(code, "done")

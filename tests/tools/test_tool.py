@@ -30,6 +30,10 @@ async def search(query: str) -> str:
     return query.upper()
 
 
+def facts(made: Tool) -> tuple[Any, ...]:
+    return made.name, made.description, made.timeout, made.confirm, made.untrusted
+
+
 # --- @tool -------------------------------------------------------------------------------------------------
 
 
@@ -43,13 +47,7 @@ def test_a_decorated_function_stays_the_function():
 
 def test_a_decorated_function_is_a_tool():
     assert isinstance(add, Tool)
-    assert (add.name, add.description, add.timeout, add.confirm, add.untrusted) == (
-        "add",
-        "Add two numbers.",
-        None,
-        False,
-        False,
-    )
+    assert facts(add) == ("add", "Add two numbers.", None, False, False)
     assert add.to_openai_tool() == {
         "type": "function",
         "function": {
@@ -70,13 +68,7 @@ def test_a_decorated_function_is_a_tool():
 
 
 def test_options_are_kept():
-    assert (search.name, search.description, search.timeout, search.confirm, search.untrusted) == (
-        "web.search",
-        "Look it up.",
-        30,
-        True,
-        True,
-    )
+    assert facts(search) == ("web.search", "Look it up.", 30, True, True)
     assert search.to_openai_tool()["function"]["name"] == "web_search"
 
 
@@ -278,13 +270,7 @@ def test_a_subclass_says_more_about_itself():
             return city
 
     named = Named()
-    assert (named.name, named.description, named.timeout, named.confirm, named.untrusted) == (
-        "weather",
-        "Tell the weather of a city.",
-        5,
-        True,
-        True,
-    )
+    assert facts(named) == ("weather", "Tell the weather of a city.", 5, True, True)
     assert named.parameters["properties"]["city"]["description"] == "Its name."
     assert Named(name="other", confirm=False).confirm is False
     with pytest.raises(ToolDefinitionError, match="confirm is True or False, not 'no'"):
@@ -349,11 +335,8 @@ def test_a_subclass_of_a_subclass():
     class Storm(Weather):
         name = "storm"
 
-    assert (Storm().name, Storm().parameters["required"], Storm().description) == (
-        "storm",
-        ["city"],
-        "Tell the weather.",
-    )
+    assert facts(Storm()) == ("storm", "Tell the weather.", None, False, False)
+    assert Storm().parameters["required"] == ["city"]
 
 
 def test_every_tool_can_be_called_by_hand():

@@ -263,19 +263,8 @@ def show_metrics(
     """Sum runs up: tokens, cost, latency, errors and re-asks."""
     rows = metrics(reader, by=by, bucket=bucket, query=RunQuery(**filters))
     timed = bucket is not None
-    headers = (
-        *(("from",) if timed else ()),
-        *by,
-        "runs",
-        "errors",
-        "re-asked",
-        "in",
-        "out",
-        "USD",
-        "p50 s",
-        "p90 s",
-        "p99 s",
-    )
+    sums = ("runs", "errors", "re-asked", "in", "out", "USD", "p50 s", "p90 s", "p99 s")
+    headers = (*(("from",) if timed else ()), *by, *sums)
     _print(rows, headers, (_metric(row, by, timed=timed) for row in rows), as_data=as_data)
 
 

@@ -44,11 +44,9 @@ def view(
     port: int,
     host: str,
     allowed: tuple[str, ...],
-    checkpoints: tuple[Path, ...],
-    reports: tuple[Path, ...],
     cases: Path | None,
-    journals: tuple[Path, ...],
     opens: bool,
+    **files: Any,
 ) -> None:
     """Look at the runs that a trace store keeps, in the browser, on this machine only.
 
@@ -74,15 +72,8 @@ def view(
 
     with TraceStore(path) as kept:
         # Modules and stores that cannot be loaded fail now, before the page is served.
-        app = viewer_app(
-            kept,
-            allow_run=[_loaded(each) for each in allowed],
-            checkpoints=checkpoints,
-            reports=reports,
-            cases=cases or path.with_name("cases"),
-            journals=journals,
-            token=new_token(),
-        )
+        runnable, folder = [_loaded(each) for each in allowed], cases or path.with_name("cases")
+        app = viewer_app(kept, allow_run=runnable, cases=folder, token=new_token(), **files)
         kept.reader.seq()
         asyncio.run(serve_page(app, host=host, port=port, announce=announce))
 

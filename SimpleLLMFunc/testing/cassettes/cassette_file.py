@@ -12,7 +12,7 @@ import contextlib
 import hashlib
 import json
 import re
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -192,13 +192,18 @@ def update_cassette(path: Path, new: list[Exchange], *, replacing: str | None = 
     Raises:
         ConfigError: the file cannot be written, or is not a cassette.
     """
+    lock = path.with_name(f"{path.name}.lock")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(path):
+        with filelock.FileLock(lock, timeout=_LOCK_SECONDS, poll_interval=0.02):
             kept = [each for each in read_cassette(path) if replacing is None or each.test != replacing]
             # Sorted by test, since workers end in any order.
             every = sorted([*kept, *new], key=lambda each: each.test)
             _write(path, {"cassette": _FORMAT, "exchanges": [_split(each.to_dict()) for each in every]})
+            with contextlib.suppress(OSError):  # Windows removes no open file
+                lock.unlink()
+    except filelock.Timeout as error:
+        raise ConfigError(f"the cassette {str(path)!r} is being written by another process.") from error
     except OSError as error:
         raise ConfigError(f"the cassette {str(path)!r} cannot be written: {error.strerror or error}") from error
 
@@ -208,18 +213,6 @@ def _write(path: Path, data: Any) -> None:
     text = _SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
     with replaced_whole(path) as part:
         part.write_text(text, encoding="utf-8", newline="\n")
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Generator[None, None, None]:
-    place = path.with_name(f"{path.name}.lock")
-    try:
-        with filelock.FileLock(place, timeout=_LOCK_SECONDS, poll_interval=0.02):
-            yield
-            with contextlib.suppress(OSError):  # Windows removes no open file
-                place.unlink()
-    except filelock.Timeout as error:
-        raise ConfigError(f"the cassette {str(path)!r} is being written by another process.") from error
 
 
 def _split(value: Any) -> Any:

@@ -56,9 +56,7 @@ class CassetteLLM(ModelInFront):
         Raises:
             UnmatchedRequest: it was not recorded, and may not be.
         """
-        clock = Deadline.after(deadline).stricter(current_deadline())
-        clock.check()
-        exchange, is_replay = await self._begin(messages, trace_id, options)
+        exchange, is_replay, _ = await self._begin(messages, trace_id, deadline, options)
         if is_replay:
             await asyncio.sleep(0)  # as with a network, other tasks run before the reply comes
             return assembled(_chunks(exchange)) if "stream" in exchange.outcome else _reply(exchange)
@@ -67,16 +65,15 @@ class CassetteLLM(ModelInFront):
         except ProviderError as error:
             _keep_error(exchange, error)
             raise
-        exchange.outcome = {"reply": _plain_reply(reply)}
+        plain = {name: part for name, part in reply.to_dict().items() if name not in _HEAD}
+        exchange.outcome = {"reply": scrubbed(plain)}
         return reply
 
     async def chat_stream(
         self, messages: Sequence[Message], *, trace_id: str = "", deadline: float | None = None, **options: Any
     ) -> AsyncGenerator[ChatCompletionChunk, None]:
         """Yield the recorded reply in its original chunks, or ask and record them; errors as in `chat`."""
-        clock = Deadline.after(deadline).stricter(current_deadline())
-        clock.check()
-        exchange, is_replay = await self._begin(messages, trace_id, options)
+        exchange, is_replay, clock = await self._begin(messages, trace_id, deadline, options)
         if is_replay:
             for chunk in _chunks(exchange) if "stream" in exchange.outcome else split_reply(_reply(exchange)):
                 await asyncio.sleep(0)
@@ -109,11 +106,14 @@ class CassetteLLM(ModelInFront):
                 exchange.outcome = {"stream": _plain_stream(chunks), **({"left": True} if left else {})}
 
     async def _begin(
-        self, messages: Sequence[Message], trace_id: str, options: Mapping[str, Any]
-    ) -> tuple[Exchange, bool]:
+        self, messages: Sequence[Message], trace_id: str, deadline: float | None, options: Mapping[str, Any]
+    ) -> tuple[Exchange, bool, Deadline]:
+        clock = Deadline.after(deadline).stricter(current_deadline())
+        clock.check()
         check_call_params(options)
         # In a thread: hashing images and comparing long prompts is slow.
-        return await in_thread(lambda: self._begin_exchange(self, trace_id, plain_request(messages, **options)))
+        begun = await in_thread(lambda: self._begin_exchange(self, trace_id, plain_request(messages, **options)))
+        return *begun, clock
 
 
 class RecordedLLM(LLM_Interface):
@@ -154,14 +154,10 @@ class RecordedLLM(LLM_Interface):
 # --- replies, to the file and back -----------------------------------------------------------------------
 
 
-def _plain_reply(reply: ChatCompletion) -> dict[str, Any]:
-    data = {name: part for name, part in reply.to_dict().items() if name not in _HEAD}
-    plain: dict[str, Any] = scrubbed(data)
-    return plain
-
-
 def _reply(exchange: Exchange) -> ChatCompletion:
-    _raise_kept(exchange)
+    if kept := exchange.outcome.get("error"):
+        more = {fact: kept[fact] for fact in _MORE_FACTS if fact in kept}
+        raise _KEPT_ERRORS[kept["type"]](exchange.model, status=kept.get("status"), body=kept.get("body", ""), **more)
     head = {"id": f"cassette-{exchange.key[:8]}", "object": "chat.completion", "created": 0}
     return ChatCompletion.from_dict({**head, **exchange.outcome["reply"]}, tries=0)
 
@@ -199,10 +195,3 @@ def _keep_error(exchange: Exchange, error: ProviderError) -> None:
         body = scrubbed(str(getattr(error, "body", "")))
         more = {fact: scrubbed(value) for fact in _MORE_FACTS if (value := getattr(error, fact, ""))}
         exchange.outcome = {"error": {"type": name, "status": error.status, "body": body, **more}}
-
-
-def _raise_kept(exchange: Exchange) -> None:
-    kept = exchange.outcome.get("error")
-    if kept:
-        more = {fact: kept[fact] for fact in _MORE_FACTS if fact in kept}
-        raise _KEPT_ERRORS[kept["type"]](exchange.model, status=kept.get("status"), body=kept.get("body", ""), **more)

@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Final, TextIO, TypeAlias, TypeVar
 
 from SimpleLLMFunc.errors import ConfigError, ToolFailed, UsageError, cut
@@ -134,17 +133,13 @@ class McpTools:
             await self._end()
             raise
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self._end()
 
     def __enter__(self) -> list[Tool]:
         return run_sync(self.__aenter__())
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         run_sync(self._end())
 
     def __repr__(self) -> str:

@@ -383,8 +383,7 @@ def _first(error: BaseException) -> Exception:
 def _says_closed(error: BaseException) -> bool:
     """Whether the error only says that the other end is closed."""
     code = getattr(getattr(error, "error", None), "code", None)
-    closed = {"BrokenResourceError", "ClosedResourceError", "EndOfStream"}
-    return code == _CONNECTION_CLOSED or type(error).__name__ in closed
+    return code == _CONNECTION_CLOSED or type(error).__name__ in _NOT_SENT | {"EndOfStream"}
 
 
 def _told(error: BaseException) -> str:

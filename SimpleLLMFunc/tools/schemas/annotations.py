@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterator
-from types import FrameType, UnionType
+import traceback
+from collections.abc import Callable
+from types import UnionType
 from typing import Annotated, Any, Optional, Union, get_args, get_origin, get_type_hints
 
 from pydantic import Field
@@ -128,7 +129,8 @@ def _local_names(func: Any) -> dict[str, Any]:
     names: dict[str, Any] = {}
     scope = getattr(inner, "__qualname__", "").rpartition(".<locals>")[0]
     space = getattr(inner, "__globals__", None)
-    for frame in reversed(list(_frames(sys._getframe(1)))):  # noqa: SLF001 - the defining function is on the stack
+    # The defining function is on the stack.
+    for frame, _ in reversed(list(traceback.walk_stack(sys._getframe(1)))):  # noqa: SLF001 - as inspect does
         if frame.f_globals is space and scope.startswith(frame.f_code.co_qualname):
             names |= frame.f_locals
     code, closure = getattr(inner, "__code__", None), getattr(inner, "__closure__", None)
@@ -138,12 +140,6 @@ def _local_names(func: Any) -> dict[str, Any]:
         except ValueError:  # not filled yet
             continue
     return names
-
-
-def _frames(frame: FrameType | None) -> Iterator[FrameType]:
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
 
 
 def _unreadable(name: str, error: Exception) -> ToolDefinitionError:

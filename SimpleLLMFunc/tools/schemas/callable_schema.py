@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, NotRequired, Required, get_args, get_origin, get_type_hints
 
@@ -185,7 +185,6 @@ def _fields(name: str, parameter: inspect.Parameter, annotation: Any, documentat
         raise ToolDefinitionError(
             name, f"parameter {stars}{key} has no type. Annotate it, such as `{stars}{key}: str`."
         )
-    said = documentation.parameters.get(key, "")
     if parameter.kind is parameter.VAR_KEYWORD:
         if get_origin(annotation) is Unpack:
             return _unpacked(get_args(annotation)[0], documentation)
@@ -295,7 +294,7 @@ def _errors(error: ValidationError) -> list[Any]:
 def _violations(error: ValidationError, known: Mapping[str, Any]) -> list[Violation]:
     violations: list[Violation] = []
     for item in _errors(error)[:_MOST_VIOLATIONS]:
-        path = _path(item["loc"])
+        path = path_of(part for part in item["loc"] if part != _REST)
         if item["type"] == "missing":
             violations.append((path, "a value", "nothing"))
         elif item["type"] == "extra_forbidden" and len(item["loc"]) == 1:
@@ -308,6 +307,6 @@ def _violations(error: ValidationError, known: Mapping[str, Any]) -> list[Violat
     return violations
 
 
-def _path(location: tuple[int | str, ...]) -> str:
-    parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in location if part != _REST]
-    return "".join(parts).removeprefix(".")
+def path_of(location: Iterable[int | str]) -> str:
+    """Return a place in a value as messages name it: ``lines[0].price``."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).removeprefix(".")

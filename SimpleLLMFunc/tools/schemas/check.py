@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from SimpleLLMFunc.errors import SchemaError, ToolDefinitionError, Violation, cut
 from SimpleLLMFunc.tools.schemas.annotations import is_context, resolved_hints
 from SimpleLLMFunc.tools.schemas.bounds import at, check_bounds, escaped, pattern_matches
-from SimpleLLMFunc.tools.schemas.callable_schema import ArgumentsError, BoundArguments
+from SimpleLLMFunc.tools.schemas.callable_schema import ArgumentsError, BoundArguments, path_of
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError as Invalid
@@ -78,7 +78,9 @@ class SchemaValidation:
         if is_draft_7 is None:
             is_draft_7 = "draft-07" in str(schema.get("$schema", ""))
         meta = _meta_validator(is_draft_7, extra_types)
-        _on_a_fresh_stack(lambda: _check_keywords({"": schema, **odd}, meta))
+        # On a fresh stack: it nests a dozen calls per level, and the caller may stand deep already.
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(_check_keywords, {"": schema, **odd}, meta).result()
         if look is not None:
             look(schema)
         self.validator_class: Any = _validator_class(is_draft_7, extra_types)
@@ -110,12 +112,6 @@ class SchemaValidation:
         finally:
             _work.reset(token)
         return found
-
-
-def _on_a_fresh_stack(work: Callable[[], None]) -> None:
-    """Do the work in a thread: it nests a dozen calls per level, and the caller may stand deep already."""
-    with ThreadPoolExecutor(1) as thread:
-        thread.submit(work).result()
 
 
 def _check_keywords(schemas: Mapping[str, Any], meta: Any) -> None:
@@ -257,9 +253,7 @@ def _invalid(message: str) -> Invalid:
 
 
 def _violation(error: Invalid) -> Violation:
-    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path).removeprefix(
-        "."
-    )
+    path = path_of(error.absolute_path)
     got = cut(json.dumps(error.instance, ensure_ascii=False, default=str), 80)
     match error.validator:
         case "type":

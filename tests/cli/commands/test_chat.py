@@ -9,19 +9,18 @@ import sys
 import time
 
 import pytest
-from click.testing import CliRunner
 
 from SimpleLLMFunc.cli.commands import chat as module
-from SimpleLLMFunc.cli.main import main
 from SimpleLLMFunc.errors import ConfigError, ServerUnavailable
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+from tests.support.command_line import typed
 
 
 @pytest.fixture
 def talk(monkeypatch):
-    def run(llm: ScriptedLLM, *lines: str, arguments: tuple[str, ...] = ()):
+    def run(llm: ScriptedLLM, *lines: str, arguments: tuple[str, ...] = (), code: int = 0):
         monkeypatch.setattr(module, "_model", lambda name: llm)
-        return CliRunner().invoke(main, ["chat", *arguments], input="".join(f"{line}\n" for line in lines))
+        return typed("chat", *arguments, text="".join(f"{line}\n" for line in lines), code=code)
 
     return run
 
@@ -29,7 +28,6 @@ def talk(monkeypatch):
 def test_a_conversation_with_history(talk):
     llm = ScriptedLLM("Hello Anna.", "You are Anna.")
     done = talk(llm, "I am Anna.", "", "Who am I?")
-    assert done.exit_code == 0
     assert "Hello Anna.\nYou are Anna.\n" in done.output
     assert [message["content"] for message in llm.requests[1][1:]] == ["I am Anna.", "Hello Anna.", "Who am I?"]
 
@@ -73,14 +71,12 @@ def test_save_as_json_and_as_text(talk, tmp_path):
 
 def test_an_error_is_told_and_the_conversation_goes_on(talk):
     done = talk(ScriptedLLM(ServerUnavailable("m", status=503), "Back."), "one", "two")
-    assert done.exit_code == 0
     assert "Error: " in done.output
     assert "Back." in done.output
 
 
 def test_a_model_that_is_not_set_up_ends_the_conversation(talk):
-    done = talk(ScriptedLLM(ConfigError("No key.\n\n没有密钥。"), "never asked"), "one", "two")
-    assert done.exit_code == 1
+    done = talk(ScriptedLLM(ConfigError("No key.\n\n没有密钥。"), "never asked"), "one", "two", code=1)
     assert done.output.endswith("Error: No key.\n\n没有密钥。\n")
 
 
@@ -181,6 +177,5 @@ def test_a_memory_that_cannot_be_used_is_told_and_the_conversation_goes_on(talk,
     path = tmp_path / "memory.sqlite"
     path.write_bytes(b"no database at all" * 100)
     done = talk(ScriptedLLM("Hello."), "/memory", "/forget", "Hi", arguments=("--memory", str(path)))
-    assert done.exit_code == 0
     assert done.output.count("cannot be used") == 2
     assert "Hello." in done.output

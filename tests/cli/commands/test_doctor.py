@@ -7,14 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from SimpleLLMFunc.cli.commands import doctor
 from SimpleLLMFunc.cli.commands.doctor import Finding, findings
-from SimpleLLMFunc.cli.main import main
 from SimpleLLMFunc.cli.output import Row, show_rows
 from SimpleLLMFunc.extras import install_line
 from SimpleLLMFunc.observability.store.trace_store import TraceStore
+from tests.support.command_line import typed
 from tests.support.server import LoopbackServer, error_answer
 
 KEY = "sk-canary-0123456789abcdef"
@@ -44,15 +43,10 @@ def test_python_and_packages() -> None:
     ]
 
 
-def test_a_missing_extra_names_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_names_the_line_and_a_missing_package_is_bad(monkeypatch: pytest.MonkeyPatch) -> None:
     real = doctor._version
-    monkeypatch.setattr(doctor, "_version", lambda name: None if name == "xllamacpp" else real(name))
+    monkeypatch.setattr(doctor, "_version", lambda name: None if name in {"xllamacpp", "jsonschema"} else real(name))
     assert found("extra local") == ("no", "extra local", "xllamacpp not installed", install_line("local"))
-
-
-def test_a_missing_package_is_bad(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = doctor._version
-    monkeypatch.setattr(doctor, "_version", lambda name: None if name == "jsonschema" else real(name))
     assert found("jsonschema") == ("bad", "jsonschema", "not installed", "pip install jsonschema")
 
 
@@ -69,33 +63,21 @@ def test_sources_that_were_never_installed(monkeypatch: pytest.MonkeyPatch) -> N
     assert not [row for row in rows if row[1] == "pydantic"]
 
 
-def test_weights_not_here() -> None:
-    state, _, text, what_next = found("weights smollm2-135m")
-    assert state == "no"
-    assert text.startswith("not here")
-    assert what_next == "simplellmfunc model pull smollm2-135m"
-
-
-def test_damaged_weights(bare_environment: Path) -> None:
-    (bare_environment / "smollm2-135m.gguf").write_bytes(b"GGUF but not whole")
-    state, _, text, what_next = found("weights smollm2-135m")
-    assert state == "bad"
-    assert "is damaged" in text
-    assert CliRunner().invoke(main, ["doctor"]).exit_code == 1
-
-
-def test_weights_that_cannot_be_read(bare_environment: Path) -> None:
-    (bare_environment / "smollm2-135m.gguf").mkdir()
-    state, _, text, what_next = found("weights smollm2-135m")
-    assert state == "bad"
-    assert "cannot be used" in text
+def test_weights_that_are_not_here_damaged_or_cannot_be_read(bare_environment: Path) -> None:
+    name, path = "weights smollm2-135m", bare_environment / "smollm2-135m.gguf"
+    assert found(name) == ("no", name, "not here; fetched at first use", "simplellmfunc model pull smollm2-135m")
+    path.write_bytes(b"GGUF but not whole")
+    assert (found(name).state, found(name).text) == ("bad", f"{path} is damaged")
+    typed("doctor", code=1)
+    path.unlink()
+    path.mkdir()
+    assert found(name).state == "bad"
+    assert "cannot be used" in found(name).text
 
 
 def test_no_model_is_no_fault() -> None:
     assert found("model")[0] == "no"
-    done = CliRunner().invoke(main, ["doctor"])
-    assert done.exit_code == 0, done.output
-    assert "SIMPLELLMFUNC_MODEL is not set" in done.stdout
+    assert "SIMPLELLMFUNC_MODEL is not set" in typed("doctor").stdout
 
 
 def test_the_model_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +98,7 @@ def test_the_key_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIMPLELLMFUNC_MODEL", "openai:some-model")
     monkeypatch.setenv("OPENAI_BASE_URL", f"http://someone:{KEY}@127.0.0.1:9/v1?key={KEY}")
     assert found("OPENAI_API_KEY") == ("ok", "OPENAI_API_KEY", f"set (***, {len(KEY)} characters)", "")
-    done = CliRunner().invoke(main, ["doctor", "--online"])
+    done = typed("doctor", "--online", code=1)
     assert KEY not in done.output
     assert "canary" not in done.output
 
@@ -177,14 +159,8 @@ def test_columns_on_a_terminal_without_rich(
 # --- every problem with its next move ---------------------------------------------------------------------
 
 
-def run_doctor(*arguments: str) -> Result:
-    return CliRunner().invoke(main, ["doctor", *arguments])
-
-
 def test_as_json() -> None:
-    done = run_doctor("--json")
-    assert done.exit_code == 0
-    data = json.loads(done.stdout)
+    data = json.loads(typed("doctor", "--json").stdout)
     assert data["problems"] == 0
     checks = {check["name"]: check for check in data["checks"]}
     assert checks["SimpleLLMFunc"]["state"] == "ok"
@@ -213,14 +189,12 @@ def test_a_problem_comes_with_its_next_move(name: str, bare_environment: Path, m
     problem = found(name)
     assert problem.state == "bad", problem
     assert what_next in problem.next
-    done = run_doctor("--json")
-    assert done.exit_code == 1
+    done = typed("doctor", "--json", code=1)
     data = json.loads(done.stdout)
     assert data["problems"] >= 1
     assert all(check["next"] for check in data["checks"] if check["state"] == "bad")
     assert KEY not in done.output
-    shown = run_doctor()
-    assert shown.exit_code == 1
+    shown = typed("doctor", code=1)
     assert "problem" in shown.stderr
     assert f"-> {problem.next}" in shown.stdout
 

@@ -5,11 +5,11 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 
 import pytest
-from click.testing import CliRunner
 
-from SimpleLLMFunc.cli.main import main
+from tests.support.command_line import typed
 
 SHOP = '''
 import asyncio
@@ -61,14 +61,12 @@ def shop(tmp_path, monkeypatch):
     return name
 
 
-def run(*arguments):
-    return CliRunner().invoke(main, ["map", *map(str, arguments)])
+run = partial(typed, "map")
 
 
 @pytest.mark.parametrize("function", ["classify", "classify_now"])
 def test_a_file_in_and_a_file_out(shop, tmp_path, function):
     done = run(f"{shop}:{function}", "rows.csv", "--out", "out.csv")
-    assert done.exit_code == 0, done.output
     assert (tmp_path / "out.csv").read_text() == "id,text,label,sure,error\n1,a,good,0.5,\n2,b,good,0.5,\n"
     assert f"{function}: 2 rows" in done.stderr
     assert "Written to out.csv." in done.stderr
@@ -90,61 +88,53 @@ def test_rows_without_a_value_are_told_and_written(shop, tmp_path):
     (tmp_path / "rows.jsonl").write_text(
         '{"text": "bad"}\nbroken\n{"text": "a"}\n{"text": "bad \x1b too"}\n{"text": "bad 3"}\n'
     )
-    done = run(f"{shop}:classify", "rows.jsonl", "--out", "out.jsonl")
-    assert done.exit_code == 1
+    done = run(f"{shop}:classify", "rows.jsonl", "--out", "out.jsonl", code=1)
     assert "row 0: ResponseParseError" in done.stderr
     assert "row 1: UsageError: rows.jsonl, line 2: it is not JSON" in done.stderr
     assert "and 1 more" in done.stderr
     assert "\x1b" not in done.stderr
     records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [record["error"] is None for record in records] == [False, False, True, False, False]
-    stopped = run(f"{shop}:classify", "rows.jsonl", "--out", "none.jsonl", "--on-error", "raise")
-    assert stopped.exit_code == 1
+    stopped = run(f"{shop}:classify", "rows.jsonl", "--out", "none.jsonl", "--on-error", "raise", code=1)
     assert stopped.stderr.startswith("Error: ")
     assert not (tmp_path / "none.jsonl").exists()
 
 
 def test_columns_of_another_name(shop, tmp_path):
     (tmp_path / "other.csv").write_text("id,comment=\n1,a\n")
-    assert run(f"{shop}:classify", "other.csv", "--column", "comment==text").exit_code == 0
-    done = run(f"{shop}:classify", "other.csv", "--column", "cmt=text")
-    assert done.exit_code == 1
+    run(f"{shop}:classify", "other.csv", "--column", "comment==text")
+    done = run(f"{shop}:classify", "other.csv", "--column", "cmt=text", code=1)
     assert "line 2: there is no column 'cmt'" in done.stderr
     for wrong in (["=text"], ["a="], ["a=b c"], ["a", "--column", "b=text"]):
-        assert run(f"{shop}:classify", "other.csv", "--column", *wrong).exit_code == 2
+        run(f"{shop}:classify", "other.csv", "--column", *wrong, code=2)
 
 
 def test_the_column_for_a_function_of_one_parameter(shop, tmp_path):
     (tmp_path / "other.csv").write_text("id,comment\n1,a\n")
-    refused = run(f"{shop}:classify", "other.csv")
-    assert refused.exit_code == 1
+    refused = run(f"{shop}:classify", "other.csv", code=1)
     assert "no column for 'text'; the columns are 'id', 'comment', and classify() takes 'text'" in refused.stderr
-    done = run(f"{shop}:classify", "other.csv", "--column", "comment", "--out", "out.csv")
-    assert done.exit_code == 0, done.output
+    run(f"{shop}:classify", "other.csv", "--column", "comment", "--out", "out.csv")
     assert (tmp_path / "out.csv").read_text() == "id,comment,label,sure,error\n1,a,good,0.5,\n"
 
 
 def test_a_checkpoint_and_its_status(shop, tmp_path):
     (tmp_path / "rows.csv").write_text("text\na\nbad\n")
     arguments = (f"{shop}:classify", "rows.csv", "--checkpoint", "run.sqlite")
-    assert run(*arguments).exit_code == 1
+    run(*arguments, code=1)
     status = run("--status", "run.sqlite")
-    assert status.exit_code == 0
     assert "1 row with a value, 1 with an error (1 x ResponseParseError)" in status.output
     (tmp_path / "rows.csv").write_text("text\na\nbad\nc\n")
-    assert "1 asked, 2 restored" in run(*arguments).stderr
-    assert "1 asked, 2 restored" in run(*arguments, "--retry-errors").stderr
-    assert run("--status", "nope.sqlite").exit_code == 1
+    assert "1 asked, 2 restored" in run(*arguments, code=1).stderr
+    assert "1 asked, 2 restored" in run(*arguments, "--retry-errors", code=1).stderr
+    run("--status", "nope.sqlite", code=1)
     (tmp_path / "text.sqlite").write_text("no database" * 100)
-    broken = run("--status", "text.sqlite")
-    assert broken.exit_code == 1
+    broken = run("--status", "text.sqlite", code=1)
     assert broken.stderr.startswith("Error: ")
 
 
 def test_a_budget_and_a_deadline_stop_it(shop):
     for limit in (("--budget-tokens", 0), ("--deadline", 0.000001)):
-        done = run(f"{shop}:classify", "rows.csv", "--out", "out.csv", *limit)
-        assert done.exit_code == 1, limit
+        done = run(f"{shop}:classify", "rows.csv", "--out", "out.csv", *limit, code=1)
         assert "stopped before the end of the rows: the " in done.stderr
 
 
@@ -156,24 +146,22 @@ def test_nothing_is_asked_where_the_answers_would_have_no_place(shop, tmp_path):
         (("rows.csv", "--out", "rows.csv"), "ROWS and --out are the same file"),
         (("rows.csv", "--out", "x.csv", "--checkpoint", "./x.csv"), "--out and --checkpoint are the same file"),
     ):
-        done = run(f"{shop}:classify", *arguments)
-        assert done.exit_code == 1
+        done = run(f"{shop}:classify", *arguments, code=1)
         assert said in done.stderr
     assert sorted(path.suffix for path in tmp_path.iterdir() if path.is_file()) == [".csv", ".py"]
 
 
 def test_what_cannot_be_mapped(shop):
-    assert "Name a function under @llm_function" in run(f"{shop}:Label", "rows.csv").stderr
-    assert "has no 'nope'" in run(f"{shop}:nope", "rows.csv").stderr
-    assert run(f"{shop}:classify").exit_code == 2
-    assert run().exit_code == 2
-    assert run(f"{shop}:classify", "rows.csv", "--concurrency", "many").exit_code == 2
-    assert run(f"{shop}:classify", "rows.csv", "--concurrency", "0").exit_code == 2
+    assert "Name a function under @llm_function" in run(f"{shop}:Label", "rows.csv", code=1).stderr
+    assert "has no 'nope'" in run(f"{shop}:nope", "rows.csv", code=1).stderr
+    run(f"{shop}:classify", code=2)
+    run(code=2)
+    run(f"{shop}:classify", "rows.csv", "--concurrency", "many", code=2)
+    run(f"{shop}:classify", "rows.csv", "--concurrency", "0", code=2)
 
 
 def test_the_engine_is_handed_on(shop):
-    done = run(f"{shop}:classify", "rows.csv", "--engine", "openai-batch")
-    assert done.exit_code == 1
+    done = run(f"{shop}:classify", "rows.csv", "--engine", "openai-batch", code=1)
     assert "a service runs batches, and ScriptedLLM is not asked over HTTP" in done.stderr
 
 

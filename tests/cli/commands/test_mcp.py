@@ -6,11 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 from SimpleLLMFunc.cli.commands.mcp import functions_of
-from SimpleLLMFunc.cli.main import main
 from SimpleLLMFunc.errors import ConfigError
+from tests.support.command_line import typed
 
 ROOT = Path(__file__).resolve().parents[3]
 HEAD = "from SimpleLLMFunc import llm_chat, llm_function\n"
@@ -34,10 +33,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     yield tmp_path
     for name in set(sys.modules) - before:
         del sys.modules[name]
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(main, ["mcp", *arguments])
 
 
 @pytest.mark.parametrize(
@@ -92,9 +87,7 @@ def test_a_chat_cannot_be_served(folder: Path) -> None:
     ],
 )
 def test_wrong_usage(arguments: list[str]) -> None:
-    done = run(*arguments)
-    assert done.exit_code == 2
-    assert "Usage:" in done.stderr
+    assert "Usage:" in typed("mcp", *arguments, code=2).stderr
 
 
 def test_nothing_on_stdout_when_it_fails(folder: Path) -> None:

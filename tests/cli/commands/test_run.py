@@ -3,16 +3,13 @@
 import json
 import shlex
 import sys
-from pathlib import Path
+from functools import partial
 
 import pytest
-from click.testing import CliRunner
 
 from SimpleLLMFunc.cli import output
-from SimpleLLMFunc.cli.main import main
 from SimpleLLMFunc.observability.store.reader import TraceReader
-
-ROOT = Path(__file__).parents[3]
+from tests.support.command_line import typed
 
 SHOP = '''
 from collections.abc import AsyncIterator, Iterator
@@ -105,17 +102,12 @@ def shop(tmp_path, monkeypatch):
         sys.path.remove(str(tmp_path))
 
 
-def run(*arguments, text=None, code=0):
-    done = CliRunner().invoke(main, ["run", *arguments], input=text)
-    assert done.exit_code == code, done.output + repr(done.exception)
-    return done
+run, preview = partial(typed, "run"), partial(typed, "preview")
 
 
 def arguments_sent(*arguments, text=None):
     """Return what the function was called with, as the model is told."""
-    done = CliRunner().invoke(main, ["preview", *arguments, "--json"], input=text)
-    assert done.exit_code == 0, done.output
-    content = json.loads(done.stdout)["messages"][-1]["content"]
+    content = json.loads(preview(*arguments, "--json", text=text).stdout)["messages"][-1]["content"]
     lines = content.split("\n  - ")[1:] if isinstance(content, str) else []
     return dict(line.split(": ", 1) for line in lines)
 
@@ -300,23 +292,15 @@ def test_others_are_taken_where_the_function_takes_them():
 def test_pictures(tmp_path):
     (tmp_path / "p.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(100))
     for given in ("picture=https://x.example/a.png", "photo=p.png", 'pictures:=["https://x.example/b.png"]'):
-        done = CliRunner().invoke(main, ["preview", "cli_shop:typed", "-a", given, "--json"])
-        assert done.exit_code == 0, done.output
-        content = json.loads(done.stdout)["messages"][-1]["content"]
+        content = json.loads(preview("cli_shop:typed", "-a", given, "--json").stdout)["messages"][-1]["content"]
         assert [part["type"] for part in content if part["type"] != "text"] == ["image_url"], given
 
 
 # --- preview ----------------------------------------------------------------------------------------------
 
 
-def preview(*arguments):
-    done = CliRunner().invoke(main, ["preview", *arguments])
-    assert done.exit_code == 0, done.output
-    return done.stdout
-
-
 def test_a_preview_shows_the_request_and_sends_nothing():
-    shown = preview("cli_shop:classify", "Nice.", "-t", "who=customer")
+    shown = preview("cli_shop:classify", "Nice.", "-t", "who=customer").stdout
     assert "model     scripted" in shown
     assert "Say what a customer thinks." in shown
     assert "system  " in shown
@@ -327,7 +311,7 @@ def test_a_preview_shows_the_request_and_sends_nothing():
 
 
 def test_a_preview_as_curl_can_be_read_by_a_shell():
-    words = shlex.split(preview("cli_shop:classify", 'It\'s "nice" $HOME `x`', "--curl").replace("\\\n", " "))
+    words = shlex.split(preview("cli_shop:classify", 'It\'s "nice" $HOME `x`', "--curl").stdout.replace("\\\n", " "))
     assert words[0] == "curl"
     body = json.loads(words[words.index("-d") + 1])
     assert 'It\'s "nice" $HOME `x`' in body["messages"][-1]["content"]
@@ -335,9 +319,8 @@ def test_a_preview_as_curl_can_be_read_by_a_shell():
 
 
 def test_a_preview_as_json():
-    data = json.loads(preview("cli_shop:classify", "Nice.", "--json"))
+    data = json.loads(preview("cli_shop:classify", "Nice.", "--json").stdout)
     assert data["body"]["model"] == "scripted"
     assert data["input_tokens"] > 0
     assert data["cost"] is None
-    done = CliRunner().invoke(main, ["preview", "cli_shop:classify", "x", "--json", "--curl"])
-    assert done.exit_code == 2
+    preview("cli_shop:classify", "x", "--json", "--curl", code=2)

@@ -3,10 +3,9 @@
 import json
 
 import pytest
-from click.testing import CliRunner
 
 from SimpleLLMFunc import paused
-from SimpleLLMFunc.cli.main import main
+from tests.support.command_line import typed
 from tests.support.waiting import sell, waiting
 
 
@@ -16,9 +15,7 @@ def path(tmp_path):
 
 
 def run(*arguments, code=0):
-    done = CliRunner().invoke(main, ["runs", *map(str, arguments)])
-    assert done.exit_code == code, done.output + repr(done.exception)
-    return done.output
+    return typed("runs", *arguments, code=code).output
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,15 @@
 
 import json
 import sys
+from functools import partial
 
 import pytest
-from click.testing import CliRunner
 
 from SimpleLLMFunc import llm_function, watching
-from SimpleLLMFunc.cli.main import main
 from SimpleLLMFunc.cli.output import show_table
 from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from SimpleLLMFunc.testing import ScriptedLLM
+from tests.support.command_line import typed
 
 
 @pytest.fixture
@@ -29,10 +29,7 @@ def store(tmp_path, monkeypatch):
     return store.path
 
 
-def run(*arguments, code=0):
-    done = CliRunner().invoke(main, ["traces", *arguments])
-    assert done.exit_code == code, done.output + repr(done.exception)
-    return done
+run = partial(typed, "traces")
 
 
 def test_a_list(store):

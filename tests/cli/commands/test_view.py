@@ -5,16 +5,16 @@ import re
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import httpx
 import pytest
-from click.testing import CliRunner
 
 from SimpleLLMFunc.base.run.sinks import watching
-from SimpleLLMFunc.cli.main import main
 from SimpleLLMFunc.observability.store.reader import TraceReader
 from SimpleLLMFunc.observability.store.trace_store import TraceStore
+from tests.support.command_line import typed
 from tests.viewer import shop
 
 MODULE = """
@@ -24,7 +24,6 @@ from SimpleLLMFunc.testing import ScriptedLLM
 @llm_function(llm_interface=ScriptedLLM("Hello.", repeat=True))
 def greet(name: str) -> str:
     '''Greet somebody.'''
-    raise NotImplementedError
 """
 
 
@@ -40,8 +39,7 @@ def folder(tmp_path, monkeypatch):
     sys.modules.pop("view_greetings", None)
 
 
-def run(*arguments: str):
-    return CliRunner().invoke(main, ["view", *arguments, "--no-open"])
+run = partial(typed, "view", "--no-open")
 
 
 @pytest.mark.parametrize(
@@ -58,8 +56,7 @@ def run(*arguments: str):
     ids=str,
 )
 def test_what_cannot_be_shown_is_said_at_once(arguments, said):
-    result = run(*arguments)
-    assert result.exit_code == 1
+    result = run(*arguments, code=1)
     assert said in result.output
     assert "Traceback" not in result.output
 
@@ -70,15 +67,14 @@ def test_a_store_that_is_not_there_is_told_and_not_made(folder, monkeypatch, pat
     before = sorted(folder.iterdir())
     if by_environment:
         monkeypatch.setenv("SIMPLELLMFUNC_TRACE", path)
-    result = run() if by_environment else run(path)
-    assert result.exit_code == 1
+    result = run(*([] if by_environment else [path]), code=1)
     assert f"there is no trace store {path!r}.{hint}" in result.output
     assert sorted(folder.iterdir()) == before
 
 
 @pytest.mark.parametrize("arguments", [["runs.sqlite", "--port", "70000"], ["a", "b"], ["."]])
 def test_wrong_usage(arguments):
-    assert run(*arguments).exit_code == 2
+    run(*arguments, code=2)
 
 
 @pytest.mark.heavy

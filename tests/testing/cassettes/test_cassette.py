@@ -34,6 +34,11 @@ async def translate(text: str) -> str:
     """
 
 
+async def ask(path, record, llm, *texts):
+    with use_cassette(path, record) as tape, use_llm(tape.wrap(llm)):
+        return [await translate(text) for text in texts]
+
+
 class Grade(BaseModel):
     stars: int
     why: str
@@ -75,8 +80,7 @@ async def test_recorded_once_and_replayed_for_ever(path):
 
 
 async def test_the_file_is_one_to_read(path):
-    with use_cassette(path) as tape, use_llm(tape.wrap(Real("Bonjour\nà tous"))):
-        await translate("hello")
+    await ask(path, "once", Real("Bonjour\nà tous"), "hello")
     data = json.loads(path.read_text(encoding="utf-8"))
     (exchange,) = data["exchanges"]
     assert exchange["function"] == f"{__name__}:translate"
@@ -155,8 +159,7 @@ async def test_tool_rounds(path):
 
 
 async def test_a_drifted_prompt_is_compared(path):
-    with use_cassette(path) as tape, use_llm(tape.wrap(Real("Bonjour", "{}"))):
-        await translate("hello")
+    await ask(path, "once", Real("Bonjour", "{}"), "hello")
     drifted = llm_function(temperature=0.7)(_drifted)
     with use_cassette(path) as tape, use_llm(tape.wrap(Real("never asked"))):
         with pytest.raises(UnmatchedRequest) as caught:
@@ -181,11 +184,9 @@ async def _drifted(text: str) -> str:
 
 
 async def test_another_model_is_drift_too(path):
-    with use_cassette(path) as tape, use_llm(tape.wrap(Real("Bonjour", model_name="a"))):
-        await translate("hello")
-    with use_cassette(path) as tape, use_llm(tape.wrap(Real("Salut", model_name="b"))):
-        with pytest.raises(UnmatchedRequest, match=r"-\[model\] a\n\+\[model\] b"):
-            await translate("hello")
+    await ask(path, "once", Real("Bonjour", model_name="a"), "hello")
+    with pytest.raises(UnmatchedRequest, match=r"-\[model\] a\n\+\[model\] b"):
+        await ask(path, "once", Real("Salut", model_name="b"), "hello")
 
 
 async def test_the_nearest_one_is_compared(path):
@@ -203,11 +204,6 @@ async def test_the_nearest_one_is_compared(path):
 
 
 # --- what may be recorded -------------------------------------------------------------------------------------
-
-
-async def ask(path, record, llm, *texts):
-    with use_cassette(path, record) as tape, use_llm(tape.wrap(llm)):
-        return [await translate(text) for text in texts]
 
 
 async def test_new_adds_what_is_not_there(path):
@@ -338,13 +334,11 @@ async def test_the_model_is_what_it_was(path):
 async def test_without_a_named_model_the_recorded_one_is_replayed(path, monkeypatch):
     async with LoopbackServer() as server:
         server.reply('{"stars": 4, "why": "good"}')
-        monkeypatch.setenv("SIMPLELLMFUNC_MODEL", "openai:gpt-5-mini")
-        monkeypatch.setenv("OPENAI_API_KEY", CANARIES[0].key)
-        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        with use_cassette(path):
+        with monkeypatch.context() as here, use_cassette(path):
+            here.setenv("SIMPLELLMFUNC_MODEL", "openai:gpt-5-mini")
+            here.setenv("OPENAI_API_KEY", CANARIES[0].key)
+            here.setenv("OPENAI_BASE_URL", server.base_url)
             first = await grade.call("Rain")
-    for name in ("SIMPLELLMFUNC_MODEL", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name)
     with use_cassette(path, "none"):  # as in CI: no model, no key
         again = await grade.call("Rain")
     assert again.value == first.value == Grade(stars=4, why="good")

@@ -29,6 +29,7 @@ from SimpleLLMFunc.tools.mcp.client import tools_from_mcp
 from SimpleLLMFunc.tools.mcp.result import result_value
 from SimpleLLMFunc.type.completion import ToolCall
 from SimpleLLMFunc.type.multimodal import ImgUrl
+from tests.support.processes import run_script
 
 pytest.importorskip("mcp")
 
@@ -675,13 +676,7 @@ def test_arguments_that_cannot_be(options: dict[str, Any], said: str) -> None:
 
 
 def python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-X", "dev", "-W", "error", "-c", code, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=50,
-        check=False,
-    )
+    return run_script(f"import sys\nsys.argv[1:] = {list(arguments)!r}\n{code}")
 
 
 def test_without_the_extra() -> None:
