@@ -92,7 +92,7 @@ class Task:
         """
         form = (reworded(self._pipeline, [wording]) or [AS_IT_WAS])[0]
         train = [self._train[number] for number in cases]
-        outcomes = await self._asking.search([(form, case) for case in train])
+        outcomes = await self._asking.ask([(form, case) for case in train])
         seen: list[Seen] = []
         for case, outcome, score in zip(train, outcomes, self._asking.scores(form, train), strict=True):
             if outcome is None:
