@@ -16,6 +16,7 @@ from SimpleLLMFunc.improve.asking import function_requests
 from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.llm_decorator.kinds import pipeline_of
 from SimpleLLMFunc.testing import ScriptedLLM
+from tests.support.functions import async_decorated
 from tests.support.server import LoopbackServer, completion, json_answer
 from tests.support.wires import made
 
@@ -333,11 +334,7 @@ def leaning(request):
 
 
 def glad_of(server, returns):
-    async def glad(text: str):
-        """Is the text glad?"""
-
-    glad.__annotations__["return"] = returns
-    return llm_function(made("chat", server, model="m", profile="llama.cpp"), output_mode="choice")(glad)
+    return async_decorated(returns, made("chat", server, model="m", profile="llama.cpp"), output_mode="choice")
 
 
 @pytest.mark.parametrize("returns", [bool, Confident[bool]])

@@ -13,6 +13,7 @@ import pytest
 from pydantic import BaseModel
 
 from SimpleLLMFunc import Audio, ConfigError, File, ImgPath, ImgUrl, llm_function, tool
+from tests.support.functions import async_decorated
 from tests.support.referees import check_gemini, check_messages, check_responses
 from tests.support.wires import MODELS, WIRES, has_results, wired
 
@@ -38,11 +39,7 @@ def book(city: str) -> str:
 
 
 def planner(llm: Any, **options: Any) -> Any:
-    @llm_function(llm, **options)
-    async def plan(text: str) -> Trip:
-        """Plan a trip."""
-
-    return plan
+    return async_decorated(Trip, llm, **options)
 
 
 TRIP = '{"city": "Rome", "days": 3}'
@@ -155,11 +152,7 @@ async def test_what_is_seen_read_and_heard_where_the_service_takes_it(name, kind
 @pytest.mark.parametrize("name", WIRES)
 async def test_a_choice_and_a_map(name):
     async with wired(name, answer=lambda body: "sad" if "rain" in json.dumps(body) else "glad") as (llm, _):
-
-        @llm_function(llm, output_mode="choice")
-        async def mood(text: str) -> Literal["glad", "sad"]:
-            """Name the mood."""
-
+        mood = async_decorated(Literal["glad", "sad"], llm, output_mode="choice")
         report = await mood.map(["sun", "rain"])
     assert [row.value for row in report.rows] == ["glad", "sad"]
 

@@ -16,6 +16,7 @@ from SimpleLLMFunc import ConfigError, ImgUrl, SignatureError, UsageError, llm_f
 from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+from tests.support.functions import decorated
 from tests.support.golden import golden
 
 NATIVE = PROFILES["openai"]
@@ -250,11 +251,7 @@ TOPICS = {
 
 def test_the_most_similar_are_shown_the_nearest_last():
     pairs = [(text, label) for label, texts in TOPICS.items() for text in texts]
-
-    @llm_function(ScriptedLLM(), examples=pairs, max_examples=2)
-    def label(text: str) -> str:
-        """Label."""
-
+    label = decorated(str, ScriptedLLM(), examples=pairs, max_examples=2)
     messages = shown(label, "my parcel was not delivered")
     assert [m["content"] for m in messages if m["role"] == "assistant"] == ["shipping", "shipping"]
     again = shown(label, "resetting passwords")

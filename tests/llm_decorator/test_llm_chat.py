@@ -25,7 +25,6 @@ def chatter(*replies, chunk_size=4, **options):
     @llm_chat(llm_interface=llm, **options)
     async def chat(history: list[Message], message: str, picture: ImgUrl | None = None) -> AsyncIterator[ChatPair]:
         """You are a helpful guide."""
-        raise NotImplementedError
 
     return chat, llm
 
@@ -121,7 +120,6 @@ def test_a_def_is_an_iterator():
     @llm_chat(ScriptedLLM("Hello there", chunk_size=4), stream=True)
     def chat(history: list[Message], message: str) -> Iterator[ChatPair]:
         """Guide."""
-        raise NotImplementedError
 
     pairs = list(chat([], "hello"))
     assert "".join(text for text, _ in pairs) == "Hello there"
@@ -133,7 +131,6 @@ async def test_methods():
         @llm_chat(ScriptedLLM("Hi"))
         async def chat(self, chat_history: list[Message], message: str) -> AsyncIterator[ChatPair]:
             """Guide."""
-            raise NotImplementedError
 
     pairs = await read(Guide().chat([], "x"))
     assert [m["content"] for m in pairs[-1][1]] == ["Guide.", "message: x", "Hi"]
@@ -145,7 +142,6 @@ async def test_other_arguments_make_the_user_message():
     @llm_chat(llm)
     async def chat(place: str, history: list[Message], day: int, note: str | None = None) -> AsyncIterator[ChatPair]:
         """Guide."""
-        raise NotImplementedError
 
     await read(chat("Rome", [], 3))
     assert llm.requests[0][-1]["content"] == "place: Rome\n\tday: 3"
@@ -214,7 +210,6 @@ async def test_breaking_off_closes_the_connection():
     @llm_chat(Watched("One two three"), stream=True)
     async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
         """Guide."""
-        raise NotImplementedError
 
     async for text, _ in chat([], "x"):
         assert text
@@ -240,7 +235,6 @@ async def test_template_params_fill_the_docstring():
     @llm_chat(llm)
     async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
         """You are a {mood} guide."""
-        raise NotImplementedError
 
     await read(chat([], "x", _template_params={"mood": "calm"}))
     await read(chat.with_options(template_params={"mood": "wild"})([], "x"))

@@ -35,6 +35,7 @@ from SimpleLLMFunc.base.events import ReplyDelta, RunFinished, RunStarted
 from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.llm_decorator.steps.common.options import CHAT_ONLY, FUNCTION_ONLY, Options
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+from tests.support.functions import async_decorated, decorated
 from tests.support.server import LoopbackServer
 
 NATIVE = PROFILES["openai"]
@@ -56,17 +57,8 @@ def grader(*replies, **options):
     @llm_function(llm_interface=llm, **options)
     def grade(essay: str, *, strict: bool = False) -> Grade:
         """Grade the essay for a {audience}."""
-        raise NotImplementedError
 
     return grade, llm
-
-
-def returning(kind, llm, **options):
-    def answer(text: str):
-        """Answer."""
-
-    answer.__annotations__["return"] = kind
-    return llm_function(llm, **options)(answer)
 
 
 # --- kinds of functions ---
@@ -99,7 +91,6 @@ def test_an_async_iterator_function_is_no_coroutine_function():
     @llm_function
     async def items() -> AsyncIterator[int]:
         """Items."""
-        raise NotImplementedError
 
     assert not inspect.iscoroutinefunction(items)
 
@@ -119,36 +110,30 @@ class Teacher:
     @llm_function(llm)
     def method(self, essay: str) -> Grade:
         """Grade."""
-        raise NotImplementedError
 
     @llm_function(llm)
     async def amethod(self, essay: str) -> Grade:
         """Grade."""
-        raise NotImplementedError
 
     @classmethod
     @llm_function(llm)
     def outer_class(cls, essay: str) -> Grade:
         """Grade."""
-        raise NotImplementedError
 
     @llm_function(llm)
     @classmethod
     def inner_class(cls, essay: str) -> Grade:
         """Grade."""
-        raise NotImplementedError
 
     @staticmethod
     @llm_function(llm)
     def outer_static(essay: str) -> Grade:
         """Grade."""
-        raise NotImplementedError
 
     @llm_function(llm)
     @staticmethod
     def inner_static(essay: str) -> Grade:
         """Grade."""
-        raise NotImplementedError
 
 
 @pytest.mark.parametrize("name", ["method", "outer_class", "inner_class", "outer_static", "inner_static"])
@@ -171,7 +156,7 @@ def test_a_method_called_through_the_class():
 def test_none_sends_the_request_and_ignores_the_answer(reply):
     llm = ScriptedLLM(reply)
 
-    note = returning(None, llm)
+    note = decorated(None, llm)
     assert note("x") is None
     assert len(llm.calls) == 1
 
@@ -183,7 +168,6 @@ def test_a_forward_reference_from_a_local_scope():
     @llm_function(ScriptedLLM('{"n": 1}'))
     def before(text: str) -> Local:
         """Count."""
-        raise NotImplementedError
 
     assert before("x") == Local(n=1)
 
@@ -192,7 +176,6 @@ def test_a_type_defined_after_the_function():
     @llm_function(ScriptedLLM('{"n": 1}'))
     def after(text: str) -> Later:
         """Count."""
-        raise NotImplementedError
 
     class Later(BaseModel):
         n: int
@@ -208,7 +191,6 @@ def test_a_method_that_returns_its_own_class():
         @llm_function(ScriptedLLM('{"n": 1}'))
         def make(text: str) -> Node:
             """Make."""
-            raise NotImplementedError
 
     assert Node.make("x") == Node(n=1)
 
@@ -217,7 +199,6 @@ def test_a_name_that_does_not_exist_is_told_at_the_call():
     @llm_function(ScriptedLLM())
     def lost(text: str) -> Nowhere:  # noqa: F821
         """Lose."""
-        raise NotImplementedError
 
     with pytest.raises(SignatureError, match="Nowhere"):
         lost("x")
@@ -253,16 +234,12 @@ def test_call_gives_everything_known():
 
 
 def test_stream_of_text_yields_each_piece():
-    say = returning(str, ScriptedLLM("One two three", chunk_size=4))
+    say = decorated(str, ScriptedLLM("One two three", chunk_size=4))
     assert list(say.stream("x")) == ["One ", "two ", "thre", "e"]
 
 
 async def test_async_stream_and_events():
-    @llm_function(ScriptedLLM("One two", "One two", chunk_size=4))
-    async def say(text: str) -> str:
-        """Say."""
-        raise NotImplementedError
-
+    say = async_decorated(str, ScriptedLLM("One two", "One two", chunk_size=4))
     assert [piece async for piece in say.stream("x")] == ["One ", "two"]
     events = [event async for event in say.events("x")]
     assert isinstance(events[0], RunStarted)
@@ -302,7 +279,7 @@ def test_with_options_changes_a_copy():
 
 
 def test_iterator_functions_give_the_items():
-    numbers = returning(Iterator[int], ScriptedLLM("[1, 2, 3]", "[4]"))
+    numbers = decorated(Iterator[int], ScriptedLLM("[1, 2, 3]", "[4]"))
     assert list(numbers("x")) == [1, 2, 3]
     assert numbers.call("x").value == [4]
 
@@ -313,12 +290,10 @@ async def test_async_iterator_functions_of_both_kinds():
     @llm_function(llm)
     async def one(text: str) -> AsyncIterator[int]:
         """Count."""
-        raise NotImplementedError
 
     @llm_function(llm)
     def two(text: str) -> AsyncIterator[int]:
         """Count."""
-        raise NotImplementedError
 
     assert [n async for n in one("x")] == [1, 2]
     assert [n async for n in two("x")] == [3]
@@ -360,8 +335,8 @@ def test_an_empty_answer_is_asked_again_without_a_word(empty):
 def test_a_cut_answer_is_never_a_value_but_may_be_a_text():
     cut = {"role": "assistant", "content": "[1, 2]", "finish_reason": "length"}
 
-    numbers = returning(list[int], ScriptedLLM(cut))
-    say = returning(str, ScriptedLLM(cut))
+    numbers = decorated(list[int], ScriptedLLM(cut))
+    say = decorated(str, ScriptedLLM(cut))
     with pytest.raises(OutputTruncated) as caught:
         numbers("x")
     assert caught.value.partial == "[1, 2]"
@@ -401,7 +376,6 @@ def test_a_return_type_without_a_schema():
         @llm_function
         def bad(text: str) -> threading.Thread:
             """Bad."""
-            raise NotImplementedError
 
 
 def test_an_unknown_template_field():
@@ -482,12 +456,7 @@ async def test_extra_body_stands_at_the_top_of_the_body_as_it_was_given(through_
         always = {"extra_body": {"service": "a", "own": 1}}
         options = {"client": client} if through_client else {"base_url": server.base_url}
         llm = OpenAICompatible("m", profile="openai", api_params=always, **options)
-
-        @llm_function(FallbackLLM(llm), temperature=0, extra_body=extra)
-        async def say(text: str) -> str:
-            """Say it."""
-            raise NotImplementedError
-
+        say = async_decorated(str, FallbackLLM(llm), temperature=0, extra_body=extra)
         await say("x")
         await client.close()
     body = server.requests[0].body
@@ -512,7 +481,6 @@ def test_a_model_of_ones_own_gets_extra_body_as_parameters():
 @llm_function(top_k=3, extra_body={"own": 1})
 def named(text: str) -> str:
     """Name it."""
-    raise NotImplementedError
 
 
 @pytest.mark.parametrize(
@@ -540,7 +508,6 @@ def test_an_unknown_option_is_an_error_at_decoration(option, said):
 
 def chatting(history: list, message: str) -> Iterator[tuple[str, list]]:
     """Talk."""
-    raise NotImplementedError
 
 
 def test_options_of_the_other_decorator_are_told_as_that():
@@ -608,7 +575,6 @@ def test_a_missing_await_is_told_in_the_words_of_its_author(view):
     @llm_function(ScriptedLLM("x"))
     async def summarise(text: str) -> str:
         """Sum up."""
-        raise NotImplementedError
 
     name = r"<locals>\.summarise" + view.replace(".", r"\.")
     forgotten = (getattr(summarise, view[1:]) if view else summarise)(["a"] if view == ".map" else "a")
@@ -641,7 +607,6 @@ def test_without_any_model_the_error_names_the_way_out(monkeypatch):
     @llm_function
     def lonely(text: str) -> str:
         """Speak."""
-        raise NotImplementedError
 
     with pytest.raises(ConfigError, match="SIMPLELLMFUNC_MODEL"):
         lonely("x")
@@ -662,9 +627,6 @@ async def test_a_hundred_labels_do_not_hold_up_the_event_loop():
     # The guard of the suite watches: a pattern for each label took more than a second.
     kinds = Literal[tuple(f"kind_{number} of a hundred" for number in range(100))]
 
-    async def sort(text: str) -> kinds:
-        """Sort it."""
-
-    sort.__annotations__["return"] = kinds
+    sort = async_decorated(kinds, ScriptedLLM("None that I can tell apart."), max_reasks=0, output_mode="text")
     with pytest.raises(ResponseParseError):
-        await llm_function(ScriptedLLM("None that I can tell apart."), max_reasks=0, output_mode="text")(sort)("?")
+        await sort("?")

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from SimpleLLMFunc import BadRequest, ConfigError, llm_chat, llm_function
+from SimpleLLMFunc import BadRequest, ConfigError, llm_chat
 from SimpleLLMFunc.base.events import RunFinished
 from SimpleLLMFunc.errors import ToolDefinitionError
 from SimpleLLMFunc.interface.wires import citations_in, server_tools_in
 from tests.interface.wires.test_recordings import DATA
+from tests.support.functions import async_decorated
 from tests.support.server import Answer, LoopbackServer, json_answer
 from tests.support.wires import made, wired
 
@@ -29,11 +30,7 @@ def weather(city: str) -> str:
 
 
 def asker(llm: Any, *toolkit: Any, **options: Any) -> Any:
-    @llm_function(llm, toolkit=list(toolkit), **options)
-    async def ask(text: str) -> str:
-        """Answer."""
-
-    return ask
+    return async_decorated(str, llm, toolkit=list(toolkit), **options)
 
 
 def recorded(file: str) -> Answer:

@@ -18,13 +18,13 @@ from SimpleLLMFunc import (
     ResponseParseError,
     RunAborted,
     llm_chat,
-    llm_function,
     tool,
     watching,
 )
 from SimpleLLMFunc.base.events import ReplyDelta
 from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+from tests.support.functions import async_decorated
 
 STORY = {"title": "Rain over Rome", "stars": 4, "tags": ["wet", "old"]}
 MODES = ["native", "tool", "prompt"]
@@ -52,21 +52,13 @@ def written(value, mode):
 
 def telling(*replies, **options):
     llm = ScriptedLLM(*replies, chunk_size=3, profile=PROFILES["openai"])
-
-    @llm_function(llm, **options)
-    async def tell(topic: str) -> Story:
-        """Tell a story."""
-
+    tell = async_decorated(Story, llm, **options)
     return tell, llm
 
 
 def listing(*replies, **options):
     llm = ScriptedLLM(*replies, chunk_size=3, profile=PROFILES["openai"])
-
-    @llm_function(llm, **options)
-    async def ideas(topic: str) -> AsyncIterator[Story]:
-        """Give ideas."""
-
+    ideas = async_decorated(AsyncIterator[Story], llm, **options)
     return ideas, llm
 
 
@@ -190,10 +182,7 @@ def end(signal):
 
 @pytest.mark.parametrize("kind", [AbortSignal, asyncio.Event], ids=["signal", "event"])
 async def test_an_aborted_call_raises_within_100_ms(kind):
-    @llm_function(Slow("x"))
-    async def ask(text: str) -> str:
-        """Answer."""
-
+    ask = async_decorated(str, Slow("x"))
     loop = asyncio.get_running_loop()
     ended = []
 
@@ -232,11 +221,7 @@ async def test_an_aborted_chat_ends_with_what_had_arrived(signal):
 async def test_an_aborted_stream_ends():
     llm = Slow("One two three four five", chunk_size=4)
     llm.signal = signal = AbortSignal()
-
-    @llm_function(llm, abort_signal=signal)
-    async def say(text: str) -> str:
-        """Say."""
-
+    say = async_decorated(str, llm, abort_signal=signal)
     assert await read(say.stream("x")) == ["One ", "two ", "thre"]
 
 

@@ -11,6 +11,7 @@ from SimpleLLMFunc.base.events import ReplyDelta
 from SimpleLLMFunc.interface.anthropic import Anthropic
 from SimpleLLMFunc.interface.gemini import Gemini
 from SimpleLLMFunc.testing import ScriptedLLM
+from tests.support.functions import async_decorated
 from tests.support.server import LoopbackServer, completion, json_answer
 from tests.support.wires import wired
 
@@ -19,11 +20,7 @@ CHAT = {"base_url": ADDRESS, "api_key": "k", "wire": "chat"}
 
 
 def counter(llm, **options):
-    @llm_function(llm, **options)
-    async def count(text: str) -> int:
-        """Count the words."""
-
-    return count
+    return async_decorated(int, llm, **options)
 
 
 def effort(model, thinking, **more):

@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from SimpleLLMFunc import CachedLLM, FallbackLLM, llm_chat, llm_function
+from SimpleLLMFunc import CachedLLM, FallbackLLM, llm_chat
 from SimpleLLMFunc.errors import EmptyResponseError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk
+from tests.support.functions import async_decorated
 
 THOUGHTS = "Is <b> allowed? I think so."
 ANSWER = "Yes, <b> is."
@@ -62,11 +63,7 @@ def made(request, tmp_path):
 
 
 def saying(llm):
-    @llm_function(llm)
-    async def say(question: str) -> str:
-        """Answer."""
-
-    return say
+    return async_decorated(str, llm)
 
 
 async def test_a_function_returns_and_streams_the_answer_alone(made):
@@ -79,10 +76,7 @@ async def test_a_function_returns_and_streams_the_answer_alone(made):
 
 
 async def test_a_growing_value_never_holds_what_was_only_thought(made):
-    @llm_function(made('<think>["a", "b"]?</think>["c"]'), output_mode="prompt")
-    async def names(text: str) -> list[str]:
-        """List the names."""
-
+    names = async_decorated(list[str], made('<think>["a", "b"]?</think>["c"]'), output_mode="prompt")
     assert {name for grown in [value async for value in names.stream("x")] for name in grown} == {"c"}
 
 

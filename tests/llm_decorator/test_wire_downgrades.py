@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from SimpleLLMFunc import BadRequest, OpenAICompatible, llm_chat, llm_function
+from SimpleLLMFunc import BadRequest, OpenAICompatible, llm_chat
 from SimpleLLMFunc.base.events import RunFinished, to_dict
 from SimpleLLMFunc.base.run import watching
+from tests.support.functions import async_decorated
 from tests.support.server import LoopbackServer
 from tests.support.services import ResponsesService
 
@@ -29,11 +30,7 @@ def llm(server):
 
 
 def asker(llm, **options):
-    @llm_function(llm, temperature=0, **options)
-    async def ask(text: str) -> str:
-        """Answer."""
-
-    return ask
+    return async_decorated(str, llm, temperature=0, **options)
 
 
 def warnings_in(caplog):

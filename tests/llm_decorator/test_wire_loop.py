@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from SimpleLLMFunc import BadRequest, FallbackLLM, OpenAICompatible, llm_chat, llm_function
+from SimpleLLMFunc import BadRequest, FallbackLLM, OpenAICompatible, llm_chat
 from SimpleLLMFunc.base.events import RunFinished
 from SimpleLLMFunc.base.run import watching
 from SimpleLLMFunc.errors import ToolCallLimitExceeded
 from SimpleLLMFunc.interface.anthropic import Anthropic
+from tests.support.functions import async_decorated
 from tests.support.server import LoopbackServer, completion, error_answer, json_answer
 from tests.support.services import MessagesService, ResponsesService
 from tests.support.wires import MODELS, SERVICES, made
@@ -31,11 +32,7 @@ def weather(city: str) -> str:
 
 
 def forecaster(llm, **options):
-    @llm_function(llm, toolkit=[weather], **options)
-    async def forecast(text: str) -> str:
-        """Tell the weather."""
-
-    return forecast
+    return async_decorated(str, llm, toolkit=[weather], **options)
 
 
 # --- the last turn ---
@@ -107,11 +104,7 @@ async def test_a_bad_answer_is_shown_again_as_text_without_its_state(name):
     said = {"texts": ["two"], "thinking": "hm", "opaque": True}
     service = SERVICES[name](said, {"texts": ["2"]})
     async with LoopbackServer(service) as server:
-
-        @llm_function(model(name, server), output_mode="prompt")
-        async def count(text: str) -> int:
-            """Count the words."""
-
+        count = async_decorated(int, model(name, server), output_mode="prompt")
         assert await count("a b") == 2
     again = json.dumps(service.bodies[1])
     assert '"two"' in again

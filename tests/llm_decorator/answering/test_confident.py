@@ -17,6 +17,7 @@ from SimpleLLMFunc.llm_decorator.answering.votes import comparable, decide
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type.markers import Confident, Quoted
 from SimpleLLMFunc.type.usage import NO_USAGE
+from tests.support.functions import async_decorated
 from tests.support.server import LoopbackServer
 
 NATIVE = PROFILES["openai"]
@@ -42,11 +43,7 @@ def scripted(*replies, **options):
 
 
 def grader(llm, **options):
-    @llm_function(llm, **options)
-    async def grade(text: str) -> Confident[Grade]:
-        """Grade."""
-
-    return grade
+    return async_decorated(Confident[Grade], llm, **options)
 
 
 # --- the vote itself ------------------------------------------------------------------------------------------
@@ -222,10 +219,9 @@ async def test_fields_that_do_not_go_together_give_the_nearest_whole_answer():
                 raise ValueError("low is above high")
             return self
 
-    @llm_function(scripted(*[said(low=a, high=b) for a, b in ((1, 2), (1, 2), (5, 6), (5, 7), (5, 2 + 6))]))
-    async def span(text: str) -> Confident[Span]:
-        """Span."""
-
+    span = async_decorated(
+        Confident[Span], scripted(*[said(low=a, high=b) for a, b in ((1, 2), (1, 2), (5, 6), (5, 7), (5, 2 + 6))])
+    )
     confident = await span("x")  # low: 5 (3 of 5), high: 2 (2 of 5)
     assert confident.value == Span(low=5, high=6)
     assert confident.agreement == {"low": 0.6, "high": 0.2}
@@ -265,10 +261,9 @@ async def test_a_map_keeps_what_was_decided(tmp_path):
 
 
 async def test_a_value_that_json_does_not_give_back_is_kept_too(tmp_path):
-    @llm_function(ScriptedLLM('{"when": "2024-01-02"}', '{"when": "2024-01-02"}'), votes=2)
-    async def when(text: str) -> Confident[dict[str, "float | str"]]:
-        """When."""
-
+    when = async_decorated(
+        Confident[dict[str, "float | str"]], ScriptedLLM('{"when": "2024-01-02"}', '{"when": "2024-01-02"}'), votes=2
+    )
     report = await when.map(["x"], checkpoint=tmp_path / "run.sqlite")
     assert report.rows[0].value.value == {"when": "2024-01-02"}
     output = when._answered_by().voting.output
@@ -342,19 +337,12 @@ async def test_a_vote_is_a_run_of_which_the_votes_are_parts():
 
 
 async def test_quotes_are_voted_on_with_an_abort_signal_too():
-    @llm_function(scripted('{"value": "rain"}', repeat=True), votes=2)
-    async def find(text: str) -> Confident[Quoted]:
-        """Find."""
-
+    find = async_decorated(Confident[Quoted], scripted('{"value": "rain"}', repeat=True), votes=2)
     found = await find("the rain", _abort_signal=AbortSignal())
     assert found.value == "rain"
 
 
 async def test_long_answers_are_compared_off_the_loop():
     numbers = json.dumps({"value": list(range(100_000))})
-
-    @llm_function(scripted(numbers, repeat=True), votes=2)
-    async def count(text: str) -> Confident[list[int]]:
-        """Count."""
-
+    count = async_decorated(Confident[list[int]], scripted(numbers, repeat=True), votes=2)
     assert len((await count("x")).value) == 100_000

@@ -16,6 +16,7 @@ from SimpleLLMFunc.guards import Block, Change, ModelRetry
 from SimpleLLMFunc.llm_decorator.answering.answering import CHANCE
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type.markers import ABSTAIN, Abstain, Abstention, Confident, Quoted
+from tests.support.functions import async_decorated, decorated
 
 
 class Label(BaseModel):
@@ -30,11 +31,7 @@ def rule(text: str) -> Label | Literal[Abstention.ABSTAIN]:
 
 
 def labeller(llm, **options):
-    @llm_function(llm, **options)
-    async def label(text: str) -> Label:
-        """Label."""
-
-    return label
+    return async_decorated(Label, llm, **options)
 
 
 def answers(*names, **options):
@@ -77,10 +74,7 @@ def test_sync_and_async_code_may_return_or_raise_its_abstention(how, is_async):
         await asyncio.sleep(0)
         return code(text)
 
-    @llm_function(ScriptedLLM("model"), first=acode if is_async else code)
-    def ask(text: str) -> str:
-        """Ask."""
-
+    ask = decorated(str, ScriptedLLM("model"), first=acode if is_async else code)
     assert ask("x") == "code"
     assert ask("y") == "model"
     assert ask.call("x").source == "first"
@@ -94,10 +88,7 @@ async def test_sync_code_runs_in_a_thread_and_may_call_another_function():
         threads.append(threading.current_thread())
         return inner(text)
 
-    @llm_function(ScriptedLLM(), first=code)
-    async def ask(text: str) -> str:
-        """Ask."""
-
+    ask = async_decorated(str, ScriptedLLM(), first=code)
     assert await ask("x") == "inner"
     assert threads[0] is not threading.main_thread()
 
@@ -205,17 +196,15 @@ def test_an_iterator_takes_no_plain_code():
 
 
 async def test_first_with_confident_and_quoted():
-    @llm_function(ScriptedLLM("model", repeat=True), votes=2, first=lambda text: "code" if text == "x" else ABSTAIN)
-    async def ask(text: str) -> Confident[str]:
-        """Ask."""
-
+    ask = async_decorated(
+        Confident[str],
+        ScriptedLLM("model", repeat=True),
+        votes=2,
+        first=lambda text: "code" if text == "x" else ABSTAIN,
+    )
     assert await ask("x") == Confident("code")
     assert (await ask("y")).value == "model"
-
-    @llm_function(ScriptedLLM(), first=lambda text: text[2:5] if text else "not there")
-    async def quote(text: str) -> Quoted[str]:
-        """Quote."""
-
+    quote = async_decorated(Quoted[str], ScriptedLLM(), first=lambda text: text[2:5] if text else "not there")
     value = await quote("a bcd")
     assert (value, value.start) == ("bcd", 2)
     with pytest.raises(errors.UsageError, match="word for word"):
@@ -431,8 +420,7 @@ async def test_guards_judge_what_plain_code_answers(said, first, fallback, is_st
 
 
 async def test_guards_judge_the_value_that_plain_code_is_confident_of() -> None:
-    @llm_function(ScriptedLLM(), votes=3, first=lambda text: "old", guards=[lambda value: Change(f"{value}er")])
-    async def word(text: str) -> Confident[str]:
-        """Say."""
-
+    word = async_decorated(
+        Confident[str], ScriptedLLM(), votes=3, first=lambda text: "old", guards=[lambda value: Change(f"{value}er")]
+    )
     assert (await word("x")).value == "older"

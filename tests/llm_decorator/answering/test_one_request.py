@@ -10,9 +10,10 @@ from typing import Literal
 import pytest
 from pydantic import BaseModel
 
-from SimpleLLMFunc import CachedLLM, Confident, budget, errors, llm_function, use_llm, watching
+from SimpleLLMFunc import CachedLLM, Confident, budget, errors, use_llm, watching
 from SimpleLLMFunc.base.events import RunFinished, RunStarted
 from SimpleLLMFunc.testing import ScriptedLLM
+from tests.support.functions import async_decorated
 from tests.support.server import LoopbackServer, completion, error_answer, json_answer
 from tests.support.wires import made
 
@@ -71,11 +72,7 @@ def model(wire, server, **options):
 
 
 def mood_of(llm, returns=Confident[Mood], **options):
-    async def mood(text: str):
-        """Say the mood of the text."""
-
-    mood.__annotations__["return"] = returns
-    return llm_function(llm, **options)(mood)
+    return async_decorated(returns, llm, **options)
 
 
 @pytest.mark.parametrize("wire", list(WIRES))
@@ -200,12 +197,8 @@ def gladness(count, seed=1):
 
 
 def glad_of(server, returns=bool, **options):
-    async def glad(text: str):
-        """Is the text glad?"""
-
-    glad.__annotations__["return"] = returns
     llm = made("chat", server, model="m", profile="llama.cpp")
-    return llm_function(llm, **{"output_mode": "choice", **options})(glad)
+    return async_decorated(returns, llm, **{"output_mode": "choice", **options})
 
 
 @pytest.fixture
