@@ -46,7 +46,7 @@ def test_which_types_are_iterators(hint, kind):
 
 
 @pytest.mark.parametrize(
-    "hint", [Iterable[int], Annotated[Iterator[int], "numbers"], Named, "Iterable[int]", "Numbers"]
+    "hint", [Iterator[int], Iterable[int], Annotated[Iterator[int], "numbers"], Named, "Iterable[int]", "Numbers"]
 )
 def test_each_item_as_it_comes(hint):
     def count(to: int):
