@@ -28,11 +28,7 @@ from SimpleLLMFunc import (
     tool,
     watching,
 )
-from SimpleLLMFunc.base.events import (
-    ReActEvent,
-    RunFinished,
-    RunStarted,
-)
+from SimpleLLMFunc.base.events import ReActEvent, RunFinished, RunStarted
 from SimpleLLMFunc.errors import ServerUnavailable
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.runtime.sync import run_sync

@@ -6,11 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from SimpleLLMFunc import (
-    BadRequest,
-    OpenAICompatible,
-    tool,
-)
+from SimpleLLMFunc import BadRequest, OpenAICompatible, tool
 from tests.support.functions import async_decorated, chat
 from tests.support.server import LoopbackServer, completion, error_answer, json_answer, tool_calls_answer
 

@@ -146,16 +146,6 @@ def test_the_order_of_the_parameters_is_compared():
     assert llm_function(first=renamed)(ask)("ab", 2) == "abab"
 
 
-def test_code_that_may_return_anything():
-    def code(question: str, limit: int) -> Any:
-        return question * limit
-
-    def ask(question: str, limit: Any) -> str:
-        """Ask."""
-
-    assert llm_function(first=code)(ask)("ab", 2) == "abab"
-
-
 def test_keywords_defaults_and_methods():
     def code(text: str, *, times: int) -> str:
         return text * times
