@@ -6,10 +6,9 @@ golden file of its group shows every request that the call made.
 
 from __future__ import annotations
 
+import base64
 import enum
 import json
-import struct
-import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -554,19 +553,10 @@ async def a_sync_chat(asked: Asked) -> None:
 # --- pictures, sounds, files ------------------------------------------------------------------------------------------
 
 
-def png() -> bytes:
-    """Return a picture of one red point."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    head = struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0)
-    # Stored, not packed: other versions of zlib pack otherwise.
-    raw = b"\0\xff\0\0"
-    stored = (
-        b"\x78\x01\x01" + struct.pack("<HH", len(raw), len(raw) ^ 0xFFFF) + raw + struct.pack(">I", zlib.adler32(raw))
-    )
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", stored) + chunk(b"IEND", b"")
+# Of one red point; stored, not packed: other versions of zlib pack otherwise.
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAAD0lEQVR4AQEEAPv/AP8AAAMBAQCNHeWCAAAAAElFTkSuQmCC"
+)
 
 
 @case("images")
@@ -587,7 +577,7 @@ async def from_a_file_and_typed(asked: Asked) -> None:
         """Answer."""
 
     path = asked.folder / "point.png"
-    path.write_bytes(png())
+    path.write_bytes(PNG)
     asked.says(ORDER["lines"][0])
     await see("what?", ImgPath(path, detail="low"))
 

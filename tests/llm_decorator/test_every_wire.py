@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import struct
-import zlib
 from collections.abc import AsyncIterator
 from typing import Any, Literal
 
@@ -13,6 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 from SimpleLLMFunc import Audio, ConfigError, File, ImgPath, ImgUrl, llm_function, tool
+from tests.llm_decorator.golden_calls import PNG
 from tests.support.functions import async_decorated
 from tests.support.referees import check_gemini, check_messages, check_responses
 from tests.support.wires import MODELS, WIRES, has_results, wired
@@ -105,15 +104,7 @@ async def test_parallel_tools_their_errors_and_consent(name, how):
     _check(name, server)
 
 
-def _png() -> bytes:
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    head = chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0))
-    return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(b"\0\0\0\0")) + chunk(b"IEND", b"")
-
-
-DATA = {"png": _png(), "pdf": b"%PDF-1.4\n%%EOF\n", "txt": "naïve".encode(), "wav": b"RIFF\x24\0\0\0WAVEfmt "}
+DATA = {"png": PNG, "pdf": b"%PDF-1.4\n%%EOF\n", "txt": "naïve".encode(), "wav": b"RIFF\x24\0\0\0WAVEfmt "}
 TAKES: dict[str, set[str]] = {
     "chat": {"png", "pdf", "txt", "wav", "url"},
     "responses": {"png", "pdf", "txt", "url"},
