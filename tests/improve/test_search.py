@@ -16,8 +16,8 @@ from SimpleLLMFunc.improve.asking import function_requests
 from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.llm_decorator.kinds import pipeline_of
 from SimpleLLMFunc.testing import ScriptedLLM
-from tests.support.functions import async_decorated
-from tests.support.server import LoopbackServer, completion, json_answer
+from tests.support.functions import async_decorated, true_answer
+from tests.support.server import LoopbackServer
 from tests.support.wires import made
 
 NATIVE = PROFILES["openai"]
@@ -321,12 +321,7 @@ async def test_what_was_asked_for_again_before_a_search_was_interrupted_counts_i
 def leaning(request):
     """A service that says "true" far too often, with the log-probabilities that show by how much."""
     glad = float(request.body["messages"][-1]["content"].rsplit(" ", 1)[1])
-    share = 1 / (1 + math.exp(-12 * glad + 4))
-    shown = [{"token": text, "logprob": math.log(part)} for text, part in (("true", share), ("false", 1 - share))]
-    data = completion("true" if share > 0.5 else "false")
-    first = shown[share <= 0.5]
-    data["choices"][0]["logprobs"] = {"content": [{**first, "top_logprobs": shown}]}
-    return json_answer(data)
+    return true_answer(1 / (1 + math.exp(-12 * glad + 4)))
 
 
 def glad_of(server, returns):

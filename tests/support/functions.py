@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from SimpleLLMFunc import llm_chat, llm_function
+from tests.support.server import Answer, completion, json_answer
 
 
 def async_decorated(returns: Any, llm: Any = None, /, *, name: str = "ask", **options: Any) -> Any:
@@ -39,3 +41,12 @@ def chat(llm: Any = None, /, **options: Any) -> Any:
         """Talk."""
 
     return talk
+
+
+def true_answer(share: float) -> Answer:
+    """Return the answer of a service that says "true" or "false", and shows that "true" has this probability."""
+    shown = [{"token": text, "logprob": math.log(part)} for text, part in (("true", share), ("false", 1 - share))]
+    first = shown[share <= 0.5]
+    data = completion(first["token"])
+    data["choices"][0]["logprobs"] = {"content": [{**first, "top_logprobs": shown}]}
+    return json_answer(data)
