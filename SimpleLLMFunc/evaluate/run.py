@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, Unpack
 
 from SimpleLLMFunc.base.messages import render_value
-from SimpleLLMFunc.base.run import Answer, Preview
+from SimpleLLMFunc.base.run import Answer
 from SimpleLLMFunc.batch import LocalMap, MapOptions, MapReport, RunOptions, check_options, limits
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.evaluate.cases import Cases, CheckedCase, checked_cases, json_of
@@ -22,7 +22,7 @@ from SimpleLLMFunc.evaluate.scorers import Answered, Grades, Scorer, ScorerLike,
 from SimpleLLMFunc.interface.composite import sample_scope
 from SimpleLLMFunc.interface.spending import Deadline
 from SimpleLLMFunc.llm_decorator.answering.votes import comparable
-from SimpleLLMFunc.llm_decorator.kinds import Function, answers_of, is_function, mapped
+from SimpleLLMFunc.llm_decorator.decorated import Function, answers_of, is_function, mapped
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
 from SimpleLLMFunc.llm_decorator.steps.function.examples import ExampleReader
 from SimpleLLMFunc.logger import border
@@ -164,8 +164,8 @@ class Variants(MappedFunction[Any]):
     """
 
     def __init__(self, f: Function, *others: Function) -> None:
-        super().__init__(mapped(f).pipeline, answers_of(f))
-        self._variants = [MappedFunction[Any](self.pipeline, answers_of(f)), *map(mapped, others)]
+        self._variants = [mapped(each) for each in (f, *others)]
+        super().__init__(self._variants[0].pipeline, answers_of(f))
         self._keys = [version_of(other.definition()).hex() for other in self._variants[1:]]
         self._own = self.signature
         self.reader = ExampleReader(self.name, self._own, self.type_hints, self.pipeline.definition.output)
@@ -178,21 +178,12 @@ class Variants(MappedFunction[Any]):
         form = {_FORM: self._keys[asked.variant - 1]} if asked.variant else {}
         return {**asked.arguments, **repeat, **form}
 
-    def preview(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Preview:  # noqa: ARG002
-        """Return the request of a case."""
-        asked: Asked = args[0]
-        return self._variants[asked.variant].preview(*self._called(asked))
-
     async def ask(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Answer[Any]:  # noqa: ARG002
         """Ask for one answer to a case."""
         asked: Asked = args[0]
-        given, named = self._called(asked)
-        with sample_scope(asked.number):
-            return await self._variants[asked.variant].ask(given, named)
-
-    def _called(self, asked: Asked) -> tuple[tuple[Any, ...], dict[str, Any]]:
         bound = inspect.BoundArguments(self._own, OrderedDict(asked.arguments))
-        return bound.args, bound.kwargs
+        with sample_scope(asked.number):
+            return await self._variants[asked.variant].ask(bound.args, bound.kwargs)
 
 
 # --- what came of it --------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from SimpleLLMFunc.improve.candidates import Candidate
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.spending import Deadline, Spent, budget
 from SimpleLLMFunc.llm_decorator.answering.voting import VOTES, Voting
-from SimpleLLMFunc.llm_decorator.kinds import Function, pipeline_of
+from SimpleLLMFunc.llm_decorator.decorated import Function, pipeline_of
 from SimpleLLMFunc.llm_decorator.steps.function.improvement import Improvement
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.type import Usage

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ from SimpleLLMFunc.base.messages import render_value
 from SimpleLLMFunc.base.schemas import field_descriptions
 from SimpleLLMFunc.batch import RunOptions
 from SimpleLLMFunc.errors import ConfigError, UsageError, cut
-from SimpleLLMFunc.evaluate import UNKNOWN, CheckedCase
+from SimpleLLMFunc.evaluate import UNKNOWN, CheckedCase, shown_data
 from SimpleLLMFunc.improve.asking import Asking
 from SimpleLLMFunc.improve.candidates import AS_IT_WAS, Candidate
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
@@ -279,4 +278,4 @@ async def _rewrite_with_fields(signature: str, docstring: str, fields: str, case
 
 def _shown(value: Any) -> str:
     """Return a value as a proposer reads it, cut where it is long."""
-    return cut(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), _LONG)
+    return cut(shown_data(value), _LONG)

@@ -35,8 +35,8 @@ from SimpleLLMFunc.improve.proposals import Proposer, Task, as_proposer, reworde
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.spending import Spent, scopes_around
 from SimpleLLMFunc.llm_decorator.calibrated import LEAST_ROWS, asked_once, calibrate
+from SimpleLLMFunc.llm_decorator.decorated import Function, pipeline_of
 from SimpleLLMFunc.llm_decorator.improving import Improved
-from SimpleLLMFunc.llm_decorator.kinds import Function, pipeline_of
 from SimpleLLMFunc.llm_decorator.steps.function.improvement import Improvement
 from SimpleLLMFunc.logger import border, mask_known
 from SimpleLLMFunc.runtime import in_thread

@@ -14,7 +14,7 @@ from SimpleLLMFunc import Confident, ConfigError, UsageError, budget, llm_functi
 from SimpleLLMFunc.errors import ServerUnavailable
 from SimpleLLMFunc.improve.asking import function_requests
 from SimpleLLMFunc.interface.profile import PROFILES
-from SimpleLLMFunc.llm_decorator.kinds import pipeline_of
+from SimpleLLMFunc.llm_decorator.decorated import pipeline_of
 from SimpleLLMFunc.testing import ScriptedLLM
 from tests.support.functions import async_decorated, true_answer
 from tests.support.server import LoopbackServer

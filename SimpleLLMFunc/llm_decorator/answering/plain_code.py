@@ -68,11 +68,8 @@ class PlainCode:
         limit = asyncio.timeout(clock.left())
         try:
             async with limit:
-                said = (
-                    self._code(*args, **kwargs)
-                    if self._is_async
-                    else await in_thread(partial(self._code, *args, **kwargs))
-                )
+                code = partial(self._code, *args, **kwargs)
+                said = code() if self._is_async else await in_thread(code)
                 return await said if inspect.isawaitable(said) else said
         except Abstain:
             return ABSTAIN
