@@ -210,9 +210,7 @@ class Asking:
         self._known |= fresh.keys()
         self._asked += len(fresh)
         if (restored := len(fresh) - report.counts.asked) > 0 and self._part not in self._ledger.parts:
-            before = Usage(cost=0.0)
-            for used in fresh.values():
-                before += used
+            before = sum(fresh.values(), Usage(cost=0.0))
             # How many requests each of them took is not known: as many as where nothing goes wrong.
             self._spent.settle(reserved=0, usage=_less(before, report.usage), requests=restored * self._each)
 
