@@ -12,19 +12,16 @@ from pydantic import BaseModel
 
 from SimpleLLMFunc import (
     AbortSignal,
-    ChatPair,
-    Message,
     OutputTruncated,
     ResponseParseError,
     RunAborted,
-    llm_chat,
     tool,
     watching,
 )
 from SimpleLLMFunc.base.events import ReplyDelta
 from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
-from tests.support.functions import async_decorated
+from tests.support.functions import async_decorated, chat
 
 STORY = {"title": "Rain over Rome", "stars": 4, "tags": ["wet", "old"]}
 MODES = ["native", "tool", "prompt"]
@@ -52,14 +49,12 @@ def written(value, mode):
 
 def telling(*replies, **options):
     llm = ScriptedLLM(*replies, chunk_size=3, profile=PROFILES["openai"])
-    tell = async_decorated(Story, llm, **options)
-    return tell, llm
+    return async_decorated(Story, llm, **options), llm
 
 
 def listing(*replies, **options):
     llm = ScriptedLLM(*replies, chunk_size=3, profile=PROFILES["openai"])
-    ideas = async_decorated(AsyncIterator[Story], llm, **options)
-    return ideas, llm
+    return async_decorated(AsyncIterator[Story], llm, **options), llm
 
 
 async def read(items):
@@ -209,11 +204,7 @@ async def test_an_aborted_chat_ends_with_what_had_arrived(signal):
     llm = Slow("One two three four five", chunk_size=4)
     llm.signal = signal
 
-    @llm_chat(llm, stream=True)
-    async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
-        """Talk."""
-
-    pairs = await read(chat([], "x", _abort_signal=signal))
+    pairs = await read(chat(llm, stream=True)([], "x", _abort_signal=signal))
     assert [text for text, _ in pairs] == ["One ", "two ", "thre", ""]
     assert pairs[-1][1][-1] == {"role": "assistant", "content": "One two thre"}
 
