@@ -199,7 +199,8 @@ class Reflective:
     async def propose(self, task: Task, *, seed: int, options: RunOptions) -> list[Wording]:
         """Return up to `PROPOSALS` wordings; none where the function makes no mistake."""
         seen = await task.tried(task.wording, range(task.cases))
-        wrong = [each for each in seen if each.score is not None and each.score < max(1.0, _best(seen))]
+        best = max((each.score for each in seen if each.score is not None), default=0.0)
+        wrong = [each for each in seen if each.score is not None and each.score < max(1.0, best)]
         if not wrong:
             return []
         right = [each for each in seen if each not in wrong]
@@ -218,10 +219,6 @@ class Reflective:
         ask: Any = llm_function(self._llm)(_rewrite_with_fields if fields else _rewrite)
         report = await ask.map(rows, **options)
         return await in_thread(_wordings, report)
-
-
-def _best(seen: Sequence[Seen]) -> float:
-    return max((each.score for each in seen if each.score is not None), default=0.0)
 
 
 def _told(seen: Seen) -> str:

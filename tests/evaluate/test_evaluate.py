@@ -143,13 +143,8 @@ def test_a_judge_is_a_function_of_its_own(tmp_path):
         '{"reason": "polite", "passes": true}', '{"reason": "rude", "passes": false}', "?", profile=NATIVE
     )
     polite = judge("The answer is polite: {not a field}.", llm_interface=verdicts, max_reasks=0)
-    report = evaluate(
-        labeller(RIGHT),
-        [("a", "yes"), Case("b"), ("c", "yes")],
-        polite,
-        checkpoint=tmp_path / "run.sqlite",
-        concurrency=1,
-    )
+    cases = [("a", "yes"), Case("b"), ("c", "yes")]
+    report = evaluate(labeller(RIGHT), cases, polite, checkpoint=tmp_path / "run.sqlite", concurrency=1)
     assert report.scores["judge"].mean == 0.5
     assert report.scores["judge"].cases == 2
     assert sorted(result.outcomes[0].notes["judge"] for result in report.results)[1:] == ["polite", "rude"]
@@ -209,12 +204,8 @@ async def test_a_budget_stops_and_what_was_reached_is_scored():
 
 
 def test_confident_answers_are_scored_by_their_value():
-    label = async_decorated(
-        Confident[Literal["yes", "no"]],
-        ScriptedLLM(said("yes"), said("no"), said("no"), profile=NATIVE),
-        votes=3,
-        min_agreement=0.9,
-    )
+    llm = ScriptedLLM(said("yes"), said("no"), said("no"), profile=NATIVE)
+    label = async_decorated(Confident[Literal["yes", "no"]], llm, votes=3, min_agreement=0.9)
     report = evaluate(label, [("a", "no")])
     assert report.scores["exact"].mean == 1.0
     assert report.results[0].outcomes[0].notes == {"confident": "abstained"}

@@ -251,9 +251,8 @@ CASES["modes"] |= {
 async def of_the_decorator_and_the_model(asked: Asked) -> None:
     asked.says("rain")
     llm = asked.model(api_params={"temperature": 1.0, "seed": 1, "extra_headers": {"X-Team": "weather"}})
-    await function(str, llm, temperature=0.2, top_p=0.9, stop=["END"], extra_body={"own": {"a": [1, None]}})(
-        "It rains."
-    )
+    options = {"temperature": 0.2, "top_p": 0.9, "stop": ["END"], "extra_body": {"own": {"a": [1, None]}}}
+    await function(str, llm, **options)("It rains.")
 
 
 @case("parameters")
@@ -297,21 +296,9 @@ async def arguments_of_many_kinds(asked: Asked) -> None:
         """Take all of it."""
 
     asked.says("rain")
-    await as_async(many)(
-        1,
-        0.5,
-        Mood.GOOD,
-        Order.model_validate(ORDER),
-        [1, "zwei", {"drei": [3]}],
-        {"k": date(2026, 1, 2)},
-        Point(1, 2),
-        date(2026, 11, 23),
-        None,
-        "x",
-        "y",
-        j=False,
-        more_of_it='{braces} and "quotes"',
-    )
+    plain, shaped = (1, 0.5, Mood.GOOD), (Order.model_validate(ORDER), [1, "zwei", {"drei": [3]}])
+    others = ({"k": date(2026, 1, 2)}, Point(1, 2), date(2026, 11, 23), None, "x", "y")
+    await as_async(many)(*plain, *shaped, *others, j=False, more_of_it='{braces} and "quotes"')
 
 
 @case("parameters")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any, Literal
 
 import pytest
@@ -37,8 +38,7 @@ def book(city: str) -> str:
     return f"booked {city}"
 
 
-def planner(llm: Any, **options: Any) -> Any:
-    return async_decorated(Trip, llm, **options)
+planner = partial(async_decorated, Trip)
 
 
 TRIP = '{"city": "Rome", "days": 3}'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,8 +20,7 @@ ADDRESS = "http://127.0.0.1:9/v1"
 CHAT = {"base_url": ADDRESS, "api_key": "k", "wire": "chat"}
 
 
-def counter(llm, **options):
-    return async_decorated(int, llm, **options)
+counter = partial(async_decorated, int)
 
 
 def effort(model, thinking, **more):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
@@ -133,17 +133,12 @@ def _has(answer: Any, other: Any, path: str) -> bool:
 
 
 def _at(answer: Any, path: str) -> list[Any]:
-    for step in _steps(path):
+    for part in re.findall(r"[^.\[\]]+|\[\d+\]", path):
         try:
-            answer = answer[step]
+            answer = answer[int(part[1:-1]) if part[0] == "[" else part]
         except (KeyError, IndexError, TypeError):
             return []
     return [answer]
-
-
-def _steps(path: str) -> Iterator[str | int]:
-    for part in re.findall(r"[^.\[\]]+|\[\d+\]", path):
-        yield int(part[1:-1]) if part[0] == "[" else part
 
 
 def is_among(path: str, names: Sequence[str]) -> bool:

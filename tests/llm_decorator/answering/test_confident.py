@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import partial
 
 import pytest
 from pydantic import BaseModel, model_validator
@@ -42,8 +43,7 @@ def scripted(*replies, **options):
     return ScriptedLLM(*replies, profile=NATIVE, **options)
 
 
-def grader(llm, **options):
-    return async_decorated(Confident[Grade], llm, **options)
+grader = partial(async_decorated, Confident[Grade])
 
 
 # --- the vote itself ------------------------------------------------------------------------------------------
@@ -103,14 +103,6 @@ async def test_value_agreement_and_votes():
     assert result.usage.output_tokens == sum(attempt.usage.output_tokens for attempt in result.attempts) > 0
     assert result.source == "model"
     assert (await grader(scripted(said(score=1), repeat=True))("x")).value == Grade(score=1)
-
-
-async def test_items_of_lists_have_their_own_agreement():
-    replies = [said(score=1, lines=[{"name": "tea", "price": price}]) for price in (2.5, 2.5, 3)]
-    confident = await grader(scripted(*replies), votes=3)("x")
-    assert confident.value.lines[0].price == Decimal("2.5")
-    assert confident.agreement["lines[0].price"] == pytest.approx(2 / 3)
-    assert confident.agreement["lines[0].name"] == 1.0
 
 
 async def test_under_the_threshold_it_abstains():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Literal
 
 import pytest
@@ -30,8 +31,7 @@ def rule(text: str) -> Label | Literal[Abstention.ABSTAIN]:
     return Label(name="refund") if "refund" in text else ABSTAIN
 
 
-def labeller(llm, **options):
-    return async_decorated(Label, llm, **options)
+labeller = partial(async_decorated, Label)
 
 
 def answers(*names, **options):
@@ -47,13 +47,8 @@ async def test_the_code_answers_what_it_can_and_the_model_the_rest():
     llm = answers("other")
     label = labeller(llm, first=rule)
     result = await label.call("I want a refund")
-    assert (result.value, result.source, result.usage.total_tokens, result.cost) == (
-        Label(name="refund"),
-        "first",
-        0,
-        0.0,
-    )
-    assert result.attempts == []
+    assert (result.value, result.source, result.attempts) == (Label(name="refund"), "first", [])
+    assert (result.usage.total_tokens, result.cost) == (0, 0.0)
     assert llm.calls == []
     other = await label.call("hello")
     assert (other.value, other.source) == (Label(name="other"), "model")
@@ -81,7 +76,7 @@ def test_sync_and_async_code_may_return_or_raise_its_abstention(how, is_async):
 
 
 async def test_sync_code_runs_in_a_thread_and_may_call_another_function():
-    inner = llm_function(ScriptedLLM("inner"))(_plain)
+    inner = decorated(str, ScriptedLLM("inner"))
     threads = []
 
     def code(text: str) -> str:
@@ -91,10 +86,6 @@ async def test_sync_code_runs_in_a_thread_and_may_call_another_function():
     ask = async_decorated(str, ScriptedLLM(), first=code)
     assert await ask("x") == "inner"
     assert threads[0] is not threading.main_thread()
-
-
-def _plain(text: str) -> str:
-    """Plain."""
 
 
 async def test_what_the_code_returns_is_of_the_type():
@@ -178,11 +169,8 @@ def test_keywords_defaults_and_methods():
 
 
 def test_an_iterator_takes_no_plain_code():
-    def each(text: str) -> Iterator[int]:
-        """Each."""
-
     with pytest.raises(errors.SignatureError, match="one value"):
-        llm_function(first=lambda text: [1])(each)
+        decorated(Iterator[int], first=lambda text: [1])
 
 
 async def test_first_with_confident_and_quoted():
