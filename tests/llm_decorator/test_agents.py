@@ -315,12 +315,7 @@ async def test_a_confirmation_is_not_handed_down() -> None:
         return "wiped"
 
     inner = function_of("a", "inner", ScriptedLLM(tool_calls(("wipe", {})), "tried"), [wipe])
-    outer = function_of(
-        "a",
-        "outer",
-        ScriptedLLM(tool_calls(("inner", {"text": "x"})), "ok"),
-        [inner.as_tool()],
-        toolkit_confirm=lambda name, arguments: True,
-    )
+    llm = ScriptedLLM(tool_calls(("inner", {"text": "x"})), "ok")
+    outer = function_of("a", "outer", llm, [inner.as_tool()], toolkit_confirm=lambda name, arguments: True)
     assert await outer("?") == "ok"
     assert ran == []

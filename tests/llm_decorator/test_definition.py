@@ -10,14 +10,7 @@ import pytest
 from typing_extensions import TypeAliasType
 
 from SimpleLLMFunc import SignatureError, llm_chat, llm_function
-from SimpleLLMFunc.llm_decorator.decorated import (
-    AsyncLLMChat,
-    AsyncLLMFunction,
-    AsyncLLMStream,
-    LLMChat,
-    LLMFunction,
-    LLMStream,
-)
+from SimpleLLMFunc.llm_decorator import AsyncLLMChat, AsyncLLMFunction, AsyncLLMStream, LLMChat, LLMFunction, LLMStream
 from SimpleLLMFunc.llm_decorator.definition import iterator_kind
 from SimpleLLMFunc.testing import ScriptedLLM
 
@@ -100,9 +93,7 @@ def test_a_chat_that_returns_no_iterator_is_told_of_the_other_decorator(returned
 
     talk.__annotations__["return"] = returned
     for decorate in (llm_chat, llm_chat(), llm_chat(ScriptedLLM(), stream=True)):
-        with pytest.raises(
-            SignatureError, match=r"talk is annotated -> .*, which is not an iterator.* use @llm_function"
-        ):
+        with pytest.raises(SignatureError, match=r"annotated -> .*, which is not an iterator.* use @llm_function"):
             decorate(talk)
 
 

@@ -88,9 +88,8 @@ def test_who_reads_chinese_is_told_in_chinese(monkeypatch):
         Anthropic("claude-opus-5-5", api_key="k"),
         Gemini("gemini-4-argon", api_key="k"),
     ):
-        with pytest.raises(
-            ConfigError, match=f"{llm.model_name} 没有 thinking='off'。可以写的是：None、low、medium、high"
-        ):
+        said = f"{llm.model_name} 没有 thinking='off'。可以写的是：None、low、medium、high"
+        with pytest.raises(ConfigError, match=said):
             counter(llm, thinking="off").preview("a b")
 
 

@@ -259,9 +259,7 @@ async def test_a_value_that_json_does_not_give_back_is_kept_too(tmp_path):
     report = await when.map(["x"], checkpoint=tmp_path / "run.sqlite")
     assert report.rows[0].value.value == {"when": "2024-01-02"}
     output = when._answered_by().voting.output
-    kept = json.dumps(
-        {"asked": 3, "escalated": True, "answers": [["prompt", '{"when": 1}'], ["prompt", '{"when": 1}']]}
-    )
+    kept = json.dumps({"asked": 3, "escalated": True, "answers": [["prompt", '{"when": 1}']] * 2})
     again = output.parse(kept).value
     assert again == Confident({"when": 1}, {"when": pytest.approx(2 / 3)}, False, ({"when": 1},) * 2, 3, True)
     report.close()
