@@ -26,8 +26,8 @@ from SimpleLLMFunc.batch import replaced_whole
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError
 from SimpleLLMFunc.interface.llm_interface import answering_models
 from SimpleLLMFunc.llm_decorator.chat_pipeline import ChatPipeline
+from SimpleLLMFunc.llm_decorator.decorated import CHATS, chat_pipeline_of, is_function, pipeline_of
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
-from SimpleLLMFunc.llm_decorator.kinds import CHATS, chat_pipeline_of, is_function, pipeline_of
 from SimpleLLMFunc.logger import MASK, looks_secret, redact, shown_error
 
 LOCK_FILE: Final = "llm.lock"

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from SimpleLLMFunc.cli.load import load_object
 from SimpleLLMFunc.cli.options import model_option, target_argument
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, cut
-from SimpleLLMFunc.llm_decorator.kinds import CHATS, FILES, FUNCTIONS, Chat, Function, chat_pipeline_of, pipeline_of
+from SimpleLLMFunc.llm_decorator.decorated import CHATS, FILES, FUNCTIONS, Chat, Function, chat_pipeline_of, pipeline_of
 from SimpleLLMFunc.logger import escape_control
 from SimpleLLMFunc.type import ImgUrl, Text
 

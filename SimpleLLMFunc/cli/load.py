@@ -18,7 +18,7 @@ from click.shell_completion import CompletionItem
 
 from SimpleLLMFunc.config import Settings
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, cut, did_you_mean
-from SimpleLLMFunc.llm_decorator.kinds import CHATS, FUNCTIONS
+from SimpleLLMFunc.llm_decorator.decorated import CHATS, FUNCTIONS
 from SimpleLLMFunc.logger import shown_error
 
 

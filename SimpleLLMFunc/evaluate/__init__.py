@@ -13,7 +13,7 @@ from SimpleLLMFunc.evaluate.run import (
     graded_answers,
     named_scorers,
 )
-from SimpleLLMFunc.evaluate.scorers import Answered, Grades, Scorer, ScorerLike, exact, fields, judge
+from SimpleLLMFunc.evaluate.scorers import Answered, Grades, Scorer, ScorerLike, exact, fields, judge, shown_data
 from SimpleLLMFunc.statistics import mcnemar_exact, mean_interval, paired_permutation, wilson_interval
 
 __all__ = [
@@ -25,5 +25,5 @@ __all__ = [
 # For other rooms.
 __all__ += [
     "Asked", "Cases", "CheckedCase", "ScorerLike", "Variants", "checked_cases", "checked_function", "difference_of",
-    "graded_answers", "is_changed", "named_scorers",
+    "graded_answers", "is_changed", "named_scorers", "shown_data",
 ]  # fmt: skip

@@ -13,9 +13,9 @@ from typing import Any, Literal, TypeAlias
 
 from SimpleLLMFunc.batch import replaced_whole
 from SimpleLLMFunc.errors import SignatureError, UsageError
-from SimpleLLMFunc.evaluate.run import Evaluated
+from SimpleLLMFunc.evaluate.run import Evaluated, checked_function
+from SimpleLLMFunc.llm_decorator.decorated import pipeline_of
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
-from SimpleLLMFunc.llm_decorator.kinds import is_function, pipeline_of
 from SimpleLLMFunc.llm_decorator.steps.function.examples import Example, ExampleReader
 from SimpleLLMFunc.logger import MASK
 from SimpleLLMFunc.observability.store import RunDetail, RunQuery, TraceReader, TraceStore
@@ -71,8 +71,7 @@ def export_examples(
         ConfigError: there is no such store, or the file cannot be written.
         UsageError: `form` is unknown, or `f` is not a decorated function.
     """
-    if not is_function(f):
-        raise UsageError(f"export_examples takes a function under @llm_function, not {type(f).__name__}.")
+    pipeline = pipeline_of(checked_function(f, "export_examples"))
     if form not in {"cases", "examples", "fine-tuning"}:
         raise UsageError(f'form is "cases", "examples" or "fine-tuning", not {form!r}.')
     if isinstance(store, TraceStore):
@@ -82,10 +81,10 @@ def export_examples(
         reader = store if isinstance(store, TraceReader) else TraceReader(store)
     skipped: Counter[str] = Counter()
     written = 0
-    query = RunQuery(function=pipeline_of(f).definition.name, status="ok", version=version)
+    query = RunQuery(function=pipeline.definition.name, status="ok", version=version)
     try:
         with replaced_whole(Path(path)) as part, part.open("w", encoding="utf-8") as file:
-            for line in islice(_lines(pipeline_of(f), _runs(reader, query), form, where, skipped), limit):
+            for line in islice(_lines(pipeline, _runs(reader, query), form, where, skipped), limit):
                 file.write(line + "\n")
                 written += 1
     finally:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from html import escape
 
+from SimpleLLMFunc.errors import cut
+
 _ROW = 28
 _LEFT = 190
 _WIDE = 420
@@ -41,7 +43,7 @@ def _drawn(
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="13" role="img">',
         f"<title>{escape(title)}</title>",
         '<rect width="100%" height="100%" fill="white"/>',
-        f'<text x="12" y="22" font-size="14" font-weight="bold">{escape(_shortened(title, 90))}</text>',
+        f'<text x="12" y="22" font-size="14" font-weight="bold">{escape(cut(title, 90))}</text>',
     ]
     for step in range(5):
         value = low + (high - low) * step / 4
@@ -55,13 +57,9 @@ def _drawn(
     for number, (name, mean, least, most) in enumerate(bars):
         y = _TOP + _ROW * number + _ROW // 2
         parts += [
-            f'<text x="{_LEFT - 12}" y="{y + 4}" text-anchor="end">{escape(_shortened(name, 26))}</text>',
+            f'<text x="{_LEFT - 12}" y="{y + 4}" text-anchor="end">{escape(cut(name, 26))}</text>',
             f'<line x1="{at(least)}" y1="{y}" x2="{at(most)}" y2="{y}" stroke="#4477aa" stroke-width="3"/>',
             f'<circle cx="{at(mean)}" cy="{y}" r="5" fill="#224466"/>',
             f'<text x="{_LEFT + _WIDE + 14}" y="{y + 4}">{mean:.3f}</text>',
         ]
     return "\n".join([*parts, "</svg>", ""])
-
-
-def _shortened(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -10,11 +10,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from pydantic import TypeAdapter, ValidationError
+
 from SimpleLLMFunc.batch import replaced_whole
 from SimpleLLMFunc.display.tables import text_table
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, UsageError, counted
 from SimpleLLMFunc.evaluate.comparison import Comparison, difference_of
 from SimpleLLMFunc.evaluate.plot import scores_svg
+from SimpleLLMFunc.llm_decorator.steps.common.arguments import problems_of
 from SimpleLLMFunc.logger import mask_known
 from SimpleLLMFunc.statistics import score_interval
 
@@ -244,12 +247,10 @@ class EvalReport:
             raise ConfigError(f"{os.fspath(path)!r} cannot be read as a report ({error}).") from error
         if not isinstance(data, dict) or data.get("kind") != KIND or data.get("format") != FORMAT:
             raise ConfigError(f"{os.fspath(path)!r} is not a report that EvalReport.save wrote.")
-        known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
         try:
-            known["results"] = tuple(_result(each) for each in data["results"])
-            return cls(**known)
-        except (KeyError, TypeError) as error:
-            raise ConfigError(f"{os.fspath(path)!r} is a report with a part missing ({error}).") from error
+            return TypeAdapter(cls).validate_python(data)
+        except ValidationError as error:
+            raise ConfigError(f"{os.fspath(path)!r} is a report with a part missing ({problems_of(error)}).") from error
 
 
 def compare(first: EvalReport, second: EvalReport) -> Comparison:
@@ -279,11 +280,6 @@ def compare(first: EvalReport, second: EvalReport) -> Comparison:
         {name: difference_of(found, first.confidence) for name, found in scored.items() if found},
         len(first.results) + len(second.results) - 2 * len(pairs),
     )
-
-
-def _result(data: Mapping[str, Any]) -> CaseResult:
-    outcomes = tuple(Outcome(**outcome) for outcome in data["outcomes"])
-    return CaseResult(data["id"], data["arguments"], data["expected"], outcomes, tuple(data["tags"]))
 
 
 def _finite(value: Any) -> Any:

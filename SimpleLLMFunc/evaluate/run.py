@@ -7,13 +7,13 @@ import inspect
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, Unpack
 
 from SimpleLLMFunc.base.messages import render_value
-from SimpleLLMFunc.base.run import Answer, Preview
+from SimpleLLMFunc.base.run import Answer
 from SimpleLLMFunc.batch import LocalMap, MapOptions, MapReport, RunOptions, check_options, limits
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.evaluate.cases import Cases, CheckedCase, checked_cases, json_of
@@ -22,14 +22,14 @@ from SimpleLLMFunc.evaluate.scorers import Answered, Grades, Scorer, ScorerLike,
 from SimpleLLMFunc.interface.composite import sample_scope
 from SimpleLLMFunc.interface.spending import Deadline
 from SimpleLLMFunc.llm_decorator.answering.votes import comparable
-from SimpleLLMFunc.llm_decorator.kinds import Function, answers_of, is_function, mapped
+from SimpleLLMFunc.llm_decorator.decorated import Function, answers_of, is_function, mapped
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
 from SimpleLLMFunc.llm_decorator.steps.function.examples import ExampleReader
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.runtime import in_thread, run_sync
 from SimpleLLMFunc.statistics import wilson_interval
 from SimpleLLMFunc.storage import version_of
-from SimpleLLMFunc.type import NO_USAGE, Confident, Usage
+from SimpleLLMFunc.type import Confident
 
 Evaluated: TypeAlias = Function
 """What can be evaluated."""
@@ -164,8 +164,8 @@ class Variants(MappedFunction[Any]):
     """
 
     def __init__(self, f: Function, *others: Function) -> None:
-        super().__init__(mapped(f).pipeline, answers_of(f))
-        self._variants = [MappedFunction[Any](self.pipeline, answers_of(f)), *map(mapped, others)]
+        self._variants = [mapped(each) for each in (f, *others)]
+        super().__init__(self._variants[0].pipeline, answers_of(f))
         self._keys = [version_of(other.definition()).hex() for other in self._variants[1:]]
         self._own = self.signature
         self.reader = ExampleReader(self.name, self._own, self.type_hints, self.pipeline.definition.output)
@@ -178,21 +178,12 @@ class Variants(MappedFunction[Any]):
         form = {_FORM: self._keys[asked.variant - 1]} if asked.variant else {}
         return {**asked.arguments, **repeat, **form}
 
-    def preview(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Preview:  # noqa: ARG002
-        """Return the request of a case."""
-        asked: Asked = args[0]
-        return self._variants[asked.variant].preview(*self._called(asked))
-
     async def ask(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Answer[Any]:  # noqa: ARG002
         """Ask for one answer to a case."""
         asked: Asked = args[0]
-        given, named = self._called(asked)
-        with sample_scope(asked.number):
-            return await self._variants[asked.variant].ask(given, named)
-
-    def _called(self, asked: Asked) -> tuple[tuple[Any, ...], dict[str, Any]]:
         bound = inspect.BoundArguments(self._own, OrderedDict(asked.arguments))
-        return bound.args, bound.kwargs
+        with sample_scope(asked.number):
+            return await self._variants[asked.variant].ask(bound.args, bound.kwargs)
 
 
 # --- what came of it --------------------------------------------------------------------------------------------
@@ -206,14 +197,12 @@ class GradedRun:
         outcomes: by the place of the row; None where it was not asked.
         errors: by the place of the row.
         costs: USD of the map and of each grade, None when unknown.
-        paid: what each row took, by the key of the row, in this run or before.
     """
 
     report: MapReport[Any]
     outcomes: list[Outcome | None]
     errors: dict[int, Exception]
     costs: list[float | None]
-    paid: dict[str, Usage]
 
 
 async def graded_answers(
@@ -225,24 +214,28 @@ async def graded_answers(
     clock: Deadline,
     *,
     retry_errors: bool | None = True,
+    count: Callable[[MapReport[Any]], None] = lambda _: None,
 ) -> GradedRun:
-    """Ask for all rows, which are all cases in order, once or several times, and grade the answers."""
+    """Ask for all rows, which are all cases in order, once or several times, and grade the answers.
+
+    `count` is called with the report of the map, before anything is made of it.
+    """
     asked: MapOptions = {"engine": "local", "on_error": "keep", "retry_errors": retry_errors, "column": None, **options}
     report: MapReport[Any] = await LocalMap(function, rows, asked, clock).result()
     try:
+        await in_thread(count, report)
         answers = await in_thread(_answers, function, cases, report)
-        judged = {place: answer.answered for place, answer in enumerate(answers) if answer.answered is not None}
-        graded = []
+        judged = {place: answer for place, (answer, _) in enumerate(answers) if isinstance(answer, Answered)}
+        graded: dict[str, dict[int, Grades]] = {}
         for scorer in scorers:
             kept = _kept_beside(options.get("checkpoint"), scorer)
             grades = await scorer.grade(list(judged.values()), kept) if judged else []
-            graded.append(dict(zip(judged, grades, strict=True)))
+            graded[scorer.name] = dict(zip(judged, grades, strict=True))
     finally:
         await in_thread(report.close)
-    costs = [report.cost, *(grades.cost for by_place in graded for grades in by_place.values())]
-    errors = {place: answer.error for place, answer in enumerate(answers) if answer.error is not None}
-    paid = {answer.key: answer.usage for answer in answers if answer.key}
-    return GradedRun(report, _outcomes(answers, scorers, graded), errors, costs, paid)
+    costs = [report.cost, *(grades.cost for by_place in graded.values() for grades in by_place.values())]
+    errors = {place: answer for place, (answer, _) in enumerate(answers) if isinstance(answer, Exception)}
+    return GradedRun(report, _outcomes(answers, graded), errors, costs)
 
 
 def _kept_beside(checkpoint: str | os.PathLike[str] | None, scorer: Scorer) -> Path | None:
@@ -251,63 +244,46 @@ def _kept_beside(checkpoint: str | os.PathLike[str] | None, scorer: Scorer) -> P
     return path and path.with_name(f"{path.stem}.{scorer.name}{path.suffix}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """What came of one row: an answer to judge, or an error; neither where it was not asked."""
-
-    answered: Answered | None = None
-    error: Exception | None = None
-    note: str = ""
-    key: str = ""
-    usage: Usage = NO_USAGE
-
-
-def _answers(function: Variants, cases: Sequence[CheckedCase], report: MapReport[Any]) -> list[_Answer]:
-    output = function.pipeline.definition.output
-    found = []
+def _answers(
+    function: Variants, cases: Sequence[CheckedCase], report: MapReport[Any]
+) -> list[tuple[Answered | Exception | None, str]]:
+    """Return for each row an answer to judge, with a note, or an error; neither where it was not asked."""
+    found: list[tuple[Answered | Exception | None, str]] = []
     for row in report.rows:
         case = cases[row.index % len(cases)]
-        error = row.error
-        if error is not None:
+        if row.error is not None:
             is_unasked = report.stopped is not None and not row.key
-            found.append(_Answer() if is_unasked else _Answer(error=error, key=row.key, usage=row.usage))
+            found.append((None if is_unasked else row.error, ""))
             continue
         value, note = row.value, ""
         if isinstance(value, Confident):
             value, note = value.value, "abstained" if value.abstained else ""
         wanted = comparable(case.wanted, case.expected)
-        got = comparable(json_of(output, value), value)
-        answered = Answered(case.arguments, case.expected, value, wanted, got)
-        found.append(_Answer(answered, note=note, key=row.key, usage=row.usage))
+        got = comparable(json_of(function.pipeline.definition.output, value), value)
+        found.append((Answered(case.arguments, case.expected, value, wanted, got), note))
     return found
 
 
 def _outcomes(
-    answers: Sequence[_Answer], scorers: Sequence[Scorer], graded: Sequence[Mapping[int, Grades]]
+    answers: Sequence[tuple[Answered | Exception | None, str]], graded: Mapping[str, Mapping[int, Grades]]
 ) -> list[Outcome | None]:
-    names = [
-        list(dict.fromkeys(name for grades in by_place.values() for name in grades.scores)) or [scorer.name]
-        for scorer, by_place in zip(scorers, graded, strict=True)
-    ]
-    return [
-        _outcome(answer, scorers, [each.get(place) for each in graded], names) for place, answer in enumerate(answers)
-    ]
-
-
-def _outcome(
-    answer: _Answer, scorers: Sequence[Scorer], graded: Sequence[Grades | None], names: Sequence[Sequence[str]]
-) -> Outcome | None:
-    if answer.error is not None:
-        # An error counts as wrong for every scorer.
-        told = f"{type(answer.error).__name__}: {answer.error}"
-        return Outcome(error=told, scores={name: 0.0 for each in names for name in each})
-    if answer.answered is None:
-        return None
-    own = {scorer.name: grades for scorer, grades in zip(scorers, graded, strict=True) if grades is not None}
-    scores = {name: score for grades in own.values() for name, score in grades.scores.items()}
-    notes = {name: grades.note for name, grades in own.items() if grades.note}
-    notes |= {"confident": answer.note} if answer.note else {}
-    return Outcome(value=answer.answered.got, scores=scores, notes=notes)
+    # An error counts as wrong for every scorer.
+    wrong: dict[str, float] = {}
+    for scorer, by_place in graded.items():
+        wrong |= dict.fromkeys((name for grades in by_place.values() for name in grades.scores), 0.0) or {scorer: 0.0}
+    outcomes: list[Outcome | None] = []
+    for place, (answer, note) in enumerate(answers):
+        if isinstance(answer, Exception):
+            outcomes.append(Outcome(error=f"{type(answer).__name__}: {answer}", scores=dict(wrong)))
+        elif answer is None:
+            outcomes.append(None)
+        else:
+            own = {scorer: by_place[place] for scorer, by_place in graded.items()}
+            scores = {name: score for grades in own.values() for name, score in grades.scores.items()}
+            notes = {scorer: grades.note for scorer, grades in own.items() if grades.note}
+            notes |= {"confident": note} if note else {}
+            outcomes.append(Outcome(value=answer.got, scores=scores, notes=notes))
+    return outcomes
 
 
 def _results(cases: Sequence[CheckedCase], outcomes: Sequence[Outcome | None]) -> list[CaseResult]:

@@ -22,6 +22,7 @@ from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, UsageError
 from SimpleLLMFunc.evaluate.cases import UNKNOWN
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator import fill, llm_function
+from SimpleLLMFunc.llm_decorator.answering.votes import is_among
 from SimpleLLMFunc.runtime import in_thread
 
 _AT_A_TIME = 16
@@ -152,14 +153,12 @@ def fields(*names: str, name: str = "fields", tolerance: float = 0.0, ignore_cas
         ignore_case: as in `exact`.
     """
 
-    def counts(path: str) -> bool:
-        return not names or any(path == one or path.startswith((f"{one}.", f"{one}[")) for one in names)
-
     def scores(answer: Answered) -> dict[str, float]:
         wanted, got = _leaves(answer.wanted, ""), _leaves(answer.got, "")
         right: dict[str, list[bool]] = {}
         for path in dict.fromkeys([*wanted, *got]):
-            if counts(plain := _INDEX.sub("[]", path)):
+            plain = _INDEX.sub("[]", path)
+            if not names or is_among(plain, names):
                 is_there = path in wanted and path in got
                 is_same = is_there and _is_same(wanted[path], got[path], max(tolerance, _CLOSE), ignore_case)
                 right.setdefault(plain, []).append(is_same)
@@ -284,22 +283,19 @@ def judge(
     """
     if levels < 2 or not criteria.strip():
         raise ConfigError("a judge takes criteria in words, and at least two levels.")
-    return _Judge(criteria, llm_interface, name, levels, options)
+    deciding = llm_function(llm_interface, **options)(_passes if levels == 2 else _rates)
+    return _Judge(name, levels, deciding.with_options(template_params={"criteria": criteria, "levels": levels}))
 
 
+@dataclass(frozen=True, slots=True)
 class _Judge:
-    def __init__(
-        self, criteria: str, llm: LLM_Interface | None, name: str, levels: int, options: Mapping[str, Any]
-    ) -> None:
-        self.name = name
-        self._levels = levels
-        params = {"criteria": criteria, "levels": levels}
-        deciding = llm_function(llm, **options)(_passes if levels == 2 else _rates)
-        self._ask = deciding.with_options(template_params=params)
+    name: str
+    levels: int
+    ask: Any
 
     async def grade(self, answers: Sequence[Answered], checkpoint: Path | None) -> list[Grades]:
         rows = await in_thread(lambda: [_row(answer) for answer in answers])
-        report = await self._ask.map(rows, checkpoint=checkpoint, progress=False)
+        report = await self.ask.map(rows, checkpoint=checkpoint, progress=False)
         return await in_thread(self._read, report)
 
     def _read(self, report: MapReport[Any]) -> list[Grades]:
@@ -312,9 +308,9 @@ class _Judge:
         if isinstance(said, _Verdict):
             return Grades({self.name: float(said.passes)}, said.reason, cost)
         if isinstance(said, _Rating):
-            if not 1 <= said.rating <= self._levels:
-                return Grades({}, f"rated {said.rating}, which is not from 1 to {self._levels}", cost)
-            return Grades({self.name: (said.rating - 1) / (self._levels - 1)}, said.reason, cost)
+            if not 1 <= said.rating <= self.levels:
+                return Grades({}, f"rated {said.rating}, which is not from 1 to {self.levels}", cost)
+            return Grades({self.name: (said.rating - 1) / (self.levels - 1)}, said.reason, cost)
         if isinstance(said, (ConfigError, UsageError)) or not isinstance(said, SimpleLLMFuncError):
             raise said
         return Grades({}, f"{type(said).__name__}: {said}", cost)
@@ -323,9 +319,9 @@ class _Judge:
 def _row(answer: Answered) -> dict[str, str]:
     """Return an answer as the judge reads it."""
     return {
-        "arguments": _shown({name: render_value(value) for name, value in answer.arguments.items()}),
-        "expected": "unknown" if answer.expected is UNKNOWN else _shown(answer.wanted),
-        "answer": _shown(answer.got),
+        "arguments": shown_data({name: render_value(value) for name, value in answer.arguments.items()}),
+        "expected": "unknown" if answer.expected is UNKNOWN else shown_data(answer.wanted),
+        "answer": shown_data(answer.got),
     }
 
 
@@ -355,5 +351,6 @@ async def _rates(arguments: str, expected: str, answer: str) -> _Rating:  # noqa
     return fill()
 
 
-def _shown(value: Any) -> str:
+def shown_data(value: Any) -> str:
+    """Return a text as it is, other JSON data as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -6,47 +6,40 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from glob import escape
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from SimpleLLMFunc import errors
 from SimpleLLMFunc.batch import MapReport, RunOptions
-from SimpleLLMFunc.errors import (
-    AuthenticationError,
-    BudgetExceeded,
-    ConnectionFailed,
-    DeadlineExceeded,
-    RateLimited,
-    RunAborted,
-    ServerUnavailable,
-    SimpleLLMFuncError,
-    StreamInterrupted,
-)
+from SimpleLLMFunc.errors import BudgetExceeded, SimpleLLMFuncError
 from SimpleLLMFunc.evaluate import Asked, CheckedCase, Outcome, Scorer, Variants, graded_answers
 from SimpleLLMFunc.improve.candidates import Candidate
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.spending import Deadline, Spent, budget
 from SimpleLLMFunc.llm_decorator.answering.voting import VOTES, Voting
-from SimpleLLMFunc.llm_decorator.kinds import Function, pipeline_of
+from SimpleLLMFunc.llm_decorator.decorated import Function, pipeline_of
 from SimpleLLMFunc.llm_decorator.steps.function.improvement import Improvement
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.type import Usage
 
 SERVICE = (
-    AuthenticationError,
-    ConnectionFailed,
-    DeadlineExceeded,
-    RateLimited,
-    RunAborted,
-    ServerUnavailable,
-    StreamInterrupted,
+    errors.AuthenticationError,
+    errors.ConnectionFailed,
+    errors.DeadlineExceeded,
+    errors.RateLimited,
+    errors.RunAborted,
+    errors.ServerUnavailable,
+    errors.StreamInterrupted,
 )
 """Says nothing about the form of the function that was asked."""
 
 _UNITS = ("requests", "usd", "tokens", "seconds")
+_UNASKED = (None, None)
+"""Neither an outcome nor a score."""
 
 
 class Paid(NamedTuple):
@@ -108,8 +101,7 @@ class Asking:
         self._ledger = ledger
         self._part: str | None = None
         self._ahead = Paid()
-        self._scores: dict[str, dict[str, float | None]] = {}
-        self._outcomes: dict[str, dict[str, Outcome]] = {}
+        self._answers: dict[tuple[str, str], tuple[Outcome | None, float | None]] = {}
         self.stopped: SimpleLLMFuncError | None = None
 
     def form(self, candidate: Candidate) -> Function:
@@ -132,27 +124,23 @@ class Asking:
         with budget(**{unit: max(0, math.floor(each) if unit == "requests" else each) for unit, each in left.items()}):
             yield
 
-    async def search(self, questions: Sequence[tuple[Candidate, CheckedCase]]) -> list[Outcome | None]:
-        """Ask, as `ask` does; what is kept for the end is not touched."""
-        async with self.part(_name_of(questions)):
-            with self.before_the_end():
-                return await self.ask(questions)
-
-    async def ask(self, questions: Sequence[tuple[Candidate, CheckedCase]]) -> list[Outcome | None]:
+    async def ask(
+        self, questions: Sequence[tuple[Candidate, CheckedCase]], *, at_the_end: bool = False
+    ) -> list[Outcome | None]:
         """Ask each candidate of a pair for its case, and return what came of it; None where the budget did not allow it.
+
+        Before the end, what is kept for it is not touched.
 
         Raises:
             SimpleLLMFuncError: the service did not answer at all.
         """
         new = [(candidate, case) for candidate, case in questions if not self.is_asked(candidate, case)]
-        await self._ask_new(new)
-        return [self._outcomes.get(candidate.name, {}).get(case.id) for candidate, case in questions]
-
-    async def _ask_new(self, questions: Sequence[tuple[Candidate, CheckedCase]]) -> None:
         self.stopped = None
-        if questions:
-            async with self.part(_name_of(questions)):
-                await self._graded(questions)
+        async with self.part(_name_of(questions)):
+            with nullcontext() if at_the_end else self.before_the_end():
+                if new:
+                    await self._graded(new)
+        return [self._answers.get((candidate.name, case.id), _UNASKED)[0] for candidate, case in questions]
 
     async def _graded(self, questions: Sequence[tuple[Candidate, CheckedCase]]) -> None:
         forms = list({candidate.name: candidate for candidate, _ in questions if candidate.changes}.values())
@@ -161,32 +149,35 @@ class Asking:
         cases = [case for _, case in questions]
         rows = [(Asked(case.arguments, variant=places[candidate.name]),) for candidate, case in questions]
         run = await graded_answers(
-            function, cases, rows, [self._scorer], self._options, Deadline.after(None), retry_errors=None
+            function,
+            cases,
+            rows,
+            [self._scorer],
+            self._options,
+            Deadline.after(None),
+            retry_errors=None,
+            count=self.count,
         )
         self.stopped = run.report.stopped
         if self.stopped is not None and not isinstance(self.stopped, BudgetExceeded):
             raise self.stopped
-        self._count(run.report.usage, run.report.counts.asked, run.paid)
         failed = [error for error in run.errors.values() if isinstance(error, SERVICE)]
         if failed and len(failed) == sum(outcome is not None for outcome in run.outcomes):
             raise failed[0]
-        for place, (candidate, case) in enumerate(questions):
-            outcome = run.outcomes[place]
+        for place, ((candidate, case), outcome) in enumerate(zip(questions, run.outcomes, strict=True)):
             if outcome is not None:
                 # A form that makes the service fail is no better for it: it scores 0 there. The function as it was has none.
                 is_excused = not candidate.changes and isinstance(run.errors.get(place), SERVICE)
                 score = None if is_excused else _score(outcome, self._scorer.name)
-                self._scores.setdefault(candidate.name, {})[case.id] = score
-                self._outcomes.setdefault(candidate.name, {})[case.id] = outcome
+                self._answers[candidate.name, case.id] = outcome, score
 
     def scores(self, candidate: Candidate, cases: Sequence[CheckedCase]) -> list[float | None]:
         """Return the score of each case; None for a case without a score."""
-        known = self._scores.get(candidate.name, {})
-        return [known.get(case.id) for case in cases]
+        return [self._answers.get((candidate.name, case.id), _UNASKED)[1] for case in cases]
 
     def is_asked(self, candidate: Candidate, case: CheckedCase) -> bool:
         """Say whether this was asked before."""
-        return case.id in self._outcomes.get(candidate.name, {})
+        return (candidate.name, case.id) in self._answers
 
     def mean(self, candidate: Candidate, cases: Sequence[CheckedCase]) -> float:
         """Return the mean score; minus infinity where no case has a score."""
@@ -214,20 +205,14 @@ class Asking:
             await in_thread(self._ledger.note, name, more)
 
     def count(self, report: MapReport[Any]) -> None:
-        """Take note of the rows of a map that is no question of ours."""
-        self._count(report.usage, report.counts.asked, {row.key: row.usage for row in report.rows if row.key})
-
-    def _count(self, usage: Usage, asked: int, paid: Mapping[str, Usage]) -> None:
         """Take note of what a map took, and of what an interrupted search had paid for before without an account of it."""
-        fresh = {key: used for key, used in paid.items() if key not in self._known}
+        fresh = {row.key: row.usage for row in report.rows if row.key and row.key not in self._known}
         self._known |= fresh.keys()
         self._asked += len(fresh)
-        if (restored := len(fresh) - asked) > 0 and self._part not in self._ledger.parts:
-            before = Usage(cost=0.0)
-            for used in fresh.values():
-                before += used
+        if (restored := len(fresh) - report.counts.asked) > 0 and self._part not in self._ledger.parts:
+            before = sum(fresh.values(), Usage(cost=0.0))
             # How many requests each of them took is not known: as many as where nothing goes wrong.
-            self._spent.settle(reserved=0, usage=_less(before, usage), requests=restored * self._each)
+            self._spent.settle(reserved=0, usage=_less(before, report.usage), requests=restored * self._each)
 
     def _left(self) -> dict[str, float]:
         left = {unit: self._spent.left() if unit == "seconds" else self._spent.left_of(unit) for unit in _UNITS}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ from SimpleLLMFunc.base.messages import render_value
 from SimpleLLMFunc.base.schemas import field_descriptions
 from SimpleLLMFunc.batch import RunOptions
 from SimpleLLMFunc.errors import ConfigError, UsageError, cut
-from SimpleLLMFunc.evaluate import UNKNOWN, CheckedCase
+from SimpleLLMFunc.evaluate import UNKNOWN, CheckedCase, shown_data
 from SimpleLLMFunc.improve.asking import Asking
 from SimpleLLMFunc.improve.candidates import AS_IT_WAS, Candidate
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
@@ -92,7 +91,7 @@ class Task:
         """
         form = (reworded(self._pipeline, [wording]) or [AS_IT_WAS])[0]
         train = [self._train[number] for number in cases]
-        outcomes = await self._asking.search([(form, case) for case in train])
+        outcomes = await self._asking.ask([(form, case) for case in train])
         seen: list[Seen] = []
         for case, outcome, score in zip(train, outcomes, self._asking.scores(form, train), strict=True):
             if outcome is None:
@@ -200,7 +199,8 @@ class Reflective:
     async def propose(self, task: Task, *, seed: int, options: RunOptions) -> list[Wording]:
         """Return up to `PROPOSALS` wordings; none where the function makes no mistake."""
         seen = await task.tried(task.wording, range(task.cases))
-        wrong = [each for each in seen if each.score is not None and each.score < max(1.0, _best(seen))]
+        best = max((each.score for each in seen if each.score is not None), default=0.0)
+        wrong = [each for each in seen if each.score is not None and each.score < max(1.0, best)]
         if not wrong:
             return []
         right = [each for each in seen if each not in wrong]
@@ -219,10 +219,6 @@ class Reflective:
         ask: Any = llm_function(self._llm)(_rewrite_with_fields if fields else _rewrite)
         report = await ask.map(rows, **options)
         return await in_thread(_wordings, report)
-
-
-def _best(seen: Sequence[Seen]) -> float:
-    return max((each.score for each in seen if each.score is not None), default=0.0)
 
 
 def _told(seen: Seen) -> str:
@@ -279,4 +275,4 @@ async def _rewrite_with_fields(signature: str, docstring: str, fields: str, case
 
 def _shown(value: Any) -> str:
     """Return a value as a proposer reads it, cut where it is long."""
-    return cut(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), _LONG)
+    return cut(shown_data(value), _LONG)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +35,8 @@ from SimpleLLMFunc.improve.proposals import Proposer, Task, as_proposer, reworde
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.spending import Spent, scopes_around
 from SimpleLLMFunc.llm_decorator.calibrated import LEAST_ROWS, asked_once, calibrate
+from SimpleLLMFunc.llm_decorator.decorated import Function, pipeline_of
 from SimpleLLMFunc.llm_decorator.improving import Improved
-from SimpleLLMFunc.llm_decorator.kinds import Function, pipeline_of
 from SimpleLLMFunc.llm_decorator.steps.function.improvement import Improvement
 from SimpleLLMFunc.logger import border, mask_known
 from SimpleLLMFunc.runtime import in_thread
@@ -57,13 +58,13 @@ async def improved(
     f: Any,
     cases: Any,
     *,
-    scorer: Any,
-    budget: Any,
-    proposer: Any,
-    seed: int,
-    path: str | os.PathLike[str] | None,
-    concurrency: Any,
-    progress: Any,
+    scorer: Any = "exact",
+    budget: Any = None,
+    proposer: Any = None,
+    seed: int = 0,
+    path: str | os.PathLike[str] | None = None,
+    concurrency: Any = "auto",
+    progress: Any = None,
 ) -> Improved[Any]:
     """Do what `f.improve` promises; see there."""
     function = checked_function(f, "improve")
@@ -135,6 +136,7 @@ class _Search:
 
     def __init__(self, function: Function, asking: Asking, parts: Parts, seed: int) -> None:
         self._function = function
+        self._pipeline = pipeline_of(function)
         self._asking = asking
         self._parts = parts
         self._seed = seed
@@ -144,20 +146,19 @@ class _Search:
 
     async def proposed(self, proposer: Proposer, options: RunOptions) -> list[Candidate]:
         """Return other wordings, as far as the budget allows to ask for them."""
-        pipeline = pipeline_of(self._function)
         # A third of what is there: wordings have to be compared as well.
         train = self._parts.train[: int(min(len(self._parts.train), self._asking.questions_left() // 3))]
         try:
             with self._asking.before_the_end():
-                task = Task(pipeline, self._asking, train)
+                task = Task(self._pipeline, self._asking, train)
                 wordings = await proposer.propose(task, seed=self._seed, options=options)
         except BudgetExceeded:
             return []
-        return reworded(pipeline, wordings)
+        return reworded(self._pipeline, wordings)
 
     async def calibrated(self, options: RunOptions) -> list[Candidate]:
         """Return the function with a calibration from the train part, where it can have one and the budget allows it."""
-        pipeline = pipeline_of(self._function)
+        pipeline = self._pipeline
         known = [case for case in self._parts.train if case.expected is not UNKNOWN]
         known = known[: int(max(0, min(len(known), self._asking.questions_left() // 3)))]
         if len(pipeline.definition.output.labels) < 2 or len(known) < LEAST_ROWS:
@@ -182,8 +183,7 @@ class _Search:
         Raises:
             UsageError: there is nothing to try.
         """
-        pipeline = pipeline_of(self._function)
-        there = [*made, *await in_thread(candidates_of, pipeline, lines, self._seed)][:_MOST]
+        there = [*made, *await in_thread(candidates_of, self._pipeline, lines, self._seed)][:_MOST]
         if not there:
             raise UsageError(
                 f"there is nothing to try for {self._function.__name__}: no case that could be an example, one output mode, a "
@@ -221,7 +221,7 @@ class _Search:
             if len(questions) <= self._asking.questions_left() or len(alive) <= 1:
                 break
             alive = alive[:-1]
-        await self._asking.search(questions)
+        await self._asking.ask(questions)
         return alive
 
     def _ranked(self, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -230,13 +230,13 @@ class _Search:
 
     def _children(self, alive: Sequence[Candidate]) -> list[Candidate]:
         """Return the two best that change different things, together, where neither does harm alone."""
-        least, pipeline = self._asking.mean(AS_IT_WAS, self._cases), pipeline_of(self._function)
+        least = self._asking.mean(AS_IT_WAS, self._cases)
         good = [each for each in alive if self._asking.mean(each, self._cases) >= least]
         for number, second in enumerate(good):
             for first in good[:number]:
                 child = joined(first, second)
                 known = {each.name for each in self._tried}
-                if child is not None and child.name not in known and is_possible(pipeline, child):
+                if child is not None and child.name not in known and is_possible(self._pipeline, child):
                     self._tried.append(child)
                     return [child]
         return []
@@ -250,24 +250,25 @@ class _Search:
         cases = self._parts.held_out[
             : int(min(self._asking.questions_left(at_the_end=True) // 2, len(self._parts.held_out)))
         ]
-        await self._asking.ask([(candidate, case) for case in cases for candidate in (AS_IT_WAS, found)])
+        questions = [(candidate, case) for case in cases for candidate in (AS_IT_WAS, found)]
+        await self._asking.ask(questions, at_the_end=True)
         self.is_unfinished = self._asking.stopped is not None
         pairs = zip(self._asking.scores(AS_IT_WAS, cases), self._asking.scores(found, cases), strict=True)
         return [(before, after) for before, after in pairs if before is not None and after is not None]
 
     def result(self, spent: Spent, pairs: Sequence[tuple[float, float]]) -> Improved[Any]:
         """Return what it came to."""
-        best, about = self._tried[0], pipeline_of(self._function).called.metadata
+        best, about = self._tried[0], self._pipeline.called.metadata
         test = difference_of(pairs, 0.95) if pairs else None
         is_accepted = test is not None and not self.is_unfinished and test.p < _ALPHA and test.difference > 0
         changes = best.changes if is_accepted else ()
         report: dict[str, Any] = {
             "function": about.place,
             "version": about.version,
-            "model": resolve_llm(pipeline_of(self._function).options.llm_interface).model_name,
+            "model": resolve_llm(self._pipeline.options.llm_interface).model_name,
             "accepted": is_accepted,
             "why": self._why(is_accepted, test),
-            "changes": [{"what": each.what, "was": each.was, "now": each.now} for each in changes],
+            "changes": [asdict(each) for each in changes],
             "options": dict(best.options) if is_accepted else {},
             "held_out": {
                 "cases": len(pairs),

@@ -7,13 +7,13 @@ from SimpleLLMFunc.llm_decorator.decorated import (
     LLMChat,
     LLMFunction,
     LLMStream,
-    fill,
 )
+from SimpleLLMFunc.llm_decorator.definition import fill
 from SimpleLLMFunc.llm_decorator.llm_chat_decorator import async_llm_chat, llm_chat
 from SimpleLLMFunc.llm_decorator.llm_function_decorator import async_llm_function, llm_function
 
 __all__ = [
     "AsyncLLMChat", "AsyncLLMFunction", "AsyncLLMStream", "LLMChat", "LLMFunction", "LLMStream", "answering",
-    "async_llm_chat", "async_llm_function", "calibrated", "chat_pipeline", "fill", "function_pipeline",
-    "improving", "kinds", "llm_chat", "llm_function", "mapped", "steps",
+    "async_llm_chat", "async_llm_function", "calibrated", "chat_pipeline", "decorated", "fill", "function_pipeline",
+    "improving", "llm_chat", "llm_function", "mapped", "steps",
 ]  # fmt: skip

@@ -70,11 +70,10 @@ async def calibrate(
     finally:
         await in_thread(report.close)
     _check_counts(name, len(found), right)
+    lost = [each for each in found if isinstance(each, Exception)]
     answered = [number for number, each in enumerate(found) if not isinstance(each, Exception)]
-    if len(answered) < LEAST_ROWS:
-        lost = next((each for each in found if isinstance(each, Exception)), None)
-        if lost is not None:
-            raise lost
+    if lost and len(answered) < LEAST_ROWS:
+        raise lost[0]
     shares = [[found[number].probabilities[output.labelled(label)] for label in output.labels] for number in answered]
     known = None if right is None else [right[number] for number in answered]
     least = MIN_AGREEMENT if pipeline.options.min_agreement is None else pipeline.options.min_agreement
@@ -86,7 +85,7 @@ async def calibrate(
         fit[1],
         asked.llm.model_name,
         pipeline.with_options({"calibration": None}).metadata.version,
-        CalibrationReport(len(answered), len(found) - len(answered), before, after),
+        CalibrationReport(len(answered), len(lost), before, after),
     )
     if path is not None:
         await in_thread(partial(calibration.save, path))

@@ -8,17 +8,19 @@ there is no second implementation behind them.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Coroutine, Iterator
-from typing import Any, Concatenate, Generic, NoReturn, ParamSpec, Self, TypeVar, overload
+from types import ModuleType
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeAlias, TypeGuard, TypeVar, get_args, overload
 
 from SimpleLLMFunc.base.events import ReActEvent
-from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.llm_decorator.answering import Answers
 from SimpleLLMFunc.llm_decorator.chat_pipeline import ChatPipeline
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.function_views import AsyncFunctionViews, SyncFunctionViews
-from SimpleLLMFunc.llm_decorator.views import Views, view
+from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
+from SimpleLLMFunc.llm_decorator.views import FUNCTION_LIKE, Views, view
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.runtime import iterate_sync, run_sync
+from SimpleLLMFunc.type import Audio, File, ImgPath
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -27,25 +29,11 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 
-def fill() -> NoReturn:
-    """Mark the body of a decorated function.
-
-    Write ``return fill()``; to a type checker the function then returns what it promises.
-
-    Raises:
-        UsageError: it was run, so the function around it is not decorated.
-    """
-    raise UsageError("fill() marks a body for a model to fill. Put @llm_function or @llm_chat on the function.")
-
-
 class AsyncLLMFunction(AsyncFunctionViews[P, R], Generic[P, R]):
     """A coroutine function whose body is a model."""
 
-    def __init__(self, pipeline: FunctionPipeline, instance: Any = None, answers: Answers | None = None) -> None:
-        super().__init__(pipeline, instance, answers)
-        # inspect looks for these before it believes that an object is a coroutine function.
-        for name in ("__code__", "__defaults__", "__kwdefaults__"):
-            setattr(self, name, getattr(pipeline.definition.func, name, None))
+    # What inspect looks for before it believes that an object is a coroutine function.
+    _taken_over = FUNCTION_LIKE
 
     @border
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
@@ -191,3 +179,75 @@ class LLMChat(Views[ChatPipeline, P], Generic[P, T]):
     def __get__(self: LLMChat[Concatenate[S, Q], T], instance: S, owner: type | None = None) -> LLMChat[Q, T]: ...
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self._bind(instance, owner)
+
+
+# --- for rooms above: the kinds of these objects, what is behind one, and which of them a module offers ---------------
+
+STREAMS = (AsyncLLMStream, LLMStream)
+FUNCTIONS = (AsyncLLMFunction, LLMFunction, *STREAMS)
+CHATS = (AsyncLLMChat, LLMChat)
+
+Function: TypeAlias = (
+    AsyncLLMFunction[..., Any] | LLMFunction[..., Any] | AsyncLLMStream[..., Any] | LLMStream[..., Any]
+)
+"""The objects that `@llm_function` returns."""
+
+Chat: TypeAlias = AsyncLLMChat[..., Any] | LLMChat[..., Any]
+"""The objects that `@llm_chat` returns."""
+
+FILES = (ImgPath, Audio, File)
+"""Types that are made of the path of a file."""
+
+
+def is_function(thing: object) -> TypeGuard[Function]:
+    """Say whether a thing is what `@llm_function` returns."""
+    return isinstance(thing, FUNCTIONS)
+
+
+def pipeline_of(function: Function) -> FunctionPipeline:
+    """Return what a function is made of."""
+    return function._pipeline  # noqa: SLF001 - here rooms above see what is behind a decorated function
+
+
+def chat_pipeline_of(chat: Chat) -> ChatPipeline:
+    """Return what a chat is made of."""
+    return chat._pipeline  # noqa: SLF001 - the same
+
+
+def answers_of(function: Function) -> Answers:
+    """Return what answers the calls of a function; its arguments are without the instance."""
+    return function._answered_by()  # noqa: SLF001 - the same
+
+
+def mapped(function: Function) -> MappedFunction[Any]:
+    """Return a function as a map knows it.
+
+    Raises:
+        UsageError: it is a method without an instance.
+    """
+    return function._mapped()  # noqa: SLF001 - the same
+
+
+def lacks_instance(function: Function | Chat) -> bool:
+    """Say whether it is a method without an instance."""
+    return function._lacks_instance  # noqa: SLF001 - the same
+
+
+def is_offered(module: ModuleType, name: str, home: str) -> bool:
+    """Say whether what a module calls `name` is for others: what its `__all__` lists, else what is public and its own.
+
+    Args:
+        module: that holds it.
+        name: under which.
+        home: the name of the module where it was written.
+    """
+    listed = getattr(module, "__all__", None)
+    if listed is not None:
+        return name in listed
+    # A package shows what its modules hold.
+    return not name.startswith("_") and (home == module.__name__ or home.startswith(f"{module.__name__}."))
+
+
+def takes_a_file(hint: Any) -> bool:
+    """Say whether a parameter of this type takes the path of a file: a caller from outside must not name any."""
+    return hint in FILES or any(map(takes_a_file, get_args(hint)))

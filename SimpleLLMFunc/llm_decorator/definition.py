@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from types import FrameType, GenericAlias, SimpleNamespace
-from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NoReturn, TypeAlias, get_args, get_origin, get_type_hints
 
 from SimpleLLMFunc.base.schemas import OutputSpec, ThinkFirst, compile_output, with_descriptions
-from SimpleLLMFunc.errors import ConfigError, SignatureError
+from SimpleLLMFunc.errors import ConfigError, SignatureError, UsageError
 from SimpleLLMFunc.llm_decorator.steps.common.arguments import ArgumentChecks
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.llm_decorator.steps.common.prompt import extract_parameter_type_hints
@@ -29,6 +29,17 @@ _WRITTEN = re.compile(r"^[\w.]*?(?P<is_async>Async)?(?:Iterator|Generator|Iterab
 
 IteratorKind: TypeAlias = Literal["sync", "async"] | None
 """Whether a type is an iterator, and which; None for any other type."""
+
+
+def fill() -> NoReturn:
+    """Mark the body of a decorated function.
+
+    Write ``return fill()``; to a type checker the function then returns what it promises.
+
+    Raises:
+        UsageError: it was run, so the function around it is not decorated.
+    """
+    raise UsageError("fill() marks a body for a model to fill. Put @llm_function or @llm_chat on the function.")
 
 
 def iterator_kind(return_type: Any) -> IteratorKind:

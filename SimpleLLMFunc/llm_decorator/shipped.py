@@ -136,13 +136,7 @@ def _reduced_tool(tool: FunctionTool[..., Any]) -> tuple[Any, ...]:
     name, found = found_by(tool)
     if found is tool:
         return resolve_name, (name,)
-    return _tool_again, (type(tool), dict(vars(tool)))
-
-
-def _tool_again(kind: type[Any], facts: dict[str, Any]) -> Any:
-    tool = object.__new__(kind)
-    vars(tool).update(facts)
-    return tool
+    return object.__new__, (type(tool),), dict(vars(tool))
 
 
 def _reduced_function(function: Any) -> tuple[Any, ...]:

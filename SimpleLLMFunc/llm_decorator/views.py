@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, ParamSpec, Self, TypeVar, cast
 
 from SimpleLLMFunc.base.run import Preview
@@ -18,7 +18,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 L = TypeVar("L", bound=Pipeline)
 P = ParamSpec("P")
 
-_FUNCTION_LIKE = (*functools.WRAPPER_ASSIGNMENTS, "__code__", "__defaults__", "__kwdefaults__")
+FUNCTION_LIKE = (*functools.WRAPPER_ASSIGNMENTS, "__code__", "__defaults__", "__kwdefaults__")
+"""What an object needs, next to a signature, to look like a function to `inspect` and to other packages."""
 
 
 def view(method: F) -> F:
@@ -90,12 +91,13 @@ class Views(Generic[L, P]):
 
     __name__: str
     __qualname__: str
+    _taken_over: Sequence[str] = functools.WRAPPER_ASSIGNMENTS
 
     def __init__(self, pipeline: L, instance: Any = None) -> None:
         self._pipeline = pipeline
         self._instance = instance
         func: Any = pipeline.definition.func
-        functools.update_wrapper(self, func if instance is None else func.__get__(instance))  # type: ignore[arg-type]
+        functools.update_wrapper(self, func if instance is None else func.__get__(instance), self._taken_over)  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
         llm = self._pipeline.options.llm_interface
@@ -109,7 +111,7 @@ class Views(Generic[L, P]):
     def as_tool(self, name: str | None = None) -> Tool:
         """Return this function as a tool for another one; LangChain, LlamaIndex and DSPy take it as well."""
         made = Tool(func=cast("Callable[..., Any]", self), name=name)
-        functools.update_wrapper(made, cast("Callable[..., Any]", self), _FUNCTION_LIKE, updated=())
+        functools.update_wrapper(made, cast("Callable[..., Any]", self), FUNCTION_LIKE, updated=())
         # DSPy reads the signature of `__call__`.
         vars(made).update(__name__=wire_name(made.name), __call__=self)
         return made

@@ -19,7 +19,7 @@ from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.run import watching
 from SimpleLLMFunc.errors import ConfigError, RunPaused, UsageError
 from SimpleLLMFunc.llm_decorator.chat_pipeline import ChatPipeline
-from SimpleLLMFunc.llm_decorator.kinds import Chat, Function, answers_of, is_function, takes_a_file
+from SimpleLLMFunc.llm_decorator.decorated import Chat, Function, answers_of, is_function, takes_a_file
 from SimpleLLMFunc.logger import push_error, shown_traceback
 from SimpleLLMFunc.serve.http_problem import problem_of
 from SimpleLLMFunc.type import Message, content_text

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.extras import load_extra
-from SimpleLLMFunc.llm_decorator.kinds import CHATS, FUNCTIONS
+from SimpleLLMFunc.llm_decorator.decorated import CHATS, FUNCTIONS
 from SimpleLLMFunc.runtime import address_of, importing, listening, serve_until_cancelled
 from SimpleLLMFunc.serve.http_api import Api, McpDoor, told
 from SimpleLLMFunc.serve.http_callers import Callers

@@ -18,7 +18,7 @@ from SimpleLLMFunc.base.events import ReActEvent, RunFinished, RunStarted
 from SimpleLLMFunc.base.run import watching
 from SimpleLLMFunc.errors import SchemaError, SignatureError, UsageError, cut
 from SimpleLLMFunc.interface.spending import deadline_scope
-from SimpleLLMFunc.llm_decorator.kinds import Chat
+from SimpleLLMFunc.llm_decorator.decorated import Chat
 from SimpleLLMFunc.logger import push_error, push_info, push_warning, shown_traceback
 from SimpleLLMFunc.runtime import THIS_MACHINE, cancelled, in_thread, off_loop_if_large, unless_gone
 from SimpleLLMFunc.serve.browser import PROTOCOLS, BrowserStream

@@ -12,7 +12,7 @@ from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
 
 from SimpleLLMFunc.base.schemas import OutputSpec, inlined_root
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, did_you_mean
-from SimpleLLMFunc.llm_decorator.kinds import (
+from SimpleLLMFunc.llm_decorator.decorated import (
     CHATS,
     FUNCTIONS,
     STREAMS,

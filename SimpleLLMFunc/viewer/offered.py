@@ -12,8 +12,7 @@ from SimpleLLMFunc.assistant import AIAssistant
 from SimpleLLMFunc.errors import ConfigError, ToolDefinitionError, cut
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.chat_pipeline import ChatPipeline
-from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
-from SimpleLLMFunc.llm_decorator.kinds import (
+from SimpleLLMFunc.llm_decorator.decorated import (
     CHATS,
     FUNCTIONS,
     chat_pipeline_of,
@@ -22,6 +21,7 @@ from SimpleLLMFunc.llm_decorator.kinds import (
     pipeline_of,
     takes_a_file,
 )
+from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.steps.chat.message import HISTORY_PARAMS
 from SimpleLLMFunc.tools import Tool
 from SimpleLLMFunc.type import spec_name

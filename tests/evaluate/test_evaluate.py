@@ -27,6 +27,7 @@ from SimpleLLMFunc.evaluate.report import CaseResult, Outcome
 from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type.markers import Confident
+from tests.support.functions import async_decorated, decorated
 
 NATIVE = PROFILES["openai"]
 
@@ -48,11 +49,7 @@ def answering(table, **options):
 
 
 def labeller(table, **options):
-    @llm_function(answering(table, **options))
-    async def label(text: str) -> Literal["yes", "no"]:
-        """Label."""
-
-    return label
+    return async_decorated(Literal["yes", "no"], answering(table, **options), name="label")
 
 
 def said(value):
@@ -79,10 +76,7 @@ def test_exact_scores_with_an_interval():
 
 
 def test_sync_functions_iterators_and_methods():
-    @llm_function(ScriptedLLM('["a", "b"]', repeat=True))
-    def letters(text: str) -> Iterator[str]:
-        """Letters."""
-
+    letters = decorated(Iterator[str], ScriptedLLM('["a", "b"]', repeat=True))
     assert evaluate(letters, [("x", ["a", "b"])]).scores["exact"].mean == 1.0
 
     class Shop:
@@ -107,11 +101,7 @@ def test_an_error_scores_nothing_and_is_told():
 
 def test_fields_by_path():
     table = {"a": '{"total": 3.0, "items": ["tea", "milk"]}', "b": '{"total": 4.0, "items": ["tea"]}'}
-
-    @llm_function(answering(table))
-    async def bill(text: str) -> Bill:
-        """Bill."""
-
+    bill = async_decorated(Bill, answering(table))
     cases = [("a", {"total": 3, "items": ["tea", "milk"]}), ("b", {"total": 4.1, "items": ["tea", "milk"]})]
     report = evaluate(bill, cases, [fields(), exact(tolerance=0.05, name="near"), fields("total", name="sum")])
     assert report.scores["fields"].mean == pytest.approx((1 + 1 / 3) / 2)
@@ -153,13 +143,8 @@ def test_a_judge_is_a_function_of_its_own(tmp_path):
         '{"reason": "polite", "passes": true}', '{"reason": "rude", "passes": false}', "?", profile=NATIVE
     )
     polite = judge("The answer is polite: {not a field}.", llm_interface=verdicts, max_reasks=0)
-    report = evaluate(
-        labeller(RIGHT),
-        [("a", "yes"), Case("b"), ("c", "yes")],
-        polite,
-        checkpoint=tmp_path / "run.sqlite",
-        concurrency=1,
-    )
+    cases = [("a", "yes"), Case("b"), ("c", "yes")]
+    report = evaluate(labeller(RIGHT), cases, polite, checkpoint=tmp_path / "run.sqlite", concurrency=1)
     assert report.scores["judge"].mean == 0.5
     assert report.scores["judge"].cases == 2
     assert sorted(result.outcomes[0].notes["judge"] for result in report.results)[1:] == ["polite", "rude"]
@@ -180,11 +165,7 @@ def test_a_judge_is_a_function_of_its_own(tmp_path):
 async def test_repeats_are_samples_of_their_own_and_one_case(tmp_path):
     table = {"a": [said("yes"), said("no"), said("yes"), said("yes")], "b": [said("yes")] * 4}
     inner = answering(table)
-
-    @llm_function(CachedLLM(inner, tmp_path / "cache.sqlite"))
-    async def label(text: str) -> Literal["yes", "no"]:
-        """Label."""
-
+    label = async_decorated(Literal["yes", "no"], CachedLLM(inner, tmp_path / "cache.sqlite"))
     report = await evaluate_async(label, CASES[:2], repeats=4)
     assert len(inner.calls) == 8
     assert len(report.results) == 2
@@ -223,10 +204,8 @@ async def test_a_budget_stops_and_what_was_reached_is_scored():
 
 
 def test_confident_answers_are_scored_by_their_value():
-    @llm_function(ScriptedLLM(said("yes"), said("no"), said("no"), profile=NATIVE), votes=3, min_agreement=0.9)
-    async def label(text: str) -> Confident[Literal["yes", "no"]]:
-        """Label."""
-
+    llm = ScriptedLLM(said("yes"), said("no"), said("no"), profile=NATIVE)
+    label = async_decorated(Confident[Literal["yes", "no"]], llm, votes=3, min_agreement=0.9)
     report = evaluate(label, [("a", "no")])
     assert report.scores["exact"].mean == 1.0
     assert report.results[0].outcomes[0].notes == {"confident": "abstained"}
@@ -325,7 +304,7 @@ def test_it_is_saved_and_loaded_as_it_was(tmp_path):
     assert EvalReport.load(path) == report
     data = json.loads(path.read_text(encoding="utf-8"))
     assert (data["kind"], data["version"]) == ("simplellmfunc-evaluation", report.version)
-    assert data["function"].endswith("labeller.<locals>.label")
+    assert data["function"].endswith(":label")
     assert data["scores"]["exact"]["mean"] == 1.0
     assert report.version == labeller(RIGHT)._pipeline.metadata.version
     for text in ("{", "[]", '{"kind": "other"}', '{"kind": "simplellmfunc-evaluation", "format": 1}'):

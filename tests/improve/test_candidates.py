@@ -10,9 +10,10 @@ from pydantic import BaseModel
 from SimpleLLMFunc import ImgPath, OpenAICompatible, UsageError, llm_function
 from SimpleLLMFunc.evaluate import Variants, checked_cases
 from SimpleLLMFunc.improve.candidates import candidates_of, example_lines, joined
-from SimpleLLMFunc.llm_decorator.kinds import pipeline_of
+from SimpleLLMFunc.llm_decorator.decorated import pipeline_of
 from SimpleLLMFunc.llm_decorator.steps.function.improvement import Improvement
 from SimpleLLMFunc.testing import ScriptedLLM
+from tests.support.functions import decorated
 
 REMOTE = OpenAICompatible("gpt-5-mini", api_key="k", wire="chat")
 PLAIN = ScriptedLLM("x")
@@ -33,10 +34,7 @@ def whats(candidates):
 
 
 def test_every_candidate_is_a_request_of_its_own_and_the_first_are_of_all_kinds():
-    @llm_function(REMOTE)
-    def label(text: str) -> Literal["a", "b"]:
-        """Label."""
-
+    label = decorated(Literal["a", "b"], REMOTE)
     candidates, _ = tried(label, [(f"text {number}", "ab"[number % 2]) for number in range(20)])
     assert whats(candidates[:4]) == whats(candidates) == {"examples", "output mode", "prompt", "think first"}
     bodies = {
@@ -80,10 +78,7 @@ def test_examples_survive_json_and_what_does_not_is_left_out(tmp_path):
 
 
 def test_functions_with_their_own_examples_prompt_and_text():
-    @llm_function(PLAIN, examples=[("a", "b")])
-    def text(text: str) -> str:
-        """Text."""
-
+    text = decorated(str, PLAIN, examples=[("a", "b")])
     candidates, _ = tried(text, [(f"t{number}", "u") for number in range(10)])
     assert whats(candidates) == {"examples", "prompt"}
     assert any(each.options == {"examples": None} for each in candidates)

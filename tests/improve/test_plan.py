@@ -3,7 +3,6 @@
 import itertools
 from collections import Counter
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,11 +31,6 @@ def test_equal_arguments_are_in_one_part_and_parts_have_their_share(texts, seed)
         assert abs(len(part) - share * len(texts)) <= 2 * most
     again = parted(given_cases[::-1], seed)
     assert [{each.id for each in part} for part in again] == [{each.id for each in part} for part in parts]
-
-
-@pytest.mark.parametrize(("count", "parts"), [(30, (9, 9, 12)), (100, (30, 30, 40)), (1000, (300, 300, 400))])
-def test_three_three_four(count, parts):
-    assert tuple(map(len, parted([case(number, number) for number in range(count)], 0))) == parts
 
 
 @given(st.integers(1, 40), st.integers(1, 400), st.integers(2, 20_000))

@@ -68,14 +68,9 @@ async def test_words_that_help_are_found_and_kept(tmp_path, docstring, label, wh
     assert [change.what for change in found.changes] == [what]
     assert found.spent.requests == len(llm.calls) + len(proposer.calls) <= 200
     again = tell.with_options(improvement=path)
-    for better in (
-        found.function,
-        again,
-        again.with_options(output_mode="prompt"),
-        again.with_options(output_mode="tool"),
-    ):
-        seen = better.preview(1)
-        assert "multiple of three" in seen.messages[0]["content"]
+    by_mode = [again.with_options(output_mode=mode) for mode in ("prompt", "tool")]
+    for better in (found.function, again, *by_mode):
+        assert "multiple of three" in better.preview(1).messages[0]["content"]
     assert ("multiple of three" in json.dumps(again.preview(1).response_format)) == (what == "descriptions")
     assert (await again(3)) == Kind(label="fizz")
     # It was shown wrong answers of the train part, with what was expected.

@@ -14,9 +14,10 @@ from SimpleLLMFunc import Confident, ConfigError, UsageError, budget, llm_functi
 from SimpleLLMFunc.errors import ServerUnavailable
 from SimpleLLMFunc.improve.asking import function_requests
 from SimpleLLMFunc.interface.profile import PROFILES
-from SimpleLLMFunc.llm_decorator.kinds import pipeline_of
+from SimpleLLMFunc.llm_decorator.decorated import pipeline_of
 from SimpleLLMFunc.testing import ScriptedLLM
-from tests.support.server import LoopbackServer, completion, json_answer
+from tests.support.functions import async_decorated, true_answer
+from tests.support.server import LoopbackServer
 from tests.support.wires import made
 
 NATIVE = PROFILES["openai"]
@@ -79,6 +80,24 @@ def hurt_by_everything(request):
 
 
 QUIET = {"progress": False}
+
+
+def rubbish_first(request):
+    """Answer right, but only when asked for the second time."""
+    if "rubbish" not in str(request.messages[-2:]):
+        return "rubbish"
+    return json.dumps({"value": kind(int(re.findall(r"number: (\d+)", str(request.messages))[-1]))})
+
+
+async def interrupted(work, is_far_enough):
+    """Run a search until it is far enough, and cancel it; what came of it where it was done before."""
+    task = asyncio.create_task(work)
+    async with asyncio.timeout(30):
+        while not is_far_enough() and not task.done():
+            await asyncio.sleep(0)
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        return await task
 
 
 # --- the three rates ------------------------------------------------------------------------------------------
@@ -204,12 +223,7 @@ async def test_a_budget_too_small_names_the_number_that_is_enough():
 
 async def test_re_asks_count_and_a_budget_scope_serves():
     # Every second answer has to be asked for again: twice the requests that were planned.
-    def reply(request):
-        if "rubbish" not in str(request.messages[-2:]):
-            return "rubbish"
-        return json.dumps({"value": kind(int(re.findall(r"number: (\d+)", str(request.messages))[-1]))})
-
-    llm = ScriptedLLM(reply, repeat=True, profile=NATIVE)
+    llm = ScriptedLLM(rubbish_first, repeat=True, profile=NATIVE)
     with budget(requests=1000) as around:
         found = await function(llm).improve(cases(40), budget=budget(requests=130), **QUIET)
     assert around.requests == len(llm.calls) <= 130
@@ -224,11 +238,9 @@ async def test_a_budget_that_ends_in_the_test_accepts_nothing_and_says_so(tmp_pa
     held_out = set(map(number_in, helpful.calls[-32:]))
 
     def reply(request):
-        numbers = re.findall(r"number: (\d+)", str(request.messages))
         # Nothing in the search told that these have to be asked for twice.
-        if int(numbers[-1]) in held_out and "rubbish" not in str(request.messages):
-            return "rubbish"
-        return json.dumps({"value": kind(int(numbers[-1]))})
+        number = int(re.findall(r"number: (\d+)", str(request.messages))[-1])
+        return rubbish_first(request) if number in held_out else json.dumps({"value": kind(number)})
 
     llm = ScriptedLLM(reply, repeat=True, profile=NATIVE)
     path = tmp_path / "f.json"
@@ -278,13 +290,8 @@ async def test_an_interrupted_search_goes_on_without_paying_twice(tmp_path, afte
 
     first = model(helped_by_examples)
     path = tmp_path / "parts.json"
-    work = asyncio.create_task(function(first).improve(cases(60), budget=180, path=path, concurrency=2, **QUIET))
-    async with asyncio.timeout(30):
-        while len(first.calls) < after and not work.done():
-            await asyncio.sleep(0)
-    work.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await work
+    work = function(first).improve(cases(60), budget=180, path=path, concurrency=2, **QUIET)
+    assert await interrupted(work, lambda: len(first.calls) >= after) is None
     assert not path.exists()
     second = model(helped_by_examples)
     found = await function(second).improve(cases(60), budget=180, path=path, **QUIET)
@@ -298,21 +305,11 @@ async def test_an_interrupted_search_goes_on_without_paying_twice(tmp_path, afte
 
 
 async def test_what_was_asked_for_again_before_a_search_was_interrupted_counts_in_its_budget(tmp_path):
-    def reply(request):
-        if "rubbish" not in str(request.messages[-2:]):
-            return "rubbish"
-        return json.dumps({"value": kind(int(re.findall(r"number: (\d+)", str(request.messages))[-1]))})
-
     path, sent = tmp_path / "f.json", []
     for least in (40, 60, 1000):
-        llm = ScriptedLLM(reply, repeat=True, profile=NATIVE)
-        work = asyncio.create_task(function(llm).improve(cases(40), budget=130, path=path, concurrency=2, **QUIET))
-        async with asyncio.timeout(30):
-            while sum(sent) + len(llm.calls) < least and not work.done():
-                await asyncio.sleep(0)
-        work.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            found = await work
+        llm = ScriptedLLM(rubbish_first, repeat=True, profile=NATIVE)
+        work = function(llm).improve(cases(40), budget=130, path=path, concurrency=2, **QUIET)
+        found = await interrupted(work, lambda llm=llm, least=least: sum(sent) + len(llm.calls) >= least)
         sent.append(len(llm.calls))
     assert found.spent.requests == sum(sent) <= 130
     assert found.report["held_out"]["cases"] == 16
@@ -324,20 +321,11 @@ async def test_what_was_asked_for_again_before_a_search_was_interrupted_counts_i
 def leaning(request):
     """A service that says "true" far too often, with the log-probabilities that show by how much."""
     glad = float(request.body["messages"][-1]["content"].rsplit(" ", 1)[1])
-    share = 1 / (1 + math.exp(-12 * glad + 4))
-    shown = [{"token": text, "logprob": math.log(part)} for text, part in (("true", share), ("false", 1 - share))]
-    data = completion("true" if share > 0.5 else "false")
-    first = shown[share <= 0.5]
-    data["choices"][0]["logprobs"] = {"content": [{**first, "top_logprobs": shown}]}
-    return json_answer(data)
+    return true_answer(1 / (1 + math.exp(-12 * glad + 4)))
 
 
 def glad_of(server, returns):
-    async def glad(text: str):
-        """Is the text glad?"""
-
-    glad.__annotations__["return"] = returns
-    return llm_function(made("chat", server, model="m", profile="llama.cpp"), output_mode="choice")(glad)
+    return async_decorated(returns, made("chat", server, model="m", profile="llama.cpp"), output_mode="choice")
 
 
 @pytest.mark.parametrize("returns", [bool, Confident[bool]])
@@ -348,13 +336,8 @@ async def test_a_choice_is_calibrated_and_an_interrupted_search_does_not_pay_for
         await glad_of(server, returns).improve(given, budget=170, **QUIET)
         whole = len(server.requests)
         quiet = {"budget": 170, "path": path, "concurrency": 2, **QUIET}
-        work = asyncio.create_task(glad_of(server, returns).improve(given, **quiet))
-        async with asyncio.timeout(30):
-            while len(server.requests) < whole + 20:
-                await asyncio.sleep(0)
-        work.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await work
+        work = glad_of(server, returns).improve(given, **quiet)
+        assert await interrupted(work, lambda: len(server.requests) >= whole + 20) is None
         found = await glad_of(server, returns).improve(given, **quiet)
         # What was on its way when it was cancelled counts, though it may not have arrived.
         assert len(server.requests) - whole <= min(found.spent.requests, whole + 2)

@@ -6,11 +6,10 @@ golden file of its group shows every request that the call made.
 
 from __future__ import annotations
 
+import base64
 import enum
 import json
-import struct
-import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
@@ -153,12 +152,32 @@ def function(returns: Any, llm: Any, **options: Any) -> Any:
     return llm_function(llm_interface=llm, **options)(read).with_options(template_params={"kind": "short"})
 
 
-def typed(returns: Any, answer: Any, **options: Any) -> Case:
-    """Return the case of a plain call whose answer is of the type `returns`."""
+Answer = Callable[[Asked], None] | Any
+"""What the server says next: a script for it, or an answer for `Asked.says`."""
+
+
+def refuses(message: str = "", status: int = 400) -> Answer:
+    return lambda asked: asked.server.reply_status(status, message=message)
+
+
+def calls(*made: tuple[str, Any], text: str | None = None) -> Answer:
+    return lambda asked: asked.server.reply_tool_calls(list(made), text)
+
+
+def script(asked: Asked, answers: Iterable[Answer]) -> None:
+    for answer in answers:
+        answer(asked) if callable(answer) else asked.says(answer)
+
+
+def call(
+    returns: Any, *answers: Answer, text: str = "It rains.", view: str = "", profile: str = "", **options: Any
+) -> Case:
+    """Return the case of one call, or of one view that yields, of a function that returns `returns`."""
 
     async def run(asked: Asked) -> None:
-        asked.says(answer)
-        await function(returns, asked.model(profile="openai"), **options)("It rains — 下雨.")
+        script(asked, answers)
+        read = function(returns, asked.model(**({"profile": profile} if profile else {})), **options)
+        await (every(getattr(read, view)(text)) if view else read(text))
 
     return run
 
@@ -191,7 +210,7 @@ for name, returns, answer in (
     ("any", Any, {"value": 1}),
     ("quotes", Excerpt, {"quote": "rains", "why": "so"}),
 ):
-    CASES.setdefault("types", {})[name] = typed(returns, answer)
+    CASES.setdefault("types", {})[name] = call(returns, answer, text="It rains — 下雨.", profile="openai")
 
 for mode in ("native", "tool", "prompt"):
     for name, returns, answer in (
@@ -199,62 +218,30 @@ for mode in ("native", "tool", "prompt"):
         ("model", Order, ORDER),
         ("iterator items", list[Line], ORDER["lines"] if mode == "prompt" else {"value": ORDER["lines"]}),
     ):
-        if mode != "tool":
-            CASES.setdefault("modes", {})[f"{mode}, {name}"] = typed(returns, answer, output_mode=mode)
-            continue
+        said, text = (calls(("answer", answer)), "It rains.") if mode == "tool" else (answer, "It rains — 下雨.")
+        case_of_mode = call(returns, said, text=text, profile="openai", output_mode=mode)
+        CASES.setdefault("modes", {})[f"{mode}, {name}"] = case_of_mode
 
-        async def by_tool(asked: Asked, returns: Any = returns, answer: Any = answer) -> None:
-            asked.server.reply_tool_calls([("answer", answer)])
-            await function(returns, asked.model(profile="openai"), output_mode="tool")("It rains.")
-
-        CASES.setdefault("modes", {})[f"tool, {name}"] = by_tool
-
-
-@case("modes")
-async def auto_without_a_profile(asked: Asked) -> None:
-    asked.says(ORDER)
-    await function(Order, asked.model(profile="generic"))("It rains.")
-
-
-@case("modes")
-async def down_the_ladder_after_refusals(asked: Asked) -> None:
-    asked.server.reply_status(400, message="response_format json_schema is not supported")
-    asked.server.reply_status(400, message="tools are not supported")
-    asked.says(ORDER)
-    await function(Order, asked.model(profile="openai"))("It rains.")
-
-
-@case("modes")
-async def asked_again_with_what_did_not_fit(asked: Asked) -> None:
-    asked.says({"number": 0, "lines": "none"})
-    asked.says(ORDER)
-    await function(Order, asked.model(profile="openai"))("It rains.")
-
-
-@case("modes")
-async def asked_again_in_prompt_mode(asked: Asked) -> None:
-    asked.says("I would rather not.")
-    asked.says(ORDER)
-    await function(Order, asked.model(), output_mode="prompt")("It rains.")
-
-
-@case("modes")
-async def asked_again_after_nothing(asked: Asked) -> None:
-    asked.says("")
-    asked.says("rain")
-    await function(str, asked.model())("It rains.")
-
-
-@case("modes")
-async def own_templates(asked: Asked) -> None:
-    asked.says("3")
-    await function(
+CASES["modes"] |= {
+    "auto without a profile": call(Order, ORDER, profile="generic"),
+    "down the ladder after refusals": call(
+        Order,
+        refuses("response_format json_schema is not supported"),
+        refuses("tools are not supported"),
+        ORDER,
+        profile="openai",
+    ),
+    "asked again with what did not fit": call(Order, {"number": 0, "lines": "none"}, ORDER, profile="openai"),
+    "asked again in prompt mode": call(Order, "I would rather not.", ORDER, output_mode="prompt"),
+    "asked again after nothing": call(str, "", "rain"),
+    "own templates": call(
         int,
-        asked.model(),
+        "3",
         output_mode="prompt",
         system_prompt_template="Do this: {function_description}\n{parameters_description}\n{return_type_description}",
         user_prompt_template="With:\n{parameters}",
-    )("It rains.")
+    ),
+}
 
 
 # --- parameters -------------------------------------------------------------------------------------------------------
@@ -264,9 +251,8 @@ async def own_templates(asked: Asked) -> None:
 async def of_the_decorator_and_the_model(asked: Asked) -> None:
     asked.says("rain")
     llm = asked.model(api_params={"temperature": 1.0, "seed": 1, "extra_headers": {"X-Team": "weather"}})
-    await function(str, llm, temperature=0.2, top_p=0.9, stop=["END"], extra_body={"own": {"a": [1, None]}})(
-        "It rains."
-    )
+    options = {"temperature": 0.2, "top_p": 0.9, "stop": ["END"], "extra_body": {"own": {"a": [1, None]}}}
+    await function(str, llm, **options)("It rains.")
 
 
 @case("parameters")
@@ -310,21 +296,9 @@ async def arguments_of_many_kinds(asked: Asked) -> None:
         """Take all of it."""
 
     asked.says("rain")
-    await as_async(many)(
-        1,
-        0.5,
-        Mood.GOOD,
-        Order.model_validate(ORDER),
-        [1, "zwei", {"drei": [3]}],
-        {"k": date(2026, 1, 2)},
-        Point(1, 2),
-        date(2026, 11, 23),
-        None,
-        "x",
-        "y",
-        j=False,
-        more_of_it='{braces} and "quotes"',
-    )
+    plain, shaped = (1, 0.5, Mood.GOOD), (Order.model_validate(ORDER), [1, "zwei", {"drei": [3]}])
+    others = ({"k": date(2026, 1, 2)}, Point(1, 2), date(2026, 11, 23), None, "x", "y")
+    await as_async(many)(*plain, *shaped, *others, j=False, more_of_it='{braces} and "quotes"')
 
 
 @case("parameters")
@@ -348,11 +322,10 @@ async def examples_in_each_mode(asked: Asked) -> None:
     await function(Line, asked.model(profile="openai"), output_mode="tool", examples=examples)("It rains.")
 
 
-@case("parameters")
-async def the_nearest_examples(asked: Asked) -> None:
-    examples = [((f"Text number {number} about {what}",), what) for number, what in enumerate(("sun", "rain", "snow"))]
-    asked.says("rain")
-    await function(str, asked.model(), examples=examples, max_examples=1)("It rains: rain, rain.")
+NEAR = [((f"Text number {number} about {what}",), what) for number, what in enumerate(("sun", "rain", "snow"))]
+CASES["parameters"]["the nearest examples"] = call(
+    str, "rain", text="It rains: rain, rain.", examples=NEAR, max_examples=1
+)
 
 
 def as_async(sync: Any) -> Any:
@@ -394,46 +367,38 @@ GIVEN = Tool(
 )
 
 
-@case("tools")
-async def one_round_and_text(asked: Asked) -> None:
-    asked.server.reply_tool_calls([("weather", {"city": "Paris"}), ("weather", {"city": "nowhere"})], "Let me see.")
-    asked.says("rain")
-    await function(str, asked.model(), toolkit=[weather, look_up, GIVEN])("Paris?")
-
-
-@case("tools")
-async def two_rounds_and_a_typed_value(asked: Asked) -> None:
-    asked.server.reply_tool_calls([("weather", {"city": "Paris", "days": "2"})])
-    asked.server.reply_tool_calls([("look_up", {"what": "tea", "kinds": ["web"]})])
-    asked.says(ORDER)
-    await function(Order, asked.model(profile="openai"), toolkit=[weather, look_up])("Paris?")
-
-
-@case("tools")
-async def strict_schemas(asked: Asked) -> None:
-    asked.says("rain")
-    await function(str, asked.model(profile="openai"), toolkit=[weather, look_up, GIVEN])("Paris?")
-
-
-@case("tools")
-async def arguments_that_do_not_fit_and_a_tool_that_is_not_there(asked: Asked) -> None:
-    asked.server.reply_tool_calls([("weather", {"city": 5, "days": "many"}), ("wether", {}), ("weather", "{broken")])
-    asked.says("rain")
-    await function(str, asked.model(), toolkit=[weather])("Paris?")
-
-
-@case("tools")
-async def the_last_turn_offers_none(asked: Asked) -> None:
-    asked.server.reply_tool_calls([("weather", {"city": "Paris"})])
-    asked.says("rain")
-    await function(str, asked.model(), toolkit=[weather], max_tool_calls=1, tool_choice="auto")("Paris?")
-
-
-@case("tools")
-async def the_answer_is_a_tool_too(asked: Asked) -> None:
-    asked.server.reply_tool_calls([("weather", {"city": "Paris"})])
-    asked.server.reply_tool_calls([("answer", {"value": 3})])
-    await function(int, asked.model(profile="openai"), toolkit=[weather], output_mode="tool")("Paris?")
+PARIS, OPENAI = ("weather", {"city": "Paris"}), {"text": "Paris?", "profile": "openai"}
+CASES["tools"] = {
+    "one round and text": call(
+        str,
+        calls(PARIS, ("weather", {"city": "nowhere"}), text="Let me see."),
+        "rain",
+        text="Paris?",
+        toolkit=[weather, look_up, GIVEN],
+    ),
+    "two rounds and a typed value": call(
+        Order,
+        calls(("weather", {"city": "Paris", "days": "2"})),
+        calls(("look_up", {"what": "tea", "kinds": ["web"]})),
+        ORDER,
+        toolkit=[weather, look_up],
+        **OPENAI,
+    ),
+    "strict schemas": call(str, "rain", toolkit=[weather, look_up, GIVEN], **OPENAI),
+    "arguments that do not fit and a tool that is not there": call(
+        str,
+        calls(("weather", {"city": 5, "days": "many"}), ("wether", {}), ("weather", "{broken")),
+        "rain",
+        text="Paris?",
+        toolkit=[weather],
+    ),
+    "the last turn offers none": call(
+        str, calls(PARIS), "rain", text="Paris?", toolkit=[weather], max_tool_calls=1, tool_choice="auto"
+    ),
+    "the answer is a tool too": call(
+        int, calls(PARIS), calls(("answer", {"value": 3})), toolkit=[weather], output_mode="tool", **OPENAI
+    ),
+}
 
 
 @case("tools")
@@ -444,12 +409,14 @@ async def json_actions(asked: Asked) -> None:
         await function(Order, asked.model(profile=profile), toolkit=[weather], tools="json")("Paris?")
 
 
-@case("tools")
-async def json_actions_after_a_refusal(asked: Asked) -> None:
-    asked.server.reply_status(400, message="tools are not supported by this model")
-    asked.says({"tool": "weather", "arguments": {"city": "Paris"}})
-    asked.says({"answer": "rain"})
-    await function(str, asked.model(), toolkit=[weather])("Paris?")
+CASES["tools"]["json actions after a refusal"] = call(
+    str,
+    refuses("tools are not supported by this model"),
+    {"tool": "weather", "arguments": {"city": "Paris"}},
+    {"answer": "rain"},
+    text="Paris?",
+    toolkit=[weather],
+)
 
 
 @case("tools")
@@ -508,10 +475,20 @@ HISTORY: list[Any] = [
 ]
 
 
-@case("chats")
-async def the_first_message(asked: Asked) -> None:
-    asked.says("hello")
-    await every(chat(asked.model())([], "hello"))
+def talk(
+    *answers: Answer, history: Any = (), message: str = "hello", about: Any = None, profile: str = "", **options: Any
+) -> Case:
+    """Return the case of one message in a chat."""
+
+    async def run(asked: Asked) -> None:
+        script(asked, answers)
+        llm = asked.model(**({"profile": profile} if profile else {}))
+        await every(chat(llm, **options)(list(history), message, about=about))
+
+    return run
+
+
+CASES["chats"] = {"the first message": talk("hello")}
 
 
 @case("chats")
@@ -523,31 +500,20 @@ async def two_turns(asked: Asked) -> None:
     await every(guide(history, "bye"))
 
 
-@case("chats")
-async def a_history_from_elsewhere(asked: Asked) -> None:
-    asked.says("hello")
-    await every(chat(asked.model())(HISTORY, "again", about=Order.model_validate(ORDER)))
-
-
-@case("chats")
-async def reasoning_goes_back_where_it_must(asked: Asked) -> None:
-    asked.says("hello")
-    await every(chat(asked.model(profile="deepseek"))(HISTORY, "again"))
-
-
-@case("chats")
-async def a_history_with_tools(asked: Asked) -> None:
-    call = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city":"Paris"}'}}
-    history = [
-        {"role": "user", "content": "Paris?"},
-        {"role": "assistant", "content": None, "tool_calls": [call, {**call, "id": "call_2"}]},
-        {"role": "tool", "tool_call_id": "call_1", "content": "rain"},
-        {"role": "tool", "tool_call_id": "call_9", "content": "lost"},
-        {"role": "assistant", "content": "rain"},
-    ]
-    asked.server.reply_tool_calls([("weather", {"city": "Rome"})])
-    asked.says("sun")
-    await every(chat(asked.model(), toolkit=[weather])(history, "and Rome?"))
+CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city":"Paris"}'}}
+TOOLS: list[Any] = [
+    {"role": "user", "content": "Paris?"},
+    {"role": "assistant", "content": None, "tool_calls": [CALL, {**CALL, "id": "call_2"}]},
+    {"role": "tool", "tool_call_id": "call_1", "content": "rain"},
+    {"role": "tool", "tool_call_id": "call_9", "content": "lost"},
+    {"role": "assistant", "content": "rain"},
+]
+ROME = calls(("weather", {"city": "Rome"}))
+CASES["chats"] |= {
+    "a history from elsewhere": talk("hello", history=HISTORY, message="again", about=Order.model_validate(ORDER)),
+    "reasoning goes back where it must": talk("hello", history=HISTORY, message="again", profile="deepseek"),
+    "a history with tools": talk(ROME, "sun", history=TOOLS, message="and Rome?", toolkit=[weather]),
+}
 
 
 @case("chats")
@@ -574,19 +540,10 @@ async def a_sync_chat(asked: Asked) -> None:
 # --- pictures, sounds, files ------------------------------------------------------------------------------------------
 
 
-def png() -> bytes:
-    """Return a picture of one red point."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    head = struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0)
-    # Stored, not packed: other versions of zlib pack otherwise.
-    raw = b"\0\xff\0\0"
-    stored = (
-        b"\x78\x01\x01" + struct.pack("<HH", len(raw), len(raw) ^ 0xFFFF) + raw + struct.pack(">I", zlib.adler32(raw))
-    )
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", stored) + chunk(b"IEND", b"")
+# Of one red point; stored, not packed: other versions of zlib pack otherwise.
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAAD0lEQVR4AQEEAPv/AP8AAAMBAQCNHeWCAAAAAElFTkSuQmCC"
+)
 
 
 @case("images")
@@ -607,7 +564,7 @@ async def from_a_file_and_typed(asked: Asked) -> None:
         """Answer."""
 
     path = asked.folder / "point.png"
-    path.write_bytes(png())
+    path.write_bytes(PNG)
     asked.says(ORDER["lines"][0])
     await see("what?", ImgPath(path, detail="low"))
 
@@ -626,25 +583,16 @@ async def sound_file_and_text(asked: Asked) -> None:
     await hear(Audio(wave), File(paper), Text("mind the gap"))
 
 
-@case("images")
-async def in_a_chat(asked: Asked) -> None:
-    asked.says("a cat")
-    await every(chat(asked.model())([], "what?", about=ImgUrl("https://example.org/cat.png")))
+CASES["images"]["in a chat"] = talk("a cat", message="what?", about=ImgUrl("https://example.org/cat.png"))
 
 
 # --- streams ----------------------------------------------------------------------------------------------------------
 
 
-@case("streams")
-async def text_in_pieces(asked: Asked) -> None:
-    asked.says("rain and wind")
-    assert "".join(await every(function(str, asked.model()).stream("It rains."))) == "rain and wind"
-
-
-@case("streams")
-async def growing_values(asked: Asked) -> None:
-    asked.says(ORDER)
-    await every(function(Order, asked.model(profile="openai")).stream("It rains."))
+CASES["streams"] = {
+    "text in pieces": call(str, "rain and wind", view="stream"),
+    "growing values": call(Order, ORDER, view="stream", profile="openai"),
+}
 
 
 @case("streams")
@@ -659,29 +607,12 @@ async def items(asked: Asked) -> None:
     await lines.call("tea")
 
 
-@case("streams")
-async def events_with_a_tool(asked: Asked) -> None:
-    asked.server.reply_tool_calls([("weather", {"city": "Paris"})])
-    asked.says("rain")
-    await every(function(str, asked.model(), toolkit=[weather]).events("Paris?"))
-
-
-@case("streams")
-async def a_chat_in_pieces(asked: Asked) -> None:
-    asked.says("hello there")
-    await every(chat(asked.model(), stream=True)([], "hello"))
-
-
-@case("streams")
-async def a_chat_in_raw_chunks(asked: Asked) -> None:
-    asked.says("hello there")
-    await every(chat(asked.model(profile="generic"), stream=True, return_mode="raw")([], "hello"))
-
-
-@case("streams")
-async def usage_is_not_asked_for_where_it_is_not_known(asked: Asked) -> None:
-    asked.says("rain")
-    await every(function(str, asked.model(profile="ollama")).stream("It rains."))
+CASES["streams"] |= {
+    "events with a tool": call(str, calls(PARIS), "rain", text="Paris?", view="events", toolkit=[weather]),
+    "a chat in pieces": talk("hello there", stream=True),
+    "a chat in raw chunks": talk("hello there", profile="generic", stream=True, return_mode="raw"),
+    "usage is not asked for where it is not known": call(str, "rain", view="stream", profile="ollama"),
+}
 
 
 @case("streams")

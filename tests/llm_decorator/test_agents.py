@@ -7,6 +7,7 @@ tool. Budgets, deadlines, aborts and cancellations of the top reach the bottom i
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import threading
 import time
@@ -28,19 +29,17 @@ from SimpleLLMFunc import (
     tool,
     watching,
 )
-from SimpleLLMFunc.base.events import (
-    ReActEvent,
-    RunFinished,
-    RunStarted,
-)
+from SimpleLLMFunc.base.events import ReActEvent, RunFinished, RunStarted
 from SimpleLLMFunc.errors import ServerUnavailable
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.runtime.sync import run_sync
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+from tests.support.functions import async_decorated, decorated
 
 KINDS = ["aaa", "sss", "sas", "asa"]
 """Of top, middle and bottom: `a` for async def, `s` for def; each calls each here."""
 DOORS = ["as_tool", "inside a tool"]
+EVERYWHERE = pytest.mark.parametrize(("kinds", "door"), list(itertools.product(KINDS, DOORS)))
 
 
 # --- three levels ---
@@ -71,17 +70,7 @@ async def asked(function: Any, **options: Any) -> Any:
 
 
 def function_of(kind: str, name: str, llm: LLM_Interface, toolkit: list[Any], **options: Any) -> Any:
-    if kind == "a":
-
-        async def ask(question: str) -> str:
-            """Answer."""
-    else:
-
-        def ask(question: str) -> str:  # type: ignore[misc]
-            """Answer."""
-
-    ask.__name__ = ask.__qualname__ = name
-    return llm_function(llm, toolkit=toolkit, **options)(ask)
+    return (async_decorated if kind == "a" else decorated)(str, llm, name=name, toolkit=toolkit, **options)
 
 
 def tool_of(function: Any, door: str) -> Any:
@@ -89,14 +78,14 @@ def tool_of(function: Any, door: str) -> Any:
         return function.as_tool()
     if asyncio.iscoroutinefunction(function):
 
-        async def call(question: str) -> str:
+        async def call(text: str) -> str:
             """Ask the next one."""
-            return str(await function(question))
+            return str(await function(text))
     else:
 
-        def call(question: str) -> str:  # type: ignore[misc]
+        def call(text: str) -> str:  # type: ignore[misc]
             """Ask the next one."""
-            return str(function(question))
+            return str(function(text))
 
     call.__name__ = function.__name__
     return call
@@ -105,8 +94,8 @@ def tool_of(function: Any, door: str) -> Any:
 def agents(kinds: str, door: str, *last: Any, bottom: LLM_Interface | None = None, **options: Any) -> Agents:
     """Build them; `last` is what the bottom's model replies, `bottom` that model itself."""
     lowest: Any = bottom or ScriptedLLM(*(last or ("deep",)))
-    middle = ScriptedLLM(tool_calls(("bottom", {"question": "2"})), "halfway", "halfway")
-    highest = ScriptedLLM(tool_calls(("middle", {"question": "1"})), "done", "done")
+    middle = ScriptedLLM(tool_calls(("bottom", {"text": "2"})), "halfway", "halfway")
+    highest = ScriptedLLM(tool_calls(("middle", {"text": "1"})), "done", "done")
     function = function_of(kinds[2], "bottom", lowest, [], **options)
     function = function_of(kinds[1], "middle", middle, [tool_of(function, door)], **options)
     return Agents(
@@ -147,8 +136,7 @@ class Hanging(ScriptedLLM):
         await asyncio.to_thread(self.is_asked.wait, 5)
 
 
-@pytest.mark.parametrize("door", DOORS)
-@pytest.mark.parametrize("kinds", KINDS)
+@EVERYWHERE
 async def test_three_levels_and_their_trace_ids(kinds: str, door: str) -> None:
     three = agents(kinds, door)
     seen: list[tuple[str, ReActEvent]] = []
@@ -156,7 +144,7 @@ async def test_three_levels_and_their_trace_ids(kinds: str, door: str) -> None:
         result = await three.ask()
     assert result.value == "done"
     assert three.requests == 5
-    assert three.models[1].requests[0][-1]["content"].endswith("question: 1")
+    assert three.models[1].requests[0][-1]["content"].endswith("text: 1")
     assert three.models[1].requests[1][-1]["content"] == "deep"
     assert three.models[0].requests[1][-1]["content"] == "halfway"
     top, middle, bottom = [event.trace_id for _, event in seen if isinstance(event, RunStarted)]
@@ -205,8 +193,7 @@ async def test_a_typed_function_is_a_typed_tool() -> None:
 # --- budgets ---
 
 
-@pytest.mark.parametrize("door", DOORS)
-@pytest.mark.parametrize("kinds", KINDS)
+@EVERYWHERE
 async def test_a_budget_around_the_top_counts_all_levels(kinds: str, door: str) -> None:
     three = agents(kinds, door)
     used: list[int] = []
@@ -234,8 +221,7 @@ async def test_a_budget_stops_every_level_before_the_request_that_would_break_it
 # --- deadlines, aborts, cancellations ---
 
 
-@pytest.mark.parametrize("door", DOORS)
-@pytest.mark.parametrize("kinds", KINDS)
+@EVERYWHERE
 async def test_the_deadline_of_the_top_ends_the_bottom(kinds: str, door: str) -> None:
     hanging = Hanging()
     three = agents(kinds, door, bottom=hanging)
@@ -250,8 +236,7 @@ async def test_the_deadline_of_the_top_ends_the_bottom(kinds: str, door: str) ->
     assert hanging.is_given_up.is_set()
 
 
-@pytest.mark.parametrize("door", DOORS)
-@pytest.mark.parametrize("kinds", KINDS)
+@EVERYWHERE
 async def test_an_abort_at_the_top_ends_everything(kinds: str, door: str) -> None:
     hanging, signal = Hanging(), AbortSignal()
     three = agents(kinds, door, bottom=hanging)
@@ -289,8 +274,7 @@ async def test_a_cancellation_of_the_top_leaves_nothing(kinds: str, door: str) -
 # --- errors ---
 
 
-@pytest.mark.parametrize("door", DOORS)
-@pytest.mark.parametrize("kinds", KINDS)
+@EVERYWHERE
 async def test_an_inner_error_is_told_to_the_model_above_without_secrets(kinds: str, door: str) -> None:
     error = ServerUnavailable("m", status=503, body="at postgres://u:hunter2-secret@h/db key=sk-CANARY1234567890abcdef")
     three = agents(kinds, door, error)
@@ -303,8 +287,7 @@ async def test_an_inner_error_is_told_to_the_model_above_without_secrets(kinds: 
     assert "CANARY" not in told
 
 
-@pytest.mark.parametrize("door", DOORS)
-@pytest.mark.parametrize("kinds", KINDS)
+@EVERYWHERE
 async def test_an_inner_error_is_raised_where_that_is_wanted(kinds: str, door: str) -> None:
     error = ServerUnavailable("m", status=503, body="down")
     three = agents(kinds, door, error, on_tool_error="raise")
@@ -332,12 +315,7 @@ async def test_a_confirmation_is_not_handed_down() -> None:
         return "wiped"
 
     inner = function_of("a", "inner", ScriptedLLM(tool_calls(("wipe", {})), "tried"), [wipe])
-    outer = function_of(
-        "a",
-        "outer",
-        ScriptedLLM(tool_calls(("inner", {"question": "x"})), "ok"),
-        [inner.as_tool()],
-        toolkit_confirm=lambda name, arguments: True,
-    )
+    llm = ScriptedLLM(tool_calls(("inner", {"text": "x"})), "ok")
+    outer = function_of("a", "outer", llm, [inner.as_tool()], toolkit_confirm=lambda name, arguments: True)
     assert await outer("?") == "ok"
     assert ran == []

@@ -7,7 +7,8 @@ from typing import Literal
 
 import pytest
 
-from SimpleLLMFunc import ConfigError, FallbackLLM, LocalModel, OpenAICompatible, llm_function
+from SimpleLLMFunc import ConfigError, FallbackLLM, LocalModel, OpenAICompatible
+from tests.support.functions import async_decorated
 from tests.support.server import LoopbackServer, completion, error_answer, json_answer, text_answer
 
 TOPICS = Literal["card", "card_arrival", "7", "退款"]
@@ -23,11 +24,7 @@ def model(server, profile, **options):
 
 
 def topic_of(llm, returns=TOPICS, **options):
-    async def topic(message: str):
-        """Say what the customer wants."""
-
-    topic.__annotations__["return"] = returns
-    return llm_function(llm, **{"output_mode": "choice", **options})(topic)
+    return async_decorated(returns, llm, **{"output_mode": "choice", **options})
 
 
 @pytest.mark.parametrize(

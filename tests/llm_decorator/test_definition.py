@@ -10,14 +10,7 @@ import pytest
 from typing_extensions import TypeAliasType
 
 from SimpleLLMFunc import SignatureError, llm_chat, llm_function
-from SimpleLLMFunc.llm_decorator.decorated import (
-    AsyncLLMChat,
-    AsyncLLMFunction,
-    AsyncLLMStream,
-    LLMChat,
-    LLMFunction,
-    LLMStream,
-)
+from SimpleLLMFunc.llm_decorator import AsyncLLMChat, AsyncLLMFunction, AsyncLLMStream, LLMChat, LLMFunction, LLMStream
 from SimpleLLMFunc.llm_decorator.definition import iterator_kind
 from SimpleLLMFunc.testing import ScriptedLLM
 
@@ -46,7 +39,7 @@ def test_which_types_are_iterators(hint, kind):
 
 
 @pytest.mark.parametrize(
-    "hint", [Iterable[int], Annotated[Iterator[int], "numbers"], Named, "Iterable[int]", "Numbers"]
+    "hint", [Iterator[int], Iterable[int], Annotated[Iterator[int], "numbers"], Named, "Iterable[int]", "Numbers"]
 )
 def test_each_item_as_it_comes(hint):
     def count(to: int):
@@ -100,9 +93,7 @@ def test_a_chat_that_returns_no_iterator_is_told_of_the_other_decorator(returned
 
     talk.__annotations__["return"] = returned
     for decorate in (llm_chat, llm_chat(), llm_chat(ScriptedLLM(), stream=True)):
-        with pytest.raises(
-            SignatureError, match=r"talk is annotated -> .*, which is not an iterator.* use @llm_function"
-        ):
+        with pytest.raises(SignatureError, match=r"annotated -> .*, which is not an iterator.* use @llm_function"):
             decorate(talk)
 
 

@@ -6,13 +6,8 @@ from typing import NamedTuple
 
 import pytest
 
-from SimpleLLMFunc import (
-    BadRequest,
-    OpenAICompatible,
-    llm_chat,
-    llm_function,
-    tool,
-)
+from SimpleLLMFunc import BadRequest, OpenAICompatible, tool
+from tests.support.functions import async_decorated, chat
 from tests.support.server import LoopbackServer, completion, error_answer, json_answer, tool_calls_answer
 
 NO_SCHEMA = "Invalid schema for response_format 'Grade': 'oneOf' is not permitted."
@@ -67,11 +62,7 @@ def llm(server):
 
 
 def grader(llm, returns=Grade, **options):
-    async def grade(text: str):
-        """Grade it."""
-
-    grade.__annotations__["return"] = returns
-    return llm_function(llm, **options)(grade)
+    return async_decorated(returns, llm, **options)
 
 
 def ways(server):
@@ -176,10 +167,8 @@ async def test_where_a_tool_cannot_be_demanded_the_prompt_asks(server, llm):
     server.reply('{"stars": 3}')
     result = await grader(llm).call("x")
     assert result.value.stars == 3
-    assert [what for what, _ in result.downgrades] == [
-        "output mode: prompt instead of native",
-        "output mode: prompt instead of tool",
-    ]
+    told = [f"output mode: prompt instead of {mode}" for mode in ("native", "tool")]
+    assert [what for what, _ in result.downgrades] == told
 
 
 async def test_a_mode_that_was_asked_for_is_no_downgrade(server, llm):
@@ -190,9 +179,7 @@ async def test_a_mode_that_was_asked_for_is_no_downgrade(server, llm):
 
 
 async def test_a_chat_keeps_its_history_and_is_told_in_the_log(server, llm, caplog):
-    @llm_chat(llm, toolkit=[broken])
-    async def chat(message: str, history: list | None = None):
-        """Talk."""
+    talk = chat(llm, toolkit=[broken])
 
     def answer(request):
         if "tools" in request.body:
@@ -201,13 +188,13 @@ async def test_a_chat_keeps_its_history_and_is_told_in_the_log(server, llm, capl
 
     server.handler = answer
     with caplog.at_level("WARNING", "SimpleLLMFunc"):
-        pairs = [pair async for pair in chat("hi")]
+        pairs = [pair async for pair in talk([], "hi")]
     assert pairs[0][0] == "hello"
     (warning,) = warnings_in(caplog)
     assert NO_TOOLS in warning.getMessage()
     server.reply_status(400, message="max_tokens is too large")
     with pytest.raises(BadRequest) as caught:
-        [pair async for pair in chat("hi")]
+        [pair async for pair in talk([], "hi")]
     assert caught.value.downgrades == [TO_JSON]
     assert "tools" not in server.requests[-1].body
 
@@ -217,7 +204,5 @@ async def test_actions_under_a_schema_that_is_refused_are_described_in_words(ser
     server.reply_status(400, message="response_format is not supported")
     server.reply('{"answer": "hello"}')
     result = await grader(llm, str, toolkit=[weather]).call("x")
-    assert (result.value, [what for what, _ in result.downgrades]) == (
-        "hello",
-        ["tools: JSON actions instead of native calls", "tools: JSON actions in words instead of a schema"],
-    )
+    told = ["tools: JSON actions instead of native calls", "tools: JSON actions in words instead of a schema"]
+    assert (result.value, [what for what, _ in result.downgrades]) == ("hello", told)

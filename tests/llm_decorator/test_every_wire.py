@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import base64
 import json
-import struct
-import zlib
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any, Literal
 
 import pytest
 from pydantic import BaseModel
 
 from SimpleLLMFunc import Audio, ConfigError, File, ImgPath, ImgUrl, llm_function, tool
+from tests.llm_decorator.golden_calls import PNG
+from tests.support.functions import async_decorated
 from tests.support.referees import check_gemini, check_messages, check_responses
 from tests.support.wires import MODELS, WIRES, has_results, wired
 
@@ -37,12 +38,7 @@ def book(city: str) -> str:
     return f"booked {city}"
 
 
-def planner(llm: Any, **options: Any) -> Any:
-    @llm_function(llm, **options)
-    async def plan(text: str) -> Trip:
-        """Plan a trip."""
-
-    return plan
+planner = partial(async_decorated, Trip)
 
 
 TRIP = '{"city": "Rome", "days": 3}'
@@ -108,15 +104,7 @@ async def test_parallel_tools_their_errors_and_consent(name, how):
     _check(name, server)
 
 
-def _png() -> bytes:
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    head = chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0))
-    return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(b"\0\0\0\0")) + chunk(b"IEND", b"")
-
-
-DATA = {"png": _png(), "pdf": b"%PDF-1.4\n%%EOF\n", "txt": "naïve".encode(), "wav": b"RIFF\x24\0\0\0WAVEfmt "}
+DATA = {"png": PNG, "pdf": b"%PDF-1.4\n%%EOF\n", "txt": "naïve".encode(), "wav": b"RIFF\x24\0\0\0WAVEfmt "}
 TAKES: dict[str, set[str]] = {
     "chat": {"png", "pdf", "txt", "wav", "url"},
     "responses": {"png", "pdf", "txt", "url"},
@@ -155,11 +143,7 @@ async def test_what_is_seen_read_and_heard_where_the_service_takes_it(name, kind
 @pytest.mark.parametrize("name", WIRES)
 async def test_a_choice_and_a_map(name):
     async with wired(name, answer=lambda body: "sad" if "rain" in json.dumps(body) else "glad") as (llm, _):
-
-        @llm_function(llm, output_mode="choice")
-        async def mood(text: str) -> Literal["glad", "sad"]:
-            """Name the mood."""
-
+        mood = async_decorated(Literal["glad", "sad"], llm, output_mode="choice")
         report = await mood.map(["sun", "rain"])
     assert [row.value for row in report.rows] == ["glad", "sad"]
 

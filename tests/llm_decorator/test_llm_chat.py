@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from SimpleLLMFunc import ChatPair, ImgUrl, Message, errors, llm_chat, tool
 from SimpleLLMFunc.base.events import RunFinished
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+from tests.support.functions import chat
 
 
 @tool
@@ -25,7 +26,6 @@ def chatter(*replies, chunk_size=4, **options):
     @llm_chat(llm_interface=llm, **options)
     async def chat(history: list[Message], message: str, picture: ImgUrl | None = None) -> AsyncIterator[ChatPair]:
         """You are a helpful guide."""
-        raise NotImplementedError
 
     return chat, llm
 
@@ -117,23 +117,11 @@ async def test_raw_mode_gives_openai_objects_and_no_closing_pair(stream):
         assert pairs[-1][0].choices[0].message.content == "It is 3."
 
 
-def test_a_def_is_an_iterator():
-    @llm_chat(ScriptedLLM("Hello there", chunk_size=4), stream=True)
-    def chat(history: list[Message], message: str) -> Iterator[ChatPair]:
-        """Guide."""
-        raise NotImplementedError
-
-    pairs = list(chat([], "hello"))
-    assert "".join(text for text, _ in pairs) == "Hello there"
-    assert pairs[-1][0] == ""
-
-
 async def test_methods():
     class Guide:
         @llm_chat(ScriptedLLM("Hi"))
         async def chat(self, chat_history: list[Message], message: str) -> AsyncIterator[ChatPair]:
             """Guide."""
-            raise NotImplementedError
 
     pairs = await read(Guide().chat([], "x"))
     assert [m["content"] for m in pairs[-1][1]] == ["Guide.", "message: x", "Hi"]
@@ -145,7 +133,6 @@ async def test_other_arguments_make_the_user_message():
     @llm_chat(llm)
     async def chat(place: str, history: list[Message], day: int, note: str | None = None) -> AsyncIterator[ChatPair]:
         """Guide."""
-        raise NotImplementedError
 
     await read(chat("Rome", [], 3))
     assert llm.requests[0][-1]["content"] == "place: Rome\n\tday: 3"
@@ -170,15 +157,9 @@ async def test_history_rules():
     chat, llm = chatter("ok")
     await read(chat(history, "third"))
     sent = llm.requests[0]
-    assert [m["content"] for m in sent] == [
-        "You are a helpful guide.",
-        "first",
-        None,
-        "kept",
-        "said",
-        "second",
-        "message: third",
-    ]
+    first, *others = [m["content"] for m in sent]
+    assert first == "You are a helpful guide."
+    assert others == ["first", None, "kept", "said", "second", "message: third"]
     assert sent[2]["tool_calls"] == [call]
     assert "tool_calls" not in sent[4]
 
@@ -211,12 +192,7 @@ async def test_breaking_off_closes_the_connection():
             finally:
                 closed.set()
 
-    @llm_chat(Watched("One two three"), stream=True)
-    async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
-        """Guide."""
-        raise NotImplementedError
-
-    async for text, _ in chat([], "x"):
+    async for text, _ in chat(Watched("One two three"), stream=True)([], "x"):
         assert text
         break
     await asyncio.wait_for(closed.wait(), 1)
@@ -240,7 +216,6 @@ async def test_template_params_fill_the_docstring():
     @llm_chat(llm)
     async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
         """You are a {mood} guide."""
-        raise NotImplementedError
 
     await read(chat([], "x", _template_params={"mood": "calm"}))
     await read(chat.with_options(template_params={"mood": "wild"})([], "x"))

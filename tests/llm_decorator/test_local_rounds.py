@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import BaseModel
 
-from SimpleLLMFunc import LocalModel, llm_function
+from SimpleLLMFunc import LocalModel
+from tests.support.functions import decorated
 
 pytestmark = [pytest.mark.local_model, pytest.mark.heavy, pytest.mark.timeout(600)]
 
@@ -26,8 +27,5 @@ READ = {
 
 @pytest.mark.parametrize("text", READ)
 def test_the_first_example_of_the_readme_is_right_each_time(text: str) -> None:
-    @llm_function(llm_interface=LocalModel())
-    def read_person(text: str) -> Person:
-        """Extract the person's name and age from the text."""
-
+    read_person = decorated(Person, LocalModel())
     assert [read_person(text) for _ in range(3)] == [READ[text]] * 3

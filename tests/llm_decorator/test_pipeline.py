@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from SimpleLLMFunc import ChatPair, Message, llm_chat, llm_function, tool
+from SimpleLLMFunc import ChatPair, Message, llm_chat, tool
 from SimpleLLMFunc.llm_decorator.steps.chat import message as chat_message
 from SimpleLLMFunc.llm_decorator.steps.chat import react as chat_react
 from SimpleLLMFunc.llm_decorator.steps.chat import response as chat_response
@@ -23,6 +23,7 @@ from SimpleLLMFunc.llm_decorator.steps.common import log_context, signature
 from SimpleLLMFunc.llm_decorator.steps.function import prompt, react, response
 from SimpleLLMFunc.runtime.sync import run_sync
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+from tests.support.functions import async_decorated, decorated
 
 STEPS = Path(signature.__file__).parents[1]
 
@@ -44,33 +45,16 @@ def scripted(kind):
 
 def function(kind, is_async, llm=None):
     """Return a decorated function: plain, typed, or typed with tools."""
-    returns = str if kind == "plain" else Grade
-
-    async def grade(essay: str):
-        """Grade."""
-
-    def grade_sync(essay: str):
-        """Grade."""
-
-    func = grade if is_async else grade_sync
-    func.__annotations__["return"] = returns
-    return llm_function(llm_interface=llm or scripted(kind), toolkit=[look] if kind == "tools" else None)(func)
+    make, returns = async_decorated if is_async else decorated, str if kind == "plain" else Grade
+    return make(returns, llm or scripted(kind), toolkit=[look] if kind == "tools" else None)
 
 
 def chat(is_async, llm=None, **options):
-    if is_async:
-
-        @llm_chat(llm_interface=llm or scripted("chat"), **options)
-        async def talk(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
-            """Talk."""
-
-        return talk
-
-    @llm_chat(llm_interface=llm or scripted("chat"), **options)
-    def talk_sync(history: list[Message], message: str) -> Iterator[ChatPair]:
+    def talk(history: list[Message], message: str):
         """Talk."""
 
-    return talk_sync
+    talk.__annotations__["return"] = AsyncIterator[ChatPair] if is_async else Iterator[ChatPair]
+    return llm_chat(llm_interface=llm or scripted("chat"), **options)(talk)
 
 
 async def read(view, *args):
@@ -226,7 +210,7 @@ async def test_another_log_context_is_around_the_request(monkeypatch, kind, is_a
     made = function("plain", is_async, llm) if kind == "function" else chat(is_async, llm)
     await value_of(made, *(["essay"] if kind == "function" else [[], "essay"]), is_async=is_async)
     name = made.__name__
-    assert told == [f"in {name} {'essay' if kind == 'function' else 'message'}", "asked", "out"]
+    assert told == [f"in {name} {'text' if kind == 'function' else 'message'}", "asked", "out"]
 
 
 @EITHER

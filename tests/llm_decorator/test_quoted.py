@@ -9,13 +9,14 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, create_model
 
 from SimpleLLMFunc import ResponseParseError, SignatureError, Text, llm_function
 from SimpleLLMFunc.base.parsing.quotes import QuoteCheck
 from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type.markers import Quoted
+from tests.support.functions import async_decorated, decorated
 from tests.support.golden import as_text, golden
 
 NATIVE = PROFILES["openai"]
@@ -158,11 +159,7 @@ def test_a_quote_that_does_not_stand_there_is_asked_for_again():
 @pytest.mark.parametrize("mode", ["native", "tool", "prompt"])
 def test_as_the_return_value_in_every_mode(mode):
     llm = ScriptedLLM('{"value": "the  cables"}', profile=NATIVE)
-
-    @llm_function(llm, output_mode=mode)
-    def key_phrase(text: str) -> Quoted[str]:
-        """Find the key phrase."""
-
+    key_phrase = decorated(Quoted[str], llm, output_mode=mode)
     value = key_phrase(REPORT)
     assert isinstance(value, Quoted)
     assert REPORT[value.start : value.end] == "the cables"
@@ -174,29 +171,13 @@ def test_golden_prompt():
 
 
 def test_functions_with_and_without_quotes_are_different_versions():
-    def facts(annotation):
-        def find(text):
-            """Find."""
-
-        find.__annotations__ = {"text": str, "return": annotation}
-        return llm_function(ScriptedLLM())(find)._pipeline.metadata.version
-
-    class Holder(BaseModel):
-        q: str
-
-    plain = Holder
-
-    class Holder(BaseModel):
-        q: Quoted[str]
-
-    assert facts(plain) != facts(Holder)
+    plain, quoted = (create_model("Holder", q=(kind, ...)) for kind in (str, Quoted[str]))
+    versions = {decorated(each, ScriptedLLM())._pipeline.metadata.version for each in (plain, quoted)}
+    assert len(versions) == 2
 
 
 async def test_items_that_stream_are_checked_before_they_are_given_out():
-    @llm_function(ScriptedLLM('["one", "nope"]', profile=NATIVE))
-    async def each(text: str) -> AsyncIterator[Quoted[str]]:
-        """Find."""
-
+    each = async_decorated(AsyncIterator[Quoted[str]], ScriptedLLM('["one", "nope"]', profile=NATIVE))
     seen = []
     with pytest.raises(ResponseParseError):
         async for quote in each("one two"):
@@ -209,11 +190,9 @@ async def test_items_that_stream_are_checked_before_they_are_given_out():
 
 async def test_long_arguments_are_searched_off_the_loop():
     text = "a “b”  c. " * 40_000
-
-    @llm_function(ScriptedLLM(json.dumps({"value": 'nothing "b" c.'}), '{"value": "\\"b\\" c."}', profile=NATIVE))
-    async def find(text: str) -> Quoted[str]:
-        """Find."""
-
+    find = async_decorated(
+        Quoted[str], ScriptedLLM(json.dumps({"value": 'nothing "b" c.'}), '{"value": "\\"b\\" c."}', profile=NATIVE)
+    )
     value = await find(text)
     assert text[value.start : value.end] == "“b”  c."
 

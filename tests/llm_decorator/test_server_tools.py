@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from SimpleLLMFunc import BadRequest, ConfigError, llm_chat, llm_function
+from SimpleLLMFunc import BadRequest, ConfigError
 from SimpleLLMFunc.base.events import RunFinished
 from SimpleLLMFunc.errors import ToolDefinitionError
 from SimpleLLMFunc.interface.wires import citations_in, server_tools_in
 from tests.interface.wires.test_recordings import DATA
+from tests.support.functions import async_decorated, chat
 from tests.support.server import Answer, LoopbackServer, json_answer
 from tests.support.wires import made, wired
 
@@ -29,11 +30,7 @@ def weather(city: str) -> str:
 
 
 def asker(llm: Any, *toolkit: Any, **options: Any) -> Any:
-    @llm_function(llm, toolkit=list(toolkit), **options)
-    async def ask(text: str) -> str:
-        """Answer."""
-
-    return ask
+    return async_decorated(str, llm, toolkit=list(toolkit), **options)
 
 
 def recorded(file: str) -> Answer:
@@ -85,12 +82,8 @@ async def test_a_model_that_is_offered_json_actions_gets_them_too():
 
 async def test_a_chat_describes_its_functions_only():
     async with wired("messages", {"texts": ["hello"]}) as (llm, server):
-
-        @llm_chat(llm, toolkit=[OWN["messages"], weather])
-        async def talk(message: str, history: list[Any] | None = None) -> Any:
-            """You talk."""
-
-        assert "".join([text async for text, _ in talk("hi")]) == "hello"
+        talk = chat(llm, toolkit=[OWN["messages"], weather])
+        assert "".join([text async for text, _ in talk([], "hi")]) == "hello"
     assert "web_search:" not in json.dumps(server.requests[0].body["system"])
     assert "weather:" in json.dumps(server.requests[0].body["system"])
 

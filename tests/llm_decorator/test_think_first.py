@@ -8,17 +8,14 @@ from typing import Literal
 
 import pytest
 
-from SimpleLLMFunc import Confident, ConfigError, LocalModel, llm_function
+from SimpleLLMFunc import Confident, ConfigError, LocalModel
+from tests.support.functions import async_decorated
 from tests.support.server import LoopbackServer, completion, json_answer
 from tests.support.wires import made
 
 
 def summed(llm, returns=int, **options):
-    async def total(text: str):
-        """Add the numbers."""
-
-    total.__annotations__["return"] = returns
-    return llm_function(llm, **{"think_first": True, **options})(total)
+    return async_decorated(returns, llm, **{"think_first": True, **options})
 
 
 def said(request):

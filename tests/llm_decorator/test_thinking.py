@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from SimpleLLMFunc.base.events import ReplyDelta
 from SimpleLLMFunc.interface.anthropic import Anthropic
 from SimpleLLMFunc.interface.gemini import Gemini
 from SimpleLLMFunc.testing import ScriptedLLM
+from tests.support.functions import async_decorated
 from tests.support.server import LoopbackServer, completion, json_answer
 from tests.support.wires import wired
 
@@ -18,12 +20,7 @@ ADDRESS = "http://127.0.0.1:9/v1"
 CHAT = {"base_url": ADDRESS, "api_key": "k", "wire": "chat"}
 
 
-def counter(llm, **options):
-    @llm_function(llm, **options)
-    async def count(text: str) -> int:
-        """Count the words."""
-
-    return count
+counter = partial(async_decorated, int)
 
 
 def effort(model, thinking, **more):
@@ -91,9 +88,8 @@ def test_who_reads_chinese_is_told_in_chinese(monkeypatch):
         Anthropic("claude-opus-5-5", api_key="k"),
         Gemini("gemini-4-argon", api_key="k"),
     ):
-        with pytest.raises(
-            ConfigError, match=f"{llm.model_name} 没有 thinking='off'。可以写的是：None、low、medium、high"
-        ):
+        said = f"{llm.model_name} 没有 thinking='off'。可以写的是：None、low、medium、high"
+        with pytest.raises(ConfigError, match=said):
             counter(llm, thinking="off").preview("a b")
 
 

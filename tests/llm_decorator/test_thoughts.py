@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
-from SimpleLLMFunc import CachedLLM, FallbackLLM, llm_chat, llm_function
+from SimpleLLMFunc import CachedLLM, FallbackLLM
 from SimpleLLMFunc.errors import EmptyResponseError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk
+from tests.support.functions import async_decorated, chat
 
 THOUGHTS = "Is <b> allowed? I think so."
 ANSWER = "Yes, <b> is."
@@ -61,39 +61,24 @@ def made(request, tmp_path):
     return lambda *texts: CachedLLM(ScriptedLLM(*texts), tmp_path / "answers.sqlite")
 
 
-def saying(llm):
-    @llm_function(llm)
-    async def say(question: str) -> str:
-        """Answer."""
-
-    return say
-
-
 async def test_a_function_returns_and_streams_the_answer_alone(made):
-    say = saying(made(TEXT))
+    say = async_decorated(str, made(TEXT))
     result = await say.call("x")
     assert (result.value, result.text) == (ANSWER, ANSWER)
     assert result.messages[-1]["content"] == ANSWER
-    say = saying(made(TEXT))
+    say = async_decorated(str, made(TEXT))
     assert "".join([piece async for piece in say.stream("x")]) == ANSWER
 
 
 async def test_a_growing_value_never_holds_what_was_only_thought(made):
-    @llm_function(made('<think>["a", "b"]?</think>["c"]'), output_mode="prompt")
-    async def names(text: str) -> list[str]:
-        """List the names."""
-
+    names = async_decorated(list[str], made('<think>["a", "b"]?</think>["c"]'), output_mode="prompt")
     assert {name for grown in [value async for value in names.stream("x")] for name in grown} == {"c"}
 
 
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("return_mode", ["text", "raw"])
 async def test_a_chat_shows_and_keeps_the_answer_alone(made, stream, return_mode):
-    @llm_chat(made(TEXT), stream=stream, return_mode=return_mode)
-    async def chat(history: list, message: str) -> AsyncIterator[tuple]:
-        """Talk."""
-
-    pairs = [pair async for pair in chat([], "x")]
+    pairs = [pair async for pair in chat(made(TEXT), stream=stream, return_mode=return_mode)([], "x")]
     if return_mode == "text":
         assert "".join(text for text, _ in pairs) == ANSWER
     else:
@@ -108,7 +93,7 @@ async def test_a_chat_shows_and_keeps_the_answer_alone(made, stream, return_mode
 @pytest.mark.parametrize("text", ["<think>Hm.</think>\n", "<think>Hm."])
 @pytest.mark.parametrize("view", ["call", "stream"])
 async def test_thoughts_alone_are_no_answer_and_are_not_kept(made, text, view):
-    say = saying(made(text, text, ANSWER)).with_options(retry_times=0)
+    say = async_decorated(str, made(text, text, ANSWER)).with_options(retry_times=0)
     for _ in range(2):  # the second time would be answered by a cache that had kept it
         with pytest.raises(EmptyResponseError):
             await (say.call("x") if view == "call" else anext(say.stream("x")))

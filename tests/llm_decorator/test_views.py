@@ -41,6 +41,8 @@ async def talk(message: str) -> AsyncIterator[tuple[str, list[Message]]]:
 
 def test_a_function_shows_its_signature_and_its_model():
     assert repr(read_review) == "<LLMFunction read_review(text: str, *, strict: bool = False) -> Review, gpt-5-mini>"
+    assert (read_review.__name__, read_review.__doc__) == ("read_review", "Read a review.")
+    assert list(inspect.signature(read_review).parameters) == ["text", "strict"]
     assert repr(Desk.read) == "<AsyncLLMFunction Desk.read(self, text: str) -> Review>"
     assert repr(Desk().read) == "<AsyncLLMFunction Desk.read(text: str) -> Review>"
     assert repr(read_review.call) == f"<view call of {read_review!r}>"
@@ -78,6 +80,5 @@ def test_a_result_takes_at_most_five_lines():
     assert len(shown) <= 5 * 80
     assert "usage=Usage(input_tokens=" in shown
     assert "cached=" not in shown
-    assert repr(read_review.with_options(llm_interface=ScriptedLLM('{"stars":', long)).call("fine")).startswith(
-        "Result("
-    )
+    asked_again = read_review.with_options(llm_interface=ScriptedLLM('{"stars":', long)).call("fine")
+    assert repr(asked_again).startswith("Result(")

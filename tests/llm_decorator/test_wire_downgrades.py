@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from SimpleLLMFunc import BadRequest, OpenAICompatible, llm_chat, llm_function
+from SimpleLLMFunc import BadRequest, OpenAICompatible
 from SimpleLLMFunc.base.events import RunFinished, to_dict
 from SimpleLLMFunc.base.run import watching
+from tests.support.functions import async_decorated, chat
 from tests.support.server import LoopbackServer
 from tests.support.services import ResponsesService
 
@@ -29,11 +30,7 @@ def llm(server):
 
 
 def asker(llm, **options):
-    @llm_function(llm, temperature=0, **options)
-    async def ask(text: str) -> str:
-        """Answer."""
-
-    return ask
+    return async_decorated(str, llm, temperature=0, **options)
 
 
 def warnings_in(caplog):
@@ -52,14 +49,10 @@ async def test_a_result_tells_each_time_and_the_log_once(server, llm, caplog):
 
 async def test_errors_streams_and_chats_tell_it_too(server, llm):
     finished: list[Any] = []
-
-    @llm_chat(llm, temperature=0, stream=True)
-    async def chat(message: str, history: list | None = None):
-        """Talk."""
-
+    talk = chat(llm, temperature=0, stream=True)
     with watching(lambda _, event: finished.append(event) if isinstance(event, RunFinished) else None):
         assert "".join([piece async for piece in asker(llm).stream("x")]) == "ok"
-        assert "".join([text async for text, _ in chat("hi")]) == "ok"
+        assert "".join([text async for text, _ in talk([], "hi")]) == "ok"
     assert [to_dict(each)["downgrades"] for each in finished] == [[list(LEFT_OUT)]] * 2
     server.answer(ResponsesService().error(400, "no"))
     with pytest.raises(BadRequest) as caught:

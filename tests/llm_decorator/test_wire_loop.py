@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from SimpleLLMFunc import BadRequest, FallbackLLM, OpenAICompatible, llm_chat, llm_function
+from SimpleLLMFunc import BadRequest, FallbackLLM, OpenAICompatible
 from SimpleLLMFunc.base.events import RunFinished
 from SimpleLLMFunc.base.run import watching
 from SimpleLLMFunc.errors import ToolCallLimitExceeded
 from SimpleLLMFunc.interface.anthropic import Anthropic
+from tests.support.functions import async_decorated, chat
 from tests.support.server import LoopbackServer, completion, error_answer, json_answer
 from tests.support.services import MessagesService, ResponsesService
 from tests.support.wires import MODELS, SERVICES, made
@@ -31,11 +32,7 @@ def weather(city: str) -> str:
 
 
 def forecaster(llm, **options):
-    @llm_function(llm, toolkit=[weather], **options)
-    async def forecast(text: str) -> str:
-        """Tell the weather."""
-
-    return forecast
+    return async_decorated(str, llm, toolkit=[weather], **options)
 
 
 # --- the last turn ---
@@ -107,11 +104,7 @@ async def test_a_bad_answer_is_shown_again_as_text_without_its_state(name):
     said = {"texts": ["two"], "thinking": "hm", "opaque": True}
     service = SERVICES[name](said, {"texts": ["2"]})
     async with LoopbackServer(service) as server:
-
-        @llm_function(model(name, server), output_mode="prompt")
-        async def count(text: str) -> int:
-            """Count the words."""
-
+        count = async_decorated(int, model(name, server), output_mode="prompt")
         assert await count("a b") == 2
     again = json.dumps(service.bodies[1])
     assert '"two"' in again
@@ -200,15 +193,11 @@ async def test_thinking_stays_out_where_what_it_is_bound_to_has_changed(changed,
                 llm = Anthropic(llm.model_name, base_url=llm.base_url, api_key="k", context_window=how["window"])
             options = {"toolkit": [weather], **{name: each for name, each in how.items() if name != "window"}}
             finished: list[Any] = []
-
-            @llm_chat(llm, stream=stream, thinking="low", max_tokens=200, **options)
-            async def chat(message: str, history: list[Any]) -> Any:
-                """You tell the weather."""
-
+            talk = chat(llm, stream=stream, thinking="low", max_tokens=200, **options)
             with watching(
                 lambda _, event, seen=finished: seen.append(event) if isinstance(event, RunFinished) else None
             ):
-                async for _, more in chat(f"Rome? {at}", history):
+                async for _, more in talk(history, f"Rome? {at}"):
                     history = json.loads(json.dumps(more))
     assert len(server.requests) == len(service.bodies) == 4  # nothing was refused
     last = json.dumps(service.bodies[-1])

@@ -19,7 +19,7 @@ from SimpleLLMFunc.cli.load import complete_target, load_object
 from SimpleLLMFunc.cli.options import ANY_PATH, asking, budget_usd, deadline_option, model_option
 from SimpleLLMFunc.cli.output import printable
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.llm_decorator.kinds import FUNCTIONS
+from SimpleLLMFunc.llm_decorator.decorated import FUNCTIONS
 from SimpleLLMFunc.logger import escape_control, redact
 
 _SHOWN_ERRORS = 3

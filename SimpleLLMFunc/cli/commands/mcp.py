@@ -14,7 +14,7 @@ import click
 from SimpleLLMFunc.cli.load import complete_target, load_module, split_target
 from SimpleLLMFunc.cli.options import PORT
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.llm_decorator.kinds import FUNCTIONS
+from SimpleLLMFunc.llm_decorator.decorated import FUNCTIONS
 from SimpleLLMFunc.serve import decorated_functions, protocol_streams, serve_http, serve_stdio
 from SimpleLLMFunc.tools.mcp import require_mcp
 

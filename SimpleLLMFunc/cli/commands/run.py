@@ -18,7 +18,7 @@ from SimpleLLMFunc.cli.output import as_json, echo_json, echo_text, echo_value, 
 from SimpleLLMFunc.display.cards import as_text
 from SimpleLLMFunc.display.results import preview_card
 from SimpleLLMFunc.errors import counted
-from SimpleLLMFunc.llm_decorator.kinds import CHATS, STREAMS
+from SimpleLLMFunc.llm_decorator.decorated import CHATS, STREAMS
 from SimpleLLMFunc.observability.store import TraceStore
 from SimpleLLMFunc.runtime import iterate_sync
 

@@ -13,7 +13,7 @@ from SimpleLLMFunc.cli.commands.mcp import functions_of
 from SimpleLLMFunc.cli.load import complete_target, split_target
 from SimpleLLMFunc.cli.options import ANY_PATH, FILE, PORT, SECONDS
 from SimpleLLMFunc.errors import counted
-from SimpleLLMFunc.llm_decorator.kinds import CHATS, FUNCTIONS
+from SimpleLLMFunc.llm_decorator.decorated import CHATS, FUNCTIONS
 from SimpleLLMFunc.serve import KEYS_VARIABLE, Callers, hash_of, new_key, serve_functions
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Literal
 
 from SimpleLLMFunc.errors import DeadlineExceeded, SignatureError
@@ -67,7 +68,8 @@ class PlainCode:
         limit = asyncio.timeout(clock.left())
         try:
             async with limit:
-                said = self._code(*args, **kwargs) if self._is_async else await in_thread(self._run, args, kwargs)
+                code = partial(self._code, *args, **kwargs)
+                said = code() if self._is_async else await in_thread(code)
                 return await said if inspect.isawaitable(said) else said
         except Abstain:
             return ABSTAIN
@@ -75,9 +77,6 @@ class PlainCode:
             if not limit.expired():
                 raise
             raise DeadlineExceeded(clock.seconds, doing=f"running the plain code of {self.name}=") from error
-
-    def _run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        return self._code(*args, **kwargs)
 
 
 def _filled(signature: inspect.Signature) -> tuple[tuple[Any, ...], dict[str, Any]]:

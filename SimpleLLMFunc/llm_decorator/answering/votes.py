@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
@@ -43,7 +43,7 @@ def decide(answers: Sequence[Any], asked: int, vote_on: Sequence[str] | None = N
     agreement: dict[str, float] = {}
     data = _decided(list(answers), "", asked, agreement)
     if vote_on is not None:
-        agreement = {path: share for path, share in agreement.items() if _is_among(path, vote_on)}
+        agreement = {path: share for path, share in agreement.items() if is_among(path, vote_on)}
     nearest = max(
         range(len(answers)),
         key=lambda number: (
@@ -133,26 +133,22 @@ def _has(answer: Any, other: Any, path: str) -> bool:
 
 
 def _at(answer: Any, path: str) -> list[Any]:
-    for step in _steps(path):
+    for part in re.findall(r"[^.\[\]]+|\[\d+\]", path):
         try:
-            answer = answer[step]
+            answer = answer[int(part[1:-1]) if part[0] == "[" else part]
         except (KeyError, IndexError, TypeError):
             return []
     return [answer]
 
 
-def _steps(path: str) -> Iterator[str | int]:
-    for part in re.findall(r"[^.\[\]]+|\[\d+\]", path):
-        yield int(part[1:-1]) if part[0] == "[" else part
-
-
-def _is_among(path: str, names: Sequence[str]) -> bool:
+def is_among(path: str, names: Sequence[str]) -> bool:
+    """Say whether a path is one of these fields, or inside of one."""
     return any(path == name or path.startswith((f"{name}.", f"{name}[")) for name in names)
 
 
 def _overlaid(base: Any, decided: Any, path: str, names: Sequence[str]) -> Any:
     """Return `base` with what was decided of the fields that count."""
-    if _is_among(path, names):
+    if is_among(path, names):
         return decided
     if isinstance(base, dict) and isinstance(decided, dict):
         return {

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from types import GenericAlias
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
@@ -139,25 +139,21 @@ class Voting:
         self.output = ConfidentOutput(pipeline, returned)
         self._once = OneRequest(pipeline) if pipeline.output.labels else None
 
-    def asks_once(self, llm: LLM_Interface, *, is_stronger: bool = False) -> bool:
-        """Say whether a model is asked once, for the log-probabilities of its answer.
+    def asks_once(self, llm: LLM_Interface, *, is_stronger: bool = False) -> Literal["must", "may"] | None:
+        """Say whether a model must or may be asked once, for the log-probabilities of its answer; None for votes.
 
         Raises:
             ConfigError: it has to be, and gives none.
         """
         once, options = self._once, self._pipeline.options
         if once is None or options.confidence == "votes":
-            return False
-        if self._must_ask_once(is_stronger=is_stronger):
-            once.require(llm, "a calibration" if options.confidence == "auto" else "confidence='logprobs'")
-            return True
-        has_way = options.output_mode in {"auto", "native", "choice"} and not options.toolkit
-        return has_way and options.votes is None and (bool(once.params(llm)) or once.is_settled)
-
-    def _must_ask_once(self, *, is_stronger: bool) -> bool:
-        options = self._pipeline.options
+            return None
         is_corrected = options.calibration is not None or self._pipeline.definition.confident_of is None
-        return options.confidence == "logprobs" or (is_corrected and not is_stronger)
+        if options.confidence == "logprobs" or (is_corrected and not is_stronger):
+            once.require(llm, "a calibration" if options.confidence == "auto" else "confidence='logprobs'")
+            return "must"
+        has_way = options.output_mode in {"auto", "native", "choice"} and not options.toolkit
+        return "may" if has_way and options.votes is None and (once.params(llm) or once.is_settled) else None
 
     def planned(self) -> tuple[FunctionPipeline, Mapping[str, Any]]:
         """Return what asks first, and with which parameters.
@@ -209,15 +205,15 @@ class Voting:
         with use_llm(stronger) if stronger is not None else nullcontext():
             said = ""
             llm = resolve_llm(self._pipeline.options.llm_interface)
-            if self._once is not None and self.asks_once(llm, is_stronger=stronger is not None):
-                must = self._must_ask_once(is_stronger=stronger is not None)
-                said = "" if must else self._once.without(llm)
+            how = self.asks_once(llm, is_stronger=stronger is not None)
+            if self._once is not None and how:
+                said = "" if how == "must" else self._once.without(llm)
                 if not said:
                     calibration: Any = None if stronger is not None else self._pipeline.options.calibration
                     found = await self._once.ask(question, llm, calibration)
                     if not isinstance(found, str):
                         return self.output.sure_and_kept(*found, self._once, is_escalated=stronger is not None)
-                    if must:
+                    if how == "must":
                         raise ConfigError(f"{run.func_name}: {llm.model_name} gives no log-probabilities: {found}")
                     said = found
             tasks = [asyncio.create_task(self._vote(question, number)) for number in range(asked)]
@@ -228,14 +224,11 @@ class Voting:
                 task.cancel()
             done = await asyncio.gather(*tasks, return_exceptions=True)
             if isinstance(error, SimpleLLMFuncError):
-                usage = _usage_of([*(one for one in done if one is not error), error])
-                error.with_run(usage=usage, cost=usage.cost)
+                _with_usage_of(error, [*(one for one in done if one is not error), error])
             raise
         results = [one for one in outcomes if isinstance(one, Result)]
         if not results:
-            usage = _usage_of(outcomes)
-            lost = next(one for one in outcomes if isinstance(one, SimpleLLMFuncError))
-            raise lost.with_run(usage=usage, cost=usage.cost)
+            raise _with_usage_of(next(one for one in outcomes if isinstance(one, SimpleLLMFuncError)), outcomes)
         decide_on = partial(self.output.decided_and_kept, results, asked, stronger is not None, run.arguments)
         value, kept = await off_loop_if_large(sum(len(one.text) for one in results), decide_on)
         calls = [call for one in results for call in one.tool_calls]
@@ -277,7 +270,9 @@ def _counted_in(result: Result[Any], parts: Sequence[Result[Any] | SimpleLLMFunc
 
 
 def _usage_of(outcomes: Sequence[object]) -> Usage:
-    usage = NO_USAGE
-    for one in outcomes:
-        usage += getattr(one, "usage", None) or NO_USAGE
-    return usage
+    return sum((getattr(one, "usage", None) or NO_USAGE for one in outcomes), NO_USAGE)
+
+
+def _with_usage_of(error: SimpleLLMFuncError, outcomes: Sequence[object]) -> SimpleLLMFuncError:
+    usage = _usage_of(outcomes)
+    return error.with_run(usage=usage, cost=usage.cost)

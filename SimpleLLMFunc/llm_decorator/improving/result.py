@@ -132,13 +132,8 @@ class ImproveOptions(TypedDict, total=False):
     progress: Progress
 
 
-_DEFAULTS: ImproveOptions = {
-    "scorer": "exact", "budget": None, "proposer": None, "seed": 0, "path": None, "concurrency": "auto", "progress": None,
-}  # fmt: skip
-
-
 async def improved(function: F, cases: Any, options: ImproveOptions) -> Improved[F]:
     """Return what a search for a better form of the function found; see `AsyncFunctionViews.improve`."""
     await import_module(_ROOM)
-    found: Improved[F] = await resolve_name(f"{_ROOM}:improved")(function, cases, **{**_DEFAULTS, **options})
+    found: Improved[F] = await resolve_name(f"{_ROOM}:improved")(function, cases, **options)
     return found

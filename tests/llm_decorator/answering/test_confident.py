@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import partial
 
 import pytest
 from pydantic import BaseModel, model_validator
@@ -17,6 +18,7 @@ from SimpleLLMFunc.llm_decorator.answering.votes import comparable, decide
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type.markers import Confident, Quoted
 from SimpleLLMFunc.type.usage import NO_USAGE
+from tests.support.functions import async_decorated
 from tests.support.server import LoopbackServer
 
 NATIVE = PROFILES["openai"]
@@ -41,12 +43,7 @@ def scripted(*replies, **options):
     return ScriptedLLM(*replies, profile=NATIVE, **options)
 
 
-def grader(llm, **options):
-    @llm_function(llm, **options)
-    async def grade(text: str) -> Confident[Grade]:
-        """Grade."""
-
-    return grade
+grader = partial(async_decorated, Confident[Grade])
 
 
 # --- the vote itself ------------------------------------------------------------------------------------------
@@ -106,14 +103,6 @@ async def test_value_agreement_and_votes():
     assert result.usage.output_tokens == sum(attempt.usage.output_tokens for attempt in result.attempts) > 0
     assert result.source == "model"
     assert (await grader(scripted(said(score=1), repeat=True))("x")).value == Grade(score=1)
-
-
-async def test_items_of_lists_have_their_own_agreement():
-    replies = [said(score=1, lines=[{"name": "tea", "price": price}]) for price in (2.5, 2.5, 3)]
-    confident = await grader(scripted(*replies), votes=3)("x")
-    assert confident.value.lines[0].price == Decimal("2.5")
-    assert confident.agreement["lines[0].price"] == pytest.approx(2 / 3)
-    assert confident.agreement["lines[0].name"] == 1.0
 
 
 async def test_under_the_threshold_it_abstains():
@@ -222,10 +211,9 @@ async def test_fields_that_do_not_go_together_give_the_nearest_whole_answer():
                 raise ValueError("low is above high")
             return self
 
-    @llm_function(scripted(*[said(low=a, high=b) for a, b in ((1, 2), (1, 2), (5, 6), (5, 7), (5, 2 + 6))]))
-    async def span(text: str) -> Confident[Span]:
-        """Span."""
-
+    span = async_decorated(
+        Confident[Span], scripted(*[said(low=a, high=b) for a, b in ((1, 2), (1, 2), (5, 6), (5, 7), (5, 2 + 6))])
+    )
     confident = await span("x")  # low: 5 (3 of 5), high: 2 (2 of 5)
     assert confident.value == Span(low=5, high=6)
     assert confident.agreement == {"low": 0.6, "high": 0.2}
@@ -265,16 +253,13 @@ async def test_a_map_keeps_what_was_decided(tmp_path):
 
 
 async def test_a_value_that_json_does_not_give_back_is_kept_too(tmp_path):
-    @llm_function(ScriptedLLM('{"when": "2024-01-02"}', '{"when": "2024-01-02"}'), votes=2)
-    async def when(text: str) -> Confident[dict[str, "float | str"]]:
-        """When."""
-
+    when = async_decorated(
+        Confident[dict[str, "float | str"]], ScriptedLLM('{"when": "2024-01-02"}', '{"when": "2024-01-02"}'), votes=2
+    )
     report = await when.map(["x"], checkpoint=tmp_path / "run.sqlite")
     assert report.rows[0].value.value == {"when": "2024-01-02"}
     output = when._answered_by().voting.output
-    kept = json.dumps(
-        {"asked": 3, "escalated": True, "answers": [["prompt", '{"when": 1}'], ["prompt", '{"when": 1}']]}
-    )
+    kept = json.dumps({"asked": 3, "escalated": True, "answers": [["prompt", '{"when": 1}']] * 2})
     again = output.parse(kept).value
     assert again == Confident({"when": 1}, {"when": pytest.approx(2 / 3)}, False, ({"when": 1},) * 2, 3, True)
     report.close()
@@ -342,19 +327,12 @@ async def test_a_vote_is_a_run_of_which_the_votes_are_parts():
 
 
 async def test_quotes_are_voted_on_with_an_abort_signal_too():
-    @llm_function(scripted('{"value": "rain"}', repeat=True), votes=2)
-    async def find(text: str) -> Confident[Quoted]:
-        """Find."""
-
+    find = async_decorated(Confident[Quoted], scripted('{"value": "rain"}', repeat=True), votes=2)
     found = await find("the rain", _abort_signal=AbortSignal())
     assert found.value == "rain"
 
 
 async def test_long_answers_are_compared_off_the_loop():
     numbers = json.dumps({"value": list(range(100_000))})
-
-    @llm_function(scripted(numbers, repeat=True), votes=2)
-    async def count(text: str) -> Confident[list[int]]:
-        """Count."""
-
+    count = async_decorated(Confident[list[int]], scripted(numbers, repeat=True), votes=2)
     assert len((await count("x")).value) == 100_000

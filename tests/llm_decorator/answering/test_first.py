@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Literal
 
 import pytest
@@ -16,6 +17,7 @@ from SimpleLLMFunc.guards import Block, Change, ModelRetry
 from SimpleLLMFunc.llm_decorator.answering.answering import CHANCE
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type.markers import ABSTAIN, Abstain, Abstention, Confident, Quoted
+from tests.support.functions import async_decorated, decorated
 
 
 class Label(BaseModel):
@@ -29,12 +31,7 @@ def rule(text: str) -> Label | Literal[Abstention.ABSTAIN]:
     return Label(name="refund") if "refund" in text else ABSTAIN
 
 
-def labeller(llm, **options):
-    @llm_function(llm, **options)
-    async def label(text: str) -> Label:
-        """Label."""
-
-    return label
+labeller = partial(async_decorated, Label)
 
 
 def answers(*names, **options):
@@ -50,13 +47,8 @@ async def test_the_code_answers_what_it_can_and_the_model_the_rest():
     llm = answers("other")
     label = labeller(llm, first=rule)
     result = await label.call("I want a refund")
-    assert (result.value, result.source, result.usage.total_tokens, result.cost) == (
-        Label(name="refund"),
-        "first",
-        0,
-        0.0,
-    )
-    assert result.attempts == []
+    assert (result.value, result.source, result.attempts) == (Label(name="refund"), "first", [])
+    assert (result.usage.total_tokens, result.cost) == (0, 0.0)
     assert llm.calls == []
     other = await label.call("hello")
     assert (other.value, other.source) == (Label(name="other"), "model")
@@ -77,33 +69,23 @@ def test_sync_and_async_code_may_return_or_raise_its_abstention(how, is_async):
         await asyncio.sleep(0)
         return code(text)
 
-    @llm_function(ScriptedLLM("model"), first=acode if is_async else code)
-    def ask(text: str) -> str:
-        """Ask."""
-
+    ask = decorated(str, ScriptedLLM("model"), first=acode if is_async else code)
     assert ask("x") == "code"
     assert ask("y") == "model"
     assert ask.call("x").source == "first"
 
 
 async def test_sync_code_runs_in_a_thread_and_may_call_another_function():
-    inner = llm_function(ScriptedLLM("inner"))(_plain)
+    inner = decorated(str, ScriptedLLM("inner"))
     threads = []
 
     def code(text: str) -> str:
         threads.append(threading.current_thread())
         return inner(text)
 
-    @llm_function(ScriptedLLM(), first=code)
-    async def ask(text: str) -> str:
-        """Ask."""
-
+    ask = async_decorated(str, ScriptedLLM(), first=code)
     assert await ask("x") == "inner"
     assert threads[0] is not threading.main_thread()
-
-
-def _plain(text: str) -> str:
-    """Plain."""
 
 
 async def test_what_the_code_returns_is_of_the_type():
@@ -155,16 +137,6 @@ def test_the_order_of_the_parameters_is_compared():
     assert llm_function(first=renamed)(ask)("ab", 2) == "abab"
 
 
-def test_code_that_may_return_anything():
-    def code(question: str, limit: int) -> Any:
-        return question * limit
-
-    def ask(question: str, limit: Any) -> str:
-        """Ask."""
-
-    assert llm_function(first=code)(ask)("ab", 2) == "abab"
-
-
 def test_keywords_defaults_and_methods():
     def code(text: str, *, times: int) -> str:
         return text * times
@@ -197,25 +169,20 @@ def test_keywords_defaults_and_methods():
 
 
 def test_an_iterator_takes_no_plain_code():
-    def each(text: str) -> Iterator[int]:
-        """Each."""
-
     with pytest.raises(errors.SignatureError, match="one value"):
-        llm_function(first=lambda text: [1])(each)
+        decorated(Iterator[int], first=lambda text: [1])
 
 
 async def test_first_with_confident_and_quoted():
-    @llm_function(ScriptedLLM("model", repeat=True), votes=2, first=lambda text: "code" if text == "x" else ABSTAIN)
-    async def ask(text: str) -> Confident[str]:
-        """Ask."""
-
+    ask = async_decorated(
+        Confident[str],
+        ScriptedLLM("model", repeat=True),
+        votes=2,
+        first=lambda text: "code" if text == "x" else ABSTAIN,
+    )
     assert await ask("x") == Confident("code")
     assert (await ask("y")).value == "model"
-
-    @llm_function(ScriptedLLM(), first=lambda text: text[2:5] if text else "not there")
-    async def quote(text: str) -> Quoted[str]:
-        """Quote."""
-
+    quote = async_decorated(Quoted[str], ScriptedLLM(), first=lambda text: text[2:5] if text else "not there")
     value = await quote("a bcd")
     assert (value, value.start) == ("bcd", 2)
     with pytest.raises(errors.UsageError, match="word for word"):
@@ -431,8 +398,7 @@ async def test_guards_judge_what_plain_code_answers(said, first, fallback, is_st
 
 
 async def test_guards_judge_the_value_that_plain_code_is_confident_of() -> None:
-    @llm_function(ScriptedLLM(), votes=3, first=lambda text: "old", guards=[lambda value: Change(f"{value}er")])
-    async def word(text: str) -> Confident[str]:
-        """Say."""
-
+    word = async_decorated(
+        Confident[str], ScriptedLLM(), votes=3, first=lambda text: "old", guards=[lambda value: Change(f"{value}er")]
+    )
     assert (await word("x")).value == "older"

@@ -88,7 +88,7 @@ CASES = [
     (
         ["yes", "no"],
         0,
-        [('{"', {'{"': 1}), ("value", {"value": 1}), ('":"', {'":"': 1}), ("yes", {"yes": 0.7, "no": 0.2})],
+        [*((one, {one: 1}) for one in ('{"', "value", '":"')), ("yes", {"yes": 0.7, "no": 0.2})],
         [7, 2],
     ),
     # leading space, quote and case are the same label; of few letters in another case nothing is told
@@ -133,10 +133,6 @@ def test_a_reply_that_shows_nothing(logprobs):
 
 def test_a_long_reasoning_takes_no_time_to_speak_of():
     thought = [entry("word ", {"word ": 0.5, "yes": 0.5})] * 3000
-    content = [
-        entry("<think>", {"<think>": 1}),
-        *thought,
-        entry("</think>", {"</think>": 1}),
-        entry("no", {"no": 0.8, "yes": 0.2}),
-    ]
+    begin, end = (entry(mark, {mark: 1}) for mark in ("<think>", "</think>"))
+    content = [begin, *thought, end, entry("no", {"no": 0.8, "yes": 0.2})]
     assert label_shares(["yes", "no"], 1, json.loads(json.dumps({"content": content}))) == pytest.approx([0.2, 0.8])

@@ -10,9 +10,10 @@ from typing import Literal
 import pytest
 from pydantic import BaseModel
 
-from SimpleLLMFunc import CachedLLM, Confident, budget, errors, llm_function, use_llm, watching
+from SimpleLLMFunc import CachedLLM, Confident, budget, errors, use_llm, watching
 from SimpleLLMFunc.base.events import RunFinished, RunStarted
 from SimpleLLMFunc.testing import ScriptedLLM
+from tests.support.functions import async_decorated, true_answer
 from tests.support.server import LoopbackServer, completion, error_answer, json_answer
 from tests.support.wires import made
 
@@ -42,26 +43,15 @@ def reply(wire, share):
         part = {"type": "output_text", "text": text, "annotations": [], "logprobs": content}
         item = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [part]}
         usage = {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7}
-        return json_answer(
-            {
-                "id": "resp_1",
-                "object": "response",
-                "status": "completed",
-                "model": "gpt-4.1",
-                "output": [item],
-                "usage": usage,
-            }
-        )
+        about = {"id": "resp_1", "object": "response", "status": "completed", "model": "gpt-4.1"}
+        return json_answer({**about, "output": [item], "usage": usage})
     key = "logProbability"
     result = {
         "chosenCandidates": [token(one, tops[one], key) for one, tops in shown],
         "topCandidates": [{"candidates": [token(*each, key) for each in tops.items()]} for _, tops in shown],
     }
-    candidate = {
-        "content": {"role": "model", "parts": [{"text": text}]},
-        "finishReason": "STOP",
-        "logprobsResult": result,
-    }
+    said = {"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP"}
+    candidate = {**said, "logprobsResult": result}
     return json_answer({"candidates": [candidate], "usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 4}})
 
 
@@ -71,11 +61,7 @@ def model(wire, server, **options):
 
 
 def mood_of(llm, returns=Confident[Mood], **options):
-    async def mood(text: str):
-        """Say the mood of the text."""
-
-    mood.__annotations__["return"] = returns
-    return llm_function(llm, **options)(mood)
+    return async_decorated(returns, llm, **options)
 
 
 @pytest.mark.parametrize("wire", list(WIRES))
@@ -94,12 +80,8 @@ async def test_every_wire_that_has_log_probabilities(wire):
     assert not found.abstained
     assert result.output_mode == "choice"
     # To those who watch it is a run with one part.
-    assert [type(event) for event in seen if isinstance(event, (RunStarted, RunFinished))] == [
-        RunStarted,
-        RunStarted,
-        RunFinished,
-        RunFinished,
-    ]
+    kinds = [type(event) for event in seen if isinstance(event, (RunStarted, RunFinished))]
+    assert kinds == [RunStarted] * 2 + [RunFinished] * 2
     config = request.body.get("generationConfig", {})
     assert 20 in (request.body.get("top_logprobs"), config.get("logprobs"))
 
@@ -186,11 +168,7 @@ def biased_service(request):
     glad = float(content.rsplit(" ", 1)[1])
     odds = math.log(glad / (1 - glad)) * 3 + 2
     share = min(max(1 / (1 + math.exp(-odds)), 1e-4), 1 - 1e-4)
-    data = completion("yes" if share > 0.5 else "no")
-    shown = [{"token": text, "logprob": math.log(part)} for text, part in (("yes", share), ("no", 1 - share))]
-    first = {"token": data["choices"][0]["message"]["content"], "logprob": shown[share <= 0.5]["logprob"]}
-    data["choices"][0]["logprobs"] = {"content": [{**first, "top_logprobs": shown}]}
-    return json_answer(data)
+    return true_answer(share)
 
 
 def gladness(count, seed=1):
@@ -200,21 +178,13 @@ def gladness(count, seed=1):
 
 
 def glad_of(server, returns=bool, **options):
-    async def glad(text: str):
-        """Is the text glad?"""
-
-    glad.__annotations__["return"] = returns
     llm = made("chat", server, model="m", profile="llama.cpp")
-    return llm_function(llm, **{"output_mode": "choice", **options})(glad)
+    return async_decorated(returns, llm, **{"output_mode": "choice", **options})
 
 
 @pytest.fixture
 async def service():
-    def answer(request):
-        said = biased_service(request)
-        return json_answer(json.loads(said.body.decode().replace('"yes"', '"true"').replace('"no"', '"false"')))
-
-    async with LoopbackServer(answer) as server:
+    async with LoopbackServer(biased_service) as server:
         yield server
 
 

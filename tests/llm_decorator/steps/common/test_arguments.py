@@ -15,6 +15,7 @@ from typing_extensions import TypedDict
 
 from SimpleLLMFunc import ImgUrl, Message, SignatureError, Text, llm_chat, llm_function
 from SimpleLLMFunc.testing import ScriptedLLM
+from tests.support.functions import async_decorated, decorated
 
 
 class Colour(Enum):
@@ -160,15 +161,8 @@ def test_an_iterator_is_not_read(hint):
 
 async def test_every_view_of_a_function():
     llm = ScriptedLLM("a", repeat=True)
-
-    @llm_function(llm)
-    async def say(text: str) -> str:
-        """Say it."""
-
-    @llm_function(llm)
-    def tell(text: str) -> Iterator[str]:
-        """Tell it."""
-
+    say = async_decorated(str, llm)
+    tell = decorated(Iterator[str], llm)
     for view in (say, say.call, say.stream, say.events, say.preview, tell, tell.call, tell.preview):
         with pytest.raises(SignatureError, match="text: "):
             view(None)  # type: ignore[arg-type]
@@ -180,11 +174,7 @@ async def test_every_view_of_a_function():
 
 async def test_a_row_that_does_not_fit_is_the_error_of_that_row():
     llm = ScriptedLLM("a", repeat=True)
-
-    @llm_function(llm)
-    async def say(text: str) -> str:
-        """Say it."""
-
+    say = async_decorated(str, llm)
     report = await say.map([{"text": "x"}, {"text": None}, {"text": "y"}], progress=False)
     assert [type(result.error).__name__ for result in report.rows] == ["NoneType", "SignatureError", "NoneType"]
     assert (len(llm.calls), report.counts.invalid) == (2, 1)

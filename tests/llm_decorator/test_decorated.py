@@ -9,7 +9,7 @@ import pytest
 
 from SimpleLLMFunc import Audio, File, ImgPath, ImgUrl
 from SimpleLLMFunc.llm_decorator import decorated
-from SimpleLLMFunc.llm_decorator.kinds import CHATS, FUNCTIONS, STREAMS, is_offered, takes_a_file
+from SimpleLLMFunc.llm_decorator.decorated import CHATS, FUNCTIONS, STREAMS, is_offered, takes_a_file
 
 
 def test_every_kind_is_a_function_or_a_chat():

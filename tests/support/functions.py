@@ -1,0 +1,52 @@
+"""Decorated functions of one text and dialogues of one message, for tests that are about something else than their source."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from SimpleLLMFunc import llm_chat, llm_function
+from tests.support.server import Answer, completion, json_answer
+
+
+def async_decorated(returns: Any, llm: Any = None, /, *, name: str = "ask", **options: Any) -> Any:
+    """Return an async function of one text that returns `returns`, decorated with these options."""
+
+    async def ask(text: str):
+        """Answer."""
+
+    return _made(ask, returns, name, llm, options)
+
+
+def decorated(returns: Any, llm: Any = None, /, *, name: str = "ask", **options: Any) -> Any:
+    """Return the same as a `def`."""
+
+    def ask(text: str):
+        """Answer."""
+
+    return _made(ask, returns, name, llm, options)
+
+
+def _made(ask: Any, returns: Any, name: str, llm: Any, options: dict[str, Any]) -> Any:
+    ask.__annotations__["return"] = returns
+    ask.__name__ = ask.__qualname__ = name
+    return llm_function(llm, **options)(ask)
+
+
+def chat(llm: Any = None, /, **options: Any) -> Any:
+    """Return an async dialogue of a history and a message, decorated with these options."""
+
+    @llm_chat(llm, **options)
+    async def talk(history: list[Any], message: str) -> Any:
+        """Talk."""
+
+    return talk
+
+
+def true_answer(share: float) -> Answer:
+    """Return the answer of a service that says "true" or "false", and shows that "true" has this probability."""
+    shown = [{"token": text, "logprob": math.log(part)} for text, part in (("true", share), ("false", 1 - share))]
+    first = shown[share <= 0.5]
+    data = completion(first["token"])
+    data["choices"][0]["logprobs"] = {"content": [{**first, "top_logprobs": shown}]}
+    return json_answer(data)
