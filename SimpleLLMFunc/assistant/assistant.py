@@ -13,11 +13,11 @@ from SimpleLLMFunc.assistant.builtin import builtin_tools
 from SimpleLLMFunc.assistant.caller import FUNC_NAME, LLMCaller
 from SimpleLLMFunc.assistant.context import ContextBuilder, DialogueSession, DialogueSessions, new_session_id
 from SimpleLLMFunc.assistant.memory import ChatMemoryIntegration, MemoryStore
-from SimpleLLMFunc.assistant.prompts import ATTACHED, SYSTEM_PROMPT
 from SimpleLLMFunc.assistant.search import SearchClient, SearchReview
 from SimpleLLMFunc.assistant.settings import check_settings
 from SimpleLLMFunc.assistant.tools import ToolInvoker
 from SimpleLLMFunc.assistant.turn import StreamItem, Turn
+from SimpleLLMFunc.assistant.words import WORDS
 from SimpleLLMFunc.base.metadata import FunctionMetadata, RunMetadata
 from SimpleLLMFunc.errors import RunError, UsageError
 from SimpleLLMFunc.interface.current import resolve_llm, use_llm
@@ -85,7 +85,8 @@ class AIAssistant:
         self.search = search
         self.detector: Detector | None = detector
         self.deadline = deadline
-        self.system_prompt = SYSTEM_PROMPT[language] if system_prompt is None else system_prompt
+        self._words: dict[str, str] = WORDS["prompts"][language]
+        self.system_prompt = self._words["system"] if system_prompt is None else system_prompt
         self.llm_caller = LLMCaller(llm, params=llm_kwargs, max_tool_rounds=max_tool_rounds, confirm=toolkit_confirm)
         self.tool_invoker = ToolInvoker(
             builtin_tools(llm, language=language) if tools is None else tools, language=language
@@ -233,7 +234,7 @@ class AIAssistant:
                 files = session.attachments = session.attachments or SessionFiles()
                 content = await in_thread(self._content, files, user_input, image_data, file_data)
             messages = session.context.build_context(content)
-            _tell_ai_id(messages, ai_id, self.language)
+            _tell_ai_id(messages, ai_id, self._words)
             enriched = await self.memory.enrich(
                 messages, user_id=user_id, message=user_input, session_id=session.session_id
             )
@@ -291,7 +292,7 @@ class AIAssistant:
         if file_data is not None:
             names.append(files.add_file(file_data))
         # By its name a tool finds what was kept.
-        attached = ATTACHED[self.language] + ", ".join(names) if names else ""
+        attached = self._words["attached"] + ", ".join(names) if names else ""
         text = "\n\n".join(each for each in (user_input, attached) if each.strip())
         return [{"type": "text", "text": text}, *parts] if parts else text
 
@@ -310,13 +311,13 @@ def _check(user_input: Any, session_id: Any, user_id: Any, ai_id: Any, *, has_mo
             raise UsageError(f"{name} is a str or None, not {type(value).__name__}.")
 
 
-def _tell_ai_id(messages: list[Message], ai_id: str | None, language: str) -> None:
+def _tell_ai_id(messages: list[Message], ai_id: str | None, words: dict[str, str]) -> None:
     """Let the instructions name the id under which the assistant speaks."""
     if not ai_id:
         return
     if len(ai_id) > 128 or not ai_id.isprintable():
         raise UsageError("ai_id has at most 128 printable characters.")
-    line = f"你的 AI-ID 是 {ai_id}。" if language == "zh" else f"Your AI-ID is {ai_id}."
+    line = words["ai id"].format(ai_id=ai_id)
     head: Any = messages[0]
     if head["role"] == "system":
         head["content"] = f"{head['content']}\n{line}"

@@ -13,7 +13,8 @@ import re
 import secrets
 from typing import Final
 
-from SimpleLLMFunc.assistant.builtin.localized_tool import Language, localized
+from SimpleLLMFunc.assistant.builtin.localized_tool import localized
+from SimpleLLMFunc.assistant.words import WORDS, Language
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.tools import ModelRetry, Tool
 
@@ -76,17 +77,6 @@ def _check_character(body: str) -> str:
 
 # --- as tools ------------------------------------------------------------------------------------------------
 
-_NEW_IN_CHINESE: Final = "生成一个唯一的 AI-ID 标识符。"
-_FREQUENCY_IN_CHINESE: Final = """基于 AI-ID 生成它的频率编号；同一个 AI-ID 总是得到同一个编号。
-
-参数:
-    ai_id: generate_ai_id 返回的 AI-ID，原样填写。
-"""
-_WRONG: Final = {
-    "zh": "{text!r} 不是有效的 AI-ID，或者抄写有误。请原样复制 generate_ai_id 返回的 AI-ID。",
-    "en": "{problem}. Copy the AI-ID exactly as generate_ai_id returned it.",
-}
-
 
 def id_tools(language: Language = "zh") -> list[Tool]:
     """Return the tools `generate_ai_id` and `generate_frequency_number`."""
@@ -104,9 +94,9 @@ def id_tools(language: Language = "zh") -> list[Tool]:
         try:
             return frequency_number(ai_id)
         except ValueError as error:
-            raise ModelRetry(_WRONG[language].format(problem=error, text=cut(ai_id, 60))) from None
+            raise ModelRetry(WORDS["ids"][language]["wrong"].format(problem=error, text=cut(ai_id, 60))) from None
 
     return [
-        localized(generate_ai_id, language, _NEW_IN_CHINESE),
-        localized(generate_frequency_number, language, _FREQUENCY_IN_CHINESE),
+        localized(generate_ai_id, language),
+        localized(generate_frequency_number, language),
     ]

@@ -10,7 +10,8 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
-from SimpleLLMFunc.assistant.builtin.localized_tool import WORDS, Language, localized
+from SimpleLLMFunc.assistant.builtin.localized_tool import localized
+from SimpleLLMFunc.assistant.words import WORDS, Language
 from SimpleLLMFunc.calls.slot.time_words import Calendar
 from SimpleLLMFunc.errors import ProviderError, cut
 from SimpleLLMFunc.interface.attempts import get_json
@@ -186,13 +187,6 @@ def read_days(text: str, today: date) -> list[date]:
 
 # --- as a tool -----------------------------------------------------------------------------------------------
 
-_IN_CHINESE: Final = """获取指定城市和日期的天气信息。
-
-参数:
-    city: 城市名，中文或英文；重名时在逗号后写省、州或国家，例如“巴黎，法国”。
-    date: 哪一天：今天、明天、后天、周六、下周一、3天后、2026-11-25 等；不写就是今天。只有前一周到后两周的数据。
-"""
-
 
 def weather_tools(*, language: Language = "zh", service: OpenMeteo = OpenMeteo()) -> list[Tool]:
     """Return the tool `get_weather`.
@@ -225,7 +219,7 @@ def weather_tools(*, language: Language = "zh", service: OpenMeteo = OpenMeteo()
             raise ModelRetry(words["no day"].format(date=cut(date, 60))) from None
         return _told(weather, days, language)
 
-    return [localized(get_weather, language, _IN_CHINESE, timeout=3 * service.timeout)]
+    return [localized(get_weather, language, timeout=3 * service.timeout)]
 
 
 def _told(weather: Weather, days: Sequence[date], language: Language) -> str:

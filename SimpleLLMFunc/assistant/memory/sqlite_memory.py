@@ -13,6 +13,7 @@ from typing import Literal
 
 from SimpleLLMFunc.assistant.memory.extraction import ExtractedMemory, MemoryType, extract_memories
 from SimpleLLMFunc.assistant.memory.memory_file import Memory, MemoryFile, Said
+from SimpleLLMFunc.assistant.words import WORDS
 from SimpleLLMFunc.calls import LanguageType, summarize
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.current import resolve_llm, use_llm
@@ -59,14 +60,14 @@ class SqliteMemory:
     ) -> None:
         if extract_every < 0 or summarize_every < 0 or most < 1:
             raise ConfigError("SqliteMemory: extract_every and summarize_every are 0 or more, most is at least 1.")
-        if language not in _WORDS:
+        if language not in WORDS["recalled"]:
             raise ConfigError(f'SqliteMemory: language is "zh" or "en", not {language!r}.')
         self._file = MemoryFile(None if os.fspath(path) == ":memory:" else Path(path))
         self._llm = llm
         self._extract_every = extract_every
         self._summarize_every = summarize_every
         self._most = most
-        self._words = _WORDS[language]
+        self._words: dict[str, str] = WORDS["recalled"][language]
         self._language = LanguageType.CHINESE if language == "zh" else LanguageType.ENGLISH
         self._clock = clock
         self._jobs: dict[str, Future[None]] = {}
@@ -203,16 +204,6 @@ class SqliteMemory:
         now = self._clock()
         rows = [Memory(each.type, " ".join(each.text.split()), session_id, now) for each in found if each.text.strip()]
         return await in_thread(self._file.add_memories, user_id, rows, last_id)
-
-
-_WORDS = {
-    "zh": {"user": "用户曾说: ", "assistant": "助手曾答: ", "session": "以前一次对话的总结: "},
-    "en": {
-        "user": "The user once said: ",
-        "assistant": "The assistant once answered: ",
-        "session": "An earlier conversation, summed up: ",
-    },
-}
 
 
 def _conversation(said: Sequence[Said]) -> str:
