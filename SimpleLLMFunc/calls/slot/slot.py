@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import aclosing
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, ClassVar, Final
@@ -145,11 +144,8 @@ class Slot(CoreCall, input_model=SlotInput, output_model=SlotOutput):
         """
         prompt = await in_thread(self._prompt, remaining_schema)
         messages = _spoken(system=SLOT_SYSTEM_PROMPT[self._language], user=prompt)
-        answer = ""
         try:
-            async with aclosing(self._llm(messages)) as pieces:
-                async for piece in pieces:
-                    answer += piece
+            answer = "".join([piece async for piece in self._llm(messages)])
         except EmptyResponseError:
             return "", {}
         return answer, await _object_in(answer) or {}
@@ -204,12 +200,6 @@ class Slot(CoreCall, input_model=SlotInput, output_model=SlotOutput):
             "is_call": is_call,
         }
         return render_template(SLOT_GEN_PROMPT[self._language], values, name="SLOT_GEN_PROMPT", text=guard_text)
-
-    # --- around them ---------------------------------------------------------------------------------------
-
-    @property
-    def _language(self) -> LanguageType:
-        return self._call_vars.language if self._call_vars else LanguageType.CHINESE
 
     def _note(self, filling: Filling) -> None:
         self._receipts, self._dropped = filling.receipts, filling.dropped
