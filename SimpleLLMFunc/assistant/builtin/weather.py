@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Final, TypeVar
@@ -84,20 +84,6 @@ class _Forecast(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Weather:
-    """What was found out about a place.
-
-    Attributes:
-        today: the date there.
-        days: those that there are data for, from a week ago to a fortnight ahead.
-    """
-
-    place: Place
-    today: date
-    days: tuple[Day, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class OpenMeteo:
     """Asks Open-Meteo.
 
@@ -136,8 +122,8 @@ class OpenMeteo:
                 return [place for place in found if all(map(place.lies_in, regions))], found
         return [], []
 
-    async def weather(self, place: Place) -> Weather:
-        """Return the weather of a place.
+    async def weather(self, place: Place) -> tuple[date, dict[date, Day]]:
+        """Return the date in a place, and its weather by day: from a week ago to a fortnight ahead.
 
         Raises:
             ProviderError: the service failed, or its reply cannot be read.
@@ -150,7 +136,7 @@ class OpenMeteo:
         )
         forecast = _read(_Forecast, data)
         today = (self.now().astimezone(UTC) + timedelta(seconds=forecast.utc_offset_seconds)).date()
-        return Weather(place, today, tuple(_days(forecast.daily)))
+        return today, {day.time: day for day in _days(forecast.daily)}
 
 
 def _read(kind: type[M], data: Any) -> M:
@@ -212,29 +198,21 @@ def weather_tools(*, language: Language = "zh", service: OpenMeteo = OpenMeteo()
         if not fitting:
             listed = "; ".join(place.shown for place in found[:_MOST_CANDIDATES])
             raise ModelRetry(words["no such place"].format(city=cut(city, 60), places=listed))
-        weather = await service.weather(fitting[0])
+        today, known = await service.weather(fitting[0])
         try:
-            days = read_days(date, weather.today)
+            days = read_days(date, today)
         except ValueError:
             raise ModelRetry(words["no day"].format(date=cut(date, 60))) from None
-        return _told(weather, days, language)
+        if not any(day in known for day in days):
+            reach = {"first": min(known, default="-"), "last": max(known, default="-")}
+            raise ModelRetry(words["no data"].format(days=", ".join(map(str, days)), **reach))
+        lines = [words["place"].format(place=fitting[0].shown)]
+        lines += [_line(known[day], today, language) for day in days if day in known]
+        if missing := [str(day) for day in days if day not in known]:
+            lines.append(words["missing"].format(days=", ".join(missing)))
+        return "\n".join([*lines, words["source"]])
 
     return [localized(get_weather, language, timeout=3 * service.timeout)]
-
-
-def _told(weather: Weather, days: Sequence[date], language: Language) -> str:
-    words = _WORDS[language]
-    known = {day.time: day for day in weather.days}
-    if not any(day in known for day in days):
-        reach = (min(known).isoformat(), max(known).isoformat()) if known else ("-", "-")
-        wanted = ", ".join(day.isoformat() for day in days)
-        raise ModelRetry(words["no data"].format(days=wanted, first=reach[0], last=reach[1]))
-    lines = [words["place"].format(place=weather.place.shown)]
-    lines += [_line(known[day], weather.today, language) for day in days if day in known]
-    if missing := [day.isoformat() for day in days if day not in known]:
-        lines.append(words["missing"].format(days=", ".join(missing)))
-    lines.append(words["source"])
-    return "\n".join(lines)
 
 
 def _line(day: Day, today: date, language: Language) -> str:

@@ -91,6 +91,11 @@ class Said:
     role: str
     content: str
 
+    @property
+    def message(self) -> dict[str, str]:
+        """It as a message of a conversation."""
+        return {"role": self.role, "content": self.content}
+
 
 class MemoryFile:
     """Messages, memories and summaries of users, with an index (FTS5) of the words in the first two.

@@ -9,10 +9,10 @@ from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from time import time
-from typing import Literal
+from typing import Literal, cast
 
 from SimpleLLMFunc.assistant.memory.extraction import ExtractedMemory, MemoryType, extract_memories
-from SimpleLLMFunc.assistant.memory.memory_file import Memory, MemoryFile, Said
+from SimpleLLMFunc.assistant.memory.memory_file import Memory, MemoryFile
 from SimpleLLMFunc.assistant.words import WORDS
 from SimpleLLMFunc.calls import LanguageType, summarize
 from SimpleLLMFunc.errors import ConfigError, UsageError
@@ -113,12 +113,7 @@ class SqliteMemory:
     async def history(self, user_id: str, session_id: str) -> list[Message]:
         """Return the last messages of a session, so that it can go on in another process."""
         said = await in_thread(self._file.session, user_id, session_id)
-        return [
-            {"role": "user", "content": each.content}
-            if each.role == "user"
-            else {"role": "assistant", "content": each.content}
-            for each in said
-        ]
+        return cast("list[Message]", [each.message for each in said])
 
     # --- for people ---
 
@@ -186,7 +181,8 @@ class SqliteMemory:
         if not waiting or not self._extract_every or len(waiting) < self._extract_every:
             return
         known = [memory.text for memory in await in_thread(self._file.memories, user_id, 50)]
-        found = await extract_memories(_conversation(waiting), known)
+        conversation = "\n".join(f"{each.role}: {each.content[:2000]}" for each in waiting)
+        found = await extract_memories(conversation, known)
         await self._keep(user_id, session_id, found, last_id=waiting[-1].id)
 
     async def _summarize(self, user_id: str, session_id: str, llm: LLM_Interface) -> None:
@@ -194,8 +190,7 @@ class SqliteMemory:
         _, new = await in_thread(self._file.waiting, user_id, session_id)
         if not self._summarize_every or new < self._summarize_every:
             return
-        conversation = [{"role": each.role, "content": each.content} for each in said]
-        text = await summarize(conversation, [], llm=llm, language=self._language)
+        text = await summarize([each.message for each in said], llm=llm, language=self._language)
         await in_thread(self._file.set_summary, user_id, session_id, text, said[-1].id, self._clock())
 
     async def _keep(
@@ -204,10 +199,6 @@ class SqliteMemory:
         now = self._clock()
         rows = [Memory(each.type, " ".join(each.text.split()), session_id, now) for each in found if each.text.strip()]
         return await in_thread(self._file.add_memories, user_id, rows, last_id)
-
-
-def _conversation(said: Sequence[Said]) -> str:
-    return "\n".join(f"{each.role}: {each.content[:2000]}" for each in said)
 
 
 def _short(text: str) -> str:
