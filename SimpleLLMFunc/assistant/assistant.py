@@ -13,7 +13,8 @@ from SimpleLLMFunc.assistant.builtin import builtin_tools
 from SimpleLLMFunc.assistant.caller import FUNC_NAME, LLMCaller
 from SimpleLLMFunc.assistant.context import ContextBuilder, DialogueSession, DialogueSessions, new_session_id
 from SimpleLLMFunc.assistant.memory import ChatMemoryIntegration, MemoryStore
-from SimpleLLMFunc.assistant.search import SearchClient, SearchReview
+from SimpleLLMFunc.assistant.search import SearchClient, SearchReview, is_uncertain
+from SimpleLLMFunc.assistant.search.uncertainty import model_detector
 from SimpleLLMFunc.assistant.settings import check_settings
 from SimpleLLMFunc.assistant.tools import ToolInvoker
 from SimpleLLMFunc.assistant.turn import StreamItem, Turn
@@ -249,8 +250,7 @@ class AIAssistant:
                 tools,
                 question=user_input,
                 search=self.search,
-                detector=self.detector,
-                llm=self.llm,
+                detect=model_detector(self.llm) if self.detector == "model" else self.detector or is_uncertain,
                 language=self.language,
                 timeout=self._search_timeout,
             )

@@ -92,7 +92,9 @@ def image_tools(
         if kind is None:
             raise ModelRetry(words["unknown"].format(kind=cut(analysis_type, 60)))
         if kind == "text":
-            return await _text_of(image, given_roots(folder, context), language)
+            content = await in_thread(_bytes_of, image.strip(), given_roots(folder, context), language)
+            lines = await read_text_in_image(content)
+            return "\n".join([words["text"], *lines]) if lines else words["no text"]
         picture = await in_thread(_picture, image, given_roots(folder, context), language)
         if kind == "general":
             return await describe(picture, question)
@@ -113,12 +115,6 @@ def _picture(image: str, roots: list[Path], language: Language) -> ImgPath | Img
     file, root = find_file(named, roots, language)
     with named_below(file, root):
         return ImgPath(file, root=root)
-
-
-async def _text_of(image: str, roots: list[Path], language: Language) -> str:
-    words = _WORDS[language]
-    lines = await read_text_in_image(await in_thread(_bytes_of, image.strip(), roots, language))
-    return "\n".join([words["text"], *lines]) if lines else words["no text"]
 
 
 def _bytes_of(named: str, roots: list[Path], language: Language) -> bytes:

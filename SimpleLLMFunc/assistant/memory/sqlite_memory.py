@@ -15,7 +15,7 @@ from SimpleLLMFunc.assistant.memory.extraction import ExtractedMemory, MemoryTyp
 from SimpleLLMFunc.assistant.memory.memory_file import Memory, MemoryFile
 from SimpleLLMFunc.assistant.words import WORDS
 from SimpleLLMFunc.calls import LanguageType, summarize
-from SimpleLLMFunc.errors import ConfigError, UsageError
+from SimpleLLMFunc.errors import ConfigError, UsageError, cut
 from SimpleLLMFunc.interface.current import resolve_llm, use_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.logger import push_warning, shown_error
@@ -90,7 +90,7 @@ class SqliteMemory:
         lines += [f"- {self._words['session']}{text}" for text in self._file.summaries(user_id, session_id, 2)]
         if room := self._most - len(shown):
             said = self._file.messages_like(user_id, message, session_id, now, room)
-            lines += [f"- {self._words[each.role]}{_short(each.content)}" for each in said]
+            lines += [f"- {self._words[each.role]}{cut(' '.join(each.content.split()), 200)}" for each in said]
         return "\n".join(dict.fromkeys(lines))
 
     async def remember(self, user_id: str, message: str, answer: str, session_id: str) -> None:
@@ -199,8 +199,3 @@ class SqliteMemory:
         now = self._clock()
         rows = [Memory(each.type, " ".join(each.text.split()), session_id, now) for each in found if each.text.strip()]
         return await in_thread(self._file.add_memories, user_id, rows, last_id)
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 200 else line[:199] + "…"

@@ -8,7 +8,16 @@ from typing import Any, Final
 
 from SimpleLLMFunc.base.parsing import Repair
 from SimpleLLMFunc.calls.slot.places import ALL_KINDS, Places, kinds_of_value
-from SimpleLLMFunc.calls.slot.pointer import ABSENT, MAX_STEPS, DataPath, index_of, pointer_path, pointer_text, value_at
+from SimpleLLMFunc.calls.slot.pointer import (
+    ABSENT,
+    MAX_STEPS,
+    DataPath,
+    in_order,
+    index_of,
+    pointer_path,
+    pointer_text,
+    value_at,
+)
 from SimpleLLMFunc.calls.slot.subschemas import Schema, copied
 from SimpleLLMFunc.errors import CallError, cut
 
@@ -45,10 +54,7 @@ class Building:
         pointers = {path: data[key] for key, path in paths.items() if path is not None}
         tree: dict[str, Any] = copied(pointers.pop((), onto))
         self._lay_over(tree, copied({key: data[key] for key, path in paths.items() if path is None}), self._root, ())
-        # Indices as numbers: each item comes after the one before it, and a value before those below it.
-        for path in sorted(
-            pointers, key=lambda path: [(index_of(step) is None, index_of(step) or 0, step) for step in path]
-        ):
+        for path in sorted(pointers, key=in_order):
             keys = self._keys(path, tree, pointers[path])
             if keys is not None:
                 _set(tree, keys, copied(pointers[path]), path)

@@ -134,6 +134,16 @@ class Slot(CoreCall, input_model=SlotInput, output_model=SlotOutput):
         """Return the slot with what is known; checking much data against a schema takes its time, as it does later."""
         return Filling(schema, SlotProcessor(schema, time_zone=self.time_zone), self.data)
 
+    async def output(self, executor: Any) -> SlotOutput:
+        """Fill what is missing; return what `exec` yields.
+
+        Raises:
+            CallError: as from `exec`.
+        """
+        chunk = await get_last_item_of_async_generator(self.exec(executor, self.input))
+        assert chunk is not None, "a Slot that raises nothing gives its output"
+        return SlotOutput.model_validate(chunk.content)
+
     # --- the two phases ------------------------------------------------------------------------------------
 
     async def _llm_slot_fill(self, remaining_schema: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -265,9 +275,7 @@ async def fill_slots(
             step_num=len(steps),
             time_zone=time_zone,
         )
-        chunk = await get_last_item_of_async_generator(slot.exec(executor, slot.input))
-        assert chunk is not None, "a Slot that raises nothing gives its output"
-        return SlotOutput.model_validate(chunk.content)
+        return await slot.output(executor)
 
 
 def _spoken(**messages: str) -> list[dict[str, str]]:
