@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 from types import SimpleNamespace
@@ -11,15 +10,11 @@ from typing import Any
 import pytest
 
 from SimpleLLMFunc import BadRequest, CallError, OpenAICompatible, RateLimited, SchemaError
-from SimpleLLMFunc.calls.call_data import (
-    CallOutputType,
-    ExecutorBackground,
-    ExecutorHistory,
-)
+from SimpleLLMFunc.calls.call_data import CallOutputType, ExecutorBackground, ExecutorHistory
 from SimpleLLMFunc.calls.slot import Slot, SlotInput, SlotOutput
 from SimpleLLMFunc.errors import ContentBlocked
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
-from tests.support.server import Answer, LoopbackServer
+from tests.support.server import LoopbackServer
 
 # The schema and the data of the note's example.
 WEATHER = {
@@ -267,19 +262,6 @@ async def test_a_schema_that_cannot_be_used_is_a_call_error_before_any_request(s
 async def test_parameters_that_do_not_fit_are_a_call_error(wrong: dict[str, Any]) -> None:
     with pytest.raises(CallError):
         await Slot.instance(executor(None), **{"current_schema": WEATHER, **wrong})
-
-
-async def test_cancelling_leaves_nothing_behind() -> None:
-    async with LoopbackServer() as server:
-        server.answer(Answer(hold=asyncio.Event()))
-        llm = OpenAICompatible("m", base_url=server.base_url)
-        work = asyncio.create_task(filled(llm))
-        await server.received()
-        work.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await work
-        await server.all_closed()
-    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 # --- on the wire ---------------------------------------------------------------------------------------------
