@@ -310,6 +310,3 @@ async def test_a_file_of_another_program_and_a_damaged_one_are_refused(tmp_path)
 def test_options_that_cannot_be_used(options):
     with pytest.raises(ConfigError):
         SqliteMemory(":memory:", **options)
-
-
-# --- many at once ------------------------------------------------------------------------------------------
