@@ -13,8 +13,9 @@ from SimpleLLMFunc.assistant.builtin import builtin_tools
 from SimpleLLMFunc.assistant.caller import FUNC_NAME, LLMCaller
 from SimpleLLMFunc.assistant.context import ContextBuilder, DialogueSession, DialogueSessions, new_session_id
 from SimpleLLMFunc.assistant.memory import ChatMemoryIntegration, MemoryStore
-from SimpleLLMFunc.assistant.search import SearchClient, SearchReview, is_uncertain
-from SimpleLLMFunc.assistant.search.uncertainty import model_detector
+from SimpleLLMFunc.assistant.search.review import SearchReview
+from SimpleLLMFunc.assistant.search.search import SearchClient
+from SimpleLLMFunc.assistant.search.uncertainty import is_uncertain, model_detector
 from SimpleLLMFunc.assistant.settings import check_settings
 from SimpleLLMFunc.assistant.tools import ToolInvoker
 from SimpleLLMFunc.assistant.turn import StreamItem, Turn
@@ -200,8 +201,7 @@ class AIAssistant:
                 if turn.owner == _owner(user_id):
                     turn.is_forgotten = True
         self._sessions.remove(_owner(user_id))
-        if self.memory.store is not None:
-            await self.memory.forget(user_id)
+        await self.memory.forget(user_id)
 
     def close(self) -> None:
         """Forget all sessions and remove their files."""

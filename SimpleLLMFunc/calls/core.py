@@ -63,10 +63,7 @@ class CoreCall(BaseModel):
     _input: dict[str, Any] | None = PrivateAttr(default=None)
 
     def __init_subclass__(
-        cls,
-        input_model: type[DataBase] | None = None,
-        output_model: type[DataBase] | None = None,
-        **kwargs: Any,
+        cls, input_model: type[DataBase] | None = None, output_model: type[DataBase] | None = None, **kwargs: Any
     ) -> None:
         super().__init_subclass__(**kwargs)
         if input_model is None and output_model is None and not hasattr(cls, "input_model"):

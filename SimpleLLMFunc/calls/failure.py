@@ -9,14 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from SimpleLLMFunc.errors import (
-    CallError,
-    DeadlineExceeded,
-    OutcomeUnknown,
-    RunAborted,
-    RunPaused,
-    SimpleLLMFuncError,
-)
+from SimpleLLMFunc.errors import CallError, DeadlineExceeded, OutcomeUnknown, RunAborted, RunPaused, SimpleLLMFuncError
 from SimpleLLMFunc.logger import redact, redacted_cause, shown_text, shown_value
 
 _FACTS = (

@@ -27,10 +27,7 @@ _WORDS: Final[dict[str, dict[str, str]]] = WORDS["document"]
 
 
 def document_tools(
-    root: str | os.PathLike[str] | None = None,
-    *,
-    llm: LLM_Interface | None = None,
-    language: Language = "zh",
+    root: str | os.PathLike[str] | None = None, *, llm: LLM_Interface | None = None, language: Language = "zh"
 ) -> list[Tool]:
     """Return the tool `process_document`.
 

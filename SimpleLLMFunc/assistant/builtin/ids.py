@@ -29,7 +29,8 @@ def new_ai_id() -> str:
     """Return a new, unique AI-ID."""
     bits = secrets.randbits(5 * _RANDOM_CHARACTERS)
     body = "".join(ALPHABET[bits >> 5 * number & 31] for number in range(_RANDOM_CHARACTERS))
-    return _written(body + _check_character(body))
+    body += _check_character(body)
+    return "AI-" + "-".join(body[at : at + _GROUP] for at in range(0, len(body), _GROUP))
 
 
 def check_ai_id(text: str) -> str:
@@ -56,10 +57,6 @@ def frequency_number(ai_id: str) -> str:
     digest = hashlib.sha256(b"SimpleLLMFunc frequency number 1\0" + check_ai_id(ai_id).encode()).digest()
     number = f"{int.from_bytes(digest[:16]) % 10**_DIGITS:0{_DIGITS}d}"
     return "FN-" + "-".join(number[at : at + 4] for at in range(0, _DIGITS, 4))
-
-
-def _written(bare: str) -> str:
-    return "AI-" + "-".join(bare[at : at + _GROUP] for at in range(0, len(bare), _GROUP))
 
 
 def _check_character(body: str) -> str:
@@ -96,7 +93,4 @@ def id_tools(language: Language = "zh") -> list[Tool]:
         except ValueError as error:
             raise ModelRetry(WORDS["ids"][language]["wrong"].format(problem=error, text=cut(ai_id, 60))) from None
 
-    return [
-        localized(generate_ai_id, language),
-        localized(generate_frequency_number, language),
-    ]
+    return [localized(generate_ai_id, language), localized(generate_frequency_number, language)]

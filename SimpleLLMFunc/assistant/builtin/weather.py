@@ -111,14 +111,10 @@ class OpenMeteo:
         for spelling in dict.fromkeys((city, city.removesuffix("市"))):
             if not spelling:
                 continue
-            data = await get_json(
-                self.geocoding_url,
-                # Names in Chinese letters are found in the Chinese list of names.
-                {"name": spelling, "count": 10, "language": "zh" if _HAN.search(spelling) else "en", "format": "json"},
-                service=_SERVICE,
-                timeout=self.timeout,
-            )
-            if found := _read(_Found, data).results:
+            # Names in Chinese letters are found in the Chinese list of names.
+            language = "zh" if _HAN.search(spelling) else "en"
+            wanted = {"name": spelling, "count": 10, "language": language, "format": "json"}
+            if found := (await self._asked(_Found, self.geocoding_url, wanted)).results:
                 return [place for place in found if all(map(place.lies_in, regions))], found
         return [], []
 
@@ -128,15 +124,13 @@ class OpenMeteo:
         Raises:
             ProviderError: the service failed, or its reply cannot be read.
         """
-        data = await get_json(
-            self.forecast_url,
-            {**_PARAMETERS, "latitude": place.latitude, "longitude": place.longitude},
-            service=_SERVICE,
-            timeout=self.timeout,
-        )
-        forecast = _read(_Forecast, data)
+        where = {"latitude": place.latitude, "longitude": place.longitude}
+        forecast = await self._asked(_Forecast, self.forecast_url, {**_PARAMETERS, **where})
         today = (self.now().astimezone(UTC) + timedelta(seconds=forecast.utc_offset_seconds)).date()
         return today, {day.time: day for day in _days(forecast.daily)}
+
+    async def _asked(self, kind: type[M], url: str, parameters: Mapping[str, str | int | float]) -> M:
+        return _read(kind, await get_json(url, parameters, service=_SERVICE, timeout=self.timeout))
 
 
 def _read(kind: type[M], data: Any) -> M:
