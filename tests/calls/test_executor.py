@@ -333,12 +333,6 @@ async def test_it_goes_on_when_the_values_are_given(values):
     assert task.history[0].output_data == content
 
 
-async def test_resume_may_be_followed_by_run():
-    executor, _ = await waiting()
-    executor.resume({"days": 1})
-    assert [chunk.content["days"] async for chunk in executor.run()] == [1]
-
-
 async def test_values_that_do_not_fit_leave_it_waiting():
     executor, task = await waiting()
     assert [chunk async for chunk in executor.resume({"days": "many"})] == []
@@ -368,20 +362,17 @@ async def test_a_resumed_run_that_is_broken_off_still_waits():
     assert [chunk.content["days"] async for chunk in executor.run()] == [1]
 
 
-async def test_resume_without_need():
-    executor = StepExecutor(Task("q"), forecast())
-    with pytest.raises(UsageError, match="waits for no values"):
-        executor.resume({})
-
-
 async def test_resume_in_another_executor_needs_init_first():
+    with pytest.raises(UsageError, match="waits for no values"):
+        StepExecutor(Task("q"), forecast()).resume({})
     _, task = await waiting()
     later = StepExecutor(task, forecast())
     with pytest.raises(UsageError, match=r"await executor\.init"):
         later.resume({"days": 1})
     await later.init()
     assert later.status is StepStatus.PARAM
-    assert [chunk.content["days"] async for chunk in later.resume({"days": 1})] == [1]
+    later.resume({"days": 1})
+    assert [chunk.content["days"] async for chunk in later.run()] == [1]
 
 
 async def test_other_steps_wait_too(caplog):
@@ -398,10 +389,8 @@ async def test_other_steps_wait_too(caplog):
 @pytest.mark.parametrize(
     ("schema", "is_known"),
     [
-        ({"type": "null"}, True), ({"type": ["string", "null"]}, True),
-        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, True), ({"oneOf": [{"type": "null"}]}, True),
-        ({"enum": ["a", None]}, True), ({"type": "string"}, False), ({"anyOf": [{"type": "string"}]}, False),
-        ({"enum": ["a"]}, False), (True, False),
+        ({"type": ["string", "null"]}, True), ({"anyOf": [{"type": "string"}, {"type": "null"}]}, True),
+        ({"enum": ["a", None]}, True), ({"type": "string"}, False), ({"enum": ["a"]}, False),
     ],
 )  # fmt: skip
 async def test_none_is_a_value_where_the_schema_has_null(schema, is_known):

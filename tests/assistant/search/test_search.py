@@ -33,14 +33,6 @@ class Slow:
             raise
 
 
-class Raises:
-    def __init__(self, error):
-        self.error = error
-
-    async def search(self, query):
-        raise self.error
-
-
 async def test_a_sync_client_runs_outside_the_loop():
     client = Sync()
     found = await search_web(client, "  北京\n\n天气  ")
@@ -70,9 +62,11 @@ async def test_an_async_client_that_hangs_is_cancelled():
 
 async def test_our_errors_pass_and_foreign_ones_become_ours_without_secrets():
     with pytest.raises(RateLimited):
-        await search_web(Raises(RateLimited("x")), "q")
+        await search_web(StaticSearch(RateLimited("x")), "q")
     with pytest.raises(ProviderError) as caught:
-        await search_web(Raises(RuntimeError("boom at https://u:pass-CANARY-1@h/?api_key=sk-CANARY12345678")), "q")
+        await search_web(
+            StaticSearch(RuntimeError("boom at https://u:pass-CANARY-1@h/?api_key=sk-CANARY12345678")), "q"
+        )
     error = caught.value
     assert "RuntimeError" in str(error)
     assert "CANARY" not in str(error)

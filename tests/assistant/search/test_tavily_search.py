@@ -129,13 +129,6 @@ async def test_silence_ends_and_leaves_no_connection():
         await ask(Answer(hold=asyncio.Event()), timeout=0.2)
 
 
-async def test_nobody_listens():
-    async with LoopbackServer() as server:
-        address = server.base_url
-    with pytest.raises(ConnectionFailed):
-        await TavilySearch(KEY, endpoint=address).search("q")
-
-
 async def test_the_key_shows_nowhere(caplog):
     caplog.set_level(logging.DEBUG)
     client = TavilySearch(KEY)

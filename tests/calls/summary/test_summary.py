@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import aclosing
 from types import SimpleNamespace
 
 import pytest
 
-from SimpleLLMFunc import OpenAICompatible
 from SimpleLLMFunc.calls.call_data import CallOutputType, DataBase, ExecutorBackground, LanguageType
 from SimpleLLMFunc.calls.summary import Summary, SummaryOutput, summarize
 from SimpleLLMFunc.calls.task import Task
 from SimpleLLMFunc.errors import CallError, ServerUnavailable
 from SimpleLLMFunc.testing import ScriptedLLM
 from tests.support.golden import as_text, golden
-from tests.support.server import Answer, LoopbackServer, chunk, sse
 
 ZH, EN = LanguageType.CHINESE, LanguageType.ENGLISH
 
@@ -143,22 +140,16 @@ async def test_the_background_of_the_task_is_the_context_unless_one_is_given():
 
 
 async def test_the_summary_is_streamed_and_then_kept_as_a_whole():
-    hold = asyncio.Event()
-    async with LoopbackServer() as server:
-        pieces = [sse(chunk({"content": "用户想"}), done=False)]
-        pieces += [sse(chunk({"content": ""}), chunk({"content": "学Python。"}), chunk({}, finish_reason="stop"))]
-        server.answer(Answer(headers={"content-type": "text/event-stream"}, pieces=pieces, hold=hold, hold_after=1))
-        executor = executor_of(OpenAICompatible("m", api_key="k", base_url=server.base_url))
-        executor.task.runtime.reasoning = "before"
-        call = await Summary.instance(executor)
-        async with aclosing(call.exec(executor, call.input)) as chunks:
-            first = await anext(chunks)
-            assert (first.type, first.content) == (CallOutputType.TEXT, "用户想")
-            assert executor.task.runtime.reasoning == "before"
-            hold.set()
-            assert [piece.content async for piece in chunks] == ["学Python。"]
-        assert executor.task.runtime.reasoning == "用户想学Python。"
-        assert server.requests[0].stream
+    executor = executor_of(ScriptedLLM(["用户想", "", "学Python。"]))
+    executor.task.runtime.reasoning = "before"
+    call = await Summary.instance(executor)
+    async with aclosing(call.exec(executor, call.input)) as chunks:
+        first = await anext(chunks)
+        assert (first.type, first.content) == (CallOutputType.TEXT, "用户想")
+        assert executor.task.runtime.reasoning == "before"
+        assert [piece.content async for piece in chunks] == ["学Python。"]
+    assert executor.task.runtime.reasoning == "用户想学Python。"
+    assert executor.llm.calls[0].stream
 
 
 @pytest.mark.parametrize("broken", [["half", ServerUnavailable("m", status=503)], ServerUnavailable("m", status=503)])
