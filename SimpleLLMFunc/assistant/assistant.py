@@ -235,7 +235,7 @@ class AIAssistant:
                 files = session.attachments = session.attachments or SessionFiles()
                 content = await in_thread(self._content, files, user_input, image_data, file_data)
             messages = session.context.build_context(content)
-            _tell_ai_id(messages, ai_id, self._words)
+            _tell_ai_id(messages, ai_id, self.language)
             enriched = await self.memory.enrich(
                 messages, user_id=user_id, message=user_input, session_id=session.session_id
             )
@@ -311,13 +311,13 @@ def _check(user_input: Any, session_id: Any, user_id: Any, ai_id: Any, *, has_mo
             raise UsageError(f"{name} is a str or None, not {type(value).__name__}.")
 
 
-def _tell_ai_id(messages: list[Message], ai_id: str | None, words: dict[str, str]) -> None:
+def _tell_ai_id(messages: list[Message], ai_id: str | None, language: str) -> None:
     """Let the instructions name the id under which the assistant speaks."""
     if not ai_id:
         return
     if len(ai_id) > 128 or not ai_id.isprintable():
         raise UsageError("ai_id has at most 128 printable characters.")
-    line = words["ai id"].format(ai_id=ai_id)
+    line = WORDS["prompts"][language]["ai id"].format(ai_id=ai_id)
     head: Any = messages[0]
     if head["role"] == "system":
         head["content"] = f"{head['content']}\n{line}"

@@ -8,9 +8,8 @@ from SimpleLLMFunc.calls.call_data import LanguageType
 
 
 def prompt_files(package: str, name: str) -> dict[LanguageType, str]:
-    """Return the template `name` of a Call by language, from ``templates/<name>.<language>.jinja`` in its package."""
-    folder = files(package).joinpath("templates")
+    """Return the template `name` of a Call by language, from ``<name>.<language>.jinja`` in its package."""
     return {
-        language: folder.joinpath(f"{name}.{language}.jinja").read_text("utf-8").removesuffix("\n")
+        language: files(package).joinpath(f"{name}.{language}.jinja").read_text("utf-8").removesuffix("\n")
         for language in LanguageType
     }

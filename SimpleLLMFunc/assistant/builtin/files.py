@@ -55,8 +55,8 @@ def find_file(path: str, roots: list[Path], language: Language = "zh") -> tuple[
             continue
     known = list(_names(roots))
     shown = ", ".join(known[:MAX_SHOWN]) + (" …" if len(known) > MAX_SHOWN else "")
-    words = WORDS["files"][language]
-    raise FileNotFoundError(words["not found"].format(name=cut(path, 80), known=shown or words["none"]))
+    known_or_none = shown or WORDS["files"][language]["none"]
+    raise FileNotFoundError(WORDS["files"][language]["not found"].format(name=cut(path, 80), known=known_or_none))
 
 
 @contextmanager

@@ -168,7 +168,7 @@ def render_results(
         max_chars: of the second message; each result gets its share.
     """
     words = WORDS["search"][language]
-    announced = words["announcement"].format(question=on_one_line(question, _MAX_QUESTION_CHARS))
+    announced = WORDS["search"][language]["announcement"].format(question=on_one_line(question, _MAX_QUESTION_CHARS))
     listed = _listed(reply, words["summary"], max_chars)
     block = enclosed(listed, max_chars, heading=words["heading"], tag="tool_data", language=language)
     return [{"role": "system", "content": announced}, {"role": "user", "content": block}]
