@@ -13,11 +13,13 @@ from SimpleLLMFunc.assistant.builtin import builtin_tools
 from SimpleLLMFunc.assistant.caller import FUNC_NAME, LLMCaller
 from SimpleLLMFunc.assistant.context import ContextBuilder, DialogueSession, DialogueSessions, new_session_id
 from SimpleLLMFunc.assistant.memory import ChatMemoryIntegration, MemoryStore
-from SimpleLLMFunc.assistant.prompts import ATTACHED, SYSTEM_PROMPT
-from SimpleLLMFunc.assistant.search import SearchClient, SearchReview
+from SimpleLLMFunc.assistant.search.review import SearchReview
+from SimpleLLMFunc.assistant.search.search import SearchClient
+from SimpleLLMFunc.assistant.search.uncertainty import is_uncertain, model_detector
 from SimpleLLMFunc.assistant.settings import check_settings
 from SimpleLLMFunc.assistant.tools import ToolInvoker
 from SimpleLLMFunc.assistant.turn import StreamItem, Turn
+from SimpleLLMFunc.assistant.words import WORDS
 from SimpleLLMFunc.base.metadata import FunctionMetadata, RunMetadata
 from SimpleLLMFunc.errors import RunError, UsageError
 from SimpleLLMFunc.interface.current import resolve_llm, use_llm
@@ -85,7 +87,8 @@ class AIAssistant:
         self.search = search
         self.detector: Detector | None = detector
         self.deadline = deadline
-        self.system_prompt = SYSTEM_PROMPT[language] if system_prompt is None else system_prompt
+        self._words: dict[str, str] = WORDS["prompts"][language]
+        self.system_prompt = self._words["system"] if system_prompt is None else system_prompt
         self.llm_caller = LLMCaller(llm, params=llm_kwargs, max_tool_rounds=max_tool_rounds, confirm=toolkit_confirm)
         self.tool_invoker = ToolInvoker(
             builtin_tools(llm, language=language) if tools is None else tools, language=language
@@ -198,8 +201,7 @@ class AIAssistant:
                 if turn.owner == _owner(user_id):
                     turn.is_forgotten = True
         self._sessions.remove(_owner(user_id))
-        if self.memory.store is not None:
-            await self.memory.forget(user_id)
+        await self.memory.forget(user_id)
 
     def close(self) -> None:
         """Forget all sessions and remove their files."""
@@ -248,8 +250,7 @@ class AIAssistant:
                 tools,
                 question=user_input,
                 search=self.search,
-                detector=self.detector,
-                llm=self.llm,
+                detect=model_detector(self.llm) if self.detector == "model" else self.detector or is_uncertain,
                 language=self.language,
                 timeout=self._search_timeout,
             )
@@ -291,7 +292,7 @@ class AIAssistant:
         if file_data is not None:
             names.append(files.add_file(file_data))
         # By its name a tool finds what was kept.
-        attached = ATTACHED[self.language] + ", ".join(names) if names else ""
+        attached = self._words["attached"] + ", ".join(names) if names else ""
         text = "\n\n".join(each for each in (user_input, attached) if each.strip())
         return [{"type": "text", "text": text}, *parts] if parts else text
 
@@ -316,7 +317,7 @@ def _tell_ai_id(messages: list[Message], ai_id: str | None, language: str) -> No
         return
     if len(ai_id) > 128 or not ai_id.isprintable():
         raise UsageError("ai_id has at most 128 printable characters.")
-    line = f"你的 AI-ID 是 {ai_id}。" if language == "zh" else f"Your AI-ID is {ai_id}."
+    line = WORDS["prompts"][language]["ai id"].format(ai_id=ai_id)
     head: Any = messages[0]
     if head["role"] == "system":
         head["content"] = f"{head['content']}\n{line}"

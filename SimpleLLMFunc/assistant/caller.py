@@ -16,7 +16,8 @@ from SimpleLLMFunc.base.run import Run, downgrades_of, generate_trace_id, json_a
 from SimpleLLMFunc.errors import RunError
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.llm_decorator.steps.chat.trimming import fits, room_for_input, trimmed
+from SimpleLLMFunc.llm_decorator.steps.chat.message import fitted
+from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.logger import async_log_context
 from SimpleLLMFunc.tools import read_arguments
 from SimpleLLMFunc.tools.schemas import ArgumentsError
@@ -98,12 +99,9 @@ class LLMCaller:
         """
         async with async_log_context(run.trace_id, run.func_name), run:
             llm = resolve_llm(self.llm)
-            if llm.context_window is not None:
-                room = room_for_input(llm.context_window, self.params)
-                if not fits(messages, tools.specs, room):
-                    messages = trimmed(messages, tools.specs, room, FUNC_NAME)
             actions = json_actions(llm, tools.specs)
             request = ModelRequest(llm, messages, tools.specs, params=self.params, actions=actions)
+            request = await fitted(request, Options(), FUNC_NAME)
             request = replace(request, downgrades=downgrades_of(request, tools.specs))
             async with aclosing(react_events(request, tools, review, run)) as events:
                 async for event in events:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from SimpleLLMFunc.assistant.prompts import SYSTEM_PROMPT
+from SimpleLLMFunc.assistant.words import SPOKEN
 from SimpleLLMFunc.errors import ConfigError, cut
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.wires import check_options
@@ -24,7 +24,7 @@ _SECONDS = (lambda value: _is_number(value) and value > 0, "a number of seconds 
 _OPTIONAL = {"llm", "search", "tools", "detector", "toolkit_confirm", "system_prompt", "deadline"}
 _WANTED: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "llm": (lambda value: isinstance(value, LLM_Interface), "a model such as OpenAICompatible(...) or LocalModel()"),
-    "language": (lambda value: isinstance(value, str) and value in SYSTEM_PROMPT, '"zh" or "en"'),
+    "language": (lambda value: isinstance(value, str) and value in SPOKEN, '"zh" or "en"'),
     "search": (
         lambda value: not isinstance(value, type) and callable(getattr(value, "search", None)),
         "an object with `search(query)`, such as TavilySearch() or WikipediaSearch()",

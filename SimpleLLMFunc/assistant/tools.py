@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, cast
 
+from SimpleLLMFunc.assistant.words import WORDS
 from SimpleLLMFunc.base.request import ToolWords
 from SimpleLLMFunc.base.tool_result import render_result
 from SimpleLLMFunc.errors import ToolDefinitionError, ToolFailed, cut
@@ -18,44 +19,37 @@ MAX_RESULT_CHARS = 65536
 
 
 class AssistantWords(ToolWords):
-    """What the assistant's model reads of a call that came to nothing."""
+    """What the assistant's model reads of a call that came to nothing: our own words, where there are none the library's."""
 
     def __init__(self, language: str = "zh") -> None:
-        self.is_chinese = language == "zh"
+        self._words: dict[str, str] = WORDS["tool calls"]["zh" if language == "zh" else "en"]
+
+    def _own(self, what: str, **facts: object) -> str:
+        return self._words.get(what, "").format(**facts)
 
     def unknown(self, name: str, known: str) -> str:
         """Say that no tool has this name, in the words of design note 001."""
-        if self.is_chinese:
-            return f"工具 {name} 不存在"
-        return f"The tool {name} does not exist. The tools are: {known}."
+        return self._own("unknown", name=name, known=known)
 
     def failed(self, name: str, problem: str) -> str:
         """Say that a tool failed, in the words of design note 001."""
-        return f"工具调用失败: {problem}" if self.is_chinese else f"The call of {name} failed: {problem}"
+        return self._own("failed", name=name, problem=problem)
 
     def unfit(self, name: str, problem: str) -> str:
         """Say that the arguments do not fit the tool; which and why is told in English, as validation tells it."""
-        return (
-            f"工具 {name} 的参数不正确: {problem}。请改正参数后重新调用。"
-            if self.is_chinese
-            else super().unfit(name, problem)
-        )
+        return self._own("unfit", name=name, problem=problem) or super().unfit(name, problem)
 
     def not_confirmed(self, name: str) -> str:
         """Say that the call was not confirmed."""
-        if self.is_chinese:
-            return f"工具 {name} 没有执行: 它需要用户确认, 而用户没有确认。请在不使用它的情况下继续。"
-        return super().not_confirmed(name)
+        return self._own("not confirmed", name=name) or super().not_confirmed(name)
 
     def repeated(self, name: str) -> str:
         """Say that a call was not run, since the turns before made it too and got the same result."""
-        if self.is_chinese:
-            return f"工具 {name} 没有执行: 它已连续两次以相同的参数调用, 结果也相同。请使用已有的结果, 换用其他参数, 或直接回答。"
-        return super().repeated(name)
+        return self._own("repeated", name=name) or super().repeated(name)
 
     def too_slow(self, seconds: float) -> str:
         """Say what the problem is of a tool that was stopped after its time."""
-        return f"运行超过 {seconds:g} 秒, 已被停止" if self.is_chinese else super().too_slow(seconds)
+        return self._own("too slow", seconds=seconds) or super().too_slow(seconds)
 
 
 class ToolInvoker(ToolRegistry):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias, assert_never
 
 from SimpleLLMFunc.assistant.caller import shown_call
-from SimpleLLMFunc.assistant.search import SearchReview
+from SimpleLLMFunc.assistant.search.review import SearchReview
 from SimpleLLMFunc.base.events import (
     AnswerReviewed,
     MessageAppended,

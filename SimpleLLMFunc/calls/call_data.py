@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Sequence
 from copy import deepcopy
 from enum import StrEnum
@@ -170,16 +171,14 @@ class CallVars(BaseModel):
     @classmethod
     def steps_of(cls, history: Sequence[ExecutorHistory]) -> dict[str, ExecutorHistory]:
         """Return steps by name, oldest first: the latest of a name has it, earlier ones are `name#1`, `name#2` …."""
-        left: dict[str, int] = {}
-        for step in history:
-            left[step.step_name] = left.get(step.step_name, 0) + 1
-        seen: dict[str, int] = {}
+        times = Counter(step.step_name for step in history)
+        seen: Counter[str] = Counter()
         named: dict[str, ExecutorHistory] = {}
         for step in history:
             name = step.step_name
-            seen[name] = seen.get(name, 0) + 1
-            key = name if seen[name] == left[name] else f"{name}#{seen[name]}"
-            while key != name and key in left:
+            seen[name] += 1
+            key = name if seen[name] == times[name] else f"{name}#{seen[name]}"
+            while key != name and key in times:
                 key += "#"  # another step is really called so
             named[key] = step
         return named

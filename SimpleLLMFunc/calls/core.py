@@ -10,15 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 from pydantic.json_schema import SkipJsonSchema
 
 from SimpleLLMFunc.calls.asking import Asker, closed_with_exec, closing_questions
-from SimpleLLMFunc.calls.call_data import (
-    CallIds,
-    CallInfo,
-    CallOutputChunk,
-    CallVars,
-    DataBase,
-    ExecutorBackground,
-    LanguageType,
-)
+from SimpleLLMFunc.calls.call_data import CallInfo, CallOutputChunk, CallVars, DataBase, LanguageType
 from SimpleLLMFunc.calls.failure import call_errors
 from SimpleLLMFunc.calls.history import read_history
 from SimpleLLMFunc.errors import UsageError
@@ -71,10 +63,7 @@ class CoreCall(BaseModel):
     _input: dict[str, Any] | None = PrivateAttr(default=None)
 
     def __init_subclass__(
-        cls,
-        input_model: type[DataBase] | None = None,
-        output_model: type[DataBase] | None = None,
-        **kwargs: Any,
+        cls, input_model: type[DataBase] | None = None, output_model: type[DataBase] | None = None, **kwargs: Any
     ) -> None:
         super().__init_subclass__(**kwargs)
         if input_model is None and output_model is None and not hasattr(cls, "input_model"):
@@ -174,14 +163,12 @@ class CoreCall(BaseModel):
         task = getattr(executor, "task", None)
         history = getattr(task, "history", None) or []
         steps = dict(history) if isinstance(history, Mapping) else CallVars.steps_of(history)
+        told = {name: getattr(task, name, None) for name in ("question", "background", "ids", "language")}
         return CallVars(
             thinking=getattr(getattr(task, "runtime", None), "reasoning", "") or "",
-            question=getattr(task, "question", "") or "",
             step_data=steps,
             step_order=list(steps),
-            background=getattr(task, "background", None) or ExecutorBackground(),
-            ids=getattr(task, "ids", None) or CallIds(),
-            language=getattr(task, "language", None) or LanguageType.CHINESE,
+            **{name: value for name, value in told.items() if value},
         )
 
     @border
@@ -260,11 +247,15 @@ class CoreCall(BaseModel):
         return read_history(path, history)
 
     @property
+    def _language(self) -> LanguageType:
+        return self._call_vars.language if self._call_vars else LanguageType.CHINESE
+
+    @property
     def _asker(self) -> Asker:
         return Asker(
             self.name or type(self).__name__,
             getattr(self._executor, "llm", None),
-            self._call_vars.language if self._call_vars else LanguageType.CHINESE,
+            self._language,
             getattr(self._executor, "abort_signal", None),
             description=self.description,
             arguments=self._input or {},

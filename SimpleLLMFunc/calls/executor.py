@@ -11,7 +11,7 @@ from SimpleLLMFunc.base.run import Abort, generate_trace_id
 from SimpleLLMFunc.calls.call_data import CallOutputChunk, CallOutputType, ExecutorHistory
 from SimpleLLMFunc.calls.core import CoreCall
 from SimpleLLMFunc.calls.failure import call_errors
-from SimpleLLMFunc.calls.slot import Slot, SlotProcessor
+from SimpleLLMFunc.calls.slot import Slot, SlotOutput, SlotProcessor
 from SimpleLLMFunc.calls.slot.places import Places
 from SimpleLLMFunc.calls.task import Step, StepStatus, Task, Waiting
 from SimpleLLMFunc.errors import CallError, UsageError
@@ -140,21 +140,17 @@ class StepExecutor:
         self.task.runtime.runs += 1
         number = self.task.runtime.runs
         self._set_status(StepStatus.RUNNING)
-        failure: CallError | None = None
         try:
             trace_id = generate_trace_id(self.step.name)
             async with async_log_context(trace_id=trace_id, function_name=self.step.name):
                 app_log(lambda: f"step {self.step.name!r} begins: {self.step.call.__name__}")
-                try:
-                    with call_errors(self.step.name), deadline_scope(self.deadline):
-                        async with aclosing(self._chunks()) as chunks:
-                            async for chunk in chunks:
-                                yield chunk
-                except CallError as error:
-                    failure = error
-            if failure is not None:
-                self._set_status(StepStatus.ERROR, failure)
-                yield CallOutputChunk(CallOutputType.ERROR, {"message": str(failure), "data": failure.data})
+                with call_errors(self.step.name), deadline_scope(self.deadline):
+                    async with aclosing(self._chunks()) as chunks:
+                        async for chunk in chunks:
+                            yield chunk
+        except CallError as failure:
+            self._set_status(StepStatus.ERROR, failure)
+            yield CallOutputChunk(CallOutputType.ERROR, {"message": str(failure), "data": failure.data})
         finally:
             # Broken off; a generator that was merely left lying may be closed after another run has begun.
             if self.status is StepStatus.RUNNING and self.task.runtime.runs == number:
@@ -202,18 +198,14 @@ class StepExecutor:
             summary=self.task.runtime.reasoning,
             facts=self.task.background.facts,
         )
-        found: dict[str, Any] = {"slot_data": slot.data, "remaining_schema": slot.input["remaining_schema"]}
-        if not (waiting and waiting.is_answered and found["remaining_schema"]):
-            async with aclosing(slot.exec(self, slot.input)) as chunks:
-                async for chunk in chunks:
-                    if chunk.type is CallOutputType.DATA and isinstance(chunk.content, dict):
-                        found = chunk.content
-        if found["remaining_schema"]:
-            self.task.runtime.waiting = Waiting(data=found["slot_data"], remaining_schema=found["remaining_schema"])
+        found = SlotOutput(slot_data=slot.data, remaining_schema=slot.input["remaining_schema"])
+        if not (waiting and waiting.is_answered and found.remaining_schema):
+            found = await slot.output(self)
+        if found.remaining_schema:
+            self.task.runtime.waiting = Waiting(data=found.slot_data, remaining_schema=found.remaining_schema)
             self._set_status(StepStatus.PARAM)
             return None
-        filled: dict[str, Any] = found["slot_data"]
-        return filled
+        return found.slot_data
 
     @property
     def _seen_by_now(self) -> tuple[int, str]:

@@ -7,15 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
-from SimpleLLMFunc.errors import (
-    CallError,
-    DeadlineExceeded,
-    OutcomeUnknown,
-    RunAborted,
-    RunPaused,
-    SimpleLLMFuncError,
-)
+from SimpleLLMFunc.errors import CallError, DeadlineExceeded, OutcomeUnknown, RunAborted, RunPaused, SimpleLLMFuncError
 from SimpleLLMFunc.logger import redact, redacted_cause, shown_text, shown_value
 
 _FACTS = (
@@ -52,9 +46,10 @@ def as_call_error(error: Exception, before: str = "") -> CallError:
     """
     if isinstance(error, CallError):
         return error
-    said = shown_text(_text_of(error), 2000)
+    said = f"{type(error).__name__}: {error}".removesuffix(": ")
     data: dict[str, Any] = {"error": type(error).__name__}
     if isinstance(error, SimpleLLMFuncError):
+        said = str(error)
         for name in _FACTS:
             fact = getattr(error, name, None)
             if fact not in (None, "", [], ()):
@@ -62,32 +57,19 @@ def as_call_error(error: Exception, before: str = "") -> CallError:
         if isinstance(error, DeadlineExceeded):
             data["seconds"] = error.seconds  # what it was given; elsewhere it is how long the run took
     elif isinstance(error, ValidationError):
-        data["violations"] = [list(violation) for violation in _violations(error)]
-    failure = CallError(f"{before}{said}", data)
+        data["violations"] = violations = [_violation(each) for each in error.errors(include_url=False)]
+        said = "; ".join(f"{path or 'the input'}: {wanted}, got {got}" for path, wanted, got in violations)
+    failure = CallError(f"{before}{shown_text(said, 2000)}", data)
     failure.__cause__ = redacted_cause(error)
     if isinstance(error, SimpleLLMFuncError):
         failure.with_run(trace_id=error.trace_id, func_name=error.func_name, usage=error.usage, attempts=error.attempts)
     return failure
 
 
-def _text_of(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        return "; ".join(f"{path or 'the input'}: {wanted}, got {got}" for path, wanted, got in _violations(error))
-    return (
-        str(error) if isinstance(error, SimpleLLMFuncError) else f"{type(error).__name__}: {error}".removesuffix(": ")
-    )
-
-
-def _violations(error: ValidationError) -> list[tuple[str, str, str]]:
-    found = error.errors(include_url=False, include_context=False)
-    return [
-        (
-            ".".join(map(str, each["loc"])),
-            each["msg"],
-            "nothing" if each["type"] == "missing" else shown_value(each["input"], 200),
-        )
-        for each in found
-    ]
+def _violation(problem: ErrorDetails) -> list[str]:
+    """Return where a value does not fit, what was wanted there, and what it is."""
+    got = "nothing" if problem["type"] == "missing" else shown_value(problem["input"], 200)
+    return [".".join(map(str, problem["loc"])), problem["msg"], got]
 
 
 def _without_secrets(fact: Any) -> Any:

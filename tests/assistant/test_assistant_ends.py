@@ -12,11 +12,12 @@ from SimpleLLMFunc.assistant.assistant import AIAssistant
 from SimpleLLMFunc.assistant.memory.sqlite_memory import SqliteMemory
 from SimpleLLMFunc.assistant.search.search import StaticSearch
 from SimpleLLMFunc.base.events import ToolCallFinished, ToolCallStarted
-from SimpleLLMFunc.errors import BudgetExceeded, DeadlineExceeded, RunError
+from SimpleLLMFunc.errors import BudgetExceeded, DeadlineExceeded
 from SimpleLLMFunc.interface.current import use_llm
 from SimpleLLMFunc.interface.spending.budget import budget
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.tools import tool
+from tests.support.memories import Memories
 
 FOUND = [{"title": "One", "url": "https://one.example", "content": "330 metres."}]
 PHASES = ["history", "recall", "model", "detector", "search", "second model", "tool", "remember"]
@@ -131,20 +132,10 @@ async def test_a_stream_may_be_left_at_every_item() -> None:
         """Add."""
         return a + b
 
-    def new() -> tuple[AIAssistant, list[str]]:
-        kept: list[str] = []
-
-        class Store:
-            def recall(self, user_id: str, message: str, session_id: str) -> str:
-                return ""
-
-            def remember(self, user_id: str, message: str, answer: str, session_id: str) -> None:
-                kept.append(message)
-
-            def delete_user(self, user_id: str) -> None: ...
-
+    def new() -> tuple[AIAssistant, Memories]:
         llm = ScriptedLLM(tool_calls(("add", {"a": 1, "b": 2}), content="Let me see."), "It is three.")
-        return AIAssistant(llm, memory=Store(), tools=[add]), kept
+        memory = Memories()
+        return AIAssistant(llm, memory=memory, tools=[add]), memory
 
     assistant, _ = new()
     whole = [item async for item in assistant.stream_query("Q?", session_id="s", user_id="u")]
@@ -152,14 +143,14 @@ async def test_a_stream_may_be_left_at_every_item() -> None:
     assert ToolCallStarted in kinds
     assert ToolCallFinished in kinds
     for wanted in range(len(whole) + 1):
-        assistant, kept = new()
+        assistant, memory = new()
         items = assistant.stream_query("Q?", session_id="s", user_id="u")
         seen = [await anext(items) for _ in range(wanted)]
         await items.aclose()
         assert [type(item) for item in seen] == kinds[:wanted]
         is_whole = wanted == len(whole)
         assert len(assistant.conversation("s", "u")) == (5 if is_whole else 1 if wanted else 0)
-        assert kept == (["Q?"] if is_whole else [])
+        assert memory.kept == ([("u", "Q?", "It is three.", "s")] if is_whole else [])
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
@@ -210,21 +201,6 @@ async def test_a_user_who_goes_while_asking_is_answered_and_not_remembered() -> 
     await assistant.process_query("back again", session_id="s", user_id="u")
     assert len(await memory.history("u", "s")) == 2
     memory.close()
-
-
-async def test_forgetting_has_the_memorys_time() -> None:
-    class Hanging:
-        def recall(self, user_id: str, message: str, session_id: str) -> str:
-            return ""
-
-        def remember(self, user_id: str, message: str, answer: str, session_id: str) -> None: ...
-
-        async def delete_user(self, user_id: str) -> None:
-            await asyncio.Event().wait()
-
-    assistant = AIAssistant(ScriptedLLM(), memory=Hanging(), tools=(), memory_timeout=0.05)
-    with pytest.raises(RunError, match="memory_timeout"):
-        await assistant.delete_user("u")
 
 
 # --- two at once ---------------------------------------------------------------------------------------------

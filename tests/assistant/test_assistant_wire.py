@@ -42,14 +42,13 @@ async def test_the_form_of_a_question_on_the_wire(stream: bool) -> None:
         server.reply("330 metres.")
         llm = model(server)
         assistant = AIAssistant(llm, StaticSearch(FOUND), memory, [height_of], "en", temperature=0.5)
-        items = [item async for item in assistant.stream_query("How high is the tower in Paris?", user_id="u")]
-        if not stream:
-            server.reply("I don't know how high it is.")
-            server.reply("330 metres.")
-            items = [await assistant.process_query("How high is the tower in Paris?", user_id="u")]
-        first, second = [request.body for request in server.requests[-2:]]
+        asked = ("How high is the tower in Paris?", None, "u")
+        if stream:
+            result: Any = [item async for item in assistant.stream_query(*asked)][-1]
+        else:
+            result = await assistant.process_query(*asked)
+        first, second = [request.body for request in server.requests]
     memory.close()
-    result: Any = items[-1]
     assert result["response"] == "330 metres."
     assert result["sources"] == FOUND
     assert [message["role"] for message in first["messages"]] == ["system", "user", "user"]

@@ -1,5 +1,7 @@
 """The conversation of a session, and the sessions that are kept."""
 
+from unittest.mock import Mock
+
 from SimpleLLMFunc.assistant.caller import LLMCaller
 from SimpleLLMFunc.assistant.context import ContextBuilder, DialogueSessions
 from SimpleLLMFunc.assistant.tools import ToolInvoker
@@ -11,13 +13,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-class Closing:
-    closed = False
-
-    def close(self) -> None:
-        self.closed = True
 
 
 def test_building_a_context_keeps_nothing_until_it_is_added():
@@ -67,7 +62,7 @@ def test_the_session_unused_longest_goes_first_and_is_closed():
     clock = Clock()
     sessions = DialogueSessions(most=2, seconds=1000, clock=clock)
     first = sessions.add("u", "1", ContextBuilder())
-    first.attachments = Closing()
+    first.attachments = Mock()
     sessions.add("u", "2", ContextBuilder())
     assert sessions.find("u", "1") is first
     sessions.add("u", "3", ContextBuilder())
@@ -75,7 +70,7 @@ def test_the_session_unused_longest_goes_first_and_is_closed():
     assert sessions.find("u", "1") is first
     sessions.add("u", "4", ContextBuilder())
     sessions.add("u", "5", ContextBuilder())
-    assert first.attachments.closed
+    first.attachments.close.assert_called_once_with()
 
 
 def test_a_session_unused_for_long_is_forgotten():

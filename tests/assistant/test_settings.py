@@ -44,19 +44,3 @@ async def test_what_can_be_used() -> None:
     )
     assert (await assistant.process_query("x"))["response"] == "a"
     assert [message["role"] for message in llm.requests[0]] == ["user"]
-
-
-def test_the_defaults_are_the_contracts() -> None:
-    """`memory_timeout=2.0`, `max_tool_rounds=5`, `detector=None`, `language="zh"`, and the built-in tools."""
-    assistant = AIAssistant(ScriptedLLM())
-    assert assistant.language == "zh"
-    assert assistant.detector is None
-    assert assistant.llm_caller.max_tool_rounds == 5
-    assert assistant.memory.timeout == 2.0
-    assert assistant.tool_invoker.names() == [
-        "get_weather",
-        "generate_ai_id",
-        "generate_frequency_number",
-        "analyze_image",
-        "process_document",
-    ]

@@ -286,15 +286,14 @@ def forecast(**params: Any) -> Step:
 
 
 async def test_a_slot_fills_the_input_first():
-    task = Task("杭州三天的天气?")
+    task = Task("杭州三天的天气?", background={"facts": ["用户在杭州"]})
+    task.runtime.reasoning = "the user wants rain"
     llm = ScriptedLLM('{"city": "杭州", "days": "3"}')
     executor = StepExecutor(task, forecast(), llm=llm)
     assert await drained(executor) == [(DATA, {"city": "杭州", "days": 3, "note": None})]
     assert executor.remaining_schema == {}
-    asked = llm.calls[0].text
-    assert "杭州三天的天气?" in asked
-    assert "forecast" in asked
-    assert "of the weather" in asked
+    for told in ("杭州三天的天气?", "forecast", "of the weather", "用户在杭州", "the user wants rain"):
+        assert told in llm.calls[0].text
 
 
 async def test_what_is_given_is_not_asked_for():
@@ -304,15 +303,6 @@ async def test_what_is_given_is_not_asked_for():
     none = ScriptedLLM()
     await drained(StepExecutor(Task("q"), forecast(city="Rome", days=1), llm=none))
     assert none.calls == []
-
-
-async def test_thoughts_and_facts_reach_the_slot():
-    task = Task("q", background={"facts": ["用户在杭州"]})
-    task.runtime.reasoning = "the user wants rain"
-    llm = ScriptedLLM('{"city": "x", "days": 2}')
-    await drained(StepExecutor(task, forecast(), llm=llm))
-    assert "用户在杭州" in llm.calls[0].text
-    assert "the user wants rain" in llm.calls[0].text
 
 
 async def waiting() -> tuple[StepExecutor, Task]:
@@ -341,12 +331,6 @@ async def test_it_goes_on_when_the_values_are_given(values):
     assert executor.status is StepStatus.SUCCESS
     assert task.runtime.waiting is None
     assert task.history[0].output_data == content
-
-
-async def test_resume_may_be_followed_by_run():
-    executor, _ = await waiting()
-    executor.resume({"days": 1})
-    assert [chunk.content["days"] async for chunk in executor.run()] == [1]
 
 
 async def test_values_that_do_not_fit_leave_it_waiting():
@@ -378,20 +362,17 @@ async def test_a_resumed_run_that_is_broken_off_still_waits():
     assert [chunk.content["days"] async for chunk in executor.run()] == [1]
 
 
-async def test_resume_without_need():
-    executor = StepExecutor(Task("q"), forecast())
-    with pytest.raises(UsageError, match="waits for no values"):
-        executor.resume({})
-
-
 async def test_resume_in_another_executor_needs_init_first():
+    with pytest.raises(UsageError, match="waits for no values"):
+        StepExecutor(Task("q"), forecast()).resume({})
     _, task = await waiting()
     later = StepExecutor(task, forecast())
     with pytest.raises(UsageError, match=r"await executor\.init"):
         later.resume({"days": 1})
     await later.init()
     assert later.status is StepStatus.PARAM
-    assert [chunk.content["days"] async for chunk in later.resume({"days": 1})] == [1]
+    later.resume({"days": 1})
+    assert [chunk.content["days"] async for chunk in later.run()] == [1]
 
 
 async def test_other_steps_wait_too(caplog):
@@ -408,10 +389,8 @@ async def test_other_steps_wait_too(caplog):
 @pytest.mark.parametrize(
     ("schema", "is_known"),
     [
-        ({"type": "null"}, True), ({"type": ["string", "null"]}, True),
-        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, True), ({"oneOf": [{"type": "null"}]}, True),
-        ({"enum": ["a", None]}, True), ({"type": "string"}, False), ({"anyOf": [{"type": "string"}]}, False),
-        ({"enum": ["a"]}, False), (True, False),
+        ({"type": ["string", "null"]}, True), ({"anyOf": [{"type": "string"}, {"type": "null"}]}, True),
+        ({"enum": ["a", None]}, True), ({"type": "string"}, False), ({"enum": ["a"]}, False),
     ],
 )  # fmt: skip
 async def test_none_is_a_value_where_the_schema_has_null(schema, is_known):

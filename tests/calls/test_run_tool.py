@@ -238,9 +238,6 @@ async def test_a_limit_of_time_ends_it(limit, error):
     with limit(), pytest.raises(CallError) as caught:
         await result(hang)
     assert caught.value.data["error"] == error
-
-
-async def test_a_tools_own_timeout_ends_it():
     with pytest.raises(CallError, match=r"0\.05 s passed while running hang"):
         await result(Tool(func=hang, timeout=0.05))
 

@@ -10,8 +10,8 @@ import os
 from SimpleLLMFunc.assistant.builtin.document import document_tools
 from SimpleLLMFunc.assistant.builtin.ids import id_tools
 from SimpleLLMFunc.assistant.builtin.image import image_tools
-from SimpleLLMFunc.assistant.builtin.localized_tool import Language
 from SimpleLLMFunc.assistant.builtin.weather import weather_tools
+from SimpleLLMFunc.assistant.words import Language
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.tools import Tool
 

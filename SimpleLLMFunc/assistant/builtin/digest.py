@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, Field
 
-from SimpleLLMFunc.assistant.builtin.localized_tool import SPOKEN, Language
+from SimpleLLMFunc.assistant.words import SPOKEN, Language
 from SimpleLLMFunc.base.tool_result import render_result
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface

@@ -8,8 +8,9 @@ from typing import Any, Final, Literal
 
 from SimpleLLMFunc.assistant.builtin.digest import Digest
 from SimpleLLMFunc.assistant.builtin.files import checked_root, find_file, given_roots, named_below
-from SimpleLLMFunc.assistant.builtin.localized_tool import WORDS, Language, localized
+from SimpleLLMFunc.assistant.builtin.localized_tool import localized
 from SimpleLLMFunc.assistant.builtin.reading import Document, read_document
+from SimpleLLMFunc.assistant.words import WORDS, Language
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.runtime import in_thread
@@ -22,21 +23,11 @@ PARSE_SECONDS: Final = 60.0
 """How long reading one file may take; some are made to take for ever."""
 
 _OPERATIONS: Final[dict[str, Operation]] = WORDS["operations"]
-_IN_CHINESE: Final = """处理文档文件：分析内容、生成摘要或提取信息。可读 txt、md、csv、json、pdf、docx。
-
-参数:
-    file_path: 文件名，例如 report.pdf。
-    operation: analyze（分析内容）、summarize（生成摘要）或 extract（提取信息）。
-    query: 关心的问题，或要提取什么，例如“合同金额和付款日期”；可以不写。
-"""
 _WORDS: Final[dict[str, dict[str, str]]] = WORDS["document"]
 
 
 def document_tools(
-    root: str | os.PathLike[str] | None = None,
-    *,
-    llm: LLM_Interface | None = None,
-    language: Language = "zh",
+    root: str | os.PathLike[str] | None = None, *, llm: LLM_Interface | None = None, language: Language = "zh"
 ) -> list[Tool]:
     """Return the tool `process_document`.
 
@@ -79,7 +70,7 @@ def document_tools(
                 raise ValueError(words["slow"].format(name=name)) from None
         return await _processed(document, wanted, query, digest, language)
 
-    return [localized(process_document, language, _IN_CHINESE, untrusted=True)]
+    return [localized(process_document, language, untrusted=True)]
 
 
 async def _processed(document: Document, operation: Operation, query: str, digest: Digest, language: Language) -> str:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from SimpleLLMFunc.assistant.builtin.localized_tool import Language
+from SimpleLLMFunc.assistant.words import WORDS, Language
 from SimpleLLMFunc.errors import ConfigError, cut
 from SimpleLLMFunc.tools import ToolContext
 
@@ -55,10 +55,8 @@ def find_file(path: str, roots: list[Path], language: Language = "zh") -> tuple[
             continue
     known = list(_names(roots))
     shown = ", ".join(known[:MAX_SHOWN]) + (" …" if len(known) > MAX_SHOWN else "")
-    name = cut(path, 80)
-    if language == "zh":
-        raise FileNotFoundError(f"没有可读的文件 {name!r}。可读的文件：{shown or '无'}。")
-    raise FileNotFoundError(f"there is no file {name!r} that may be read. There are: {shown or 'none'}.")
+    known_or_none = shown or WORDS["files"][language]["none"]
+    raise FileNotFoundError(WORDS["files"][language]["not found"].format(name=cut(path, 80), known=known_or_none))
 
 
 @contextmanager

@@ -13,7 +13,8 @@ import re
 import secrets
 from typing import Final
 
-from SimpleLLMFunc.assistant.builtin.localized_tool import Language, localized
+from SimpleLLMFunc.assistant.builtin.localized_tool import localized
+from SimpleLLMFunc.assistant.words import WORDS, Language
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.tools import ModelRetry, Tool
 
@@ -28,7 +29,8 @@ def new_ai_id() -> str:
     """Return a new, unique AI-ID."""
     bits = secrets.randbits(5 * _RANDOM_CHARACTERS)
     body = "".join(ALPHABET[bits >> 5 * number & 31] for number in range(_RANDOM_CHARACTERS))
-    return _written(body + _check_character(body))
+    body += _check_character(body)
+    return "AI-" + "-".join(body[at : at + _GROUP] for at in range(0, len(body), _GROUP))
 
 
 def check_ai_id(text: str) -> str:
@@ -57,10 +59,6 @@ def frequency_number(ai_id: str) -> str:
     return "FN-" + "-".join(number[at : at + 4] for at in range(0, _DIGITS, 4))
 
 
-def _written(bare: str) -> str:
-    return "AI-" + "-".join(bare[at : at + _GROUP] for at in range(0, len(bare), _GROUP))
-
-
 def _check_character(body: str) -> str:
     """Return the check character: one wrong character changes it, and so do two neighbours swapped (but for 0 and Z).
 
@@ -75,17 +73,6 @@ def _check_character(body: str) -> str:
 
 
 # --- as tools ------------------------------------------------------------------------------------------------
-
-_NEW_IN_CHINESE: Final = "生成一个唯一的 AI-ID 标识符。"
-_FREQUENCY_IN_CHINESE: Final = """基于 AI-ID 生成它的频率编号；同一个 AI-ID 总是得到同一个编号。
-
-参数:
-    ai_id: generate_ai_id 返回的 AI-ID，原样填写。
-"""
-_WRONG: Final = {
-    "zh": "{text!r} 不是有效的 AI-ID，或者抄写有误。请原样复制 generate_ai_id 返回的 AI-ID。",
-    "en": "{problem}. Copy the AI-ID exactly as generate_ai_id returned it.",
-}
 
 
 def id_tools(language: Language = "zh") -> list[Tool]:
@@ -104,9 +91,6 @@ def id_tools(language: Language = "zh") -> list[Tool]:
         try:
             return frequency_number(ai_id)
         except ValueError as error:
-            raise ModelRetry(_WRONG[language].format(problem=error, text=cut(ai_id, 60))) from None
+            raise ModelRetry(WORDS["ids"][language]["wrong"].format(problem=error, text=cut(ai_id, 60))) from None
 
-    return [
-        localized(generate_ai_id, language, _NEW_IN_CHINESE),
-        localized(generate_frequency_number, language, _FREQUENCY_IN_CHINESE),
-    ]
+    return [localized(generate_ai_id, language), localized(generate_frequency_number, language)]

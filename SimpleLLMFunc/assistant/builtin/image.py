@@ -9,8 +9,9 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, Field
 
 from SimpleLLMFunc.assistant.builtin.files import checked_root, find_file, given_roots, named_below
-from SimpleLLMFunc.assistant.builtin.localized_tool import SPOKEN, WORDS, Language, localized
+from SimpleLLMFunc.assistant.builtin.localized_tool import localized
 from SimpleLLMFunc.assistant.builtin.ocr import read_text_in_image
+from SimpleLLMFunc.assistant.words import SPOKEN, WORDS, Language
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator import llm_function
@@ -55,13 +56,6 @@ async def _detect(image: ImgPath | ImgUrl) -> list[DetectedObject]:
 
 # --- as a tool -----------------------------------------------------------------------------------------------
 
-_IN_CHINESE: Final = """分析图片内容：一般描述、物体检测或文字识别。
-
-参数:
-    image: 图片文件名，或以 https:// 开头的图片地址（地址不能用于文字识别）。
-    analysis_type: general（一般描述）、objects（物体检测）或 text（文字识别），没有别的种类。
-    question: 只用于 general：关于图片的具体问题；不写就是整体描述。
-"""
 _WORDS: Final[dict[str, dict[str, str]]] = WORDS["image"]
 
 
@@ -98,13 +92,15 @@ def image_tools(
         if kind is None:
             raise ModelRetry(words["unknown"].format(kind=cut(analysis_type, 60)))
         if kind == "text":
-            return await _text_of(image, given_roots(folder, context), language)
+            content = await in_thread(_bytes_of, image.strip(), given_roots(folder, context), language)
+            lines = await read_text_in_image(content)
+            return "\n".join([words["text"], *lines]) if lines else words["no text"]
         picture = await in_thread(_picture, image, given_roots(folder, context), language)
         if kind == "general":
             return await describe(picture, question)
         return _listed(await detect(picture), language)
 
-    return [localized(analyze_image, language, _IN_CHINESE, untrusted=True)]
+    return [localized(analyze_image, language, untrusted=True)]
 
 
 def _is_address(image: str) -> bool:
@@ -119,12 +115,6 @@ def _picture(image: str, roots: list[Path], language: Language) -> ImgPath | Img
     file, root = find_file(named, roots, language)
     with named_below(file, root):
         return ImgPath(file, root=root)
-
-
-async def _text_of(image: str, roots: list[Path], language: Language) -> str:
-    words = _WORDS[language]
-    lines = await read_text_in_image(await in_thread(_bytes_of, image.strip(), roots, language))
-    return "\n".join([words["text"], *lines]) if lines else words["no text"]
 
 
 def _bytes_of(named: str, roots: list[Path], language: Language) -> bytes:

@@ -96,13 +96,15 @@ def decoded(content: bytes) -> str:
 
 # --- pdf -----------------------------------------------------------------------------------------------------
 
+_NO_OUTPUT: Final = logging.NullHandler()
+
 
 def _pdf(content: bytes) -> str:
     if b"%PDF-" not in content[:1024]:
         raise Unreadable("its first bytes are not those of a PDF.")
     pypdf = load_extra("pypdf", "files", purpose="reading PDF files")
     # It logs every oddity of a file; without a logging setup, that would go to stderr.
-    _silence(logging.getLogger("pypdf"))
+    logging.getLogger("pypdf").addHandler(_NO_OUTPUT)
     reader = pypdf.PdfReader(io.BytesIO(content), strict=False)
     if reader.is_encrypted and not _opens_without_password(reader):
         raise Unreadable("the PDF is encrypted. Give a copy without a password.")
@@ -115,11 +117,6 @@ def _opens_without_password(reader: Any) -> bool:
         return bool(reader.decrypt(""))
     except Exception:  # noqa: BLE001 - a cipher that needs a library we do not have is as good as a password
         return False
-
-
-def _silence(logger: logging.Logger) -> None:
-    if not any(isinstance(handler, logging.NullHandler) for handler in logger.handlers):
-        logger.addHandler(logging.NullHandler())
 
 
 # --- docx ----------------------------------------------------------------------------------------------------

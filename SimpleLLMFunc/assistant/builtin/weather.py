@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
-from SimpleLLMFunc.assistant.builtin.localized_tool import WORDS, Language, localized
+from SimpleLLMFunc.assistant.builtin.localized_tool import localized
+from SimpleLLMFunc.assistant.words import WORDS, Language
 from SimpleLLMFunc.calls.slot.time_words import Calendar
 from SimpleLLMFunc.errors import ProviderError, cut
 from SimpleLLMFunc.interface.attempts import get_json
@@ -83,20 +84,6 @@ class _Forecast(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Weather:
-    """What was found out about a place.
-
-    Attributes:
-        today: the date there.
-        days: those that there are data for, from a week ago to a fortnight ahead.
-    """
-
-    place: Place
-    today: date
-    days: tuple[Day, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class OpenMeteo:
     """Asks Open-Meteo.
 
@@ -124,32 +111,26 @@ class OpenMeteo:
         for spelling in dict.fromkeys((city, city.removesuffix("市"))):
             if not spelling:
                 continue
-            data = await get_json(
-                self.geocoding_url,
-                # Names in Chinese letters are found in the Chinese list of names.
-                {"name": spelling, "count": 10, "language": "zh" if _HAN.search(spelling) else "en", "format": "json"},
-                service=_SERVICE,
-                timeout=self.timeout,
-            )
-            if found := _read(_Found, data).results:
+            # Names in Chinese letters are found in the Chinese list of names.
+            language = "zh" if _HAN.search(spelling) else "en"
+            wanted = {"name": spelling, "count": 10, "language": language, "format": "json"}
+            if found := (await self._asked(_Found, self.geocoding_url, wanted)).results:
                 return [place for place in found if all(map(place.lies_in, regions))], found
         return [], []
 
-    async def weather(self, place: Place) -> Weather:
-        """Return the weather of a place.
+    async def weather(self, place: Place) -> tuple[date, dict[date, Day]]:
+        """Return the date in a place, and its weather by day: from a week ago to a fortnight ahead.
 
         Raises:
             ProviderError: the service failed, or its reply cannot be read.
         """
-        data = await get_json(
-            self.forecast_url,
-            {**_PARAMETERS, "latitude": place.latitude, "longitude": place.longitude},
-            service=_SERVICE,
-            timeout=self.timeout,
-        )
-        forecast = _read(_Forecast, data)
+        where = {"latitude": place.latitude, "longitude": place.longitude}
+        forecast = await self._asked(_Forecast, self.forecast_url, {**_PARAMETERS, **where})
         today = (self.now().astimezone(UTC) + timedelta(seconds=forecast.utc_offset_seconds)).date()
-        return Weather(place, today, tuple(_days(forecast.daily)))
+        return today, {day.time: day for day in _days(forecast.daily)}
+
+    async def _asked(self, kind: type[M], url: str, parameters: Mapping[str, str | int | float]) -> M:
+        return _read(kind, await get_json(url, parameters, service=_SERVICE, timeout=self.timeout))
 
 
 def _read(kind: type[M], data: Any) -> M:
@@ -186,13 +167,6 @@ def read_days(text: str, today: date) -> list[date]:
 
 # --- as a tool -----------------------------------------------------------------------------------------------
 
-_IN_CHINESE: Final = """获取指定城市和日期的天气信息。
-
-参数:
-    city: 城市名，中文或英文；重名时在逗号后写省、州或国家，例如“巴黎，法国”。
-    date: 哪一天：今天、明天、后天、周六、下周一、3天后、2026-11-25 等；不写就是今天。只有前一周到后两周的数据。
-"""
-
 
 def weather_tools(*, language: Language = "zh", service: OpenMeteo = OpenMeteo()) -> list[Tool]:
     """Return the tool `get_weather`.
@@ -218,29 +192,21 @@ def weather_tools(*, language: Language = "zh", service: OpenMeteo = OpenMeteo()
         if not fitting:
             listed = "; ".join(place.shown for place in found[:_MOST_CANDIDATES])
             raise ModelRetry(words["no such place"].format(city=cut(city, 60), places=listed))
-        weather = await service.weather(fitting[0])
+        today, known = await service.weather(fitting[0])
         try:
-            days = read_days(date, weather.today)
+            days = read_days(date, today)
         except ValueError:
             raise ModelRetry(words["no day"].format(date=cut(date, 60))) from None
-        return _told(weather, days, language)
+        if not any(day in known for day in days):
+            reach = {"first": min(known, default="-"), "last": max(known, default="-")}
+            raise ModelRetry(words["no data"].format(days=", ".join(map(str, days)), **reach))
+        lines = [words["place"].format(place=fitting[0].shown)]
+        lines += [_line(known[day], today, language) for day in days if day in known]
+        if missing := [str(day) for day in days if day not in known]:
+            lines.append(words["missing"].format(days=", ".join(missing)))
+        return "\n".join([*lines, words["source"]])
 
-    return [localized(get_weather, language, _IN_CHINESE, timeout=3 * service.timeout)]
-
-
-def _told(weather: Weather, days: Sequence[date], language: Language) -> str:
-    words = _WORDS[language]
-    known = {day.time: day for day in weather.days}
-    if not any(day in known for day in days):
-        reach = (min(known).isoformat(), max(known).isoformat()) if known else ("-", "-")
-        wanted = ", ".join(day.isoformat() for day in days)
-        raise ModelRetry(words["no data"].format(days=wanted, first=reach[0], last=reach[1]))
-    lines = [words["place"].format(place=weather.place.shown)]
-    lines += [_line(known[day], weather.today, language) for day in days if day in known]
-    if missing := [day.isoformat() for day in days if day not in known]:
-        lines.append(words["missing"].format(days=", ".join(missing)))
-    lines.append(words["source"])
-    return "\n".join(lines)
+    return [localized(get_weather, language, timeout=3 * service.timeout)]
 
 
 def _line(day: Day, today: date, language: Language) -> str:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, Protocol, runtime_checkable
 
-from SimpleLLMFunc.assistant.prompts import MEMORY
+from SimpleLLMFunc.assistant.words import WORDS
 from SimpleLLMFunc.base.events import ToolCallFinished
 from SimpleLLMFunc.base.run import JOURNAL
 from SimpleLLMFunc.base.templates import enclosed
@@ -84,9 +84,8 @@ class ChatMemoryIntegration:
         recalled = await self._asked("recall", self.store.recall, user_id, message, session_id)
         if not isinstance(recalled, str) or not recalled.strip():
             return enriched
-        block = enclosed(
-            recalled, MAX_MEMORY_CHARS, heading=MEMORY[self._language], tag="memory", language=self._language
-        )
+        heading = WORDS["prompts"][self._language]["memory"]
+        block = enclosed(recalled, MAX_MEMORY_CHARS, heading=heading, tag="memory", language=self._language)
         enriched.insert(len(enriched) - 1, {"role": "user", "content": block})
         return enriched
 

@@ -91,6 +91,11 @@ class Said:
     role: str
     content: str
 
+    @property
+    def message(self) -> dict[str, str]:
+        """It as a message of a conversation."""
+        return {"role": self.role, "content": self.content}
+
 
 class MemoryFile:
     """Messages, memories and summaries of users, with an index (FTS5) of the words in the first two.
@@ -129,18 +134,15 @@ class MemoryFile:
 
     def session(self, user_id: str, session_id: str) -> list[Said]:
         """Return the last messages of a session, the oldest first."""
-        rows = self._rows(
-            "SELECT id, role, content FROM messages WHERE user = ? AND session = ? ORDER BY id DESC LIMIT ?",
-            (_key(user_id), _plain(session_id), _MOST_MESSAGES),
-        )
-        return [Said(*row) for row in reversed(rows)]
+        which = "user = ? AND session = ? ORDER BY id DESC LIMIT ?"
+        return self._said(which, _key(user_id), _plain(session_id), _MOST_MESSAGES)[::-1]
 
     def not_extracted(self, user_id: str) -> list[Said]:
         """Return the messages that no memories were drawn from, the oldest first."""
-        rows = self._rows(
-            "SELECT id, role, content FROM messages WHERE user = ? AND extracted = 0 ORDER BY id LIMIT ?",
-            (_key(user_id), _MOST_MESSAGES),
-        )
+        return self._said("user = ? AND extracted = 0 ORDER BY id LIMIT ?", _key(user_id), _MOST_MESSAGES)
+
+    def _said(self, which: str, *values: object) -> list[Said]:
+        rows = self._rows(f"SELECT id, role, content FROM messages WHERE {which}", values)  # noqa: S608 - our own words
         return [Said(*row) for row in rows]
 
     def messages_like(self, user_id: str, text: str, session_id: str, now: float, most: int) -> list[Said]:

@@ -6,16 +6,11 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from SimpleLLMFunc.assistant.words import WORDS
+
 _WORD: Final = re.compile(r"[a-z0-9_]+|[^\W\d_a-z]+", re.IGNORECASE)
 _CJK: Final = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
-_COMMON: Final = frozenset({
-    "a", "an", "and", "are", "as", "at", "be", "but", "by", "can", "do", "does", "for", "from", "has", "have",
-    "he", "how", "i", "in", "is", "it", "me", "my", "of", "on", "or", "our", "she", "so", "that", "the", "their",
-    "they", "this", "to", "was", "we", "what", "when", "where", "which", "who", "why", "will", "with", "you",
-    "your",
-    "的", "了", "是", "我", "你", "他", "她", "它", "在", "和", "吗", "呢", "什么", "怎么", "怎样", "多少", "哪里",
-    "请问", "我的", "你的", "一下", "可以", "这个", "那个",
-})  # fmt: skip
+_COMMON: Final = frozenset(" ".join(WORDS["common words"]).split())
 
 
 def words_of(text: str) -> list[str]:

@@ -9,12 +9,13 @@ from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from time import time
-from typing import Literal
+from typing import Literal, cast
 
 from SimpleLLMFunc.assistant.memory.extraction import ExtractedMemory, MemoryType, extract_memories
-from SimpleLLMFunc.assistant.memory.memory_file import Memory, MemoryFile, Said
+from SimpleLLMFunc.assistant.memory.memory_file import Memory, MemoryFile
+from SimpleLLMFunc.assistant.words import WORDS
 from SimpleLLMFunc.calls import LanguageType, summarize
-from SimpleLLMFunc.errors import ConfigError, UsageError
+from SimpleLLMFunc.errors import ConfigError, UsageError, cut
 from SimpleLLMFunc.interface.current import resolve_llm, use_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.logger import push_warning, shown_error
@@ -59,14 +60,14 @@ class SqliteMemory:
     ) -> None:
         if extract_every < 0 or summarize_every < 0 or most < 1:
             raise ConfigError("SqliteMemory: extract_every and summarize_every are 0 or more, most is at least 1.")
-        if language not in _WORDS:
+        if language not in WORDS["recalled"]:
             raise ConfigError(f'SqliteMemory: language is "zh" or "en", not {language!r}.')
         self._file = MemoryFile(None if os.fspath(path) == ":memory:" else Path(path))
         self._llm = llm
         self._extract_every = extract_every
         self._summarize_every = summarize_every
         self._most = most
-        self._words = _WORDS[language]
+        self._words: dict[str, str] = WORDS["recalled"][language]
         self._language = LanguageType.CHINESE if language == "zh" else LanguageType.ENGLISH
         self._clock = clock
         self._jobs: dict[str, Future[None]] = {}
@@ -89,7 +90,7 @@ class SqliteMemory:
         lines += [f"- {self._words['session']}{text}" for text in self._file.summaries(user_id, session_id, 2)]
         if room := self._most - len(shown):
             said = self._file.messages_like(user_id, message, session_id, now, room)
-            lines += [f"- {self._words[each.role]}{_short(each.content)}" for each in said]
+            lines += [f"- {self._words[each.role]}{cut(' '.join(each.content.split()), 200)}" for each in said]
         return "\n".join(dict.fromkeys(lines))
 
     async def remember(self, user_id: str, message: str, answer: str, session_id: str) -> None:
@@ -112,12 +113,7 @@ class SqliteMemory:
     async def history(self, user_id: str, session_id: str) -> list[Message]:
         """Return the last messages of a session, so that it can go on in another process."""
         said = await in_thread(self._file.session, user_id, session_id)
-        return [
-            {"role": "user", "content": each.content}
-            if each.role == "user"
-            else {"role": "assistant", "content": each.content}
-            for each in said
-        ]
+        return cast("list[Message]", [each.message for each in said])
 
     # --- for people ---
 
@@ -185,7 +181,8 @@ class SqliteMemory:
         if not waiting or not self._extract_every or len(waiting) < self._extract_every:
             return
         known = [memory.text for memory in await in_thread(self._file.memories, user_id, 50)]
-        found = await extract_memories(_conversation(waiting), known)
+        conversation = "\n".join(f"{each.role}: {each.content[:2000]}" for each in waiting)
+        found = await extract_memories(conversation, known)
         await self._keep(user_id, session_id, found, last_id=waiting[-1].id)
 
     async def _summarize(self, user_id: str, session_id: str, llm: LLM_Interface) -> None:
@@ -193,8 +190,7 @@ class SqliteMemory:
         _, new = await in_thread(self._file.waiting, user_id, session_id)
         if not self._summarize_every or new < self._summarize_every:
             return
-        conversation = [{"role": each.role, "content": each.content} for each in said]
-        text = await summarize(conversation, [], llm=llm, language=self._language)
+        text = await summarize([each.message for each in said], llm=llm, language=self._language)
         await in_thread(self._file.set_summary, user_id, session_id, text, said[-1].id, self._clock())
 
     async def _keep(
@@ -203,22 +199,3 @@ class SqliteMemory:
         now = self._clock()
         rows = [Memory(each.type, " ".join(each.text.split()), session_id, now) for each in found if each.text.strip()]
         return await in_thread(self._file.add_memories, user_id, rows, last_id)
-
-
-_WORDS = {
-    "zh": {"user": "用户曾说: ", "assistant": "助手曾答: ", "session": "以前一次对话的总结: "},
-    "en": {
-        "user": "The user once said: ",
-        "assistant": "The assistant once answered: ",
-        "session": "An earlier conversation, summed up: ",
-    },
-}
-
-
-def _conversation(said: Sequence[Said]) -> str:
-    return "\n".join(f"{each.role}: {each.content[:2000]}" for each in said)
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 200 else line[:199] + "…"

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from SimpleLLMFunc.assistant.search.search import SearchClient, SearchReply, is_empty, render_results, search_web
-from SimpleLLMFunc.assistant.search.uncertainty import is_uncertain, model_detector
 from SimpleLLMFunc.base.request import Toolset
 from SimpleLLMFunc.base.run import EmptyReview, Run
 from SimpleLLMFunc.errors import ProviderError
-from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.spending import current_deadline
 from SimpleLLMFunc.logger import push_info, push_warning, shown_error
 from SimpleLLMFunc.tools import run_callable
 from SimpleLLMFunc.type import ChatCompletion, Message
+
+_RETRY_TIMES: Final = 2
+"""Further attempts after an empty answer."""
 
 
 class SearchReview(EmptyReview):
@@ -28,8 +29,7 @@ class SearchReview(EmptyReview):
         tools: of the run.
         question: the user's words: all that the search gets to see.
         search: None never searches.
-        detector: says of an answer whether the model was unsure; None goes by phrases, "model" asks the model.
-        llm: for "model".
+        detect: says of an answer whether the model was unsure.
         language: of the words around the results.
         timeout: seconds for the search.
 
@@ -44,17 +44,15 @@ class SearchReview(EmptyReview):
         *,
         question: str,
         search: SearchClient | None,
-        detector: Callable[[str], bool | Awaitable[bool]] | Literal["model"] | None,
-        llm: LLM_Interface | None,
+        detect: Callable[[str], bool | Awaitable[bool]],
         language: Literal["zh", "en"],
         timeout: float,
-        retry_times: int = 2,
     ) -> None:
-        super().__init__(run, retry_times, tools)
+        super().__init__(run, _RETRY_TIMES, tools)
         self.sources: list[dict[str, Any]] = []
         self._question = question
         self._search = search
-        self._detect = model_detector(llm) if detector == "model" else detector or is_uncertain
+        self._detect = detect
         self._language: Literal["zh", "en"] = language
         self._timeout = timeout
         self._searched = False

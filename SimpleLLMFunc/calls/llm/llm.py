@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import time
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from typing import Any, ClassVar
 
 from pydantic import Field, field_validator
@@ -120,6 +119,5 @@ class LLM(CoreCall, input_model=LLMInput, output_model=LLMOutput):
         params = {} if self.temperature is None else {"temperature": self.temperature}
         with call_errors(self.name or "LLM"):
             messages = LLMInput.model_validate(input_data).message
-            async with aclosing(self._llm(messages, streaming=True, **params)) as pieces:
-                async for piece in pieces:
-                    yield CallOutputChunk(CallOutputType.TEXT, piece)
+            async for piece in self._llm(messages, streaming=True, **params):
+                yield CallOutputChunk(CallOutputType.TEXT, piece)

@@ -8,7 +8,16 @@ from typing import Any, Final
 
 from SimpleLLMFunc.base.parsing import Repair
 from SimpleLLMFunc.calls.slot.places import ALL_KINDS, Places, kinds_of_value
-from SimpleLLMFunc.calls.slot.pointer import ABSENT, MAX_STEPS, DataPath, index_of, pointer_path, pointer_text, value_at
+from SimpleLLMFunc.calls.slot.pointer import (
+    ABSENT,
+    MAX_STEPS,
+    DataPath,
+    in_order,
+    index_of,
+    pointer_path,
+    pointer_text,
+    value_at,
+)
 from SimpleLLMFunc.calls.slot.subschemas import Schema, copied
 from SimpleLLMFunc.errors import CallError, cut
 
@@ -42,14 +51,10 @@ class Building:
             CallError: a pointer makes no sense: below a scalar, no index into a list, a gap in a list.
         """
         paths = {key: self._pointer(key, value) for key, value in data.items()}
-        plain = self._without_nulls(self._root, {key: data[key] for key, path in paths.items() if path is None}, ())
         pointers = {path: data[key] for key, path in paths.items() if path is not None}
         tree: dict[str, Any] = copied(pointers.pop((), onto))
-        _lay_over(tree, copied(plain))
-        # Indices as numbers: each item comes after the one before it, and a value before those below it.
-        for path in sorted(
-            pointers, key=lambda path: [(index_of(step) is None, index_of(step) or 0, step) for step in path]
-        ):
+        self._lay_over(tree, copied({key: data[key] for key, path in paths.items() if path is None}), self._root, ())
+        for path in sorted(pointers, key=in_order):
             keys = self._keys(path, tree, pointers[path])
             if keys is not None:
                 _set(tree, keys, copied(pointers[path]), path)
@@ -68,16 +73,20 @@ class Building:
         path = pointer_path(key)
         return None if is_field and not self._places.knows(self._root, path[0]) else path
 
-    def _without_nulls(self, schema: Schema | None, value: Any, path: tuple[str, ...]) -> Any:
-        """Leave out members that are null where the schema wants a value: they must not overwrite the data."""
-        if schema is None or not isinstance(value, dict):
-            return value
-        kept: dict[str, Any] = {}
-        for name, item in value.items():
-            inner = self._places.member(schema, name)
-            if self._is_given(inner, item, (*path, name)):
-                kept[name] = self._without_nulls(inner, item, (*path, name))
-        return kept
+    def _lay_over(
+        self, tree: dict[str, Any], update: dict[str, Any], schema: Schema | None, path: tuple[str, ...]
+    ) -> None:
+        """Set the members, but for those that are null where the schema wants a value: they must not overwrite the data."""
+        for name, item in update.items():
+            inner = None if schema is None else self._places.member(schema, name)
+            if not self._is_given(inner, item, (*path, name)):
+                continue
+            if isinstance(item, dict):
+                there = tree.get(name)
+                tree[name] = there if isinstance(there, dict) else {}
+                self._lay_over(tree[name], item, inner, (*path, name))
+            else:
+                tree[name] = item
 
     def _is_given(self, schema: Schema | None, value: Any, path: tuple[str, ...]) -> bool:
         if value is not None or schema is None or "null" in self._places.kinds(schema):
@@ -174,12 +183,3 @@ def _put(node: Any, key: Any, value: Any, path: tuple[str, ...]) -> None:
         node.append(value)
     else:
         node[key] = value
-
-
-def _lay_over(tree: dict[str, Any], update: Mapping[str, Any]) -> None:
-    for key, value in update.items():
-        there = tree.get(key)
-        if isinstance(there, dict) and isinstance(value, dict):
-            _lay_over(there, value)
-        else:
-            tree[key] = value

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 from SimpleLLMFunc.base.parsing import Repair
-from SimpleLLMFunc.calls.slot.pointer import ABSENT, index_of, pointer_path, pointer_text, value_at
+from SimpleLLMFunc.calls.slot.pointer import ABSENT, in_order, index_of, pointer_path, pointer_text, value_at
 from SimpleLLMFunc.calls.slot.processor import SlotProcessor
 from SimpleLLMFunc.calls.slot.subschemas import DEFINITIONS, copied
 from SimpleLLMFunc.errors import CallError
@@ -51,7 +51,7 @@ class Filling:
     def data(self) -> dict[str, Any]:
         """What is filled. A missing item in the middle of a list is null, so that those after it keep their index."""
         data: dict[str, Any] = copied(self._data)
-        for steps in sorted(self._asked, key=_in_order, reverse=True):
+        for steps in sorted(self._asked, key=in_order, reverse=True):
             holder = value_at(data, steps[:-1])
             if isinstance(holder, list) and index_of(steps[-1]) == len(holder) - 1 and holder[-1] is None:
                 holder.pop()
@@ -79,7 +79,7 @@ class Filling:
         """
         asked, before = self._asked, copied(self._data)
         found = self._converted(answer, self._data, may_drop=True)
-        for steps in sorted([*asked, *self._optional], key=_in_order):
+        for steps in sorted([*asked, *self._optional], key=in_order):
             value = value_at(found, steps)
             if value is not ABSENT:
                 _put(self._data, steps, copied(value))
@@ -149,10 +149,6 @@ class Filling:
             if not _has_value(probe, steps):
                 _put(probe, steps, value)
         self.remaining = self._processor.check_json(probe)
-
-
-def _in_order(steps: Steps) -> list[tuple[int, str]]:
-    return [(index_of(step) or 0, step) for step in steps]
 
 
 def _has_value(data: Any, steps: Steps) -> bool:

@@ -121,9 +121,7 @@ class Places:
         """Return what describes the value at a path below `start` (the root); None if the schema says nothing of it."""
         schema: Schema | None = self._root if start is None else start
         for step in path:
-            if schema is None:
-                return None
-            schema = self.member(schema, step)
+            schema = None if schema is None else self.member(schema, step)
         return schema
 
     def member(self, schema: Schema, step: str | int) -> Schema | None:
@@ -148,13 +146,10 @@ class Places:
         waiting = [schema]
         while waiting:
             part = self.resolved(waiting.pop())
-            if isinstance(part, bool) or id(part) in seen:
-                continue
-            seen.add(id(part))
-            yield part
-            branches = [branch for group in _branches(part) for branch in group]
-            conditions = [part["if"]] if "if" in part else []
-            waiting += reversed([*part.get("allOf", ()), *branches, *_dependent_schemas(part), *conditions])
+            if not isinstance(part, bool) and id(part) not in seen:
+                seen.add(id(part))
+                yield part
+                waiting += (inner for inner in self._in_place(part) if inner is not part.get("not"))
 
     def names(self, schema: Schema) -> list[str]:
         """Return the members of an object that the schema names, in its order."""

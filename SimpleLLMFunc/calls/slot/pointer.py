@@ -49,6 +49,11 @@ def index_of(step: str) -> int | None:
     return int(step) if _INDEX.fullmatch(step) else None
 
 
+def in_order(path: Iterable[str]) -> list[tuple[bool, int, str]]:
+    """Return the key by which pointers are sorted: an item comes after the one before it, a value before those below it."""
+    return [(index_of(step) is None, index_of(step) or 0, step) for step in path]
+
+
 def value_at(data: Any, steps: Iterable[str]) -> Any:
     """Return the value to which the steps of a pointer lead, `ABSENT` where they lead to none."""
     for step in steps:

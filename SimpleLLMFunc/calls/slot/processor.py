@@ -135,8 +135,7 @@ class SlotProcessor:
             CallError: the data is no object, or nested too deeply.
         """
         words = copied(checked_data(data, "the data"))
-        processed: dict[str, Any] = timed(self._schema, words, Places(self._schema), self._calendar)
-        return processed
+        return dict(timed(self._schema, words, Places(self._schema), self._calendar))
 
     def add_null_to_basic_types(self) -> dict[str, Any]:
         """Return a copy of the schema in which every string, number, boolean and date may also be null."""

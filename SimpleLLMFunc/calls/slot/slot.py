@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import aclosing
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, ClassVar, Final
@@ -135,6 +134,16 @@ class Slot(CoreCall, input_model=SlotInput, output_model=SlotOutput):
         """Return the slot with what is known; checking much data against a schema takes its time, as it does later."""
         return Filling(schema, SlotProcessor(schema, time_zone=self.time_zone), self.data)
 
+    async def output(self, executor: Any) -> SlotOutput:
+        """Fill what is missing; return what `exec` yields.
+
+        Raises:
+            CallError: as from `exec`.
+        """
+        chunk = await get_last_item_of_async_generator(self.exec(executor, self.input))
+        assert chunk is not None, "a Slot that raises nothing gives its output"
+        return SlotOutput.model_validate(chunk.content)
+
     # --- the two phases ------------------------------------------------------------------------------------
 
     async def _llm_slot_fill(self, remaining_schema: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -145,11 +154,8 @@ class Slot(CoreCall, input_model=SlotInput, output_model=SlotOutput):
         """
         prompt = await in_thread(self._prompt, remaining_schema)
         messages = _spoken(system=SLOT_SYSTEM_PROMPT[self._language], user=prompt)
-        answer = ""
         try:
-            async with aclosing(self._llm(messages)) as pieces:
-                async for piece in pieces:
-                    answer += piece
+            answer = "".join([piece async for piece in self._llm(messages)])
         except EmptyResponseError:
             return "", {}
         return answer, await _object_in(answer) or {}
@@ -204,12 +210,6 @@ class Slot(CoreCall, input_model=SlotInput, output_model=SlotOutput):
             "is_call": is_call,
         }
         return render_template(SLOT_GEN_PROMPT[self._language], values, name="SLOT_GEN_PROMPT", text=guard_text)
-
-    # --- around them ---------------------------------------------------------------------------------------
-
-    @property
-    def _language(self) -> LanguageType:
-        return self._call_vars.language if self._call_vars else LanguageType.CHINESE
 
     def _note(self, filling: Filling) -> None:
         self._receipts, self._dropped = filling.receipts, filling.dropped
@@ -275,9 +275,7 @@ async def fill_slots(
             step_num=len(steps),
             time_zone=time_zone,
         )
-        chunk = await get_last_item_of_async_generator(slot.exec(executor, slot.input))
-        assert chunk is not None, "a Slot that raises nothing gives its output"
-        return SlotOutput.model_validate(chunk.content)
+        return await slot.output(executor)
 
 
 def _spoken(**messages: str) -> list[dict[str, str]]:

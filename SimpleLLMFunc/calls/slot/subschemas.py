@@ -80,8 +80,7 @@ def with_null(schema: dict[str, Any]) -> dict[str, Any]:
     A `const` stays what it is: it leaves nothing to know. What was `oneOf` becomes `anyOf`: null may now be in more
     than one branch. So every value that fitted the schema fits the copy.
     """
-    made: dict[str, Any] = rebuilt(schema, _nullable, skip=_NOT_ASKED)
-    return made
+    return dict(rebuilt(schema, _nullable, skip=_NOT_ASKED))
 
 
 def _nullable(part: dict[str, Any]) -> dict[str, Any]:

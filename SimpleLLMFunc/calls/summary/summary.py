@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import aclosing
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -59,8 +58,8 @@ class Summary(CoreCall, input_model=DataBase, output_model=SummaryOutput):
             self.context = call_vars.background
         return DataBase()
 
-    def _prompt(self, language: LanguageType) -> str:
-        template = SUMMARY_PROMPT[language]
+    def _prompt(self) -> str:
+        template = SUMMARY_PROMPT[self._language]
         records = conversation_records(self.context.conversation, roles=_ROLES, latest=self.context.num)
         values = {
             "conversation": [message for record in records for message in record],
@@ -75,13 +74,11 @@ class Summary(CoreCall, input_model=DataBase, output_model=SummaryOutput):
             CallError: the prompt could not be rendered, or the model did not answer.
         """
         with call_errors(self.name or "Summary"):
-            language = self._call_vars.language if self._call_vars else LanguageType.CHINESE
-            messages = [{"role": "user", "content": await in_thread(self._prompt, language)}]
+            messages = [{"role": "user", "content": await in_thread(self._prompt)}]
             self._summary = ""
-            async with aclosing(self._llm(messages, streaming=True)) as pieces:
-                async for piece in pieces:
-                    self._summary += piece
-                    yield CallOutputChunk(CallOutputType.TEXT, piece)
+            async for piece in self._llm(messages, streaming=True):
+                self._summary += piece
+                yield CallOutputChunk(CallOutputType.TEXT, piece)
 
     async def _after_exec(self, input_data: dict[str, Any]) -> None:  # noqa: ARG002
         """Set `task.runtime.reasoning` to the whole summary."""

@@ -26,13 +26,9 @@ def test_all_five_are_told_in_the_form_of_the_note(language):
         assert has_chinese == (language == "zh")
 
 
-def test_what_reads_files_and_images_is_marked_as_coming_from_outside():
-    marks = {tool.name: tool.untrusted for tool in builtin_tools()}
-    assert marks["analyze_image"]
-    assert marks["process_document"]
-
-
-async def test_the_model_and_the_folder_reach_those_that_need_them(tmp_path):
+async def test_the_model_and_the_folder_reach_those_that_need_them_and_their_words_come_from_outside(tmp_path):
     (tmp_path / "a.txt").write_text("hello")
     tools = {tool.name: tool for tool in builtin_tools(ScriptedLLM("short"), root=tmp_path, language="en")}
     assert await tools["process_document"]("a.txt", "summarize") == "Summary of a.txt:\nshort"
+    assert tools["analyze_image"].untrusted
+    assert tools["process_document"].untrusted

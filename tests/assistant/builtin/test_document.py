@@ -9,12 +9,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from SimpleLLMFunc import llm_function
 from SimpleLLMFunc.assistant.builtin import document as document_module
 from SimpleLLMFunc.assistant.builtin.document import document_tools
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
-from SimpleLLMFunc.tools import ModelRetry
+from SimpleLLMFunc.interface.current import use_llm
+from SimpleLLMFunc.testing import ScriptedLLM
+from SimpleLLMFunc.tools import ModelRetry, ToolContext
 
 HERE = Path(__file__).parent
 
@@ -73,7 +73,6 @@ async def test_a_file_without_text_asks_no_model(folder):
 
 async def test_what_was_not_read_is_said(folder):
     (folder / "long.txt").write_text("x" * 600_000)
-    tool, _ = process(folder, lambda request: "n", language="en")
     (tool,) = document_tools(folder, llm=ScriptedLLM("n", repeat=True), language="en")
     assert "only its first 480000 characters were read" in await tool("long.txt", "summarize")
 
@@ -104,29 +103,12 @@ async def test_a_file_that_takes_for_ever_is_given_up(folder, monkeypatch):
     release.set()
 
 
-async def test_without_a_folder_and_a_session_there_is_nothing_to_read():
+async def test_the_files_of_a_session_are_read_and_without_a_folder_there_is_nothing_to_read(folder):
     (tool,) = document_tools(language="en")
+    session = ToolContext(context=SimpleNamespace(root=folder))
+    with use_llm(ScriptedLLM("On Friday.")):
+        assert await tool("note.txt", "summarize", context=session) == "Summary of note.txt:\nOn Friday."
     with pytest.raises(FileNotFoundError, match="There are: none"):
         await tool("note.txt")
     with pytest.raises(ConfigError):
         document_tools("/nowhere/at/all")
-
-
-async def test_in_a_run_the_result_comes_from_outside(folder):
-    llm = ScriptedLLM(
-        tool_calls(("process_document", {"file_path": "note.txt", "operation": "summarize"})),
-        "会议在周五。",
-        "周五十点开会。",
-    )
-    (tool,) = document_tools(llm=llm)
-
-    @llm_function(llm_interface=llm, toolkit=[tool], tool_context=SimpleNamespace(root=folder))
-    async def answer(question: str) -> str:
-        """Answer the question."""
-        raise NotImplementedError
-
-    result = await answer.call("什么时候开会？")
-    assert result.value == "周五十点开会。"
-    read = next(message["content"] for message in result.messages if message["role"] == "tool")
-    assert "会议在周五。" in read
-    assert "<tool_data" in read

@@ -8,12 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from SimpleLLMFunc import llm_function
 from SimpleLLMFunc.assistant.builtin import image as image_module
 from SimpleLLMFunc.assistant.builtin.image import image_tools
 from SimpleLLMFunc.interface.current import use_llm
-from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
-from SimpleLLMFunc.tools import ModelRetry
+from SimpleLLMFunc.testing import ScriptedLLM
+from SimpleLLMFunc.tools import ModelRetry, ToolContext
 from tests.support.server import LoopbackServer
 
 PICTURE = Path(__file__).with_name("text_in_two_languages.png")
@@ -64,11 +63,8 @@ async def test_objects_are_a_typed_list(folder, kind):
     found = [{"name": "猫", "count": 2, "where": "左上", "details": "黑色"}, {"name": "桌子"}]
     tool, _ = analyze(json.dumps(found, ensure_ascii=False), root=folder)
     assert await tool("a.png", kind) == "- 猫 × 2，左上，黑色\n- 桌子 × 1"
-
-
-async def test_no_objects(folder):
     tool, _ = analyze("[]", root=folder, language="en")
-    assert await tool("a.png", "objects") == "No objects were found in the image."
+    assert await tool("a.png", kind) == "No objects were found in the image."
 
 
 # --- text ----------------------------------------------------------------------------------------------------
@@ -121,27 +117,11 @@ async def test_another_kind_is_clearly_refused(folder, kind):
     assert llm.calls == []
 
 
-# --- in a run ------------------------------------------------------------------------------------------------
+# --- in a session ---------------------------------------------------------------------------------------------
 
 
-async def test_in_a_run_it_reads_the_sessions_files_and_asks_the_current_model(folder):
-    looking = ScriptedLLM("a receipt")
+async def test_it_reads_the_sessions_files_and_asks_the_current_model(folder):
     (tool,) = image_tools(language="en")
-    talking = ScriptedLLM(tool_calls(("analyze_image", {"image": "a.png"})), "It is a receipt.")
-
-    @llm_function(toolkit=[tool], tool_context=SimpleNamespace(root=folder))
-    async def answer(question: str) -> str:
-        """Answer the question."""
-        raise NotImplementedError
-
-    class Both(ScriptedLLM):
-        async def chat(self, messages, **more):
-            has_image = any(isinstance(message["content"], list) for message in messages)
-            return await (looking if has_image else talking).chat(messages, **more)
-
-    with use_llm(Both()):
-        result = await answer.call("What is in the picture?")
-    assert result.value == "It is a receipt."
-    read = next(message["content"] for message in result.messages if message["role"] == "tool")
-    assert "a receipt" in read
-    assert "<tool_data" in read  # what stands in an image comes from outside
+    session = ToolContext(context=SimpleNamespace(root=folder))
+    with use_llm(ScriptedLLM("a receipt")):
+        assert await tool("a.png", context=session) == "a receipt"

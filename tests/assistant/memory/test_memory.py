@@ -9,62 +9,46 @@ from typing import Any
 import pytest
 
 from SimpleLLMFunc.assistant.assistant import AIAssistant
-from SimpleLLMFunc.assistant.memory.memory import MAX_MEMORY_CHARS, ChatMemoryIntegration, MemoryStore, is_anonymous
+from SimpleLLMFunc.assistant.memory.memory import MAX_MEMORY_CHARS, ChatMemoryIntegration, MemoryStore
 from SimpleLLMFunc.assistant.memory.sqlite_memory import SqliteMemory
 from SimpleLLMFunc.errors import RunError
 from SimpleLLMFunc.interface.spending.budget import budget
 from SimpleLLMFunc.interface.spending.deadline import deadline_scope
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.tools import tool
-
-
-class SyncStore:
-    """All of it sync, as the protocol allows."""
-
-    def __init__(self) -> None:
-        self.threads: set[int] = set()
-        self.kept: list[str] = []
-
-    def recall(self, user_id: str, message: str, session_id: str) -> str:
-        self.threads.add(threading.get_ident())
-        return "- from a thread"
-
-    def remember(self, user_id: str, message: str, answer: str, session_id: str) -> None:
-        self.kept.append(f"{user_id} {message} {answer} {session_id}")
-
-    def delete_user(self, user_id: str) -> None:
-        self.kept.clear()
-
-
-class HangingStore:
-    """Never answers."""
-
-    async def recall(self, user_id: str, message: str, session_id: str) -> str:
-        await asyncio.Event().wait()
-        return ""
-
-    async def remember(self, user_id: str, message: str, answer: str, session_id: str) -> None:
-        await asyncio.Event().wait()
-
-    async def delete_user(self, user_id: str) -> None:
-        await asyncio.Event().wait()
-
+from tests.support.memories import HangingMemories, Memories
 
 QUESTION: list[Any] = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Tea?"}]
 
 
 async def test_a_sync_store_runs_outside_the_loop() -> None:
-    store = SyncStore()
+    threads = []
+
+    class Watched(Memories):
+        def recall(self, user_id: str, message: str, session_id: str) -> str:
+            threads.append(threading.get_ident())
+            return "- from a thread"
+
+    store = Watched()
     assert isinstance(store, MemoryStore)
     llm = ScriptedLLM("a")
     await AIAssistant(llm, memory=store, tools=()).process_query("q", session_id="s", user_id="u")
-    assert store.kept == ["u q a s"]
-    assert threading.get_ident() not in store.threads
+    assert store.kept == [("u", "q", "a", "s")]
+    assert threading.get_ident() not in threads
     assert "- from a thread" in str(llm.requests[0][-2]["content"])
 
 
+async def test_a_recall_that_is_no_text_is_left_out_and_a_long_one_is_cut() -> None:
+    odd = ChatMemoryIntegration(Memories({"role": "system", "content": "obey"}))
+    assert await odd.enrich(QUESTION, user_id="u", message="Tea?", session_id="s") == QUESTION
+    much = ChatMemoryIntegration(Memories("- word\n" * 100_000))
+    enriched = await much.enrich(QUESTION, user_id="u", message="Tea?", session_id="s")
+    assert len(enriched) == 3
+    assert len(str(enriched[1]["content"])) <= MAX_MEMORY_CHARS
+
+
 async def test_what_hangs_is_passed_over_and_forgetting_is_not() -> None:
-    memory = ChatMemoryIntegration(HangingStore(), timeout=0.05)
+    memory = ChatMemoryIntegration(HangingMemories(), timeout=0.05)
     assert await memory.enrich(QUESTION, user_id="u", message="Tea?", session_id="s") == QUESTION
     await memory.remember(user_id="u", message="Tea?", answer="Yes.", session_id="s")
     with pytest.raises(RunError, match=r"longer than 0\.05 s to delete the user.*memory_timeout"):
@@ -73,7 +57,7 @@ async def test_what_hangs_is_passed_over_and_forgetting_is_not() -> None:
 
 
 async def test_a_stores_own_timeout_while_forgetting_is_its_own() -> None:
-    class Failing(HangingStore):
+    class Failing(HangingMemories):
         async def delete_user(self, user_id: str) -> None:
             raise TimeoutError("the disk did not answer")
 
@@ -83,38 +67,12 @@ async def test_a_stores_own_timeout_while_forgetting_is_its_own() -> None:
 
 @pytest.mark.timeout(20)
 async def test_the_store_has_no_more_time_than_the_question() -> None:
-    memory = ChatMemoryIntegration(HangingStore(), timeout=60)
+    memory = ChatMemoryIntegration(HangingMemories(), timeout=60)
     with deadline_scope(0.05):
         assert await memory.enrich(QUESTION, user_id="u", message="Tea?", session_id="s") == QUESTION
         await memory.remember(user_id="u", message="Tea?", answer="Yes.", session_id="s")
     with budget(seconds=0.05):
         assert await memory.enrich(QUESTION, user_id="u", message="Tea?", session_id="s") == QUESTION
-
-
-async def test_a_recall_that_is_no_text_is_left_out() -> None:
-    class Odd(SyncStore):
-        def recall(self, user_id: str, message: str, session_id: str) -> Any:
-            return {"role": "system", "content": "obey"}
-
-    memory = ChatMemoryIntegration(Odd())
-    assert await memory.enrich(QUESTION, user_id="u", message="Tea?", session_id="s") == QUESTION
-
-
-async def test_the_block_has_a_size() -> None:
-    class Much(SyncStore):
-        def recall(self, user_id: str, message: str, session_id: str) -> str:
-            return "- word\n" * 100_000
-
-    enriched = await ChatMemoryIntegration(Much()).enrich(QUESTION, user_id="u", message="Tea?", session_id="s")
-    assert len(enriched) == 3
-    assert len(str(enriched[1]["content"])) <= MAX_MEMORY_CHARS
-
-
-@pytest.mark.parametrize(
-    ("user_id", "wanted"), [(None, True), ("", True), ("anonymous-7", True), ("ANONYMOUS", True), ("ann", False)]
-)
-def test_who_is_nobody(user_id: str | None, wanted: bool) -> None:
-    assert is_anonymous(user_id) is wanted
 
 
 @pytest.mark.parametrize("language", ["zh", "en"])

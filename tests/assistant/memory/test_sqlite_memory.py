@@ -25,10 +25,22 @@ def path(tmp_path):
 
 
 @pytest.fixture
-def memory(path):
-    made = SqliteMemory(path)
-    yield made
-    made.close()
+def opened(path):
+    """Opens the file, as often as a test wants, and closes it in the end."""
+    made = []
+
+    def memory_with(**options):
+        made.append(SqliteMemory(path, **options))
+        return made[-1]
+
+    yield memory_with
+    for each in made:
+        each.close()
+
+
+@pytest.fixture
+def memory(opened):
+    return opened()
 
 
 def extracted(*pairs: tuple[str, str]) -> str:
@@ -79,9 +91,9 @@ async def test_the_same_said_again_is_one_memory_and_other_digits_are_two(memory
         await memory.add_memory("u", "  ")
 
 
-async def test_memories_are_drawn_every_n_messages_with_type_and_source(path):
+async def test_memories_are_drawn_every_n_messages_with_type_and_source(opened):
     llm = ScriptedLLM(extracted(("preference", "The user likes tea."), ("fact", "用户住在杭州。")), extracted())
-    memory = SqliteMemory(path, llm=llm, extract_every=4, summarize_every=0)
+    memory = opened(llm=llm, extract_every=4, summarize_every=0)
     await memory.remember("u", "I like tea", "Noted.", "s1")
     await memory.settle()
     assert llm.calls == []
@@ -99,27 +111,23 @@ async def test_memories_are_drawn_every_n_messages_with_type_and_source(path):
     # Each message is read once; what is known already is told, so that it is not drawn again.
     assert "I like tea" not in llm.calls[1].text
     assert "The user likes tea." in llm.calls[1].text
-    memory.close()
 
 
-async def test_what_could_not_be_drawn_is_drawn_later(path):
-    memory = SqliteMemory(path, llm=ScriptedLLM(RuntimeError("down")), extract_every=2, summarize_every=0)
+async def test_what_could_not_be_drawn_is_drawn_later(opened):
+    memory = opened(llm=ScriptedLLM(RuntimeError("down")), extract_every=2, summarize_every=0)
     await memory.remember("u", "I like tea", "Noted.", "s1")
     await memory.settle()
     assert await memory.memories("u") == []
     memory.close()
-    later = SqliteMemory(
-        path, llm=ScriptedLLM(extracted(("preference", "Likes tea."))), extract_every=2, summarize_every=0
-    )
+    later = opened(llm=ScriptedLLM(extracted(("preference", "Likes tea."))), extract_every=2, summarize_every=0)
     await later.remember("u", "and cake", "Fine.", "s2")
     await later.settle()
     assert [each.text for each in await later.memories("u")] == ["Likes tea."]
-    later.close()
 
 
-async def test_a_session_is_summarised_and_the_summary_is_shown_in_others(path):
+async def test_a_session_is_summarised_and_the_summary_is_shown_in_others(opened):
     llm = ScriptedLLM("The user planned a trip to Oslo.", "The user planned a trip to Oslo and booked it.")
-    memory = SqliteMemory(path, llm=llm, extract_every=0, summarize_every=4, language="en")
+    memory = opened(llm=llm, extract_every=0, summarize_every=4, language="en")
     for text in ("I want to go to Oslo", "In May", "Booked", "Great"):
         await memory.remember("u", text, "ok", "s1")
         await memory.settle()
@@ -129,7 +137,6 @@ async def test_a_session_is_summarised_and_the_summary_is_shown_in_others(path):
         "- An earlier conversation, summed up: The user planned a trip to Oslo and booked it."
     )
     assert "summed up" not in await memory.recall("u", "hello", "s1")
-    memory.close()
 
 
 async def test_without_any_model_nothing_is_drawn(path, monkeypatch):
@@ -142,14 +149,13 @@ async def test_without_any_model_nothing_is_drawn(path, monkeypatch):
     memory.close()
 
 
-async def test_newer_ones_are_shown_before_older_ones(path):
+async def test_newer_ones_are_shown_before_older_ones(opened):
     days = 0
-    memory = SqliteMemory(path, clock=lambda: days * 86_400.0, most=3)
+    memory = opened(clock=lambda: days * 86_400.0, most=3)
     for days in (0, 100, 200):
         await memory.remember("u", f"tea on day {days}", "ok", f"s{days}")
     told = await memory.recall("u", "Is there tea?", "other")
     assert [line.split()[-1] for line in told.splitlines()] == ["200", "100", "0"]
-    memory.close()
 
 
 async def test_forget_me_leaves_nothing_in_the_file(path):
@@ -171,7 +177,7 @@ async def test_forget_me_leaves_nothing_in_the_file(path):
     memory.close()
 
 
-async def test_what_is_being_drawn_when_the_user_goes_is_not_kept(path):
+async def test_what_is_being_drawn_when_the_user_goes_is_not_kept(opened):
     started, go_on = threading.Event(), asyncio.Event()
     loops = []
 
@@ -181,14 +187,13 @@ async def test_what_is_being_drawn_when_the_user_goes_is_not_kept(path):
         await go_on.wait()
         return extracted(("fact", "late"))
 
-    memory = SqliteMemory(path, llm=ScriptedLLM(slow), extract_every=2, summarize_every=0)
+    memory = opened(llm=ScriptedLLM(slow), extract_every=2, summarize_every=0)
     await memory.remember("u", "a", "b", "s")
     await asyncio.to_thread(started.wait, 10)
     await memory.delete_user("u")
     loops[0].call_soon_threadsafe(go_on.set)
     await memory.settle()
     assert await memory.memories("u") == []
-    memory.close()
 
 
 async def test_long_texts_are_taken_apart_off_the_loop(memory):
@@ -310,6 +315,3 @@ async def test_a_file_of_another_program_and_a_damaged_one_are_refused(tmp_path)
 def test_options_that_cannot_be_used(options):
     with pytest.raises(ConfigError):
         SqliteMemory(":memory:", **options)
-
-
-# --- many at once ------------------------------------------------------------------------------------------

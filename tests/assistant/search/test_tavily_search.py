@@ -26,23 +26,8 @@ from SimpleLLMFunc.extras import install_line
 from tests.support.server import Answer, LoopbackServer, json_answer
 
 KEY = "tvly-CANARY-0123456789abcdef"
-RECORDED = {
-    "query": "who won?",
-    "follow_up_questions": None,
-    "answer": "Team A won.",
-    "images": [],
-    "results": [
-        {
-            "title": "Final",
-            "url": "https://news.example/final",
-            "content": "Team A beat team B.",
-            "score": 0.98,
-            "raw_content": None,
-        }
-    ],
-    "response_time": 1.2,
-    "request_id": "r-1",
-}
+HIT = {"title": "Final", "url": "https://news.example/final", "content": "Team A beat team B."}
+RECORDED = {"answer": "Team A won.", "images": [], "results": [{**HIT, "score": 0.98, "raw_content": None}]}
 
 
 @pytest.fixture(autouse=True)
@@ -63,18 +48,11 @@ async def ask(*answers, query="who won?", **options):
 
 async def test_the_answer_and_the_hits():
     found, requests = await ask(json_answer(RECORDED), max_results=3, topic="news")
-    assert found == {
-        "answer": "Team A won.",
-        "results": [{"title": "Final", "url": "https://news.example/final", "content": "Team A beat team B."}],
-    }
+    assert found == {"answer": "Team A won.", "results": [HIT]}
     (request,) = requests
-    assert request.path == "/search"
-    assert request.key == KEY
-    body = json.loads(request.raw)
-    assert body["query"] == "who won?"
-    assert body["max_results"] == 3
-    assert body["include_answer"] is True
-    assert body["topic"] == "news"
+    assert (request.path, request.key) == ("/search", KEY)
+    sent = {"query": "who won?", "max_results": 3, "include_answer": True, "topic": "news"}
+    assert sent.items() <= json.loads(request.raw).items()
 
 
 async def test_the_key_of_the_environment_is_read_at_each_search(monkeypatch):
@@ -149,13 +127,6 @@ async def test_a_body_without_end_is_not_read():
 async def test_silence_ends_and_leaves_no_connection():
     with pytest.raises(ConnectionFailed, match=r"0\.2 s"):
         await ask(Answer(hold=asyncio.Event()), timeout=0.2)
-
-
-async def test_nobody_listens():
-    async with LoopbackServer() as server:
-        address = server.base_url
-    with pytest.raises(ConnectionFailed):
-        await TavilySearch(KEY, endpoint=address).search("q")
 
 
 async def test_the_key_shows_nowhere(caplog):

@@ -18,6 +18,7 @@ from SimpleLLMFunc.assistant.search.uncertainty import (
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.testing import ScriptedLLM
 
+UNSURE = Path(__file__).with_name("unsure_answers.txt").read_text("utf-8").splitlines()
 SURE = Path(__file__).with_name("sure_answers.txt").read_text("utf-8").splitlines()
 ROWS = [json.loads(line) for line in Path(__file__).with_name("uncertainty_set.jsonl").read_text("utf-8").splitlines()]
 
@@ -43,28 +44,7 @@ def test_sure_answers_that_speak_of_doubt_quote_it_or_ask_for_it():
 # --- the examples everybody thinks of ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "I don't know.",
-        "I don’t know.",
-        "I DON'T KNOW!!",
-        "i dont really... I cannot say.",
-        "Sorry, I am not sure.",
-        "As an AI language model, I don't have access to real-time information.",
-        "我不知道",
-        "我不太清楚",
-        "无法获取实时信息",
-        "抱歉，我无法提供最新的数据。",
-        "我不知道。I don't know.",
-        "答案是：我不知道。",
-        "**I don't know.**",
-        "## Answer\n\n*I* do __not__ know.",
-        "- No idea.\n- Paris?",
-        "1. 不清楚",
-        "我没有关于“星澜科技”的任何资料。",
-    ],
-)
+@pytest.mark.parametrize("answer", [*UNSURE, "## Answer\n\n*I* do __not__ know.", "- No idea.\n- Paris?"])
 def test_it_is_uncertain(answer):
     assert is_uncertain(answer), explain(answer)
 
@@ -72,15 +52,16 @@ def test_it_is_uncertain(answer):
 @pytest.mark.parametrize(
     "answer",
     [
-        "", "   \n", "42", "搜索引擎的原理是：先抓取，再建索引。", "海森堡不确定性原理说明位置和动量不能同时确定。",
-        "Sorry for the delay, the answer is 4.", 'The phrase "I don\'t know" has three words.', "他说：“我不知道。”",
-        "「我不知道」是一句口头禅。", "Write `I don't know` there.", "```\nprint('I do not know')\n```\nThis prints a line.",
-        "```\nI do not know", "> I don't know\n\nThat is what you wrote; the answer is 4.",
-        "    I don't know\n\nis the output.", "If I don't know the answer, I look it up.",
-        "Do you not know where to start? Begin at the top.", "如果我不知道答案，我会去查。",
-        "The translation is:\n\nI don't know where he lives.", "译文如下：\n我不知道他住在哪里。", "我们无法预测未来。", "您不清楚的地方可以问我。",
+        "",
+        "   \n",
+        "```\nprint('I do not know')\n```\nThis prints a line.",
+        "```\nI do not know",
+        "> I don't know\n\nThat is what you wrote; the answer is 4.",
+        "    I don't know\n\nis the output.",
+        "The translation is:\n\nI don't know where he lives.",
+        "译文如下：\n我不知道他住在哪里。",
     ],
-)  # fmt: skip
+)
 def test_it_is_not_uncertain(answer):
     assert not is_uncertain(answer), explain(answer)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import datetime as dt
+import re
 from contextlib import aclosing
 from types import SimpleNamespace
 
 import pytest
 
-from SimpleLLMFunc import OpenAICompatible
 from SimpleLLMFunc.calls.call_data import (
     CallOutputType,
     CallVars,
@@ -20,12 +19,11 @@ from SimpleLLMFunc.calls.call_data import (
 )
 from SimpleLLMFunc.calls.llm import LLM, LLMInput, LLMOutput
 from SimpleLLMFunc.calls.llm import llm as llm_module
-from SimpleLLMFunc.calls.llm.prompt import LLM_DEFAULT_PROMPT, NO_CONTEXT
+from SimpleLLMFunc.calls.llm.prompt import LLM_DEFAULT_PROMPT
 from SimpleLLMFunc.calls.task import Task, TaskRuntime
 from SimpleLLMFunc.errors import CallError, TemplateError
 from SimpleLLMFunc.testing import ScriptedLLM
 from tests.support.golden import as_text, golden
-from tests.support.server import Answer, LoopbackServer, chunk, sse
 
 ZH, EN = LanguageType.CHINESE, LanguageType.ENGLISH
 NOON = dt.datetime(2026, 11, 22, 12, 5, 9, tzinfo=dt.timezone.utc)
@@ -93,18 +91,15 @@ def golden_vars(language):
 
 @pytest.mark.parametrize("language", [ZH, EN])
 async def test_golden_prompts(language):
-    """The whole request; to write the files again: `rm tests/golden/call_llm_*.txt`, and run this twice."""
+    """The whole request, and one without thinking, steps and history.
+
+    To write the files again: `rm tests/golden/call_llm_*.txt`, and run this three times.
+    """
     messages = await FrozenLLM(history_length=2)._prepare_message(golden_vars(language))
     golden(f"call_llm_{language}.txt", as_text(messages))
-
-
-@pytest.mark.parametrize("language", [ZH, EN])
-async def test_golden_prompts_without_context(language):
-    """The request without thinking, steps and history; see `test_golden_prompts`."""
     question = "What can you do?" if language is EN else "你能做什么？"
     messages = await FrozenLLM()._prepare_message(CallVars(question=question, language=language))
     golden(f"call_llm_no_context_{language}.txt", as_text(messages))
-    assert NO_CONTEXT[language] in messages[-1]["content"]
 
 
 # --- what the note fixes ---------------------------------------------------------------------------------
@@ -155,11 +150,7 @@ async def test_the_ends_of_the_ranges_count(params):
 async def test_the_latest_steps_are_shown_oldest_first(size):
     steps = [ExecutorHistory(f"step{n}", f"does {n}", {"n": n}) for n in range(12)]
     [_, user] = await LLM(step_history_size=size)._prepare_message(vars_of(question="q", steps=steps))
-    shown = [f"step{n}" for n in range(12) if f"<name>step{n}</name>" in user["content"]]
-    assert shown == [f"step{n}" for n in range(12 - size, 12)]
-    assert [user["content"].index(f">{name}<") for name in shown] == sorted(
-        user["content"].index(f">{name}<") for name in shown
-    )
+    assert re.findall("<name>(.*)</name>", user["content"]) == [f"step{n}" for n in range(12 - size, 12)]
     assert ("无背景信息。" in user["content"]) == (size == 0)
 
 
@@ -228,11 +219,6 @@ async def test_an_empty_user_prompt_is_an_error(prompt):
         ({"user_prompt": "a\n{{ topic }}"}, r"the user_prompt names what has no value \(line 2\): \{\{ topic \}\}"),
         ({"system_prompt": "{% if %}"}, "the system_prompt does not parse, line 1"),
         ({"user_prompt": "{{ question.__class__ }}"}, "user_prompt does what a template may not"),
-        (
-            {"system_prompt": "{% for a in range(1000) %}{% for b in range(1000) %}{{ time }}{% endfor %}{% endfor %}"},
-            "longer than 1048576 bytes",
-        ),
-        ({"user_prompt": "{{ 1 / 0 }}"}, "ZeroDivisionError"),
     ],
 )
 async def test_a_bad_template_is_a_call_error_before_any_request(params, said):
@@ -247,12 +233,7 @@ async def test_a_bad_template_is_a_call_error_before_any_request(params, said):
 
 
 @pytest.mark.parametrize(
-    ("zone", "shown"),
-    [
-        ("Asia/Shanghai", "2026-11-22 20:05:09"),
-        ("UTC", "2026-11-22 12:05:09"),
-        ("America/New_York", "2026-11-22 07:05:09"),
-    ],
+    ("zone", "shown"), [("Asia/Shanghai", "2026-11-22 20:05:09"), ("America/New_York", "2026-11-22 07:05:09")]
 )
 async def test_the_time_is_that_of_the_zone(zone, shown):
     call = FrozenLLM(time_zone=zone, user_prompt="{{ time }}")
@@ -276,27 +257,12 @@ async def test_history_length_counts_messages(length, kept):
 # --- asking ----------------------------------------------------------------------------------------------
 
 
-async def test_chunks_come_as_they_arrive():
-    hold = asyncio.Event()
-    async with LoopbackServer() as server:
-        pieces = [sse(chunk({"role": "assistant", "content": ""}), chunk({"content": "今天"}), done=False)]
-        pieces += [sse(chunk({"content": ""}), chunk({"content": "晴"}), chunk({}, finish_reason="stop"))]
-        server.answer(Answer(headers={"content-type": "text/event-stream"}, pieces=pieces, hold=hold, hold_after=1))
-        executor = executor_of(OpenAICompatible("m", api_key="k", base_url=server.base_url))
-        call = await LLM.instance(executor, None, temperature=0.25)
-        async with aclosing(call.exec(executor, call.input)) as chunks:
-            first = await anext(chunks)
-            assert (first.type, first.content) == (CallOutputType.TEXT, "今天")
-            hold.set()
-            assert [chunk.content async for chunk in chunks] == ["晴"]
-        [request] = server.requests
-        assert request.stream
-        assert request.body["temperature"] == 0.25
-        assert [message["role"] for message in request.body["messages"]] == ["system", "user"]
-
-
-async def test_no_temperature_leaves_it_to_the_provider():
-    llm = ScriptedLLM("a", "b")
-    await run(executor_of(llm), temperature=None)
+async def test_chunks_come_as_they_arrive_and_no_temperature_leaves_it_to_the_provider():
+    llm = ScriptedLLM(["今天", "", "晴"], "b")
+    chunks = await run(executor_of(llm), temperature=None)
+    assert [(chunk.type, chunk.content) for chunk in chunks] == [
+        (CallOutputType.TEXT, "今天"),
+        (CallOutputType.TEXT, "晴"),
+    ]
     await run(executor_of(llm))
-    assert [call.params for call in llm.calls] == [{}, {"temperature": 0.7}]
+    assert [(call.stream, call.params) for call in llm.calls] == [(True, {}), (True, {"temperature": 0.7})]

@@ -62,14 +62,6 @@ async def test_everything_that_can_be_told_reaches_the_prompt() -> None:
         assert text in prompt
 
 
-async def test_the_schema_names_the_tool_by_default() -> None:
-    llm = ScriptedLLM('{"/city": "杭州", "/days": 3}')
-    await fill_slots(WEATHER, "q", llm=llm)
-    prompt = llm.requests[0][-1]["content"]
-    assert "<name>get_weather</name>" in prompt
-    assert "<description>The weather of a day.</description>" in prompt
-
-
 async def test_a_pydantic_model_is_a_schema() -> None:
     llm = ScriptedLLM(
         '{"/people": "two", "/day": "2026年5月3日", "/window": true}', tool_calls(("answer", {"/people": 2}))
@@ -85,12 +77,6 @@ async def test_a_pydantic_model_is_a_schema() -> None:
 async def test_the_model_is_that_of_use_llm_where_none_is_given() -> None:
     with use_llm(ScriptedLLM('{"city": "杭州", "days": 1}')):
         assert (await fill_slots(WEATHER, "q")).remaining_schema == {}
-
-
-async def test_an_unknown_language_is_chinese() -> None:
-    llm = ScriptedLLM('{"city": "杭州", "days": 1}')
-    await fill_slots(WEATHER, "q", llm=llm, language="fr")
-    assert "要求" in llm.requests[0][-1]["content"]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from SimpleLLMFunc.calls.slot.pointer import pointer_text
+from SimpleLLMFunc.calls.slot.pointer import ABSENT, pointer_path, pointer_text, value_at
 from SimpleLLMFunc.calls.slot.processor import SlotProcessor
 
 SETTINGS = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -101,12 +101,6 @@ def leaves(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[tuple[str
     return [(path, value)]
 
 
-def value_at(data: Any, path: tuple[Any, ...]) -> Any:
-    for step in path:
-        data = data[step]
-    return data
-
-
 def standard(schema: Any) -> Any:
     return json.loads(json.dumps(schema).replace('"type": "date"', '"type": "string"'))
 
@@ -140,7 +134,7 @@ def test_what_is_asked_for_is_what_was_taken_away(data):
     broken = json.loads(json.dumps(value))
     for path, _ in leaves(value):
         if path and data.draw(st.booleans()):
-            holder = value_at(broken, path[:-1])
+            holder = value_at(broken, map(str, path[:-1]))
             if isinstance(holder, dict) and data.draw(st.booleans()):
                 del holder[path[-1]]
             else:
@@ -153,34 +147,17 @@ def test_what_is_asked_for_is_what_was_taken_away(data):
         assert set(remaining["required"]) <= set(remaining["properties"])
         jsonschema.Draft7Validator.check_schema(standard(remaining))
         SlotProcessor(remaining)  # sound by itself: its references lead somewhere
-        answer = {}
-        for pointer in remaining["properties"]:
-            path = true_path(value, pointer)
-            answer[pointer] = value_at(value, path) if path is not None else None
-        broken = processor.convert(answer, onto=broken).data
+        answer = {pointer: value_at(value, pointer_path(pointer)) for pointer in remaining["properties"]}
+        known = {pointer: None if item is ABSENT else item for pointer, item in answer.items()}
+        broken = processor.convert(known, onto=broken).data
         rounds += 1
         assert rounds < 12
-        if rounds > 1 and any(true_path(value, pointer) is None for pointer in remaining["properties"]):
+        if rounds > 1 and ABSENT in answer.values():
             break  # it asks for what the original did without: a list that it made longer, say
     else:
         assert validator.is_valid(broken)
     if rounds == 0:
         assert json.dumps(broken) == before
-
-
-def true_path(value: Any, pointer: str) -> tuple[Any, ...] | None:
-    path: list[Any] = []
-    for step in pointer.split("/")[1:]:
-        key: Any = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(value, list):
-            key = int(key)
-            if key >= len(value):
-                return None
-        elif not isinstance(value, dict) or key not in value:
-            return None
-        path.append(key)
-        value = value[key]
-    return tuple(path)
 
 
 @pytest.mark.parametrize("name", ["/", "//", "~", "~0", "~1", "a/b", "m~n", "", " ", "名", "%41", '"', "\\", "-", "0"])

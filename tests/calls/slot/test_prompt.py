@@ -14,8 +14,8 @@ from SimpleLLMFunc.calls.call_data import ExecutorBackground, ExecutorHistory
 from SimpleLLMFunc.calls.slot import Slot
 from SimpleLLMFunc.calls.slot.prompt import as_json
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+from tests.support.golden import as_text, golden
 
-GOLDEN = Path(__file__).parents[2] / "golden"
 TRIP = {
     "type": "object",
     "properties": {
@@ -54,15 +54,6 @@ def section(prompt: str, name: str) -> str:
     return re.findall(rf"^ *<{name}>\s*(.*?)\s*</{name}>$", prompt, re.DOTALL | re.MULTILINE)[-1]
 
 
-def golden(name: str, text: str) -> None:
-    """Compare with a file. To make it again: delete it and run this test twice; the first run writes it and fails."""
-    path = GOLDEN / name
-    if not path.exists():
-        path.write_text(text + "\n", "utf-8")
-        pytest.fail(f"{path.name} was written: read it and commit it")
-    assert path.read_text("utf-8") == text + "\n"
-
-
 @pytest.mark.parametrize("language", ["zh", "en"])
 async def test_golden_files(language: str) -> None:
     told: dict[str, Any] = {
@@ -85,9 +76,7 @@ async def test_golden_files(language: str) -> None:
     said = "我只知道出发城市是杭州。" if language == "zh" else "I only know that they start from Hangzhou."
     asked = await requests_of(said, found, language=language, **told)
     partly = await requests_of('{"/from": "Hangzhou", "/seats": 0}', found, language=language)
-    shown = [*asked, partly[1][1:]]
-    text = "\n\n".join(f"[{message['role']}]\n{message['content']}" for messages in shown for message in messages)
-    golden(f"call_slot_{language}.txt", text)
+    golden(f"call_slot_{language}.txt", as_text([*asked[0], *asked[1], *partly[1][1:]]))
 
 
 async def test_schema_facts_and_data_are_json() -> None:

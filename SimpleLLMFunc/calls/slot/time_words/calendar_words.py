@@ -139,10 +139,10 @@ class _Reader:
 
     # --- days, weeks, months, years ---
 
-    def _days_of(self, words: str, other: Stretch | None) -> Stretch | None:
+    def _days_of(self, words: str, other: Stretch | None, *, may_be_short: bool = False) -> Stretch | None:
         for pattern, meaning in RULES:
             found = pattern.fullmatch(words)
-            if found is not None and (meaning != "day" or len(words) > 1):
+            if found is not None and (meaning != "day" or len(words) > 1 or may_be_short):
                 said = {name.rstrip("2"): part for name, part in found.groupdict().items() if part is not None}
                 return self._meant(meaning, words, said, other)
         return None
@@ -250,10 +250,7 @@ class _Reader:
         if words in {"this", "tonight"} or not words:
             day = self.now.date() if other is None or words else other.start.date()
             return days(day, day)
-        if words in DAYS and (has_part or len(words) > 1):
-            day = self.now.date() + DAYS[words] * DAY
-            return days(day, day)
-        return self._days_of(words, other)
+        return self._days_of(words, other, may_be_short=has_part)
 
     def _at(
         self, whole: Stretch, said: dict[str, str], part: str, other: Stretch | None, *, is_chinese: bool

@@ -86,5 +86,4 @@ def in_standard_words(schema: Mapping[str, Any]) -> dict[str, Any]:
             part["description"] = f"{part.get('description') or ''} {_HINTS[own[0]]}".strip()
         return part
 
-    made: dict[str, Any] = rebuilt(schema, standard)
-    return made
+    return dict(rebuilt(schema, standard))
