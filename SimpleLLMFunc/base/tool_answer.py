@@ -52,13 +52,6 @@ _PASSES = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit,
 """These are not the tool's failure; they end the run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """Why the run must end; as a value, since a task that raises KeyboardInterrupt would tear down the whole loop."""
-
-    reason: BaseException
-
-
 @dataclass(slots=True)
 class Round:
     """What the calls of one reply share.
@@ -105,8 +98,11 @@ class Round:
         return replace(self.caller, confirm=in_turn)
 
 
-async def settled(call: ToolCall, round_: Round, step: JournaledCall | None) -> ToolCallFinished | Ended:
-    """Return the answer to one call, or why the run must end."""
+async def settled(call: ToolCall, round_: Round, step: JournaledCall | None) -> ToolCallFinished | BaseException:
+    """Return the answer to one call, or why the run must end.
+
+    It is returned, since a task that raises KeyboardInterrupt would tear down the whole loop.
+    """
     if (observer := current_observer()) is not None:
         observer.tool_begins(call)
     CALLER.set(round_.as_caller())  # for this task
@@ -117,11 +113,11 @@ async def settled(call: ToolCall, round_: Round, step: JournaledCall | None) -> 
         task = asyncio.current_task()
         if isinstance(reason, asyncio.CancelledError) and task is not None and task.cancelling():
             raise
-        return Ended(reason)
+        return reason
     except SimpleLLMFuncError as reason:  # such as ToolFailed, and what is wrong with a journal
         if reason.__cause__ is not None:
             reason.__context__ = None  # the cause may be a copy without the secret that the original holds
-        return Ended(reason)
+        return reason
 
 
 async def _journaled(call: ToolCall, round_: Round, step: JournaledCall) -> ToolCallFinished:

@@ -10,7 +10,7 @@ from SimpleLLMFunc.base.events import ToolCallFinished, ToolCallProgress, ToolCa
 from SimpleLLMFunc.base.messages import as_data
 from SimpleLLMFunc.base.request import ToolPolicy
 from SimpleLLMFunc.base.run import JournaledRun
-from SimpleLLMFunc.base.tool_answer import WAITS, Ended, Round, settled
+from SimpleLLMFunc.base.tool_answer import WAITS, Round, settled
 from SimpleLLMFunc.errors import RunPaused, UsageError
 from SimpleLLMFunc.interface.wires import assemble_tool_calls, rekeyed
 from SimpleLLMFunc.logger import push_warning
@@ -118,7 +118,7 @@ async def process_tool_calls(
     room = asyncio.Semaphore(MAX_AT_ONCE) if len(calls) > MAX_AT_ONCE else None
     happened: asyncio.Queue[int | ToolCallProgress] = asyncio.Queue()
     round_ = Round(tool_map, turn, trace_id, func_name, policy, happened, room, caller)
-    tasks: list[asyncio.Task[ToolCallFinished | Ended]] = []
+    tasks: list[asyncio.Task[ToolCallFinished | BaseException]] = []
     waits: list[BaseException] = []
     try:
         for number, call in enumerate(calls):
@@ -133,17 +133,17 @@ async def process_tool_calls(
                 yield event
                 continue
             outcome = tasks[event].result()
-            if isinstance(outcome, Ended) and not isinstance(outcome.reason, WAITS):
-                raise outcome.reason
+            if isinstance(outcome, BaseException) and not isinstance(outcome, WAITS):
+                raise outcome
             while shown < len(tasks) and tasks[shown].done():
                 answer = tasks[shown].result()
                 shown += 1
-                if not isinstance(answer, Ended):
+                if isinstance(answer, ToolCallFinished):
                     yield answer
-                elif isinstance(answer.reason, WAITS):
-                    waits.append(answer.reason)
+                elif isinstance(answer, WAITS):
+                    waits.append(answer)
                 else:
-                    raise answer.reason
+                    raise answer
         if waits:
             raise _waited_for(waits)
     finally:

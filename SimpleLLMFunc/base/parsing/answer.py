@@ -14,39 +14,27 @@ from typing import Any, Final, TypeGuard
 
 from pydantic import TypeAdapter, ValidationError
 
-from SimpleLLMFunc.base.parsing.alignment import (
-    Aligner,
-    Alignment,
+from SimpleLLMFunc.base.parsing.alignment.align import Aligner
+from SimpleLLMFunc.base.parsing.alignment.alignment import Alignment, Fit, Misfit, violations_of
+from SimpleLLMFunc.base.parsing.alignment.bare_lists import adjacent_candidates, bare_items
+from SimpleLLMFunc.base.parsing.alignment.scalar_coercion import digit_truth
+from SimpleLLMFunc.base.parsing.alignment.shape import (
     AnyShape,
-    Fit,
-    LeafShape,
     ListShape,
     MappingShape,
-    Misfit,
     ObjectShape,
     OpaqueShape,
-    Shape,
     TaggedShape,
-    adjacent_candidates,
-    bare_items,
     choices_of,
-    digit_truth,
-    holds_hooks,
+    leaf_kinds,
     resolved,
-    shape_of,
-    violations_of,
 )
-from SimpleLLMFunc.base.parsing.json_node import Bare, Node, TruncatedError, decode_strictly, plain_value
-from SimpleLLMFunc.base.parsing.json_text import (
-    Candidate,
-    Finding,
-    bare_text,
-    find_json,
-    unboxed,
-)
+from SimpleLLMFunc.base.parsing.alignment.shape_builder import shape_of
+from SimpleLLMFunc.base.parsing.json_node import Bare, Node, TruncatedError, decode_strictly, plain_value, shown
+from SimpleLLMFunc.base.parsing.json_text import Candidate, Finding, bare_text, find_json, unboxed
 from SimpleLLMFunc.base.parsing.parsed import Parsed, Repair, RepairLevel
 from SimpleLLMFunc.base.parsing.reasoning import without_leading_reasoning, without_reasoning
-from SimpleLLMFunc.errors import ResponseParseError, Violation, cut
+from SimpleLLMFunc.errors import ResponseParseError, Violation
 from SimpleLLMFunc.type import without_surrogates
 
 _WRAPPER_KEY: Final = "value"
@@ -54,22 +42,18 @@ _PLACEHOLDER: Final = re.compile(r"<[\w ,|/-]+>|\.\.\.|…")
 
 
 class AnswerReader:
-    """Reads the answers for one type; made once per type."""
+    """Reads the answers for one type; made once per type.
+
+    Attributes:
+        shape: the type as the aligner sees it.
+        has_hooks: code of the user's reads values before pydantic does.
+    """
 
     def __init__(self, return_type: Any, adapter: TypeAdapter[Any], *, is_wrapped: bool) -> None:
         self._return_type = return_type
         self._adapter = adapter
         self._is_wrapped = is_wrapped
-
-    @functools.cached_property
-    def shape(self) -> Shape:
-        """The type as the aligner sees it."""
-        return shape_of(self._adapter)
-
-    @functools.cached_property
-    def has_hooks(self) -> bool:
-        """Code of the user's reads values before pydantic does."""
-        return holds_hooks(self.shape)
+        self.shape, self.has_hooks = shape_of(adapter)
 
     # --- the two ways in ---------------------------------------------------------------------------------
 
@@ -259,7 +243,7 @@ class _Attempt:
             rest.append(finding.text[position : candidate.start])
             position = candidate.end
         words = bare_text("".join([*rest, finding.text[position:]])).strip(" \n`")
-        said = self._judged(Candidate(Bare(words, is_whole=True), 0, 0)) if words else None
+        said = self._judged(Candidate(Bare(words), 0, 0)) if words else None
         return isinstance(said, Parsed) and not _is_same_value(said.value, found.value)
 
     def _is_alike(self, piece: str) -> bool:
@@ -272,7 +256,7 @@ class _Attempt:
     @functools.cached_property
     def _takes_text(self) -> bool:
         """Plain text is a value of the type."""
-        return self._may_coerce and any(isinstance(part, LeafShape) and part.kind == "str" for part in self._choices)
+        return self._may_coerce and "str" in leaf_kinds(self._shape)
 
     def _best_reason(self, finding: Finding, judged: list[tuple[Candidate, Parsed[Any] | Misfit]]) -> Misfit:
         misfits = [found for candidate, found in judged if isinstance(found, Misfit) and found.violations]
@@ -317,7 +301,7 @@ class _Attempt:
         """Read a text without JSON."""
         text = bare_text(finding.text)
         if not self._may_coerce or not text:
-            return Misfit([("", f"{self._shape.name}, as JSON", _shown(text))])
+            return Misfit([("", f"{self._shape.name}, as JSON", shown(text))])
         if self._list_shape is not None:
             nodes = bare_items(text, self._list_shape)
             found = self._items(nodes, []) if nodes else None
@@ -325,14 +309,14 @@ class _Attempt:
                 return found
         if self._takes_text:
             text = text if len(text) < 64 else finding.text.strip()
-        node: Node = text if isinstance(self._shape, AnyShape) else Bare(text, is_whole=True)
+        node: Node = text if isinstance(self._shape, AnyShape) else Bare(text)
         found = self._judged(Candidate(node, 0, len(finding.text), is_whole=True))
         if isinstance(found, Misfit):
             if self._shape_is_scalar:
                 return found
-            return Misfit([("", f"{self._shape.name}, as JSON", _shown(text))])
+            return Misfit([("", f"{self._shape.name}, as JSON", shown(text))])
         if not found.repairs:
-            found.repairs.append(("", f"{_shown(text)} taken from plain text"))
+            found.repairs.append(("", f"{shown(text)} taken from plain text"))
         return found
 
     @functools.cached_property
@@ -358,7 +342,3 @@ def _is_whole_list(found: Parsed[Any], candidate: Candidate) -> bool:
 
 def _is_same_value(left: Any, right: Any) -> bool:
     return type(left) is type(right) and bool(left == right)
-
-
-def _shown(text: str) -> str:
-    return repr(cut(text, 61))

@@ -47,10 +47,6 @@ class Frame:
     may_close: bool = True
 
 
-def _ignore(*facts: Any) -> None:
-    """Take no notice."""
-
-
 @dataclass(slots=True)
 class JsonGrowth:
     """Feeds on pieces of text.
@@ -64,8 +60,8 @@ class JsonGrowth:
         characters_read: how many characters were looked at, those looked at twice counted twice.
     """
 
-    on_open: Callable[[Frame], None] = _ignore
-    on_add: Callable[[Frame, Node], None] = _ignore
+    on_open: Callable[[Frame], None]
+    on_add: Callable[[Frame, Node], None]
     stack: list[Frame] = field(default_factory=list)
     string: list[str] | None = None
     is_over: bool = False

@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
 
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.type import without_surrogates
@@ -17,45 +18,24 @@ from SimpleLLMFunc.type import without_surrogates
 MAX_DIGITS = 4300
 """Digits of the longest integer; Python refuses to print a longer one."""
 
+TOO_DEEP: Final = "nested too deep"
+
 Node: TypeAlias = Any
 Path: TypeAlias = tuple[str | int, ...]
 
 
+@dataclass(slots=True)
 class Num:
     """A number, as its characters."""
 
-    __slots__ = ("text",)
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def __repr__(self) -> str:
-        return self.text
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Num) and other.text == self.text
-
-    def __hash__(self) -> int:
-        return hash(self.text)
+    text: str
 
 
+@dataclass(slots=True)
 class Bare:
-    """Text that stood without quotes; `is_whole` if it is the whole answer."""
+    """Text that stood without quotes."""
 
-    __slots__ = ("is_whole", "text")
-
-    def __init__(self, text: str, *, is_whole: bool = False) -> None:
-        self.text = text
-        self.is_whole = is_whole
-
-    def __repr__(self) -> str:
-        return repr(self.text)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Bare) and other.text == self.text
-
-    def __hash__(self) -> int:
-        return hash(self.text)
+    text: str
 
 
 class Open(dict[str, Any]):
@@ -130,8 +110,18 @@ def decode_strictly(text: str) -> Node:
 
 
 def decode_at(text: str, start: int) -> tuple[Node, int]:
-    """Read the strict JSON value that begins at `start`; return it and where it ends. Raises as `decode_strictly`."""
-    return _DECODER.raw_decode(text, start)
+    """Read the strict JSON value that begins at `start`; return it and where it ends.
+
+    Raises:
+        AmbiguousError: a key stands twice with different values, or it is nested too deep.
+        ValueError: it is not strict JSON.
+    """
+    try:
+        return _DECODER.raw_decode(text, start)
+    except DuplicateKeyError as error:
+        raise AmbiguousError(str(error), start, is_json=True) from None
+    except RecursionError:
+        raise AmbiguousError(TOO_DEEP, start) from None
 
 
 def is_same(left: Node, right: Node) -> bool:
@@ -223,8 +213,12 @@ def is_wire(wire: Any, node: Node) -> bool:
     return type(node) is type(wire) and bool(node == wire)
 
 
-def holds_open(node: Node) -> bool:
-    """Tell whether an object in the node was not closed."""
-    if isinstance(node, dict):
-        return isinstance(node, Open) or any(map(holds_open, node.values()))
-    return isinstance(node, list) and any(map(holds_open, node))
+def holds(node: Node, *kinds: type) -> bool:
+    """Tell whether the node, or one inside of it, is of one of the kinds."""
+    waiting = [node]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, kinds):
+            return True
+        waiting += part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    return False

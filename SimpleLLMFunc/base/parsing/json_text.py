@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from SimpleLLMFunc.base.parsing.json_node import (
+    TOO_DEEP,
     AmbiguousError,
     Bare,
     DuplicateKeyError,
@@ -176,11 +177,9 @@ def _find_whole(finding: Finding, body: str, *, was_wrapped: bool, mend: bool) -
     repairs = [("", "JSON taken out of a fence or tag")] if was_wrapped else []
     try:
         node = decode_strictly(body)
-    except DuplicateKeyError as error:
-        finding.damaged.append((0, len(finding.text), AmbiguousError(str(error), 0)))
-        return True
-    except RecursionError:
-        finding.damaged.append((0, len(finding.text), AmbiguousError("nested too deep", 0)))
+    except (DuplicateKeyError, RecursionError) as error:
+        problem = str(error) if isinstance(error, DuplicateKeyError) else TOO_DEEP
+        finding.damaged.append((0, len(finding.text), AmbiguousError(problem, 0)))
         return True
     except ValueError:
         pass
@@ -202,7 +201,7 @@ def _mend_whole(finding: Finding, body: str, repairs: list[Repair]) -> bool:
     reader = TolerantReader(body)
     try:
         node = reader.read(0)
-    except (UnreadableError, RecursionError):
+    except UnreadableError:
         # the search says what is wrong with it
         return False
     if body[reader.end :].strip():
@@ -260,11 +259,8 @@ class _Search:
             return self._mended_at(start)
         try:
             node, end = decode_at(self._text, start)
-        except DuplicateKeyError as error:
-            end = self._end_of_damage(start)
-            return self._damage(start, end, AmbiguousError(str(error), start))
-        except RecursionError:
-            return self._damage(start, len(self._text), AmbiguousError("nested too deep", start))
+        except AmbiguousError as error:
+            return self._failed_at(start, error)
         except ValueError as error:
             # the error counts the lines from the start of the text
             self._work -= max(0, getattr(error, "pos", start) - start) + start // 32
@@ -282,14 +278,10 @@ class _Search:
         except UnreadableError as error:
             self._work -= max(error.position, self._reader.reach) - start
             return self._failed_at(start, error)
-        except RecursionError:
-            return self._damage(start, len(self._text), AmbiguousError("nested too deep", start))
         return self._take(start, self._reader.end, node, self._reader.repairs)
 
     def _failed_at(self, start: int, error: UnreadableError) -> int:
-        if error.problem == "nested too deep":
-            return self._damage(start, len(self._text), error)
-        if isinstance(error, TruncatedError) and self._is_json_like(start):
+        if error.problem == TOO_DEEP or (isinstance(error, TruncatedError) and self._is_json_like(start)):
             return self._damage(start, len(self._text), error)
         if error.is_json:
             return self._damage(start, self._end_of_damage(start), error)

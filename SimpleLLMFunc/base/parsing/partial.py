@@ -13,16 +13,17 @@ from typing import Any, Final, Protocol
 
 from pydantic import TypeAdapter, ValidationError
 
-from SimpleLLMFunc.base.parsing.alignment import (
-    Aligner,
+from SimpleLLMFunc.base.parsing.alignment.align import Aligner
+from SimpleLLMFunc.base.parsing.alignment.alignment import Misfit
+from SimpleLLMFunc.base.parsing.alignment.shape import (
     Check,
     LeafShape,
     ListShape,
     MappingShape,
-    Misfit,
     ObjectShape,
     Shape,
     choices_of,
+    leaf_kinds,
     resolved,
 )
 from SimpleLLMFunc.base.parsing.json_growth import Frame, JsonGrowth
@@ -350,12 +351,8 @@ def _of_kind(shape: Shape | None, *, is_object: bool) -> Shape | None:
 
 def _is_text(shape: Shape | None) -> bool:
     """Tell whether a string that is still arriving can only become a string."""
-    if shape is None:
-        return False
-    choices = choices_of(shape)
-    strings = [part for part in choices if isinstance(part, LeafShape) and part.kind == "str"]
-    others = [part for part in choices if part not in strings]
-    return len(strings) == 1 and all(isinstance(part, LeafShape) and part.kind == "none" for part in others)
+    kinds = [] if shape is None else leaf_kinds(shape)
+    return kinds.count("str") == 1 and set(kinds) <= {"str", "none"}
 
 
 def _as_wanted(shape: ListShape, values: list[Any]) -> Any:

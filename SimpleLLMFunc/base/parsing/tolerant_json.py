@@ -20,6 +20,7 @@ from SimpleLLMFunc.base.parsing.json_ahead import (
     Ahead,
 )
 from SimpleLLMFunc.base.parsing.json_node import (
+    TOO_DEEP,
     AmbiguousError,
     Bare,
     Braced,
@@ -90,7 +91,6 @@ class TolerantReader:
 
         Raises:
             UnreadableError: or one of its kinds, `AmbiguousError` and `TruncatedError`.
-            RecursionError: the stack is nearly used up already.
         """
         self._at, self._path, self._repairs, self._has_progress = start, [], {}, False
         self._reach = start
@@ -99,6 +99,8 @@ class TolerantReader:
         except UnreadableError as error:
             error.is_json = self._has_progress
             raise
+        except RecursionError:  # the stack was nearly used up already
+            raise AmbiguousError(TOO_DEEP, start) from None
 
     # --- values ------------------------------------------------------------------------------------------
 
@@ -109,7 +111,7 @@ class TolerantReader:
         char = self._text[self._at]
         if char in _OPEN:
             if depth >= MAX_DEPTH:
-                raise AmbiguousError("nested too deep", self._at)
+                raise AmbiguousError(TOO_DEEP, self._at)
             if char in "｛［":
                 self._note("full-width brackets")
             return self._object(depth) if char in "{｛" else self._list(depth, _OPEN[char])

@@ -9,13 +9,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Literal, get_origin
 
-from pydantic import (
-    PydanticSchemaGenerationError,
-    PydanticUndefinedAnnotation,
-    PydanticUserError,
-    TypeAdapter,
-    ValidationError,
-)
+from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
@@ -78,7 +72,7 @@ class OutputSpec:
         self.schema = schema
         self.is_text = return_type is str
         self.is_none = return_type is None or return_type is type(None)
-        self.is_wrapped = not _is_object(schema)
+        self.is_wrapped = inlined_root(schema).get("type") != "object"
         self.name = _wire_name(return_type)
         self.quotes = tuple(quotes)
 
@@ -199,7 +193,8 @@ def compile_output(return_type: Any) -> OutputSpec:
     """
     if isinstance(return_type, Hashable):
         try:
-            return _compiled(return_type, _form(return_type))
+            # Literal[1] == Literal[True] and int | str == str | int for a cache; their reprs differ.
+            return _compiled(return_type, repr(return_type))
         except TypeError as error:
             # An Annotated with unhashable metadata is Hashable by its class only.
             if isinstance(error, SignatureError):
@@ -212,21 +207,14 @@ def _compiled(return_type: Any, form: str) -> OutputSpec:  # noqa: ARG001 - part
     return _compile(return_type)
 
 
-def _form(return_type: Any) -> str:
-    # Literal[1] == Literal[True] and int | str == str | int for a cache; their reprs differ.
-    return repr(return_type)
-
-
 def _compile(return_type: Any) -> OutputSpec:
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(return_type)
         schema = adapter.json_schema(mode="validation", by_alias=True, schema_generator=_WireSchema)
-    except (PydanticUserError, PydanticSchemaGenerationError, PydanticUndefinedAnnotation, RecursionError) as error:
-        raise SignatureError(_type_problem(return_type, error)) from error
     except SignatureError as error:  # from one of our own types, which says itself how it is meant
         raise SignatureError(f"return type {_called(return_type)}: {error}") from error
-    except (TypeError, ValueError, NameError, AttributeError, KeyError) as error:
-        # What a user's own hooks raise while pydantic builds the schema.
+    except (PydanticUserError, RecursionError, TypeError, ValueError, NameError, AttributeError, KeyError) as error:
+        # Pydantic's own errors, and what a user's hooks raise while it builds the schema.
         raise SignatureError(_type_problem(return_type, error)) from error
     except ImportError as error:
         # As EmailStr without email-validator; pydantic says what to install.
@@ -330,16 +318,6 @@ def choose_output_mode(
         others = ", next to the function's own tools" if has_tools else ""
         return "tool", f"tool: {', '.join(why)}; profile {profile.name!r} calls tools{others}"
     return "prompt", f"prompt: {', '.join(why)}"
-
-
-def _is_object(schema: dict[str, Any]) -> bool:
-    """Tell whether every value of the schema is a JSON object."""
-    seen: set[str] = set()
-    defs = schema.get("$defs", {})
-    while "$ref" in schema and schema["$ref"] not in seen:
-        seen.add(schema["$ref"])
-        schema = defs.get(schema["$ref"].removeprefix("#/$defs/"), {})
-    return schema.get("type") == "object"
 
 
 def _wire_name(return_type: Any) -> str:

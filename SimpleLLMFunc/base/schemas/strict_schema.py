@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
-Schema: TypeAlias = dict[str, Any]
+from SimpleLLMFunc.base.schemas.type_description import Schema, own_description
 
 MAX_DEPTH: Final = 10
 MAX_PROPERTIES: Final = 5000
@@ -70,23 +70,25 @@ class StrictSchema:
         self._defs: dict[str, Schema] = schema.get("$defs", {})
         self._problems: dict[str, None] = {}
         self._properties = self._enum_values = self._string_length = 0
+        self._references: list[str] = []
         root = inlined_root(schema)
         made = self._object({key: part for key, part in root.items() if key != "$defs"}, "", 1)
-        used = self._used_definitions(made)
+        used = self._used_definitions()
         if used:
             made["$defs"] = used
         self._check_sizes()
         self.problem = "; ".join(self._problems)
         self.schema = None if self._problems else made
 
-    def _used_definitions(self, root: Schema) -> dict[str, Schema]:
+    def _used_definitions(self) -> dict[str, Schema]:
         used: dict[str, Schema] = {}
-        waiting = [root]
+        waiting = [self._references]
         while waiting:
-            for name in _references(waiting.pop()):
+            for name in waiting.pop():
                 if name not in used:
+                    self._references = []
                     used[name] = self._of(self._defs.get(name, {}), name, 1)
-                    waiting.append(used[name])
+                    waiting.append(self._references)
         return used
 
     def _check_sizes(self) -> None:
@@ -130,14 +132,15 @@ class StrictSchema:
         return self._refuse(f"{path or 'the value'} may be anything")
 
     def _reference(self, schema: Schema) -> Schema:
+        self._references.append(_name_of(schema["$ref"]))
         reference = {"$ref": schema["$ref"]}
         # a reference may have no other key next to it
-        about = self._about(schema)
+        about = own_description(schema)
         return {"anyOf": [reference], "description": about} if about else reference
 
     def _choice(self, schema: Schema, choices: list[Schema], path: str, depth: int) -> Schema:
         made: Schema = {"anyOf": [self._of(choice, path, depth) for choice in choices]}
-        about = self._about(schema)
+        about = own_description(schema)
         return {**made, "description": about} if about else made
 
     def _enum(self, schema: Schema) -> Schema:
@@ -176,7 +179,7 @@ class StrictSchema:
             if name not in schema.get("required", ()):
                 part = self._required(part, where)  # noqa: PLW2901 - the part as it is sent
             made[name] = self._of(part, where, depth + 1)
-        about = self._about(schema)
+        about = own_description(schema)
         return {
             "type": "object",
             **({"description": about} if about else {}),
@@ -201,10 +204,6 @@ class StrictSchema:
 
     # --- descriptions ------------------------------------------------------------------------------------
 
-    def _about(self, schema: Schema) -> str:
-        text = str(schema.get("description", ""))
-        return "" if text.startswith(f"{schema.get('title', '')}(") else text
-
     def _told(self, schema: Schema, made: Schema) -> Schema:
         """Move what the subset has no keyword for into the description."""
         told = [
@@ -212,24 +211,12 @@ class StrictSchema:
             for key, text in _TOLD.items()
             if key in schema and key not in made and schema[key] is not False
         ]
-        about = _joined(self._about(schema), *told)
+        about = _joined(own_description(schema), *told)
         return {**made, "description": about} if about else made
 
 
 def _name_of(reference: str) -> str:
     return reference.removeprefix("#/$defs/").replace("~1", "/").replace("~0", "~")
-
-
-def _references(schema: Any) -> list[str]:
-    if isinstance(schema, list):
-        return [name for part in schema for name in _references(part)]
-    if not isinstance(schema, dict):
-        return []
-    found = [_name_of(schema["$ref"])] if isinstance(schema.get("$ref"), str) else []
-    for key, part in schema.items():
-        if key not in {"$ref", "enum", "$defs"}:
-            found += _references(part)
-    return found
 
 
 def _allows_null(schema: Schema) -> bool:

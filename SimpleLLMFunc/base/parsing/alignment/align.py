@@ -18,7 +18,6 @@ from SimpleLLMFunc.base.parsing.alignment.scalar_coercion import fit_leaf
 from SimpleLLMFunc.base.parsing.alignment.shape import (
     AnyShape,
     ChoiceShape,
-    FieldShape,
     LeafShape,
     ListShape,
     MappingShape,
@@ -39,7 +38,7 @@ from SimpleLLMFunc.base.parsing.json_node import (
     Open,
     Path,
     decode_strictly,
-    holds_open,
+    holds,
     is_same,
     is_wire,
     path_text,
@@ -174,7 +173,7 @@ class Aligner:
         return Fit(value, cost, [(path_text(path), note)] if note else [])
 
     def _as_written(self, shape: Shape, node: Node, path: Path) -> Alignment:
-        if holds_open(node):
+        if holds(node, Open):
             return Misfit.at(path, f"{shape.name}, complete", node)
         if isinstance(shape, OpaqueShape) and isinstance(node, Num) and isinstance(shape.inner, LeafShape):
             exact = fit_leaf(shape.inner, node, may_coerce=False)
@@ -224,7 +223,7 @@ class Aligner:
 
     def _hooked(self, shape: ObjectShape, node: Node) -> Fit | None:
         """Leave the value as it is written to the user's own validator."""
-        if not shape.is_hooked or self._reads_hooked or holds_open(node):
+        if not shape.is_hooked or self._reads_hooked or holds(node, Open):
             return None
         try:
             return Fit(plain_value(node), 1)
@@ -282,13 +281,8 @@ class Aligner:
         return Fit([inside.value], inside.cost + _ONE_ITEM, repairs, inside.unread)
 
     def _tuple(self, shape: TupleShape, node: Node, path: Path, *, is_inner: bool) -> Alignment:
-        if isinstance(node, dict) and shape.names:
-            fields = [
-                FieldShape(name, [name], item, is_required=number < shape.required)
-                for number, (name, item) in enumerate(zip(shape.names, shape.items, strict=True))
-            ]
-            named = ObjectShape(shape.name, fields, {part.key: part for part in fields}, extra="forbid")
-            return self._object(named, node, path, is_inner=is_inner)
+        if isinstance(node, dict) and shape.named is not None:
+            return self._object(shape.named, node, path, is_inner=is_inner)
         if not isinstance(node, list) or isinstance(node, Braced):
             return Misfit.at(path, shape.name, node)
         if not shape.required <= len(node) <= len(shape.items):

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from SimpleLLMFunc.base.parsing.alignment import scalars
-from SimpleLLMFunc.base.parsing.alignment.shape import LeafShape, Shape, choices_of
+from SimpleLLMFunc.base.parsing.alignment.shape import LeafShape, Shape, leaf_kinds
 from SimpleLLMFunc.base.parsing.json_node import MAX_DIGITS, Bare, Node, Num, quoted
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.type import without_surrogates
@@ -134,7 +134,7 @@ def digit_truth(shape: Shape, node: Node) -> LeafFit | None:
 
     pydantic's lax rule, for a node that is the whole answer: inside of an object or a list a number stays a number.
     """
-    kinds = {part.kind if isinstance(part, LeafShape) else "" for part in choices_of(shape)}
+    kinds = set(leaf_kinds(shape))
     text = node if isinstance(node, str) else node.text if isinstance(node, Num | Bare) else ""
     digit = text.strip()
     if "bool" not in kinds or not kinds <= {"bool", "none"} or digit not in {"0", "1"}:

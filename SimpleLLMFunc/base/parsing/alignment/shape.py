@@ -94,12 +94,12 @@ class ListShape:
 
 @dataclass(slots=True, eq=False)
 class TupleShape:
-    """A fixed number of items, or of named ones."""
+    """A fixed number of items; `named` is the object that says the same where they have names."""
 
     items: list[Shape]
-    names: list[str] = field(default_factory=list)
-    required: int = 0
-    name: str = "list"
+    required: int
+    name: str
+    named: ObjectShape | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -126,8 +126,8 @@ class FieldShape:
     names: list[str]
     shape: Shape
     is_required: bool
-    own_name: str = ""
-    check: Check = field(default_factory=lambda: Check({"type": "any"}))
+    own_name: str
+    check: Check
 
 
 @dataclass(slots=True, eq=False)
@@ -221,3 +221,8 @@ def choices_of(shape: Shape) -> list[Shape]:
     """Return the choices of a union, or the shape itself, each resolved."""
     shape = resolved(shape)
     return [resolved(choice) for choice in shape.choices] if isinstance(shape, UnionShape) else [shape]
+
+
+def leaf_kinds(shape: Shape) -> list[str]:
+    """Return the kind of scalar of each choice, empty for what is no scalar."""
+    return [choice.kind if isinstance(choice, LeafShape) else "" for choice in choices_of(shape)]
