@@ -212,19 +212,16 @@ def _bound(tool: Tool, text: str, context: ToolContext[Any]) -> _Arguments:
 
 
 async def _confirm(tool: Tool, values: dict[str, Any], round_: Round) -> None:
+    if not tool.confirm:
+        return
+    confirm = round_.policy.confirm
     try:
-        if tool.confirm and not await _is_allowed(tool, values, round_):
-            raise _NotRunError(round_.policy.words.not_confirmed(tool.name), "not_confirmed")
+        async with round_.asking:
+            is_allowed = confirm is not None and await is_agreed(confirm, tool.name, copied([values])[0])
     except AnsweredInstead as answer:
         raise _NotRunError(str(answer), "not_confirmed") from None
-
-
-async def _is_allowed(tool: Tool, values: dict[str, Any], round_: Round) -> bool:
-    confirm = round_.policy.confirm
-    if confirm is None:
-        return False
-    async with round_.asking:
-        return await is_agreed(confirm, tool.name, copied([values])[0])
+    if not is_allowed:
+        raise _NotRunError(round_.policy.words.not_confirmed(tool.name), "not_confirmed")
 
 
 async def _run(tool: Tool, arguments: _Arguments) -> Any:

@@ -191,7 +191,7 @@ class JsonGrowth:
         if char in "}]" and frame is not None:
             self._close(frame, char)
         elif frame is None or frame.expects == "value":
-            at = self._begin_value(char, at)
+            self._begin_value(char)
             return at + 1 if char in '{["' else at
         elif char == '"' and frame.expects == "key":
             self.string, self._is_key = [], True
@@ -204,7 +204,7 @@ class JsonGrowth:
             raise ValueError(f"unexpected {char!r}")
         return at + 1
 
-    def _begin_value(self, char: str, at: int) -> int:
+    def _begin_value(self, char: str) -> None:
         if char == "{":
             self._open(Frame({}, expects="key"))
         elif char == "[":
@@ -215,7 +215,6 @@ class JsonGrowth:
             self._token = [""]
         else:
             raise ValueError(f"unexpected {char!r}")
-        return at
 
     def _open(self, frame: Frame) -> None:
         self.stack.append(frame)

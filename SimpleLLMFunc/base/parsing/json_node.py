@@ -135,6 +135,11 @@ def is_same(left: Node, right: Node) -> bool:
     return bool(left == right)
 
 
+def is_same_value(left: Any, right: Any) -> bool:
+    """Tell whether two values are the same and of one type; True is not 1."""
+    return type(left) is type(right) and bool(left == right)
+
+
 def plain_value(node: Node) -> Any:
     """Return the node as JSON data of Python, as `json.loads` gives it.
 
@@ -210,7 +215,7 @@ def is_wire(wire: Any, node: Node) -> bool:
     if isinstance(node, Num):
         is_number = isinstance(wire, int | float) and not isinstance(wire, bool)
         return is_number and is_number_of(node.text, wire)
-    return type(node) is type(wire) and bool(node == wire)
+    return is_same_value(node, wire)
 
 
 def holds(node: Node, *kinds: type) -> bool:

@@ -158,18 +158,12 @@ def _inside_whole(text: str) -> str | None:
         mark = fence.group(1)
         rest = text[fence.end() + 1 :]
         stripped = rest.rstrip()
-        if stripped.endswith(mark[:3]):
-            inner = stripped.rstrip(mark[0])
-            return None if _has_fence(inner, mark) else inner
-        return None if _has_fence(rest, mark) else rest
+        inner = stripped.rstrip(mark[0]) if stripped.endswith(mark[:3]) else rest
+        return None if any(found.group(1)[0] == mark[0] for found in _FENCE.finditer(inner)) else inner
     inline = _INLINE_FENCE.match(text)
     if inline and "```" not in inline.group(1):
         return inline.group(1)
     return None
-
-
-def _has_fence(text: str, mark: str) -> bool:
-    return any(found.group(1)[0] == mark[0] for found in _FENCE.finditer(text))
 
 
 def _find_whole(finding: Finding, body: str, *, was_wrapped: bool, mend: bool) -> bool:

@@ -79,13 +79,13 @@ class QuoteCheck:
         return False
 
 
+@dataclasses.dataclass
 class _Source:
     """One text of the arguments."""
 
-    def __init__(self, argument: str, path: str, text: str) -> None:
-        self.argument = argument
-        self.path = path
-        self.text = text
+    argument: str
+    path: str
+    text: str
 
     @cached_property
     def folded(self) -> _Folded:

@@ -40,14 +40,14 @@ class Describer:
         if is_cut:
             return self._cut(schema)
         if "properties" in schema:
-            fields = "; ".join(
-                self._field_in_words(schema, name, field, inside) for name, field in schema["properties"].items()
-            )
-            about = own_description(schema)
-            return (
-                f"{schema.get('title', 'object')} object{f' ({about})' if about else ''} with {fields or 'no fields'}"
-            )
+            fields, about = self._fields_in_words(schema, inside), own_description(schema)
+            title = f"{schema.get('title', 'object')} object"
+            return f"{title}{f' ({about})' if about else ''} with {fields or 'no fields'}"
         return self._plain(schema, inside)
+
+    def _fields_in_words(self, schema: Schema, inside: tuple[str, ...]) -> str:
+        fields = schema["properties"].items()
+        return "; ".join(self._field_in_words(schema, name, field, inside) for name, field in fields)
 
     def _cut(self, schema: Schema) -> str:
         return f"{schema.get('title', 'object')} {CUT}"

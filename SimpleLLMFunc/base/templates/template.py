@@ -11,10 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from SimpleLLMFunc.base.templates.jinja import Finished, guard_tags, render_template
 from SimpleLLMFunc.errors import TemplateError
-
-__all__ = ["Finished", "fill_fields", "guard_tags", "render_template"]
 
 _FIELD = re.compile(r"(?<!\{)\{([^\W\d]\w*)\}")
 

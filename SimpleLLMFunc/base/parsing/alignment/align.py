@@ -40,6 +40,7 @@ from SimpleLLMFunc.base.parsing.json_node import (
     decode_strictly,
     holds,
     is_same,
+    is_same_value,
     is_wire,
     path_text,
     plain_value,
@@ -267,10 +268,7 @@ class Aligner:
         if isinstance(node, list) and (shape.is_set or not isinstance(node, Braced)):
             if is_nested and any(not isinstance(item, list) for item in node):
                 return Misfit.at(path, f"list of {shape.item.name}", node)
-            parts = [
-                self.align(shape.item, item, (*path, number), is_inner=is_inner) for number, item in enumerate(node)
-            ]
-            return gathered(parts)
+            return self._items([shape.item] * len(node), node, path, is_inner=is_inner)
         is_unclear = is_nested or _may_be_list(shape.item)
         if not self._may_coerce or is_unclear or isinstance(node, list) or node is None or _is_several(node):
             return Misfit.at(path, f"list of {shape.item.name}", node)
@@ -283,16 +281,14 @@ class Aligner:
     def _tuple(self, shape: TupleShape, node: Node, path: Path, *, is_inner: bool) -> Alignment:
         if isinstance(node, dict) and shape.named is not None:
             return self._object(shape.named, node, path, is_inner=is_inner)
-        if not isinstance(node, list) or isinstance(node, Braced):
+        is_list = isinstance(node, list) and not isinstance(node, Braced)
+        if not is_list or not shape.required <= len(node) <= len(shape.items):
             return Misfit.at(path, shape.name, node)
-        if not shape.required <= len(node) <= len(shape.items):
-            return Misfit.at(path, shape.name, node)
-        return gathered(
-            [
-                self.align(item_shape, item, (*path, number), is_inner=is_inner)
-                for number, (item_shape, item) in enumerate(zip(shape.items, node, strict=False))
-            ]
-        )
+        return self._items(shape.items, node, path, is_inner=is_inner)
+
+    def _items(self, shapes: list[Shape], nodes: list[Node], path: Path, *, is_inner: bool) -> Alignment:
+        pairs = enumerate(zip(shapes, nodes, strict=False))
+        return gathered([self.align(shape, node, (*path, at), is_inner=is_inner) for at, (shape, node) in pairs])
 
     def _mapping(self, shape: MappingShape, node: Node, path: Path) -> Alignment:
         if isinstance(node, Open):
@@ -343,14 +339,9 @@ class Aligner:
         for other, other_shape in fits[1:]:
             if other.rank - best.rank > 1e-9:
                 break
-            if type(other.value) is type(best.value) and other.value == best.value:
-                continue
             # of two scalars that are written alike the type's own order decides, as pydantic has it
-            if (
-                best.cost < 1
-                and isinstance(best_shape, LeafShape | ChoiceShape)
-                and isinstance(other_shape, LeafShape | ChoiceShape)
-            ):
+            are_scalars = all(isinstance(part, LeafShape | ChoiceShape) for part in (best_shape, other_shape))
+            if is_same_value(other.value, best.value) or (best.cost < 1 and are_scalars):
                 continue
             got = f"{shown(node)}, which fits {best_shape.name} and {other_shape.name} equally well"
             return Misfit([(path_text(path), shape.name, got)])

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from SimpleLLMFunc.base.parsing.alignment.scalars import read_bool, read_number
 from SimpleLLMFunc.base.parsing.alignment.shape import ChoiceShape
-from SimpleLLMFunc.base.parsing.json_node import is_number_of, quoted
+from SimpleLLMFunc.base.parsing.json_node import is_number_of, is_same_value, quoted
 
 _LONGEST: Final = 600
 _MAX_WORDS: Final = 12
@@ -64,11 +64,8 @@ def find_choice(shape: ChoiceShape, text: str, *, in_quotes: bool = True) -> tup
     for value, wire, name in shape.members:
         if name and name == named:
             return value, f"{wire!r} taken by its name {text.strip()!r}", 1
-    found = (
-        None
-        if text.rstrip(_EDGES).endswith(("?", "？"))
-        else _folded(shape, named) or _folded(shape, text.strip(_EDGES))
-    )
+    is_question = text.rstrip(_EDGES).endswith(("?", "？"))
+    found = None if is_question else _folded(shape, named) or _folded(shape, text.strip(_EDGES))
     if found is not None:
         return found[0], f"{found[1]!r} taken from {quoted(text)}", 3
     return _other_kinds(shape, text) or _in_sentence(shape, text) or _prefix(shape, text)
@@ -116,9 +113,7 @@ def _folded(shape: ChoiceShape, text: str) -> tuple[Any, Any] | None:
 def _distinct(members: list[tuple[Any, Any, str]]) -> list[tuple[Any, Any, str]]:
     kept: list[tuple[Any, Any, str]] = []
     for member in members:
-        if not any(
-            member[0] is other[0] or (type(member[0]) is type(other[0]) and member[0] == other[0]) for other in kept
-        ):
+        if not any(is_same_value(member[0], other[0]) for other in kept):
             kept.append(member)
     return kept
 
@@ -133,11 +128,10 @@ def _other_kinds(shape: ChoiceShape, text: str) -> tuple[Any, str, int] | None:
         matches = [value for value, wire, _ in numbers if is_number_of(literal, wire)]
         if len(matches) == 1:
             return matches[0], f"number taken from {quoted(text)}", 4
-    if any(isinstance(wire, bool) for _, wire, _ in shape.members):
-        said = read_bool(text)
-        for value, wire, _ in shape.members:
-            if said is not None and wire is said:
-                return value, f"{wire!r} taken from {quoted(text)}", 4
+    said = read_bool(text)
+    for value, wire, _ in shape.members:
+        if said is not None and wire is said:
+            return value, f"{wire!r} taken from {quoted(text)}", 4
     return None
 
 

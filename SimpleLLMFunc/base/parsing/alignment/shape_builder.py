@@ -33,6 +33,10 @@ _LEAVES: Final[dict[str, tuple[LeafKind, str]]] = {
     "date": ("date", "date (YYYY-MM-DD)"), "datetime": ("datetime", "date and time (ISO 8601)"),
     "time": ("time", "time (HH:MM:SS)"), "timedelta": ("timedelta", "duration (ISO 8601)"),
 }  # fmt: skip
+_PASSED_ON: Final = {
+    "default": "schema", "function-after": "schema", "model-field": "schema", "json-or-python": "json_schema",
+    "lax-or-strict": "lax_schema",
+}  # fmt: skip
 _LISTS: Final = frozenset({"list", "set", "frozenset"})
 
 
@@ -53,6 +57,8 @@ class _Builder:
         if kind in _LEAVES:
             leaf, name = _LEAVES[kind]
             return LeafShape(leaf, _with_bounds(name, schema), allows_nan=schema.get("allow_inf_nan") is True)
+        if kind in _PASSED_ON:
+            return self.build(schema[_PASSED_ON[kind]])
         if kind in _LISTS:
             return self._list_of(schema.get("items_schema", {"type": "any"}), is_set=kind != "list")
         method = getattr(self, f"_{kind.replace('-', '_')}", None)
@@ -83,17 +89,6 @@ class _Builder:
             ref.name = ref.target.name
         return self._refs[name]
 
-    def _inner(self, schema: Mapping[str, Any]) -> Shape:
-        return self.build(schema["schema"])
-
-    _default = _function_after = _model_field = _inner
-
-    def _json_or_python(self, schema: Mapping[str, Any]) -> Shape:
-        return self.build(schema["json_schema"])
-
-    def _lax_or_strict(self, schema: Mapping[str, Any]) -> Shape:
-        return self.build(schema["lax_schema"])
-
     def _nullable(self, schema: Mapping[str, Any]) -> Shape:
         return UnionShape([*_flat(self.build(schema["schema"])), LeafShape("none", "null")])
 
@@ -120,11 +115,7 @@ class _Builder:
 
     def _literal(self, schema: Mapping[str, Any]) -> Shape:
         members = [
-            (
-                value,
-                value.value if isinstance(value, enum.Enum) else value,
-                value.name if isinstance(value, enum.Enum) else "",
-            )
+            (value, value.value, value.name) if isinstance(value, enum.Enum) else (value, value, "")
             for value in schema["expected"]
         ]
         if members == [(None, None, "")]:
