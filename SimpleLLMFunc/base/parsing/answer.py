@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Any, Final, TypeGuard
+from typing import Any, Final, TypeAlias, TypeGuard
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -43,6 +43,8 @@ from SimpleLLMFunc.base.parsing.parsed import Parsed, Repair, RepairLevel
 from SimpleLLMFunc.base.parsing.reasoning import without_leading_reasoning, without_reasoning
 from SimpleLLMFunc.errors import ResponseParseError, Violation
 from SimpleLLMFunc.type import without_surrogates
+
+_Judged: TypeAlias = list[tuple[Candidate, Parsed[Any] | Misfit]]
 
 _WRAPPER_KEY: Final = "value"
 _PLACEHOLDER: Final = re.compile(r"<[\w ,|/-]+>|\.\.\.|…")
@@ -210,10 +212,7 @@ class _Attempt:
         return self._best_reason(finding, judged)
 
     def _only_one(
-        self,
-        finding: Finding,
-        judged: list[tuple[Candidate, Parsed[Any] | Misfit]],
-        fits: list[tuple[Candidate, Parsed[Any]]],
+        self, finding: Finding, judged: _Judged, fits: list[tuple[Candidate, Parsed[Any]]]
     ) -> Parsed[Any] | Misfit:
         (candidate, first), end = fits[0], fits[-1][0].end
         later = [each for each, found in judged if isinstance(found, Misfit) and each.start >= end]
@@ -255,7 +254,7 @@ class _Attempt:
             return any(re.search(rf"\b{re.escape(name)}\b", piece) for name in shape.by_name)
         return True
 
-    def _best_reason(self, finding: Finding, judged: list[tuple[Candidate, Parsed[Any] | Misfit]]) -> Misfit:
+    def _best_reason(self, finding: Finding, judged: _Judged) -> Misfit:
         misfits = [found for candidate, found in judged if isinstance(found, Misfit) and found.violations]
         if len(misfits) == 1 and not finding.damaged:
             return misfits[0]

@@ -261,7 +261,7 @@ class PartialReader(_Reader):
                 continue
             shape = growing.shape
             if isinstance(shape, ListShape) and isinstance(growing.values, list):
-                inner = _as_wanted(shape, growing.values)
+                inner = set(growing.values) if shape.is_set else list(growing.values)
             elif isinstance(shape, ObjectShape) and isinstance(growing.values, dict):
                 inner = self._partial_object(shape, frame, growing.values, inner)
             else:
@@ -320,11 +320,8 @@ class ItemReader(_Reader):
         except RecursionError:  # too deep to be compared
             is_other = True
         if is_other:
-            raise ResponseParseError(
-                self.text,
-                self._spec.return_type,
-                [("", "the items given out so far", "an answer that goes on as another list")],
-            )
+            violation = ("", "the items given out so far", "an answer that goes on as another list")
+            raise ResponseParseError(self.text, self._spec.return_type, [violation])
         return parsed
 
     def rest(self) -> list[Any]:
@@ -353,8 +350,3 @@ def _is_text(shape: Shape | None) -> bool:
     """Tell whether a string that is still arriving can only become a string."""
     kinds = [] if shape is None else leaf_kinds(shape)
     return kinds.count("str") == 1 and set(kinds) <= {"str", "none"}
-
-
-def _as_wanted(shape: ListShape, values: list[Any]) -> Any:
-    """Return the complete items as the kind of list that is wanted."""
-    return set(values) if shape.is_set else list(values)

@@ -377,13 +377,7 @@ class TolerantReader:
         if comment:
             at = start + comment.start()
             words = words[: comment.start()].rstrip()
-        if (
-            not words
-            or "..." in words
-            or "…" in words
-            or words in {"undefined", "nan", "inf"}
-            or re.match(r"<.*>$", words)
-        ):
+        if words in {"", "undefined", "nan", "inf"} or re.search(r"\.\.\.|…|^<.*>$", words):
             raise AmbiguousError("a placeholder where a value should stand", start)
         if at >= len(text):
             raise TruncatedError("the text ends inside a text without quotes", start)

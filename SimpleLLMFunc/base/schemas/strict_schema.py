@@ -11,7 +11,7 @@ import json
 import re
 from typing import Any, Final
 
-from SimpleLLMFunc.base.schemas.type_description import Schema, own_description
+from SimpleLLMFunc.base.schemas.type_description import Schema, own_description, present
 
 MAX_DEPTH: Final = 10
 MAX_PROPERTIES: Final = 5000
@@ -139,9 +139,8 @@ class StrictSchema:
         return {"anyOf": [reference], "description": about} if about else reference
 
     def _choice(self, schema: Schema, choices: list[Schema], path: str, depth: int) -> Schema:
-        made: Schema = {"anyOf": [self._of(choice, path, depth) for choice in choices]}
-        about = own_description(schema)
-        return {**made, "description": about} if about else made
+        made = [self._of(choice, path, depth) for choice in choices]
+        return {"anyOf": made, **present(description=own_description(schema))}
 
     def _enum(self, schema: Schema) -> Schema:
         values = schema["enum"]
@@ -179,10 +178,9 @@ class StrictSchema:
             if name not in schema.get("required", ()):
                 part = self._required(part, where)  # noqa: PLW2901 - the part as it is sent
             made[name] = self._of(part, where, depth + 1)
-        about = own_description(schema)
         return {
             "type": "object",
-            **({"description": about} if about else {}),
+            **present(description=own_description(schema)),
             "properties": made,
             "required": list(made),
             "additionalProperties": False,
@@ -211,8 +209,7 @@ class StrictSchema:
             for key, text in _TOLD.items()
             if key in schema and key not in made and schema[key] is not False
         ]
-        about = _joined(own_description(schema), *told)
-        return {**made, "description": about} if about else made
+        return {**made, **present(description=_joined(own_description(schema), *told))}
 
 
 def _name_of(reference: str) -> str:

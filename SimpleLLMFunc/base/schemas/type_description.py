@@ -69,11 +69,7 @@ class Describer:
                 name: self._field_as_json(schema, name, field, inside) for name, field in schema["properties"].items()
             }
             about = described or own_description(schema)
-            return {
-                "type": f"object {schema.get('title', '')}".strip(),
-                **({"description": about} if about else {}),
-                "fields": fields,
-            }
+            return {"type": f"object {schema.get('title', '')}".strip(), **present(description=about), "fields": fields}
         return self._structure(schema, inside)
 
     def _field_as_json(self, schema: Schema, name: str, field: Schema, inside: tuple[str, ...]) -> Any:
@@ -82,11 +78,7 @@ class Describer:
         described = field.get("description", "")
         if isinstance(kind, str):
             return ", ".join([kind, *notes]) + (f": {described}" if described else "")
-        return {
-            **kind,
-            **({"description": described} if described else {}),
-            **({"note": ", ".join(notes)} if notes else {}),
-        }
+        return {**kind, **present(description=described, note=", ".join(notes))}
 
     def _structure(self, schema: Schema, inside: tuple[str, ...]) -> Any:
         """Describe a list, a mapping or a choice; as a text where nothing in it has fields."""
@@ -166,6 +158,11 @@ def own_description(schema: Schema) -> str:
     text = str(schema.get("description", ""))
     # dataclasses write their signature where no docstring stands
     return "" if text.startswith(f"{schema.get('title', '')}(") else text
+
+
+def present(**parts: str) -> dict[str, str]:
+    """Return the parts that are not empty."""
+    return {key: part for key, part in parts.items() if part}
 
 
 def without_description(schema: Schema) -> Schema:

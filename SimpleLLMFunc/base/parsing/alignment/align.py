@@ -13,7 +13,6 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from SimpleLLMFunc.base.parsing.alignment.alignment import Alignment, Fit, Misfit, gathered, violations_of
-from SimpleLLMFunc.base.parsing.alignment.keys import assigned, field_of, folded_key
 from SimpleLLMFunc.base.parsing.alignment.scalar_coercion import fit_leaf
 from SimpleLLMFunc.base.parsing.alignment.shape import (
     AnyShape,
@@ -28,6 +27,7 @@ from SimpleLLMFunc.base.parsing.alignment.shape import (
     TupleShape,
     UnionShape,
     choices_of,
+    folded_key,
     resolved,
 )
 from SimpleLLMFunc.base.parsing.json_node import (
@@ -46,6 +46,7 @@ from SimpleLLMFunc.base.parsing.json_node import (
     plain_value,
     shown,
 )
+from SimpleLLMFunc.base.parsing.parsed import Repair
 from SimpleLLMFunc.errors import Violation
 from SimpleLLMFunc.type import without_surrogates
 
@@ -126,12 +127,10 @@ class Aligner:
             if isinstance(direct, Fit) or not isinstance(value, dict | list):
                 return direct
             # the more telling of the two
-            return direct if self._reads_a_field(shape, node) else inside
+            reads_a_field = isinstance(shape, ObjectShape) and shape.field_of(key) is not None
+            return direct if reads_a_field else inside
         repairs = [(path_text(path), f"unwrapped from {key!r}"), *inside.repairs]
         return Fit(inside.value, inside.cost + _UNWRAPPED, repairs, inside.unread)
-
-    def _reads_a_field(self, shape: Shape, node: dict[str, Node]) -> bool:
-        return isinstance(shape, ObjectShape) and any(field_of(shape, key) is not None for key in node)
 
     def _decoded(self, shape: Shape, node: str, path: Path, direct: Misfit) -> Alignment:
         """Read a string that holds the JSON of the wanted container."""
@@ -190,7 +189,7 @@ class Aligner:
     def _object(self, shape: ObjectShape, node: Node, path: Path, *, is_inner: bool) -> Alignment:
         if not isinstance(node, dict):
             return self._hooked(shape, node) or Misfit.at(path, shape.name, node)
-        keys = assigned(shape, node, path, may_coerce=self._may_coerce)
+        keys = self._assigned(shape, node, path)
         if isinstance(keys, Misfit):
             return keys
         taken, unknown, repairs = keys
@@ -221,6 +220,27 @@ class Aligner:
             except ValueError:
                 return Misfit.at(path, "numbers that fit", node)
         return Fit(values, cost, repairs, unread)
+
+    def _assigned(
+        self, shape: ObjectShape, node: dict[str, Node], path: Path
+    ) -> tuple[dict[str, Node], dict[str, Node], list[Repair]] | Misfit:
+        """Return the values by field, the unknown keys, and the repairs; keys match by exact name first, then folded."""
+        taken: dict[str, Node] = {}
+        unknown = dict(node)
+        repairs: list[Repair] = []
+        for find in (shape.by_name.get, *([shape.field_of] if self._may_coerce else [])):
+            for key, value in list(unknown.items()):
+                part = find(key)
+                if part is None:
+                    continue
+                del unknown[key]
+                where = path_text((*path, part.key))
+                if part.key not in taken:
+                    taken[part.key] = value
+                    repairs += [] if key == part.key else [(where, f"key {key!r} read as {part.key!r}")]
+                elif not is_same(taken[part.key], value):
+                    return Misfit([(where, part.shape.name, f"two different values for one field of {shape.name}")])
+        return taken, unknown, repairs
 
     def _hooked(self, shape: ObjectShape, node: Node) -> Fit | None:
         """Leave the value as it is written to the user's own validator."""
@@ -269,7 +289,8 @@ class Aligner:
             if is_nested and any(not isinstance(item, list) for item in node):
                 return Misfit.at(path, f"list of {shape.item.name}", node)
             return self._items([shape.item] * len(node), node, path, is_inner=is_inner)
-        is_unclear = is_nested or _may_be_list(shape.item)
+        # An item that may be a list too: one value could then stand for a list of any depth.
+        is_unclear = is_nested or any(isinstance(choice, ListShape) for choice in choices_of(shape.item))
         if not self._may_coerce or is_unclear or isinstance(node, list) or node is None or _is_several(node):
             return Misfit.at(path, f"list of {shape.item.name}", node)
         inside = self.align(shape.item, node, (*path, 0), is_inner=True)
@@ -360,11 +381,6 @@ class Aligner:
 
 
 # --- small questions -------------------------------------------------------------------------------------
-
-
-def _may_be_list(item: Shape) -> bool:
-    """Tell whether an item may be a list too: one value could then stand for a list of any depth."""
-    return any(isinstance(choice, ListShape) for choice in choices_of(item))
 
 
 def _is_several(node: Node) -> bool:

@@ -161,9 +161,8 @@ class _Builder:
         inner, is_hooked = _fields_schema(schema)
         if inner["type"] != "model-fields":
             return self._opaque(None, schema["cls"].__name__)
-        return self._object(
-            schema, inner["fields"], inner.get("extra_behavior"), is_hooked=is_hooked or bool(schema.get("custom_init"))
-        )
+        is_hooked = is_hooked or bool(schema.get("custom_init"))
+        return self._object(schema, inner["fields"], inner.get("extra_behavior"), is_hooked=is_hooked)
 
     def _dataclass(self, schema: Mapping[str, Any]) -> Shape:
         inner, is_hooked = _fields_schema(schema)
@@ -173,18 +172,12 @@ class _Builder:
     def _typed_dict(self, schema: Mapping[str, Any]) -> Shape:
         total = schema.get("total", True)
         parts = {name: {"required": total, **part} for name, part in schema["fields"].items()}
-        return self._object(schema, parts, schema.get("extra_behavior"), is_class=False)
+        return self._object(schema, parts, schema.get("extra_behavior"))
 
     def _object(
-        self,
-        schema: Mapping[str, Any],
-        parts: Mapping[str, Mapping[str, Any]],
-        extra: str | None = None,
-        *,
-        is_hooked: bool = False,
-        is_class: bool = True,
+        self, schema: Mapping[str, Any], parts: Mapping[str, Any], extra: str | None = None, *, is_hooked: bool = False
     ) -> Shape:
-        config, cls = schema.get("config"), schema.get("cls")
+        config, cls, is_class = schema.get("config"), schema.get("cls"), schema["type"] != "typed-dict"
         behavior: str = extra or (config or {}).get("extra_fields_behavior") or "ignore"
         name = getattr(cls, "__name__", None) or schema.get("cls_name") or "object"
         fields: list[FieldShape] = []
