@@ -195,9 +195,7 @@ async def test_sync_tools_run_together_too():
     events = await run([meet], *(call("meet", "{}", str(n)) for n in range(3)), turn=7)
     assert sorted(event.content for event in events[3:]) == ["0", "1", "2"]
     assert {event.turn for event in events} == {7}
-
-
-async def test_more_calls_than_places_are_all_answered():
+    # more calls than places are all answered
     events = await run([lambda: "x"], *(call("function", "{}", str(n)) for n in range(300)))
     assert [event.call.id for event in events[300:]] == [str(n) for n in range(300)]
 
@@ -416,7 +414,7 @@ async def test_of_an_exception_that_holds_a_key_a_copy_is_the_cause():
     assert caught.value.__context__ is None
 
 
-async def test_raise_counts_a_timeout_and_not_the_model_s_mistakes():
+async def test_raise_counts_a_timeout_and_not_the_model_s_mistakes_and_another_policy_is_refused():
     @tool(timeout=0.02)
     async def hangs(n: int) -> None:
         await asyncio.Event().wait()
@@ -426,11 +424,8 @@ async def test_raise_counts_a_timeout_and_not_the_model_s_mistakes():
     assert (await answer(hangs, '{"n": "x"}', on_tool_error="raise")).failed
     (_, finished) = await run([hangs], call("other"), on_tool_error="raise")
     assert finished.failed
-
-
-async def test_another_policy_is_refused():
     with pytest.raises(UsageError, match="on_tool_error"):
-        await answer(lambda: 1, on_tool_error="ignore")
+        await answer(hangs, on_tool_error="ignore")
 
 
 # --- results -----------------------------------------------------------------------------------------------

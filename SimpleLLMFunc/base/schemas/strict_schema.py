@@ -11,7 +11,7 @@ import json
 import re
 from typing import Any, Final
 
-from SimpleLLMFunc.base.schemas.type_description import Schema, own_description, present
+from SimpleLLMFunc.base.schemas.type_description import Schema, not_empty, own_description
 
 MAX_DEPTH: Final = 10
 MAX_PROPERTIES: Final = 5000
@@ -140,7 +140,7 @@ class StrictSchema:
 
     def _choice(self, schema: Schema, choices: list[Schema], path: str, depth: int) -> Schema:
         made = [self._of(choice, path, depth) for choice in choices]
-        return {"anyOf": made, **present(description=own_description(schema))}
+        return {"anyOf": made, **not_empty(description=own_description(schema))}
 
     def _enum(self, schema: Schema) -> Schema:
         values = schema["enum"]
@@ -180,7 +180,7 @@ class StrictSchema:
             made[name] = self._of(part, where, depth + 1)
         return {
             "type": "object",
-            **present(description=own_description(schema)),
+            **not_empty(description=own_description(schema)),
             "properties": made,
             "required": list(made),
             "additionalProperties": False,
@@ -209,7 +209,7 @@ class StrictSchema:
             for key, text in _TOLD.items()
             if key in schema and key not in made and schema[key] is not False
         ]
-        return {**made, **present(description=_joined(own_description(schema), *told))}
+        return {**made, **not_empty(description=_joined(own_description(schema), *told))}
 
 
 def _name_of(reference: str) -> str:

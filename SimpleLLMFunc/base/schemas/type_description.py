@@ -69,7 +69,11 @@ class Describer:
                 name: self._field_as_json(schema, name, field, inside) for name, field in schema["properties"].items()
             }
             about = described or own_description(schema)
-            return {"type": f"object {schema.get('title', '')}".strip(), **present(description=about), "fields": fields}
+            return {
+                "type": f"object {schema.get('title', '')}".strip(),
+                **not_empty(description=about),
+                "fields": fields,
+            }
         return self._structure(schema, inside)
 
     def _field_as_json(self, schema: Schema, name: str, field: Schema, inside: tuple[str, ...]) -> Any:
@@ -78,7 +82,7 @@ class Describer:
         described = field.get("description", "")
         if isinstance(kind, str):
             return ", ".join([kind, *notes]) + (f": {described}" if described else "")
-        return {**kind, **present(description=described, note=", ".join(notes))}
+        return {**kind, **not_empty(description=described, note=", ".join(notes))}
 
     def _structure(self, schema: Schema, inside: tuple[str, ...]) -> Any:
         """Describe a list, a mapping or a choice; as a text where nothing in it has fields."""
@@ -160,7 +164,7 @@ def own_description(schema: Schema) -> str:
     return "" if text.startswith(f"{schema.get('title', '')}(") else text
 
 
-def present(**parts: str) -> dict[str, str]:
+def not_empty(**parts: str) -> dict[str, str]:
     """Return the parts that are not empty."""
     return {key: part for key, part in parts.items() if part}
 
