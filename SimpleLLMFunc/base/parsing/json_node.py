@@ -192,16 +192,16 @@ def path_text(path: Path) -> str:
     return "".join(parts)
 
 
-def shown(node: Node, limit: int = 60) -> str:
+def shown(node: Node) -> str:
     """Return a node for a message, shortened."""
     if isinstance(node, dict):
-        return cut(f"an object with {', '.join(islice(node, 5)) or 'no keys'}", limit)
+        return cut(f"an object with {', '.join(islice(node, 5)) or 'no keys'}", 60)
     if isinstance(node, list):
         return f"a list of {len(node)}"
     if node is None or isinstance(node, bool):
         return json.dumps(node)
     text = node.text if isinstance(node, Num | Bare) else str(node)
-    text = cut(text, limit + 1)
+    text = cut(text, 61)
     return text if isinstance(node, Num) else repr(text)
 
 

@@ -80,18 +80,17 @@ class Finding:
     damaged: list[tuple[int, int, UnreadableError]] = field(default_factory=list)
 
 
-def find_json(text: str, *, mend: bool = True) -> Finding:
+def find_json(text: str) -> Finding:
     """Return every JSON object and list in the text, and the one JSON value that the whole text or its fence is.
 
     Args:
         text: without reasoning blocks.
-        mend: also read what is not quite JSON.
     """
     finding = Finding(text)
     whole = text.strip().strip(_BOM).strip()
     body, was_wrapped = _unwrapped(whole)
     # mending a long text is slow, and in vain where it was cut
-    mend = mend and (len(body) <= LONG or body.rstrip()[-1] in "}])｝］")
+    mend = len(body) <= LONG or body.rstrip()[-1] in "}])｝］"
     if _find_whole(finding, body, was_wrapped=was_wrapped, mend=mend):
         return finding
     _Search(finding, mend=mend).run()

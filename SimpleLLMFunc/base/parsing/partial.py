@@ -30,7 +30,6 @@ from SimpleLLMFunc.base.parsing.json_growth import Frame, JsonGrowth
 from SimpleLLMFunc.base.parsing.json_node import Node
 from SimpleLLMFunc.base.parsing.parsed import OutputMode, Parsed, RepairLevel
 from SimpleLLMFunc.base.parsing.unfinished import unfinished
-from SimpleLLMFunc.errors import ResponseParseError
 
 _ABSENT: Final[Any] = object()
 _LARGE_PIECE: Final = 8_000
@@ -61,7 +60,6 @@ class _Growing:
 class ReadableType(Protocol):
     """A return type as it is read: an `OutputSpec`, which stands on this room."""
 
-    return_type: Any
     adapter: TypeAdapter[Any]
     is_text: bool
     is_wrapped: bool
@@ -98,9 +96,7 @@ class _Reader:
     @property
     def text(self) -> str:
         """All that was fed."""
-        if len(self._pieces) > 1:
-            self._pieces = ["".join(self._pieces)]
-        return self._pieces[0] if self._pieces else ""
+        return "".join(self._pieces)
 
     def _follow(self, text: str) -> bool:
         """Take the next piece; tell whether a value became complete."""
@@ -279,23 +275,16 @@ class PartialReader(_Reader):
 class ItemReader(_Reader):
     """Reads a growing answer as the items of a list, each when it is complete.
 
-    An item that does not fit ends the flow: the whole answer decides, in `finish`.
+    An item that does not fit ends the flow: the whole answer decides.
     """
 
     def __init__(self, spec: ReadableType, *, repair: RepairLevel = "coerce", mode: OutputMode | None = None) -> None:
         super().__init__(spec, repair=repair, mode=mode)
-        self._given: list[Any] = []
         self._ready: list[Any] = []
-
-    @property
-    def given(self) -> int:
-        """How many items were given out."""
-        return len(self._given)
 
     def _fed(self, text: str) -> list[Any]:
         self._follow(text)
         items, self._ready = self._ready, []
-        self._given += items
         return items
 
     def _add(self, frame: Frame, node: Node) -> None:
@@ -306,29 +295,6 @@ class ItemReader(_Reader):
             if isinstance(frame.node, list):
                 frame.node.clear()  # the node is not read again; all nodes freed at the end would take long
             self._has_grown = False
-
-    def finish(self) -> Parsed[Any]:
-        """Read the whole text as the list.
-
-        Raises:
-            ResponseParseError: it is no such list, or not the one whose items were given out.
-        """
-        parsed = super().finish()
-        items = list(parsed.value)
-        try:
-            is_other = items[: len(self._given)] != self._given
-        except RecursionError:  # too deep to be compared
-            is_other = True
-        if is_other:
-            violation = ("", "the items given out so far", "an answer that goes on as another list")
-            raise ResponseParseError(self.text, self._spec.return_type, [violation])
-        return parsed
-
-    def rest(self) -> list[Any]:
-        """Return the items of the whole answer that were not given out yet. Raises as `finish`."""
-        items = list(self.finish().value)[len(self._given) :]
-        self._given += items
-        return items
 
 
 def _for_frame(frame: Frame, shape: Shape | None) -> _Growing:
