@@ -72,10 +72,6 @@ class TruncatedError(UnreadableError):
 class DuplicateKeyError(ValueError):
     """A key stands twice in one object, with different values."""
 
-    def __init__(self, key: str) -> None:
-        self.key = key
-        super().__init__(f"the key {key!r} is given twice with different values")
-
 
 def object_of(pairs: Iterable[tuple[str, Node]]) -> dict[str, Node]:
     """Return the pairs as a dict.
@@ -88,7 +84,7 @@ def object_of(pairs: Iterable[tuple[str, Node]]) -> dict[str, Node]:
     if len(made) != len(pairs):
         for key, value in pairs:
             if not is_same(made[key], value):
-                raise DuplicateKeyError(key)
+                raise DuplicateKeyError(f"the key {key!r} is given twice with different values")
     return made
 
 

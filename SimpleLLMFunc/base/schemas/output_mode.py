@@ -102,24 +102,14 @@ class OutputSpec:
         """The type as the engine aligns text to it."""
         return self._reader.shape
 
-    def response_format(self, strict: bool) -> dict[str, Any] | None:
-        """Return the native response format, or None if it cannot be made `strict` with the same meaning.
-
-        Args:
-            strict: within the strict subset (every key required, no additional properties, few keywords);
-                else the full schema. A new dictionary shell each time, the schema inside is shared.
-        """
-        schema = self._strict.schema if strict else self.wire_schema
-        if schema is None:
-            return None
-        return {"type": "json_schema", "json_schema": {"name": self.name, "schema": schema, "strict": strict}}
-
     @functools.cached_property
     def native_format(self) -> dict[str, Any]:
-        """The native response format: the strict one wherever that means the same, for then no key is forgotten."""
-        form = self.response_format(strict=True) or self.response_format(strict=False)
-        assert form is not None, "the full schema is always there"
-        return form
+        """The native response format: the strict one wherever that means the same, for then no key is forgotten.
+
+        Strict is: every key required, no additional properties, few keywords.
+        """
+        schema, is_strict = self._strict.schema or self.wire_schema, self._strict.schema is not None
+        return {"type": "json_schema", "json_schema": {"name": self.name, "schema": schema, "strict": is_strict}}
 
     @functools.cached_property
     def labels(self) -> dict[str, Any]:

@@ -108,8 +108,7 @@ def nodes(schema: Any) -> typing.Iterator[dict[str, Any]]:
 
 
 def strict_schema(wanted: Any) -> dict[str, Any]:
-    form = compile_output(wanted).response_format(strict=True)
-    assert form is not None
+    form = compile_output(wanted).native_format
     assert form["type"] == "json_schema"
     assert form["json_schema"]["strict"] is True
     assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", form["json_schema"]["name"])
@@ -140,11 +139,9 @@ def test_a_strict_schema_keeps_the_rules_and_what_fits_it_fits_the_type(wanted: 
 @pytest.mark.parametrize("wanted", LOOSE)
 def test_what_cannot_be_said_strictly_is_not(wanted: Any) -> None:
     spec = compile_output(wanted)
-    assert spec.response_format(strict=True) is None
     assert spec.strict_problem
-    loose = spec.response_format(strict=False)
-    assert loose is not None
-    assert loose["json_schema"]["schema"] == spec.wire_schema
+    loose = spec.native_format["json_schema"]
+    assert (loose["schema"], loose["strict"]) == (spec.wire_schema, False)
 
 
 def test_what_the_subset_has_no_word_for_is_told_in_the_description() -> None:

@@ -265,11 +265,10 @@ class Aligner:
     def _tagged(self, shape: TaggedShape, node: Node, path: Path, *, is_inner: bool) -> Alignment:
         if not isinstance(node, dict):
             return Misfit.at(path, shape.name, node)
-        names = {key: value for key, value in node.items() if key in shape.tags}
-        if not names and self._may_coerce:
+        tags = [value for key, value in node.items() if key in shape.tags]
+        if not tags and self._may_coerce:
             wanted = {folded_key(tag) for tag in shape.tags}
-            names = {key: value for key, value in node.items() if folded_key(key) in wanted}
-        tags = list(names.values())
+            tags = [value for key, value in node.items() if folded_key(key) in wanted]
         where = (*path, shape.tags[0])
         expected = "one of " + ", ".join(map(repr, shape.choices))
         if not tags or any(not is_same(tag, tags[0]) for tag in tags):
@@ -345,16 +344,10 @@ class Aligner:
     # --- unions ------------------------------------------------------------------------------------------
 
     def _union(self, shape: UnionShape, node: Node, path: Path, *, is_inner: bool) -> Alignment:
-        fits: list[tuple[Fit, Shape]] = []
-        misfits: list[tuple[Misfit, Shape]] = []
-        for target in choices_of(shape):
-            found = self._branch(target, node, path, is_inner=is_inner)
-            if isinstance(found, Fit):
-                fits.append((found, target))
-            else:
-                misfits.append((found, target))
+        found = [(self._branch(target, node, path, is_inner=is_inner), target) for target in choices_of(shape)]
+        fits = [(fit, target) for fit, target in found if isinstance(fit, Fit)]
         if not fits:
-            return _best_misfit(shape, node, path, misfits)
+            return _best_misfit(shape, node, path, found)
         fits.sort(key=lambda pair: pair[0].rank)
         best, best_shape = fits[0]
         for other, other_shape in fits[1:]:
@@ -390,11 +383,11 @@ def _is_several(node: Node) -> bool:
     return isinstance(node, str) and (not node.strip() or re.search(r"[,;|\n、，；]", node) is not None)
 
 
-def _best_misfit(shape: UnionShape, node: Node, path: Path, misfits: list[tuple[Misfit, Shape]]) -> Misfit:
+def _best_misfit(shape: UnionShape, node: Node, path: Path, found: list[tuple[Alignment, Shape]]) -> Alignment:
     """Return the violations of the only branch of the node's kind, else one for the whole union."""
     kinds = ListShape | TupleShape if isinstance(node, list) else ObjectShape | MappingShape | TaggedShape
     if isinstance(node, list | dict):
-        same = [misfit for misfit, choice in misfits if isinstance(choice, kinds)]
+        same = [misfit for misfit, choice in found if isinstance(choice, kinds)]
         if len(same) == 1:
             return same[0]
     return Misfit.at(path, shape.name, node)
