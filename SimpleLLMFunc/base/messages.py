@@ -110,8 +110,6 @@ def extract_usage_from_response(response: Any) -> Usage | None:
     Args:
         response: ours, the openai package's, or a dict of that shape.
     """
-    if isinstance(response, ChatCompletion):
-        return response.usage.tokens if response.usage else None
     usage = response.get("usage") if isinstance(response, Mapping) else getattr(response, "usage", None)
     if isinstance(usage, Usage) or usage is None:
         return usage

@@ -7,16 +7,17 @@ between two readings that fit equally well: such a value is a `Misfit` that says
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from pydantic import ValidationError
 
 from SimpleLLMFunc.base.parsing.alignment.alignment import Alignment, Fit, Misfit, gathered, violations_of
-from SimpleLLMFunc.base.parsing.alignment.scalar_coercion import fit_leaf
+from SimpleLLMFunc.base.parsing.alignment.scalar_coercion import LeafFit, fit_leaf
 from SimpleLLMFunc.base.parsing.alignment.shape import (
     AnyShape,
     ChoiceShape,
+    FieldShape,
     LeafShape,
     ListShape,
     MappingShape,
@@ -94,7 +95,7 @@ class Aligner:
     def _direct(self, shape: Shape, node: Node, path: Path, *, is_inner: bool) -> Alignment:
         match shape:
             case LeafShape():
-                return self._leaf(shape, node, path)
+                return _fit_of(fit_leaf(shape, node, may_coerce=self._may_coerce), shape, node, path)
             case ChoiceShape():
                 return self._choice(shape, node, path)
             case ObjectShape():
@@ -148,12 +149,6 @@ class Aligner:
 
     # --- scalars -----------------------------------------------------------------------------------------
 
-    def _leaf(self, shape: LeafShape, node: Node, path: Path) -> Alignment:
-        found = fit_leaf(shape, node, may_coerce=self._may_coerce)
-        if found is None:
-            return Misfit.at(path, shape.name, node)
-        return Fit(found.value, found.cost, [(path_text(path), found.note)] if found.note else [])
-
     def _choice(self, shape: ChoiceShape, node: Node, path: Path) -> Alignment:
         for value, wire, name in shape.members:
             if is_wire(wire, node):
@@ -167,10 +162,7 @@ class Aligner:
             found = find_choice(shape, text, in_quotes=isinstance(node, str))
         except AmbiguousChoiceError as error:
             return Misfit([(path_text(path), shape.name, f"{shown(node)}, which names {error}")])
-        if found is None:
-            return Misfit.at(path, shape.name, node)
-        value, note, cost = found
-        return Fit(value, cost, [(path_text(path), note)] if note else [])
+        return _fit_of(found, shape, node, path)
 
     def _as_written(self, shape: Shape, node: Node, path: Path) -> Alignment:
         if holds(node, Open):
@@ -228,7 +220,9 @@ class Aligner:
         taken: dict[str, Node] = {}
         unknown = dict(node)
         repairs: list[Repair] = []
-        for find in (shape.by_name.get, *([shape.field_of] if self._may_coerce else [])):
+        ways: list[Callable[[str], FieldShape | None]] = [shape.by_name.get]
+        ways += [shape.field_of] if self._may_coerce else []
+        for find in ways:
             for key, value in list(unknown.items()):
                 part = find(key)
                 if part is None:
@@ -374,6 +368,13 @@ class Aligner:
 
 
 # --- small questions -------------------------------------------------------------------------------------
+
+
+def _fit_of(found: LeafFit | None, shape: Shape, node: Node, path: Path) -> Alignment:
+    """Return the scalar or member that was found, with its receipt, or that there is none."""
+    if found is None:
+        return Misfit.at(path, shape.name, node)
+    return Fit(found.value, found.cost, [(path_text(path), found.note)] if found.note else [])
 
 
 def _is_several(node: Node) -> bool:

@@ -21,7 +21,7 @@ from SimpleLLMFunc.type import without_surrogates
 
 
 class LeafFit(NamedTuple):
-    """A scalar that fits.
+    """A scalar, or a member of an enum, that fits.
 
     Attributes:
         value: of the leaf's Python type.
