@@ -162,9 +162,8 @@ def _waited_for(reasons: list[BaseException]) -> BaseException:
 async def _cancelled(tasks: Sequence[asyncio.Task[Any]]) -> None:
     """Cancel the tools, and wait a moment until they have tidied up; who takes no notice is left to itself."""
     late = {task for task in tasks if not task.done()}
-    for task in tasks:
-        if task not in late:
-            _forget(task)
+    for task in set(tasks) - late:
+        _forget(task)
     if not late:
         return
     for task in late:

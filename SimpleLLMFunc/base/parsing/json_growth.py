@@ -81,8 +81,6 @@ class JsonGrowth:
         self._rest = ""
         self.characters_read += len(text)
         at = 0 if self._has_begun else self._begin(text)
-        if at < 0:
-            return
         try:
             self._scan(text, at)
         except ValueError:
@@ -104,9 +102,7 @@ class JsonGrowth:
                 return -1
         if self._closing_tag:
             at = self._after_reasoning(text, at)
-            if at < 0:
-                return at
-        return self._find_start(text, at)
+        return at if at < 0 else self._find_start(text, at)
 
     def _after_reasoning(self, text: str, at: int) -> int:
         found = text.lower().find(self._closing_tag, at)
@@ -131,21 +127,17 @@ class JsonGrowth:
     # --- the scan ----------------------------------------------------------------------------------------
 
     def _scan(self, text: str, at: int) -> None:
+        """Take in the text from a place on; a place below 0 is the end of what can be taken in now."""
         length = len(text)
-        while at < length and not self.is_over:
+        while 0 <= at < length and not self.is_over:
             if self.string is not None:
                 at = self._scan_string(text, at)
-                if at < 0:
-                    return
-                continue
-            if self._token:
+            elif self._token:
                 at = self._scan_token(text, at)
-                continue
-            space = _SPACE.match(text, at)
-            if space:
+            elif space := _SPACE.match(text, at):
                 at = space.end()
-                continue
-            at = self._scan_sign(text, at)
+            else:
+                at = self._scan_sign(text, at)
 
     def _scan_string(self, text: str, at: int) -> int:
         assert self.string is not None

@@ -196,8 +196,7 @@ def shown(node: Node) -> str:
         return f"a list of {len(node)}"
     if node is None or isinstance(node, bool):
         return json.dumps(node)
-    text = node.text if isinstance(node, Num | Bare) else str(node)
-    text = cut(text, 61)
+    text = cut(node.text if isinstance(node, Num | Bare) else str(node), 61)
     return text if isinstance(node, Num) else repr(text)
 
 

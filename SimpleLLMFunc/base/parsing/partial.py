@@ -48,7 +48,7 @@ class _Growing:
         shape: the wanted one, None where it is not known before the end.
         values: validated members: by field for an object, in order for a list.
         is_wrapper: it is ``{"value": …}``.
-        has_gap: a member did not fit.
+        has_gap: a member did not fit; items after it would have the wrong index.
     """
 
     shape: Shape | None
@@ -153,24 +153,24 @@ class _Reader:
     def _add(self, frame: Frame, node: Node) -> None:
         growing = self._settled(frame)
         shape = growing.shape
-        if growing.is_wrapper and isinstance(growing.values, dict) and not isinstance(node, dict | list):
+        value = _ABSENT
+        if growing.is_wrapper and not isinstance(node, dict | list):
             value = self._validated(self._root, Check(self._spec.adapter.core_schema), node)
-            if value is not _ABSENT:
-                growing.values["value"] = value
-                self._value_frame, self._has_grown = frame, True
-        elif isinstance(shape, ObjectShape) and isinstance(growing.values, dict):
-            part = shape.by_name.get(frame.key)
-            value = _ABSENT if part is None or shape.is_hooked else self._validated(part.shape, part.check, node)
-            if part is not None and value is not _ABSENT:
-                growing.values[part.own_name if shape.cls is not None else part.key] = value
-                self._has_grown = True
-        elif isinstance(shape, ListShape) and isinstance(growing.values, list) and not growing.has_gap:
+        elif isinstance(shape, ObjectShape) and not shape.is_hooked and (part := shape.by_name.get(frame.key)):
+            value = self._validated(part.shape, part.check, node)
+        elif isinstance(shape, ListShape) and not growing.has_gap:
             value = self._validated(shape.item, shape.check, node)
-            # items after a bad one would have the wrong index
-            growing.has_gap = value is _ABSENT
-            if not growing.has_gap:
-                growing.values.append(value)
-                self._has_grown = True
+        if value is _ABSENT:
+            growing.has_gap = True
+            return
+        if isinstance(growing.values, list):
+            growing.values.append(value)
+        elif isinstance(shape, ObjectShape):
+            growing.values[_name_in(shape, frame.key)] = value
+        else:
+            growing.values["value"] = value
+            self._value_frame = frame
+        self._has_grown = True
 
     def _validated(self, shape: Shape, check: Check, node: Node) -> Any:
         found = self._aligner.align(shape, node)
@@ -266,9 +266,8 @@ class PartialReader(_Reader):
 
     def _partial_object(self, shape: ObjectShape, frame: Frame, values: dict[str, Any], inner: Any) -> Any:
         present = dict(values)
-        part = shape.by_name.get(frame.key)
-        if inner is not _ABSENT and part is not None and frame.expects == "value":
-            present[part.own_name if shape.cls is not None else part.key] = inner
+        if inner is not _ABSENT and frame.key in shape.by_name and frame.expects == "value":
+            present[_name_in(shape, frame.key)] = inner
         return unfinished(shape.cls, present) if present else _ABSENT
 
 
@@ -295,6 +294,12 @@ class ItemReader(_Reader):
             if isinstance(frame.node, list):
                 frame.node.clear()  # the node is not read again; all nodes freed at the end would take long
             self._has_grown = False
+
+
+def _name_in(shape: ObjectShape, key: str) -> str:
+    """Return what the field of a key is called in the value: an attribute, or a key of a TypedDict."""
+    part = shape.by_name[key]
+    return part.own_name if shape.cls is not None else part.key
 
 
 def _for_frame(frame: Frame, shape: Shape | None) -> _Growing:
