@@ -58,12 +58,10 @@ class JsonActions:
         if not self.native:
             return None
         defs: dict[str, Any] = {}
-        branches = [
-            _closed_object(
-                {"tool": {"const": _name(tool)}, "arguments": _with_defs(_parameters(tool), defs, f"{number}_")}
-            )
-            for number, tool in enumerate(self._offered)
-        ]
+        branches: list[dict[str, Any]] = []
+        for number, tool in enumerate(self._offered):
+            arguments = _with_defs(_parameters(tool), defs, f"{number}_")
+            branches.append(_closed_object({"tool": {"const": _name(tool)}, "arguments": arguments}))
         if self._may_answer:
             plain = {"type": "string"}
             answer = plain if self.answer_schema is None else _with_defs(self.answer_schema, defs, "answer_")

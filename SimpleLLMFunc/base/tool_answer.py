@@ -238,9 +238,8 @@ async def _run(tool: Tool, arguments: _Arguments) -> Any:
 
 
 async def _render(value: Any, tool: Tool, policy: ToolPolicy) -> str | list[dict[str, Any]]:
-    render = functools.partial(
-        render_result, value, policy.max_result_chars, untrusted=tool.name if tool.untrusted else None
-    )
+    untrusted = tool.name if tool.untrusted else None
+    render = functools.partial(render_result, value, policy.max_result_chars, untrusted=untrusted)
     # Writing down a long result, or files, would hold up the loop.
     is_slow = holds_media(value) or not holds_little(value, LARGE)
     return await in_thread(render) if is_slow else render()

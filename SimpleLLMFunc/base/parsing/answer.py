@@ -199,9 +199,7 @@ class _Attempt:
         if not finding.candidates and not finding.damaged:
             return self._from_words(finding)
         judged = [(candidate, self._judged(candidate)) for candidate in finding.candidates]
-        fits = [
-            (candidate, found) for candidate, found in judged if isinstance(found, Parsed) and _is_usable(candidate)
-        ]
+        fits = [(each, found) for each, found in judged if isinstance(found, Parsed) and _is_usable(each)]
         series = self._series(finding)
         if series is not None and not any(_is_whole_list(found, candidate) for candidate, found in fits):
             return series

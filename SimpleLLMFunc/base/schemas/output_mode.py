@@ -142,14 +142,8 @@ class OutputSpec:
 
     def answer_tool(self) -> ToolSpec:
         """Return the tool `answer`, whose arguments are the value."""
-        return {
-            "type": "function",
-            "function": {
-                "name": ANSWER_TOOL,
-                "description": "Give the final answer. Call this once, when you know it.",
-                "parameters": self.wire_schema,
-            },
-        }
+        told = {"name": ANSWER_TOOL, "description": "Give the final answer. Call this once, when you know it."}
+        return {"type": "function", "function": {**told, "parameters": self.wire_schema}}
 
     def parse(self, text: str, repair: RepairLevel = "coerce", *, mode: OutputMode | None = None) -> Parsed[Any]:
         """Read the value in `text`, the answer of a model or the arguments of the tool `answer`.

@@ -37,15 +37,9 @@ _LOOKAROUND: Final = re.compile(r"\(\?|\\[1-9bB]")
 def wrapped_schema(schema: Schema) -> Schema:
     """Return the schema of ``{"value": …}`` around `schema`; its definitions move to the root."""
     value = {key: part for key, part in schema.items() if key != "$defs"}
-    wrapped: Schema = {
-        "type": "object",
-        "properties": {"value": value},
-        "required": ["value"],
-        "additionalProperties": False,
-    }
-    if "$defs" in schema:
-        wrapped["$defs"] = schema["$defs"]
-    return wrapped
+    rest = {"required": ["value"], "additionalProperties": False}
+    defs = {"$defs": schema["$defs"]} if "$defs" in schema else {}
+    return {"type": "object", "properties": {"value": value}, **rest, **defs}
 
 
 def inlined_root(schema: Schema) -> Schema:
@@ -178,13 +172,9 @@ class StrictSchema:
             if name not in schema.get("required", ()):
                 part = self._required(part, where)  # noqa: PLW2901 - the part as it is sent
             made[name] = self._of(part, where, depth + 1)
-        return {
-            "type": "object",
-            **not_empty(description=own_description(schema)),
-            "properties": made,
-            "required": list(made),
-            "additionalProperties": False,
-        }
+        about = not_empty(description=own_description(schema))
+        rest = {"required": list(made), "additionalProperties": False}
+        return {"type": "object", **about, "properties": made, **rest}
 
     def _required(self, schema: Schema, path: str) -> Schema:
         """Return the schema of a field that must now be there: only where saying it means the same as leaving it out."""

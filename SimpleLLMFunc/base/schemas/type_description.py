@@ -65,15 +65,11 @@ class Describer:
         if is_cut:
             return self._cut(schema)
         if "properties" in schema:
-            fields = {
-                name: self._field_as_json(schema, name, field, inside) for name, field in schema["properties"].items()
-            }
+            properties = schema["properties"].items()
+            fields = {name: self._field_as_json(schema, name, field, inside) for name, field in properties}
             about = described or own_description(schema)
-            return {
-                "type": f"object {schema.get('title', '')}".strip(),
-                **not_empty(description=about),
-                "fields": fields,
-            }
+            title = f"object {schema.get('title', '')}".strip()
+            return {"type": title, **not_empty(description=about), "fields": fields}
         return self._structure(schema, inside)
 
     def _field_as_json(self, schema: Schema, name: str, field: Schema, inside: tuple[str, ...]) -> Any:

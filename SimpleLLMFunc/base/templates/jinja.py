@@ -25,11 +25,7 @@ _CLOSING_TAG = re.compile(r"</([^\W\d][\w.-]*)\s*>")
 
 
 def render_template(
-    template: str,
-    values: Mapping[str, Any],
-    *,
-    name: str = "template",
-    text: Callable[[str], str] | None = None,
+    template: str, values: Mapping[str, Any], *, name: str = "template", text: Callable[[str], str] | None = None
 ) -> str:
     """Return the Jinja2 `template` with `values` filled in.
 

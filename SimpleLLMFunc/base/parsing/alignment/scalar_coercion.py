@@ -124,9 +124,8 @@ def _bool(text: str) -> LeafFit | None:
     value = scalars.read_bool(text)
     if value is None:
         return None
-    return LeafFit(
-        value, EXACT_STRING if text.strip().isalpha() else PROSE, f"{str(value).lower()} taken from {quoted(text)}"
-    )
+    cost = EXACT_STRING if text.strip().isalpha() else PROSE
+    return LeafFit(value, cost, f"{str(value).lower()} taken from {quoted(text)}")
 
 
 def digit_truth(shape: Shape, node: Node) -> LeafFit | None:

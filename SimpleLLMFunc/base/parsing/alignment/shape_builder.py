@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from pydantic import TypeAdapter
@@ -107,11 +107,8 @@ class _Builder:
         return AnyShape()
 
     def _enum(self, schema: Mapping[str, Any]) -> Shape:
-        members: Sequence[enum.Enum] = schema["members"]
-        wires = ", ".join(repr(member.value) for member in members)
-        return ChoiceShape(
-            [(member, member.value, member.name) for member in members], f"one of {wires}", schema["cls"].__name__
-        )
+        members = [(member, member.value, member.name) for member in schema["members"]]
+        return ChoiceShape(members, f"one of {', '.join(repr(wire) for _, wire, _ in members)}", schema["cls"].__name__)
 
     def _literal(self, schema: Mapping[str, Any]) -> Shape:
         members = [
