@@ -18,13 +18,9 @@ from SimpleLLMFunc.tools import Caller, Confirm, Tool
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, ContentPart, Message, ToolCall, ToolCallDelta
 
 __all__ = [
-    "Confirm",
-    "accumulate_tool_calls_from_chunks",
-    "build_tool_messages",
-    "extract_tool_calls",
-    "extract_tool_calls_from_stream_response",
-    "process_tool_calls",
-]
+    "Confirm", "accumulate_tool_calls_from_chunks", "build_tool_messages", "extract_tool_calls",
+    "extract_tool_calls_from_stream_response", "process_tool_calls",
+]  # fmt: skip
 
 MAX_AT_ONCE: Final = 128
 """Calls of one reply that run at the same time; the others wait their turn."""

@@ -9,9 +9,10 @@ grows by complete items. The last word has `finish`, which reads the whole text 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any, Final, Protocol
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from SimpleLLMFunc.base.parsing.alignment.align import Aligner
 from SimpleLLMFunc.base.parsing.alignment.alignment import Misfit
@@ -29,7 +30,6 @@ from SimpleLLMFunc.base.parsing.alignment.shape import (
 from SimpleLLMFunc.base.parsing.json_growth import Frame, JsonGrowth
 from SimpleLLMFunc.base.parsing.json_node import Node
 from SimpleLLMFunc.base.parsing.parsed import OutputMode, Parsed, RepairLevel
-from SimpleLLMFunc.base.parsing.unfinished import unfinished
 
 _ABSENT: Final[Any] = object()
 _LARGE_PIECE: Final = 8_000
@@ -92,11 +92,6 @@ class _Reader:
     def characters_read(self) -> int:
         """How many characters the parser looked at so far: linear in the length of the text, however it is cut."""
         return self._growth.characters_read
-
-    @property
-    def text(self) -> str:
-        """All that was fed."""
-        return "".join(self._pieces)
 
     def _follow(self, text: str) -> bool:
         """Take the next piece; tell whether a value became complete."""
@@ -187,7 +182,7 @@ class _Reader:
         Raises:
             ResponseParseError: no one value fits.
         """
-        return self._spec.parse(self.text, self._repair, mode=self._mode)
+        return self._spec.parse("".join(self._pieces), self._repair, mode=self._mode)
 
 
 class PartialReader(_Reader):
@@ -268,7 +263,7 @@ class PartialReader(_Reader):
         present = dict(values)
         if inner is not _ABSENT and frame.key in shape.by_name and frame.expects == "value":
             present[_name_in(shape, frame.key)] = inner
-        return unfinished(shape.cls, present) if present else _ABSENT
+        return _unfinished(shape.cls, present) if present else _ABSENT
 
 
 class ItemReader(_Reader):
@@ -321,3 +316,55 @@ def _is_text(shape: Shape | None) -> bool:
     """Tell whether a string that is still arriving can only become a string."""
     kinds = [] if shape is None else leaf_kinds(shape)
     return kinds.count("str") == 1 and set(kinds) <= {"str", "none"}
+
+
+# --- values of which only some fields have arrived ---------------------------------------------------------
+
+
+def _unfinished(cls: Any, values: dict[str, Any]) -> Any:
+    """Return an instance of `cls` that has only these fields; the others are absent, their defaults too."""
+    if cls is None:
+        return values
+    if issubclass(cls, BaseModel):
+        made = cls.__new__(cls)
+        object.__setattr__(made, "__dict__", values)
+        object.__setattr__(made, "__pydantic_fields_set__", set(values))
+        object.__setattr__(made, "__pydantic_extra__", {} if cls.model_config.get("extra") == "allow" else None)
+        object.__setattr__(made, "__pydantic_private__", None)
+        return made
+    made = object.__new__(_unfinished_class(cls))
+    for name, value in values.items():
+        object.__setattr__(made, name, value)
+    return made
+
+
+class _Absent:
+    """Stands where a dataclass keeps a default: a field that has not arrived has none."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        raise AttributeError(f"{self._name!r} has not arrived yet")
+
+
+@functools.lru_cache(maxsize=512)
+def _unfinished_class(cls: type) -> type:
+    """Return a subclass of a dataclass whose instances may lack fields and can still be printed and compared."""
+    names = [part.name for part in dataclasses.fields(cls)]
+
+    def arrived(self: Any) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in names if hasattr(self, name)}
+
+    def shown(self: Any) -> str:
+        return f"{cls.__name__}({', '.join(f'{name}={value!r}' for name, value in arrived(self).items())})"
+
+    def is_equal(self: Any, other: object) -> bool:
+        return type(self) is type(other) and arrived(self) == arrived(other)
+
+    members: dict[str, Any] = {
+        "__repr__": shown, "__eq__": is_equal, "__hash__": None, "__slots__": (), "__module__": cls.__module__
+    }  # fmt: skip
+    if "__slots__" not in vars(cls):
+        members |= {name: _Absent() for name in names if name in vars(cls)}
+    return type(cls.__name__, (cls,), members)
