@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from SimpleLLMFunc.base.parsing.alignment.shape import Shape
 from SimpleLLMFunc.base.parsing.json_node import Node, decode_strictly
 
 _PLAIN: Final = re.compile(r"[^\"\\\x00-\x1f]+")
@@ -31,20 +32,26 @@ _LONGEST_HEAD: Final = 40
 
 @dataclass(slots=True)
 class Frame:
-    """A container that is still open.
+    """A container that is still open, and what the reader of the growth knows of it.
 
     Attributes:
         node: the complete members.
+        values: the validated ones, as the reader keeps them.
         key: of the member that is arriving, in an object.
         expects: what may stand next.
-        data: for the reader of the growth.
+        shape: the wanted one, None where it is not known before the end.
+        is_wrapper: it is ``{"value": …}``.
+        has_gap: a member did not fit; items after it would have the wrong index.
     """
 
     node: dict[str, Node] | list[Node]
+    values: Any
     key: str = ""
     expects: Literal["key", "colon", "value", "comma"] = "value"
-    data: Any = None
     may_close: bool = True
+    shape: Shape | None = None
+    is_wrapper: bool = False
+    has_gap: bool = False
 
 
 @dataclass(slots=True)
@@ -198,9 +205,9 @@ class JsonGrowth:
 
     def _begin_value(self, char: str) -> None:
         if char == "{":
-            self._open(Frame({}, expects="key"))
+            self._open(Frame({}, {}, expects="key"))
         elif char == "[":
-            self._open(Frame([]))
+            self._open(Frame([], []))
         elif char == '"':
             self.string, self._is_key = [], False
         elif char.isalnum() or char == "-":

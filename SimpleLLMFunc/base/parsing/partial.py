@@ -40,23 +40,6 @@ _STEADY: Final = 2048
 """Characters up to which a growing string is shown with every piece; beyond, only when it grew by 1/64."""
 
 
-@dataclasses.dataclass(slots=True)
-class _Growing:
-    """What is known about an open container.
-
-    Attributes:
-        shape: the wanted one, None where it is not known before the end.
-        values: validated members: by field for an object, in order for a list.
-        is_wrapper: it is ``{"value": …}``.
-        has_gap: a member did not fit; items after it would have the wrong index.
-    """
-
-    shape: Shape | None
-    values: dict[str, Any] | list[Any]
-    is_wrapper: bool = False
-    has_gap: bool = False
-
-
 class ReadableType(Protocol):
     """A return type as it is read: an `OutputSpec`, which stands on this room."""
 
@@ -116,20 +99,20 @@ class _Reader:
     def _open(self, frame: Frame) -> None:
         stack = self._growth.stack
         if len(stack) > 1:
-            frame.data = _for_frame(frame, self._member_shape(stack[-2]))
-            if len(stack) == 2 and stack[0].data.is_wrapper:
+            frame.shape = _of_kind(frame, self._member_shape(stack[-2]))
+            if len(stack) == 2 and stack[0].is_wrapper:
                 self._value_frame = frame
         elif self._spec.is_wrapped and isinstance(frame.node, dict):
-            frame.data = _Growing(None, {}, is_wrapper=True)
+            frame.is_wrapper = True
         else:
-            frame.data = _for_frame(frame, self._root)
+            frame.shape = _of_kind(frame, self._root)
             self._value_frame = frame
 
     def _member_shape(self, outer: Frame) -> Shape | None:
-        growing = self._settled(outer)
-        if growing.is_wrapper:
+        self._settle(outer)
+        shape = outer.shape
+        if outer.is_wrapper:
             return self._root
-        shape = growing.shape
         if isinstance(shape, ObjectShape):
             part = shape.by_name.get(outer.key)
             return None if part is None or shape.is_hooked else part.shape
@@ -137,33 +120,32 @@ class _Reader:
             return shape.item
         return shape.value if isinstance(shape, MappingShape) else None
 
-    def _settled(self, frame: Frame) -> _Growing:
-        """Return what is known; an object whose first key is not ours is no wrapper, but the bare value."""
-        growing: _Growing = frame.data
-        if growing.is_wrapper and frame.key != "value":
-            growing = frame.data = _for_frame(frame, self._root)
+    def _settle(self, frame: Frame) -> None:
+        """See that an object with a key that is not ours is no wrapper, but the bare value."""
+        if frame.is_wrapper and frame.key != "value":
+            frame.is_wrapper, frame.has_gap, frame.values = False, False, {}
+            frame.shape = _of_kind(frame, self._root)
             self._value_frame = frame
-        return growing
 
     def _add(self, frame: Frame, node: Node) -> None:
-        growing = self._settled(frame)
-        shape = growing.shape
+        self._settle(frame)
+        shape = frame.shape
         value = _ABSENT
-        if growing.is_wrapper and not isinstance(node, dict | list):
+        if frame.is_wrapper and not isinstance(node, dict | list):
             value = self._validated(self._root, Check(self._spec.adapter.core_schema), node)
         elif isinstance(shape, ObjectShape) and not shape.is_hooked and (part := shape.by_name.get(frame.key)):
             value = self._validated(part.shape, part.check, node)
-        elif isinstance(shape, ListShape) and not growing.has_gap:
+        elif isinstance(shape, ListShape) and not frame.has_gap:
             value = self._validated(shape.item, shape.check, node)
         if value is _ABSENT:
-            growing.has_gap = True
+            frame.has_gap = True
             return
-        if isinstance(growing.values, list):
-            growing.values.append(value)
+        if isinstance(shape, ListShape):
+            frame.values.append(value)
         elif isinstance(shape, ObjectShape):
-            growing.values[_name_in(shape, frame.key)] = value
+            frame.values[_name_in(shape, frame.key)] = value
         else:
-            growing.values["value"] = value
+            frame.values["value"] = value
             self._value_frame = frame
         self._has_grown = True
 
@@ -246,21 +228,19 @@ class PartialReader(_Reader):
         # the whole value may have closed with this piece of text
         open_frames = [value] if value is not None and value not in stack else reversed(stack)
         for frame in open_frames:
-            growing: _Growing = frame.data
-            if growing.is_wrapper and isinstance(growing.values, dict):
-                inner = growing.values.get("value", inner)
-                continue
-            shape = growing.shape
-            if isinstance(shape, ListShape) and isinstance(growing.values, list):
-                inner = set(growing.values) if shape.is_set else list(growing.values)
-            elif isinstance(shape, ObjectShape) and isinstance(growing.values, dict):
-                inner = self._partial_object(shape, frame, growing.values, inner)
+            shape = frame.shape
+            if frame.is_wrapper:
+                inner = frame.values.get("value", inner)
+            elif isinstance(shape, ListShape):
+                inner = set(frame.values) if shape.is_set else list(frame.values)
+            elif isinstance(shape, ObjectShape):
+                inner = self._partial_object(shape, frame, inner)
             else:
                 inner = _ABSENT
         return inner
 
-    def _partial_object(self, shape: ObjectShape, frame: Frame, values: dict[str, Any], inner: Any) -> Any:
-        present = dict(values)
+    def _partial_object(self, shape: ObjectShape, frame: Frame, inner: Any) -> Any:
+        present = dict(frame.values)
         if inner is not _ABSENT and frame.key in shape.by_name and frame.expects == "value":
             present[_name_in(shape, frame.key)] = inner
         return _unfinished(shape.cls, present) if present else _ABSENT
@@ -283,11 +263,9 @@ class ItemReader(_Reader):
 
     def _add(self, frame: Frame, node: Node) -> None:
         super()._add(frame, node)
-        growing: _Growing = frame.data
-        if self._has_grown and growing.shape is self._root and isinstance(growing.values, list) and growing.values:
-            self._ready.append(growing.values.pop())
-            if isinstance(frame.node, list):
-                frame.node.clear()  # the node is not read again; all nodes freed at the end would take long
+        if self._has_grown and frame.shape is self._root and isinstance(frame.node, list) and frame.values:
+            self._ready.append(frame.values.pop())
+            frame.node.clear()  # the node is not read again; all nodes freed at the end would take long
             self._has_grown = False
 
 
@@ -297,18 +275,14 @@ def _name_in(shape: ObjectShape, key: str) -> str:
     return part.own_name if shape.cls is not None else part.key
 
 
-def _for_frame(frame: Frame, shape: Shape | None) -> _Growing:
-    target = _of_kind(shape, is_object=isinstance(frame.node, dict))
-    return _Growing(target, [] if isinstance(frame.node, list) else {})
-
-
-def _of_kind(shape: Shape | None, *, is_object: bool) -> Shape | None:
-    """Return the only shape that a container of this kind can grow into; None where that is not known yet."""
+def _of_kind(frame: Frame, shape: Shape | None) -> Shape | None:
+    """Return the only shape that the container can grow into; None where that is not known yet."""
     if shape is None:
         return None
     choices = choices_of(shape)
     containers = [part for part in choices if not isinstance(part, LeafShape)]
-    fitting = [part for part in containers if isinstance(part, ObjectShape | MappingShape if is_object else ListShape)]
+    kinds = ObjectShape | MappingShape if isinstance(frame.node, dict) else ListShape
+    fitting = [part for part in containers if isinstance(part, kinds)]
     return fitting[0] if len(containers) == len(fitting) == 1 else None
 
 
