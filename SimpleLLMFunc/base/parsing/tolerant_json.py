@@ -295,11 +295,11 @@ class TolerantReader:
 
     def _check_inner_quotes(self, value: str, inner_quotes: int, opener: str, inside: str, start: int) -> None:
         # several strings side by side, or one that swallowed the next key
-        if inside == "key" or re.search(rf"{opener}[\s,;:+|&.]*{opener}", value) or _SWALLOWED_KEY.search(value):
-            raise AmbiguousError("a string whose end cannot be told", start)
+        is_several = re.search(rf"{opener}[\s,;:+|&.]*{opener}", value) or _SWALLOWED_KEY.search(value)
         # half of a quoted pair, unless it stands for inches or is an apostrophe
         lone = rf"\d{opener}" if opener == '"' else rf"\w{opener}"
-        if inner_quotes % 2 and not (re.search(lone, value) and (inside == "object" or opener == "'")):
+        is_half = inner_quotes % 2 and not (re.search(lone, value) and (inside == "object" or opener == "'"))
+        if inside == "key" or is_several or is_half:
             raise AmbiguousError("a string whose end cannot be told", start)
 
     def _triple(self, triple: str) -> str:

@@ -183,11 +183,9 @@ class StrictSchema:
             # the model can say the default, which is then the same value
             told = f"default: {json.dumps(default, ensure_ascii=False)}"
             return {**schema, "description": _joined(schema.get("description", ""), told)}
-        if "default" in schema and _allows_null(schema):
-            return schema
-        if schema.get("type") == "array" and not schema.get("minItems") and "default" not in schema:
-            return schema
-        self._refuse(f"{path} may be left out")
+        may_be_empty = schema.get("type") == "array" and not schema.get("minItems")
+        if not (_allows_null(schema) if "default" in schema else may_be_empty):
+            self._refuse(f"{path} may be left out")
         return schema
 
     # --- descriptions ------------------------------------------------------------------------------------

@@ -92,10 +92,8 @@ class Describer:
         if "prefixItems" in schema:
             return {"type": "list, in this order", "items": [self.as_json(part, inside) for part in parts]}
         if "additionalProperties" in schema:
-            return {
-                "type": ", ".join(["object with any keys", *bounds]),
-                "values": self.as_json(schema["additionalProperties"], inside),
-            }
+            values = self.as_json(schema["additionalProperties"], inside)
+            return {"type": ", ".join(["object with any keys", *bounds]), "values": values}
         return {"type": "one of", "choices": [self.as_json(part, inside) for part in parts]}
 
     def _has_fields(self, schema: Schema, inside: tuple[str, ...]) -> bool:

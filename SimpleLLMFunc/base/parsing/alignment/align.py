@@ -238,12 +238,10 @@ class Aligner:
 
     def _hooked(self, shape: ObjectShape, node: Node) -> Fit | None:
         """Leave the value as it is written to the user's own validator."""
-        if not shape.is_hooked or self._reads_hooked or holds(node, Open):
+        if not shape.is_hooked or self._reads_hooked:
             return None
-        try:
-            return Fit(plain_value(node), 1)
-        except ValueError:
-            return None
+        found = self._as_written(shape, node, ())
+        return Fit(found.value, 1) if isinstance(found, Fit) else None
 
     def _unknown_keys(
         self, shape: ObjectShape, node: dict[str, Node], taken: dict[str, Node], unknown: dict[str, Node], path: Path
