@@ -279,7 +279,8 @@ class Aligner:
         if isinstance(node, list) and (shape.is_set or not isinstance(node, Braced)):
             if is_nested and any(not isinstance(item, list) for item in node):
                 return Misfit.at(path, f"list of {shape.item.name}", node)
-            return self._items([shape.item] * len(node), node, path, is_inner=is_inner)
+            item = shape.item
+            return gathered([self.align(item, part, (*path, at), is_inner=is_inner) for at, part in enumerate(node)])
         # An item that may be a list too: one value could then stand for a list of any depth.
         is_unclear = is_nested or any(isinstance(choice, ListShape) for choice in choices_of(shape.item))
         if not self._may_coerce or is_unclear or isinstance(node, list) or node is None or _is_several(node):
@@ -296,11 +297,8 @@ class Aligner:
         is_list = isinstance(node, list) and not isinstance(node, Braced)
         if not is_list or not shape.required <= len(node) <= len(shape.items):
             return Misfit.at(path, shape.name, node)
-        return self._items(shape.items, node, path, is_inner=is_inner)
-
-    def _items(self, shapes: list[Shape], nodes: list[Node], path: Path, *, is_inner: bool) -> Alignment:
-        pairs = enumerate(zip(shapes, nodes, strict=False))
-        return gathered([self.align(shape, node, (*path, at), is_inner=is_inner) for at, (shape, node) in pairs])
+        pairs = enumerate(zip(shape.items, node, strict=False))
+        return gathered([self.align(item, part, (*path, at), is_inner=is_inner) for at, (item, part) in pairs])
 
     def _mapping(self, shape: MappingShape, node: Node, path: Path) -> Alignment:
         if isinstance(node, Open):
@@ -336,10 +334,17 @@ class Aligner:
     # --- unions ------------------------------------------------------------------------------------------
 
     def _union(self, shape: UnionShape, node: Node, path: Path, *, is_inner: bool) -> Alignment:
-        found = [(self._branch(target, node, path, is_inner=is_inner), target) for target in choices_of(shape)]
-        fits = [(fit, target) for fit, target in found if isinstance(fit, Fit)]
+        fits: list[tuple[Fit, Shape]] = []
+        misfits: list[tuple[Misfit, Shape]] = []
+        # No comprehension: each is a level of the stack, which types that contain themselves use up.
+        for target in choices_of(shape):
+            found = self._branch(target, node, path, is_inner=is_inner)
+            if isinstance(found, Fit):
+                fits.append((found, target))
+            else:
+                misfits.append((found, target))
         if not fits:
-            return _best_misfit(shape, node, path, found)
+            return _best_misfit(shape, node, path, misfits)
         fits.sort(key=lambda pair: pair[0].rank)
         best, best_shape = fits[0]
         for other, other_shape in fits[1:]:
@@ -382,11 +387,11 @@ def _is_several(node: Node) -> bool:
     return isinstance(node, str) and (not node.strip() or re.search(r"[,;|\n、，；]", node) is not None)
 
 
-def _best_misfit(shape: UnionShape, node: Node, path: Path, found: list[tuple[Alignment, Shape]]) -> Alignment:
+def _best_misfit(shape: UnionShape, node: Node, path: Path, misfits: list[tuple[Misfit, Shape]]) -> Misfit:
     """Return the violations of the only branch of the node's kind, else one for the whole union."""
     kinds = ListShape | TupleShape if isinstance(node, list) else ObjectShape | MappingShape | TaggedShape
     if isinstance(node, list | dict):
-        same = [misfit for misfit, choice in found if isinstance(choice, kinds)]
+        same = [misfit for misfit, choice in misfits if isinstance(choice, kinds)]
         if len(same) == 1:
             return same[0]
     return Misfit.at(path, shape.name, node)
