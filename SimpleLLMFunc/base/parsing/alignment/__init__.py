@@ -1,4 +1,7 @@
-"""From a JSON value to a value of the wanted type, step by step, each with a receipt; never a guess between two readings."""
+"""From a JSON value to a value of the wanted type, step by step, each with a receipt; never a guess between two readings.
+
+`base/parsing` uses the modules by their names, the other rooms the names below.
+"""
 
 from __future__ import annotations
 
@@ -18,5 +21,5 @@ from SimpleLLMFunc.base.parsing.alignment.shape import (
 
 __all__ = [
     "MONTHS", "Aligner", "AnyShape", "ChoiceShape", "Fit", "LeafKind", "LeafShape", "ListShape", "MappingShape",
-    "Shape", "UnionShape",
+    "Shape", "UnionShape", "align", "alignment", "bare_lists", "scalar_coercion", "shape", "shape_builder",
 ]  # fmt: skip
