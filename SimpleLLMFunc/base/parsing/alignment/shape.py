@@ -31,7 +31,7 @@ class Check:
             ValidationError: pydantic's; it does not fit.
         """
         if self._validator is None:
-            schema = self.schema
+            schema: Any = self.schema
             if self.definitions:
                 schema = {"type": "definitions", "schema": schema, "definitions": list(self.definitions.values())}
             self._validator = SchemaValidator(schema, self.config)
