@@ -58,12 +58,10 @@ class JsonActions:
         if not self.native:
             return None
         defs: dict[str, Any] = {}
-        branches = [
-            _closed_object(
-                {"tool": {"const": _name(tool)}, "arguments": _with_defs(_parameters(tool), defs, f"{number}_")}
-            )
-            for number, tool in enumerate(self._offered)
-        ]
+        branches: list[dict[str, Any]] = []
+        for number, tool in enumerate(self._offered):
+            arguments = _with_defs(_parameters(tool), defs, f"{number}_")
+            branches.append(_closed_object({"tool": {"const": _name(tool)}, "arguments": arguments}))
         if self._may_answer:
             plain = {"type": "string"}
             answer = plain if self.answer_schema is None else _with_defs(self.answer_schema, defs, "answer_")
@@ -167,15 +165,12 @@ def _with_defs(schema: Mapping[str, Any], defs: dict[str, Any], prefix: str) -> 
     """Return `schema` without its `$defs`, which move to `defs` under new names; what refers to them follows."""
 
     def moved(part: Any) -> Any:
-        if isinstance(part, Mapping):
-            return {
-                key: re.sub(r"^#/\$defs/", f"#/$defs/{prefix}", value)
-                if key == "$ref" and isinstance(value, str)
-                else moved(value)
-                for key, value in part.items()
-                if key != "$defs"
-            }
-        return [moved(item) for item in part] if isinstance(part, list) else part
+        if not isinstance(part, Mapping):
+            return [moved(item) for item in part] if isinstance(part, list) else part
+        made = {key: moved(value) for key, value in part.items() if key != "$defs"}
+        if isinstance(made.get("$ref"), str):
+            made["$ref"] = re.sub(r"^#/\$defs/", f"#/$defs/{prefix}", made["$ref"])
+        return made
 
     for name, definition in (schema.get("$defs") or {}).items():
         defs[prefix + name] = moved(definition)

@@ -71,16 +71,9 @@ def build_assistant_response_message(reply: Any) -> Message:
             calls, reasoning and the provider's additions (`extra_content` …) are kept.
     """
     message = reply if isinstance(reply, ChatMessage) else _message_of(reply)
-    built: dict[str, Any] = {"role": "assistant", "content": message.content}
-    if message.tool_calls:
-        built["tool_calls"] = [call.to_dict() for call in message.tool_calls]
-    elif message.content is None:
-        # Null is allowed only with tool calls.
-        built["content"] = ""
-    if message.reasoning_content is not None:
-        built["reasoning_content"] = message.reasoning_content
-    if message.refusal is not None:
-        built["refusal"] = message.refusal
+    built = dataclasses.replace(message, role="assistant", extra={}).to_dict()
+    if message.content is None and not message.tool_calls:
+        built["content"] = ""  # null is allowed only with tool calls
     for name, value in message.extra.items():
         # openai's own objects carry a null for every field the service did not send; LiteLLM adds an object of nulls, which
         # services behind it refuse.
@@ -117,8 +110,6 @@ def extract_usage_from_response(response: Any) -> Usage | None:
     Args:
         response: ours, the openai package's, or a dict of that shape.
     """
-    if isinstance(response, ChatCompletion):
-        return response.usage.tokens if response.usage else None
     usage = response.get("usage") if isinstance(response, Mapping) else getattr(response, "usage", None)
     if isinstance(usage, Usage) or usage is None:
         return usage

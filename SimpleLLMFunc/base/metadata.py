@@ -121,22 +121,18 @@ def signature_text(signature: inspect.Signature) -> str:
     return _PLACE.sub("", str(shown))
 
 
-class _Written:
-    """An annotation as text."""
+class _Written(str):
+    """An annotation as text, which a signature shows without quotes."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def __repr__(self) -> str:
-        return self._text
+    __slots__ = ()
+    __repr__ = str.__str__
 
 
 def _written(annotation: Any) -> Any:
     if annotation is inspect.Signature.empty:
         return annotation
-    if isinstance(annotation, str):
-        return _Written(annotation)
-    return _Written(_MODULES.sub("", inspect.formatannotation(annotation)))
+    is_text = isinstance(annotation, str)
+    return _Written(annotation if is_text else _MODULES.sub("", inspect.formatannotation(annotation)))
 
 
 def function_version(docstring: str, signature: str, types: Any, tools: Any) -> str:

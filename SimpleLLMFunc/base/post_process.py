@@ -54,7 +54,7 @@ def extract_content_from_response(response: Any, func_name: str) -> str:  # noqa
         response: a `ChatCompletion`, the openai package's, or anything of that shape, also as dictionaries.
         func_name: who asks.
     """
-    choice = _first_choice(response)
+    choice = min(_part(response, "choices") or (), key=lambda choice: _part(choice, "index") or 0, default=None)
     return content_text(_part(_part(choice, "message"), "content")) or ""
 
 
@@ -69,11 +69,6 @@ def extract_content_from_stream_response(chunk: Any, func_name: str) -> str:  # 
         if not _part(choice, "index"):
             return content_text(_part(_part(choice, "delta"), "content")) or ""
     return ""
-
-
-def _first_choice(response: Any) -> Any:
-    choices = _part(response, "choices") or ()
-    return min(choices, key=lambda choice: _part(choice, "index") or 0, default=None)
 
 
 def _part(thing: Any, name: str) -> Any:

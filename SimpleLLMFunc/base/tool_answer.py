@@ -52,13 +52,6 @@ _PASSES = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit,
 """These are not the tool's failure; they end the run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """Why the run must end; as a value, since a task that raises KeyboardInterrupt would tear down the whole loop."""
-
-    reason: BaseException
-
-
 @dataclass(slots=True)
 class Round:
     """What the calls of one reply share.
@@ -105,8 +98,11 @@ class Round:
         return replace(self.caller, confirm=in_turn)
 
 
-async def settled(call: ToolCall, round_: Round, step: JournaledCall | None) -> ToolCallFinished | Ended:
-    """Return the answer to one call, or why the run must end."""
+async def settled(call: ToolCall, round_: Round, step: JournaledCall | None) -> ToolCallFinished | BaseException:
+    """Return the answer to one call, or why the run must end.
+
+    It is returned, since a task that raises KeyboardInterrupt would tear down the whole loop.
+    """
     if (observer := current_observer()) is not None:
         observer.tool_begins(call)
     CALLER.set(round_.as_caller())  # for this task
@@ -117,11 +113,11 @@ async def settled(call: ToolCall, round_: Round, step: JournaledCall | None) -> 
         task = asyncio.current_task()
         if isinstance(reason, asyncio.CancelledError) and task is not None and task.cancelling():
             raise
-        return Ended(reason)
+        return reason
     except SimpleLLMFuncError as reason:  # such as ToolFailed, and what is wrong with a journal
         if reason.__cause__ is not None:
             reason.__context__ = None  # the cause may be a copy without the secret that the original holds
-        return Ended(reason)
+        return reason
 
 
 async def _journaled(call: ToolCall, round_: Round, step: JournaledCall) -> ToolCallFinished:
@@ -216,19 +212,16 @@ def _bound(tool: Tool, text: str, context: ToolContext[Any]) -> _Arguments:
 
 
 async def _confirm(tool: Tool, values: dict[str, Any], round_: Round) -> None:
+    if not tool.confirm:
+        return
+    confirm = round_.policy.confirm
     try:
-        if tool.confirm and not await _is_allowed(tool, values, round_):
-            raise _NotRunError(round_.policy.words.not_confirmed(tool.name), "not_confirmed")
+        async with round_.asking:
+            is_allowed = confirm is not None and await is_agreed(confirm, tool.name, copied([values])[0])
     except AnsweredInstead as answer:
         raise _NotRunError(str(answer), "not_confirmed") from None
-
-
-async def _is_allowed(tool: Tool, values: dict[str, Any], round_: Round) -> bool:
-    confirm = round_.policy.confirm
-    if confirm is None:
-        return False
-    async with round_.asking:
-        return await is_agreed(confirm, tool.name, copied([values])[0])
+    if not is_allowed:
+        raise _NotRunError(round_.policy.words.not_confirmed(tool.name), "not_confirmed")
 
 
 async def _run(tool: Tool, arguments: _Arguments) -> Any:
@@ -245,9 +238,8 @@ async def _run(tool: Tool, arguments: _Arguments) -> Any:
 
 
 async def _render(value: Any, tool: Tool, policy: ToolPolicy) -> str | list[dict[str, Any]]:
-    render = functools.partial(
-        render_result, value, policy.max_result_chars, untrusted=tool.name if tool.untrusted else None
-    )
+    untrusted = tool.name if tool.untrusted else None
+    render = functools.partial(render_result, value, policy.max_result_chars, untrusted=untrusted)
     # Writing down a long result, or files, would hold up the loop.
     is_slow = holds_media(value) or not holds_little(value, LARGE)
     return await in_thread(render) if is_slow else render()

@@ -10,7 +10,7 @@ from SimpleLLMFunc.base.events import ToolCallFinished, ToolCallProgress, ToolCa
 from SimpleLLMFunc.base.messages import as_data
 from SimpleLLMFunc.base.request import ToolPolicy
 from SimpleLLMFunc.base.run import JournaledRun
-from SimpleLLMFunc.base.tool_answer import WAITS, Ended, Round, settled
+from SimpleLLMFunc.base.tool_answer import WAITS, Round, settled
 from SimpleLLMFunc.errors import RunPaused, UsageError
 from SimpleLLMFunc.interface.wires import assemble_tool_calls, rekeyed
 from SimpleLLMFunc.logger import push_warning
@@ -18,13 +18,9 @@ from SimpleLLMFunc.tools import Caller, Confirm, Tool
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, ContentPart, Message, ToolCall, ToolCallDelta
 
 __all__ = [
-    "Confirm",
-    "accumulate_tool_calls_from_chunks",
-    "build_tool_messages",
-    "extract_tool_calls",
-    "extract_tool_calls_from_stream_response",
-    "process_tool_calls",
-]
+    "Confirm", "accumulate_tool_calls_from_chunks", "build_tool_messages", "extract_tool_calls",
+    "extract_tool_calls_from_stream_response", "process_tool_calls",
+]  # fmt: skip
 
 MAX_AT_ONCE: Final = 128
 """Calls of one reply that run at the same time; the others wait their turn."""
@@ -118,7 +114,7 @@ async def process_tool_calls(
     room = asyncio.Semaphore(MAX_AT_ONCE) if len(calls) > MAX_AT_ONCE else None
     happened: asyncio.Queue[int | ToolCallProgress] = asyncio.Queue()
     round_ = Round(tool_map, turn, trace_id, func_name, policy, happened, room, caller)
-    tasks: list[asyncio.Task[ToolCallFinished | Ended]] = []
+    tasks: list[asyncio.Task[ToolCallFinished | BaseException]] = []
     waits: list[BaseException] = []
     try:
         for number, call in enumerate(calls):
@@ -133,17 +129,17 @@ async def process_tool_calls(
                 yield event
                 continue
             outcome = tasks[event].result()
-            if isinstance(outcome, Ended) and not isinstance(outcome.reason, WAITS):
-                raise outcome.reason
+            if isinstance(outcome, BaseException) and not isinstance(outcome, WAITS):
+                raise outcome
             while shown < len(tasks) and tasks[shown].done():
                 answer = tasks[shown].result()
                 shown += 1
-                if not isinstance(answer, Ended):
+                if isinstance(answer, ToolCallFinished):
                     yield answer
-                elif isinstance(answer.reason, WAITS):
-                    waits.append(answer.reason)
+                elif isinstance(answer, WAITS):
+                    waits.append(answer)
                 else:
-                    raise answer.reason
+                    raise answer
         if waits:
             raise _waited_for(waits)
     finally:
@@ -162,9 +158,8 @@ def _waited_for(reasons: list[BaseException]) -> BaseException:
 async def _cancelled(tasks: Sequence[asyncio.Task[Any]]) -> None:
     """Cancel the tools, and wait a moment until they have tidied up; who takes no notice is left to itself."""
     late = {task for task in tasks if not task.done()}
-    for task in tasks:
-        if task not in late:
-            _forget(task)
+    for task in set(tasks) - late:
+        _forget(task)
     if not late:
         return
     for task in late:

@@ -116,7 +116,7 @@ class _Plain:
 
     def _of_container(self, value: Any, depth: int) -> Any:
         if isinstance(value, BaseModel):
-            return _of_model(value)
+            return _of_other(value)
         if isinstance(value, tuple) and callable(as_dict := getattr(value, "_asdict", None)):
             value = as_dict()
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -138,20 +138,14 @@ def _number(value: Any) -> Any:
     return int(value) if value.bit_length() <= _MAX_BITS else f"[an integer of {value.bit_length()} bits]"
 
 
-def _of_model(value: BaseModel) -> Any:
-    try:
-        # Not `mode="json"`, which stops at the first field that is no JSON.
-        return to_jsonable_python(value.model_dump(warnings=False), fallback=_text_of, bytes_mode="base64")
-    except Exception:  # noqa: BLE001 - a serializer of the user's own may raise anything
-        return _text_of(value)
-
-
 def _of_other(value: Any) -> Any:
-    if isinstance(value, Iterator):
-        return _text_of(value)  # reading it here might never end
     try:
-        return to_jsonable_python(value)
-    except Exception:  # noqa: BLE001 - what is no JSON is shown as its text
+        if isinstance(value, BaseModel):
+            # Not `mode="json"`, which stops at the first field that is no JSON.
+            return to_jsonable_python(value.model_dump(warnings=False), fallback=_text_of, bytes_mode="base64")
+        # Reading an iterator here might never end.
+        return _text_of(value) if isinstance(value, Iterator) else to_jsonable_python(value)
+    except Exception:  # noqa: BLE001 - a serializer may raise anything; what is no JSON is shown as its text
         return _text_of(value)
 
 

@@ -110,9 +110,7 @@ def is_multimodal_type(value_or_type: Any, annotation: Any = None) -> bool:
         value_or_type: ``ImgUrl``, ``list[ImgPath] | None`` and so on, or a value.
         annotation: of the parameter that the value was given for.
     """
-    if _mentions_multimodal(value_or_type) or _mentions_multimodal(annotation):
-        return True
-    return _holds_multimodal(value_or_type)
+    return any(map(_mentions_multimodal, (value_or_type, annotation))) or _holds_multimodal(value_or_type)
 
 
 def has_multimodal_content(

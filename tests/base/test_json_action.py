@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from contextlib import aclosing
+from decimal import Decimal
 
 import pytest
 from hypothesis import example, given
@@ -41,6 +42,10 @@ def move(point: Point, by: int = 1) -> Point:
 
 def call(name, **arguments):
     return json.dumps({"tool": name, "arguments": arguments})
+
+
+def reply(text, **more):
+    return ChatCompletion.from_dict({"choices": [{"message": {"content": text}, **more}]})
 
 
 def asking(*replies, returns=str, profile=LOCAL, **options):
@@ -84,8 +89,6 @@ def test_the_schema_is_a_union_of_the_tools_and_the_answer():
 
 
 def test_typed_answers_keep_their_digits():
-    from decimal import Decimal
-
     ask, _ = asking('{"answer": 1.50}', returns=Decimal)
     assert str(ask("x")) == "1.50"
     ask, _ = asking('{"answer": ["a", "b"]}', returns=list[str])
@@ -100,11 +103,8 @@ def test_several_calls_in_one_reply_and_in_a_row():
     )
     result = ask.call("sum")
     assert result.value == "10"
-    assert [c.function.arguments for c in result.tool_calls] == [
-        '{"a": 1, "b": 2}',
-        '{"a": 3, "b": 4}',
-        '{"a": 3, "b": 7}',
-    ]
+    arguments = [(1, 2), (3, 4), (3, 7)]
+    assert [c.function.arguments for c in result.tool_calls] == [f'{{"a": {a}, "b": {b}}}' for a, b in arguments]
     assert llm.requests[1][-1]["content"] == "Result of add:\n3\n\nResult of add:\n7"
 
 
@@ -132,15 +132,12 @@ def test_endless_calls_are_bounded():
     assert len(llm.calls) == 3
 
 
-def test_a_value_with_a_field_answer_is_no_action():
+def test_a_value_with_a_field_answer_is_no_action_and_prose_is_an_answer():
     class Reply(BaseModel):
         answer: str
 
     ask, _ = asking('{"answer": "x"}', '{"answer": {"answer": "x"}}', returns=Reply)
     assert ask("x") == ask("x") == Reply(answer="x")
-
-
-def test_prose_is_an_answer():
     ask, _ = asking("It is simply 3.")
     assert ask("x") == "It is simply 3."
 
@@ -163,9 +160,7 @@ async def test_a_chat_streams_the_text_of_the_answer_and_nothing_of_an_action():
     assert "".join(texts) == 'It is\n3 "now".'
     assert [m["role"] for m in history] == ["system", "user", "assistant", "tool", "assistant"]
     assert history[-1]["content"] == 'It is\n3 "now".'
-
-
-async def test_prose_reaches_a_chat_at_its_end():
+    # prose reaches a chat at its end
     texts, history = await chat_text("Plain words.")
     assert texts == ["Plain words.", ""]
     assert history[-1]["content"] == "Plain words."
@@ -179,18 +174,8 @@ async def test_events_are_those_of_native_calls():
 
 
 def test_after_a_refusal_tools_become_actions():
-    llm = ScriptedLLM(
-        BadRequest("m", status=400, body="this model does not support tools"),
-        call("add", a=1, b=2),
-        '{"answer": "3"}',
-        "3",
-    )
-
-    @llm_function(llm, toolkit=[add])
-    def ask(question: str) -> str:
-        """Answer."""
-        raise NotImplementedError
-
+    refusal = BadRequest("m", status=400, body="this model does not support tools")
+    ask, llm = asking(refusal, call("add", a=1, b=2), '{"answer": "3"}', "3", profile=Profile())
     assert ask("1 + 2?") == "3"
     assert [bool(c.tools) for c in llm.calls] == [True, False, False]
     ask("again")
@@ -206,20 +191,13 @@ def test_the_option_forces_either_way():
     assert len(llm.calls[0].tools) == 2
 
 
-def test_a_cut_action_is_no_action():
-    actions = JsonActions([add.to_openai_tool()])
-    reply = ChatCompletion.from_dict(
-        {"choices": [{"message": {"content": call("add", a=1, b=2)}, "finish_reason": "length"}]}
-    )
-    assert actions.read(reply) is reply
-
-
-def test_of_a_cut_plain_answer_its_text_remains():
+def test_a_cut_action_and_two_answers_are_no_action_and_of_a_cut_plain_answer_its_text_remains():
+    for none in (reply(call("add", a=1, b=2), finish_reason="length"), reply('{"answer": "a"} {"answer": "b"}')):
+        assert JsonActions([add.to_openai_tool()]).read(none) is none
     cut = {"role": "assistant", "content": '{"answer": "It is ver', "finish_reason": "length"}
     ask, _ = asking(cut)
     result = ask.call("x")
-    assert result.value == "It is ver"
-    assert result.finish_reason == "length"
+    assert (result.value, result.finish_reason) == ("It is ver", "length")
 
 
 def test_tool_choice_narrows_the_actions():
@@ -232,12 +210,6 @@ def test_tool_choice_narrows_the_actions():
         assert sum("answer" in b["properties"] for b in branches) == answers
         assert "tool_choice" not in llm.calls[0].params
         assert ('{"answer"' in llm.requests[0][0]["content"]) == bool(answers)
-
-
-def test_two_answers_are_none():
-    actions = JsonActions([add.to_openai_tool()])
-    reply = ChatCompletion.from_dict({"choices": [{"message": {"content": '{"answer": "a"} {"answer": "b"}'}}]})
-    assert actions.read(reply) is reply
 
 
 @given(st.text(), st.lists(st.integers(1, 9), max_size=30))
@@ -283,7 +255,6 @@ async def test_a_long_action_is_read_aside_and_says_the_same():
 
     watched = Watched([add.to_openai_tool()])
     for size, is_aside in ((10, False), (100_000, True)):
-        text = json.dumps({"answer": "x" * size})[:-1] + ",}"
-        reply = ChatCompletion.from_dict({"choices": [{"message": {"content": text}}]})
-        assert (await read_actions(watched, reply)).text == actions.read(reply).text == "x" * size
+        whole = reply(json.dumps({"answer": "x" * size})[:-1] + ",}")
+        assert (await read_actions(watched, whole)).text == actions.read(whole).text == "x" * size
         assert (Watched.thread != threading.current_thread().name) == is_aside

@@ -41,21 +41,15 @@ def openai_reply(message: dict[str, Any], **more: Any) -> Any:
     return Theirs.model_validate(reply(message, **more))
 
 
+MAKES = (reply, lambda m, **more: ChatCompletion.from_dict(reply(m, **more)), openai_reply)
+
+
 # --- copied ------------------------------------------------------------------------------------------------
 
 
-def test_a_copy_shares_no_list_and_no_dict():
+def test_a_copy_shares_what_is_inside():
     image = object()
-    messages = [{"role": "user", "content": [{"type": "text", "text": "a", "x": image}], "tool_calls": [CALL]}]
-    copy = copied(messages)
-    assert copy == messages
-    copy[0]["content"][0]["text"] = "b"
-    copy[0]["tool_calls"][0]["function"]["name"] = "other"
-    copy.append({"role": "user", "content": "new"})
-    assert messages[0]["content"][0]["text"] == "a"
-    assert messages[0]["tool_calls"][0]["function"]["name"] == "search"
-    assert len(messages) == 1
-    assert copy[0]["content"][0]["x"] is image
+    assert copied([{"role": "user", "content": [{"type": "text", "x": image}]}])[0]["content"][0]["x"] is image
 
 
 JSON = st.recursive(
@@ -68,11 +62,10 @@ JSON = st.recursive(
 @given(st.lists(st.dictionaries(st.text(max_size=5), JSON, max_size=3), max_size=3))
 def test_a_copy_is_equal_and_its_own(messages):
     def containers(value: Any) -> list[int]:
-        if isinstance(value, dict):
-            return [id(value), *(each for item in value.values() for each in containers(item))]
-        if isinstance(value, list):
-            return [id(value), *(each for item in value for each in containers(item))]
-        return []
+        if not isinstance(value, dict | list):
+            return []
+        items = value.values() if isinstance(value, dict) else value
+        return [id(value), *(each for item in items for each in containers(item))]
 
     copy = copied(messages)
     assert copy == messages
@@ -80,6 +73,10 @@ def test_a_copy_is_equal_and_its_own(messages):
 
 
 # --- multimodal content ------------------------------------------------------------------------------------
+
+
+def text(said: str) -> dict[str, str]:
+    return {"type": "text", "text": said}
 
 
 @pytest.fixture
@@ -91,32 +88,21 @@ def png(tmp_path) -> ImgPath:
 def test_arguments_keep_their_order(png):
     url = ImgUrl("https://e.org/b.png", detail="low")
     arguments = {"before": "x", "picture": url, "between": 3, "more": [png, url], "text": Text("alone"), "last": [1]}
+    pictures = [png.to_part(), url.to_part()]
     assert build_multimodal_content(arguments, {"picture": ImgUrl}) == [
-        {"type": "text", "text": "before: x"},
-        url.to_part(),
-        {"type": "text", "text": "between: 3"},
-        png.to_part(),
-        url.to_part(),
-        {"type": "text", "text": "alone"},
-        {"type": "text", "text": "last: [1]"},
-    ]
+        *(text("before: x"), url.to_part(), text("between: 3")), *pictures, text("alone"), text("last: [1]")
+    ]  # fmt: skip
 
 
 def test_none_and_excluded_arguments_are_left_out(png):
     arguments = {"history": [{"role": "user"}], "a": None, "picture": png, "b": "x", "many": (png, None, "and text")}
-    assert build_multimodal_content(arguments, {}, exclude_params=["history", "b"]) == [
-        png.to_part(),
-        png.to_part(),
-        {"type": "text", "text": "many: and text"},
-    ]
+    parts = build_multimodal_content(arguments, {}, exclude_params=["history", "b"])
+    assert parts == [png.to_part(), png.to_part(), text("many: and text")]
 
 
 def test_attack_14_a_text_is_never_a_path(png):
     parts = build_multimodal_content({"p": str(png.path), "q": ["/etc/passwd"]}, {"p": ImgPath, "q": list[ImgPath]})
-    assert parts == [
-        {"type": "text", "text": f"p: {png.path}"},
-        {"type": "text", "text": 'q: ["/etc/passwd"]'},
-    ]
+    assert parts == [text(f"p: {png.path}"), text('q: ["/etc/passwd"]')]
 
 
 # --- values as a model reads them ---------------------------------------------------------------------------
@@ -132,7 +118,7 @@ class Price(BaseModel):
 
 
 @pytest.mark.parametrize(
-    ("value", "text"),
+    ("value", "written"),
     [
         ("as it is {x}\n", "as it is {x}\n"), (True, "True"), (None, "None"), (1.5, "1.5"), (Decimal("1.50"), "1.50"),
         (datetime.date(2026, 1, 2), "2026-01-02"), (b"x", "b'x'"), (range(3), "range(0, 3)"), (Colour.RED, "red"),
@@ -142,8 +128,8 @@ class Price(BaseModel):
         ([object], "[<class 'object'>]"),
     ],
 )  # fmt: skip
-def test_text_stands_as_it_is_a_scalar_as_python_writes_it_and_the_rest_as_json(value, text):
-    assert render_value(value) == text
+def test_text_stands_as_it_is_a_scalar_as_python_writes_it_and_the_rest_as_json(value, written):
+    assert render_value(value) == written
 
 
 # --- assistant messages ------------------------------------------------------------------------------------
@@ -154,39 +140,21 @@ def test_a_text_becomes_a_message():
     assert build_assistant_response_message(None) == {"role": "assistant", "content": ""}
 
 
+@pytest.mark.parametrize("make", MAKES, ids=["dict", "ours", "openai"])
 @pytest.mark.parametrize(
-    "make", [reply, lambda m: ChatCompletion.from_dict(reply(m)), openai_reply], ids=["dict", "ours", "openai"]
-)
-def test_a_reply_of_any_make_becomes_the_same_message(make):
-    assert build_assistant_response_message(make({"content": "hi"})) == {"role": "assistant", "content": "hi"}
-    assert build_assistant_response_message(make({"content": None, "tool_calls": [GEMINI]})) == {
-        "role": "assistant",
-        "content": None,
-        "tool_calls": [GEMINI],
-    }
-    assert build_assistant_response_message(make({"content": "no", "refusal": "I will not"})) == {
-        "role": "assistant",
-        "content": "no",
-        "refusal": "I will not",
-    }
-
-
-@pytest.mark.parametrize(
-    "make", [reply, lambda m: ChatCompletion.from_dict(reply(m)), openai_reply], ids=["dict", "ours", "openai"]
-)
-def test_what_the_provider_added_is_kept(make):
-    message = {"content": "4", "reasoning_content": "2 and 2", "extra_content": {"a": [1]}}
+    "message",
+    [
+        {"content": "hi"}, {"content": None, "tool_calls": [GEMINI]}, {"content": "no", "refusal": "I will not"},
+        {"content": "4", "reasoning_content": "2 and 2", "extra_content": {"a": [1]}},  # what the provider added
+    ],
+)  # fmt: skip
+def test_a_reply_of_any_make_becomes_the_same_message(make, message):
     assert build_assistant_response_message(make(message)) == {"role": "assistant", **message}
 
 
 def test_a_message_by_itself_will_do():
-    assert build_assistant_response_message(
-        ChatMessage(content="x", extra={"a": 1, "b": None, "c": {"refusal": None}})
-    ) == {
-        "role": "assistant",
-        "content": "x",
-        "a": 1,
-    }
+    message = ChatMessage(content="x", extra={"a": 1, "b": None, "c": {"refusal": None}})
+    assert build_assistant_response_message(message) == {"role": "assistant", "content": "x", "a": 1}
     assert build_assistant_response_message({"role": "assistant", "content": "x"})["content"] == "x"
     assert build_assistant_response_message(types.SimpleNamespace(role="assistant", content="x"))["content"] == "x"
 
@@ -203,43 +171,30 @@ def test_a_message_that_calls_tools():
     theirs = openai_reply({"content": None, "tool_calls": [CALL]}).choices[0].message.tool_calls[0]
     for call in (ours, theirs, CALL):
         assert build_assistant_tool_message([call]) == {"role": "assistant", "content": None, "tool_calls": [CALL]}
-    assert build_assistant_tool_message([GEMINI], "so", reasoning_content="why", extra={"x": 1}) == {
-        "role": "assistant",
-        "content": "so",
-        "tool_calls": [GEMINI],
-        "reasoning_content": "why",
-        "x": 1,
-    }
+    message = build_assistant_tool_message([GEMINI], "so", reasoning_content="why", extra={"x": 1})
+    told = {"content": "so", "tool_calls": [GEMINI], "reasoning_content": "why", "x": 1}
+    assert message == {"role": "assistant", **told}
 
 
 # --- usage -------------------------------------------------------------------------------------------------
 
 USAGE = {
-    "prompt_tokens": 10,
-    "completion_tokens": 5,
-    "total_tokens": 15,
-    "prompt_tokens_details": {"cached_tokens": 4},
+    "prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15, "prompt_tokens_details": {"cached_tokens": 4},
     "completion_tokens_details": {"reasoning_tokens": 2},
-}
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "make",
-    [reply, lambda m, **k: ChatCompletion.from_dict(reply(m, **k)), openai_reply],
-    ids=["dict", "ours", "openai"],
-)
+@pytest.mark.parametrize("make", MAKES, ids=["dict", "ours", "openai"])
 def test_usage_of_a_reply_of_any_make(make):
     assert extract_usage_from_response(make({"content": "x"}, usage=USAGE)) == Usage(10, 5, 4, 2)
     assert extract_usage_from_response(make({"content": "x"})) is None
 
 
 def test_usage_of_odd_things():
-    assert extract_usage_from_response(None) is None
-    assert extract_usage_from_response({"usage": None}) is None
-    assert extract_usage_from_response({"usage": {}}) is None
+    for nothing in (None, {"usage": None}, {"usage": {}}, {"usage": "none"}):
+        assert extract_usage_from_response(nothing) is None
     assert extract_usage_from_response(types.SimpleNamespace(usage=Usage(1, 2))) == Usage(1, 2)
     assert extract_usage_from_response({"usage": {"prompt_tokens": "many"}}) == Usage()
-    assert extract_usage_from_response({"usage": "none"}) is None
 
 
 def test_as_data_reads_our_own_types_as_they_stand_on_the_wire():
@@ -251,9 +206,5 @@ def test_as_data_reads_our_own_types_as_they_stand_on_the_wire():
 
 def test_as_data_keeps_what_is_data():
     assert as_data({"a": (1, None, [True])}) == {"a": [1, None, [True]]}
-    assert as_data(ToolCall("i", FunctionCall("n", "{}"), extra={"x": 1})) == {
-        "id": "i",
-        "type": "function",
-        "function": {"name": "n", "arguments": "{}"},
-        "x": 1,
-    }
+    call = ToolCall("i", FunctionCall("n", "{}"), extra={"x": 1})
+    assert as_data(call) == {"id": "i", "type": "function", "function": {"name": "n", "arguments": "{}"}, "x": 1}

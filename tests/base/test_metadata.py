@@ -38,11 +38,8 @@ async def grade(essay: str, *, strict: bool = False) -> Grade:
 
 def test_a_function_is_described():
     facts = facts_of(grade)
-    assert facts.name == "grade"
-    assert facts.kind == "function"
-    assert facts.docstring == "Grade the essay."
+    assert (facts.name, facts.kind, facts.docstring, facts.tools) == ("grade", "function", "Grade the essay.", [])
     assert facts.signature == "(essay: str, *, strict: bool = False) -> Grade"
-    assert facts.tools == []
     assert facts.output_schema is not None
     assert facts.output_schema["properties"]["points"]["type"] == "integer"
     assert facts.place == f"{__name__}:grade"
@@ -87,20 +84,10 @@ def test_every_part_makes_another_version():
         return query
 
     search_more.__name__ = "search"
-    versions = [
-        one(),
-        one("Do it well."),
-        one(returns=int),
-        one(returns=Grade),
-        one(returns=Other),  # the same signature, another schema
-        one(returns=Annotated[int, Field(ge=1)]),
-        one(text=int),
-        one(text=Grade),
-        one(text=Other),
-        one(tools=[search]),
-        one(tools=[search_more]),
-        one(tools=[search, grade.as_tool()]),
-    ]
+    returns = [int, Grade, Other, Annotated[int, Field(ge=1)]]  # Grade and Other: the same signature, another schema
+    tools = [[search], [search_more], [search, grade.as_tool()]]
+    versions = [one(), one("Do it well."), *(one(returns=kind) for kind in returns)]
+    versions += [*(one(text=kind) for kind in (int, Grade, Other)), *(one(tools=each) for each in tools)]
     assert len(set(versions)) == len(versions)
     assert one() == versions[0]
 
@@ -114,12 +101,9 @@ def test_other_options_are_the_same_version_and_other_tools_are_not():
 
 
 def test_other_templates_are_another_version():
-    versions = {
-        facts_of(grade).version,
-        facts_of(grade.with_options(system_prompt_template="{function_description}")).version,
-        facts_of(grade.with_options(user_prompt_template="{function_description}")).version,
-    }
-    assert len(versions) == 3
+    names = ("system_prompt_template", "user_prompt_template")
+    others = [facts_of(grade.with_options(**{name: "{function_description}"})).version for name in names]
+    assert len({facts_of(grade).version, *others}) == 3
     # What fills them in is like an argument: a program may give it anew with every call.
     assert facts_of(grade.with_options(template_params={"a": 1})).version == facts_of(grade).version
 
@@ -131,8 +115,8 @@ def test_a_method_is_described_without_its_instance():
             """Grade the essay."""
             raise NotImplementedError
 
-    assert facts_of(Teacher().grade).signature == "(essay: str) -> int"
-    assert facts_of(Teacher().grade).version == facts_of(Teacher().grade).version
+    first, second = facts_of(Teacher().grade), facts_of(Teacher().grade)
+    assert (first.signature, first.version) == ("(essay: str) -> int", second.version)
 
 
 @pytest.mark.parametrize(
@@ -149,13 +133,10 @@ def test_a_type_is_shown_by_its_own_name(annotation, shown):
     assert text == ("(x)" if shown is None else f"(x: {shown}) -> {shown}")
 
 
-def test_a_default_counts_without_its_place_in_memory():
+def test_the_version_is_the_same_in_every_process_and_a_default_counts_without_its_place_in_memory():
     def func(x=PLACE, y=1.5): ...
 
     assert signature_text(inspect.signature(func)) == "(x=<object object>, y=1.5)"
-
-
-def test_the_version_is_the_same_in_every_process():
     code = (
         "from SimpleLLMFunc.base.metadata import function_version as v;"
         "print(v('Do it.', '(x=<object object at 0x7f01>)', {'b': 1, 'a': {2: object()}}, []))"

@@ -25,11 +25,8 @@ class Item(BaseModel):
 
 
 def completion(*texts: str | None) -> dict[str, Any]:
-    return {
-        "choices": [
-            {"index": index, "message": {"role": "assistant", "content": text}} for index, text in enumerate(texts)
-        ]
-    }
+    messages = ({"role": "assistant", "content": text} for text in texts)
+    return {"choices": [{"index": index, "message": message} for index, message in enumerate(messages)]}
 
 
 def as_object(data: Any) -> Any:
@@ -55,9 +52,6 @@ def test_content_of_every_shape_of_reply() -> None:
     data = completion("x")
     for reply in (data, ChatCompletion.from_dict(data), as_object(data)):
         assert extract_content_from_response(reply, "f") == "x"
-
-
-def test_no_content_is_the_empty_text() -> None:
     for reply in (completion(None), {"choices": []}, {"choices": None}, {}, None):
         assert extract_content_from_response(reply, "f") == ""
 
@@ -72,13 +66,9 @@ def test_content_of_a_chunk() -> None:
     data = {"choices": [{"index": 1, "delta": {"content": "b"}}, {"index": 0, "delta": {"content": "a"}}]}
     for chunk in (data, ChatCompletionChunk.from_dict(data), as_object(data)):
         assert extract_content_from_stream_response(chunk, "f") == "a"
-    for empty in (
-        {"choices": []},
-        {"choices": [{"index": 0, "delta": None}]},
-        {"choices": [{"index": 0, "delta": {}}]},
-        {},
-    ):
-        assert extract_content_from_stream_response(empty, "f") == ""
+    for choices in ([], [{"index": 0, "delta": None}], [{"index": 0, "delta": {}}], None):
+        assert extract_content_from_stream_response({"choices": choices}, "f") == ""
+    assert extract_content_from_stream_response({}, "f") == ""
 
 
 def test_process_response_takes_replies_and_texts() -> None:
@@ -93,13 +83,9 @@ def test_an_error_carries_text_type_and_violations() -> None:
     with pytest.raises(ResponseParseError) as caught:
         parse_text('{"name": "x", "price": "cheap"}', Item)
     error = caught.value
-    assert error.text == '{"name": "x", "price": "cheap"}'
-    assert error.expected_type is Item
+    assert (error.text, error.expected_type) == ('{"name": "x", "price": "cheap"}', Item)
     assert error.violations == [("price", "float", "'cheap'")]
     assert error.__cause__ is None
-
-
-def test_a_type_no_one_can_ask_for() -> None:
     with pytest.raises(SignatureError):
         parse_text("x", object().__class__.__class__)
 

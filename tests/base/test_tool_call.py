@@ -61,6 +61,31 @@ async def answer(
     return finished
 
 
+def awaited_if(is_async: bool, func: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function, or one that does the same when it is awaited."""
+
+    @functools.wraps(func)
+    async def later(*args: Any) -> Any:
+        return func(*args)
+
+    return later if is_async else func
+
+
+def _waiting() -> tuple[Callable[[], Any], asyncio.Event, list[str]]:
+    """Return a tool that waits until it is cancelled, whether it has started, and whether it was cancelled."""
+    started, ended = asyncio.Event(), []
+
+    async def waits() -> None:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            ended.append("ended")
+            raise
+
+    return waits, started, ended
+
+
 # --- what a reply holds ------------------------------------------------------------------------------------
 
 WIRE = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": '{"q": 1}'}}
@@ -170,9 +195,7 @@ async def test_sync_tools_run_together_too():
     events = await run([meet], *(call("meet", "{}", str(n)) for n in range(3)), turn=7)
     assert sorted(event.content for event in events[3:]) == ["0", "1", "2"]
     assert {event.turn for event in events} == {7}
-
-
-async def test_more_calls_than_places_are_all_answered():
+    # more calls than places are all answered
     events = await run([lambda: "x"], *(call("function", "{}", str(n)) for n in range(300)))
     assert [event.call.id for event in events[300:]] == [str(n) for n in range(300)]
 
@@ -192,14 +215,11 @@ async def test_context_variables_reach_the_tools():
     variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="")
     variable.set("mine")
 
-    async def a() -> str:
+    def read() -> str:
         return variable.get()
 
-    def s() -> str:
-        return variable.get()
-
-    events = await run([a, s], call("a"), call("s", id="c2"))
-    assert [event.content for event in events[2:]] == ["mine", "mine"]
+    for is_async in (False, True):
+        assert (await answer(awaited_if(is_async, read))).content == "mine"
 
 
 async def test_calls_and_callables_of_other_makes():
@@ -211,9 +231,8 @@ async def test_calls_and_callables_of_other_makes():
         return q + 1
 
     for calls in (theirs, [WIRE]):
-        events = [event async for event in process_tool_calls(calls, {"search": search})]
-        assert events[0].call == call("search", '{"q": 1}')
-        assert events[1].content == "2"
+        started, finished = [event async for event in process_tool_calls(calls, {"search": search})]
+        assert (started.call, finished.content) == (call("search", '{"q": 1}'), "2")
     with pytest.raises(ToolDefinitionError):
         [event async for event in process_tool_calls([call("t")], {"t": lambda x: x})]
 
@@ -222,9 +241,7 @@ async def test_calls_and_callables_of_other_makes():
 
 
 async def test_an_unknown_tool_is_answered_with_the_known_ones():
-    def add(a: int) -> int: ...
-    def sub(a: int) -> int: ...
-
+    add, sub = (tool(name=name)(lambda: None) for name in ("add", "sub"))
     (_, finished) = await run([add, sub], call("mul"))
     assert (finished.content, finished.failed) == ("There is no tool 'mul'. The tools are: add, sub.", True)
     (_, finished) = [event async for event in process_tool_calls([call("x" * 5000)], {})]
@@ -321,10 +338,7 @@ async def test_row_32_all_that_is_raised_is_told(error, told, is_async):
     def fails() -> None:
         raise error
 
-    async def fails_too() -> None:
-        raise error
-
-    finished = await answer(fails_too if is_async else fails)
+    finished = await answer(awaited_if(is_async, fails))
     assert finished.failed
     assert f"failed: {told}" in finished.content
     finished.content.encode()
@@ -333,28 +347,14 @@ async def test_row_32_all_that_is_raised_is_told(error, told, is_async):
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, asyncio.CancelledError])
 @pytest.mark.parametrize("is_async", [False, True])
 def test_row_32_what_ends_the_program_passes_through(error, is_async):
-    cancelled: list[str] = []
+    waits, _, ended = _waiting()
 
     def fails() -> None:
         raise error
 
-    async def fails_too() -> None:
-        raise error
-
-    async def waits() -> None:
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            cancelled.append("waits")
-            raise
-
-    async def main() -> None:
-        func = fails_too if is_async else fails
-        await run([waits, tool(name="fails")(func)], call("waits"), call("fails", id="c2"))
-
     with pytest.raises(error):
-        asyncio.run(main())
-    assert cancelled == ["waits"]
+        asyncio.run(run([waits, awaited_if(is_async, fails)], call("waits"), call("fails", id="c2")))
+    assert ended == ["ended"]
 
 
 async def test_a_tool_that_hangs_is_stopped_by_its_timeout():
@@ -391,22 +391,16 @@ async def test_model_retry_is_told_as_it_is():
 
 
 async def test_raise_ends_the_run_with_the_tool_s_own_exception():
-    ended: list[str] = []
+    waits, _, ended = _waiting()
     error = ValueError("no money")
 
     async def fails() -> None:
         raise error
 
-    async def waits() -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            ended.append("waits")
-
     with pytest.raises(ToolFailed, match="tool 'fails' failed: ValueError: no money") as caught:
         await run([waits, fails], call("waits"), call("fails", id="c2"), on_tool_error="raise")
     assert caught.value.__cause__ is error
-    assert ended == ["waits"]
+    assert ended == ["ended"]
 
 
 async def test_of_an_exception_that_holds_a_key_a_copy_is_the_cause():
@@ -420,7 +414,7 @@ async def test_of_an_exception_that_holds_a_key_a_copy_is_the_cause():
     assert caught.value.__context__ is None
 
 
-async def test_raise_counts_a_timeout_and_not_the_model_s_mistakes():
+async def test_raise_counts_a_timeout_and_not_the_model_s_mistakes_and_another_policy_is_refused():
     @tool(timeout=0.02)
     async def hangs(n: int) -> None:
         await asyncio.Event().wait()
@@ -430,20 +424,14 @@ async def test_raise_counts_a_timeout_and_not_the_model_s_mistakes():
     assert (await answer(hangs, '{"n": "x"}', on_tool_error="raise")).failed
     (_, finished) = await run([hangs], call("other"), on_tool_error="raise")
     assert finished.failed
-
-
-async def test_another_policy_is_refused():
     with pytest.raises(UsageError, match="on_tool_error"):
-        await answer(lambda: 1, on_tool_error="ignore")
+        await answer(hangs, on_tool_error="ignore")
 
 
 # --- results -----------------------------------------------------------------------------------------------
 
 
 async def test_row_32_results_of_every_kind(tmp_path):
-    def endless() -> Any:
-        return itertools.count()
-
     async def asynchronous() -> Any:
         for number in range(3):
             yield number
@@ -456,21 +444,14 @@ async def test_row_32_results_of_every_kind(tmp_path):
             return "odd"
 
     for func, content in (
-        (lambda: "text", "text"),
-        (lambda: {"a": [1, None]}, '{"a": [1, null]}'),
-        (lambda: None, "null"),
-        (lambda: b"\xff" * 100, "[100 bytes of binary data, not shown]"),
-        (lambda: (n for n in range(3)), "[0, 1, 2]"),
-        (asynchronous, "[0, 1, 2]"),
-        (functools.partial(later), "awaited"),
-        (later, "awaited"),
-        (Odd, "odd"),
-        (lambda: "a\ud800b", "a\ufffdb"),
-        (lambda: IMAGE, [IMAGE.to_part()]),
-    ):
+        (lambda: "text", "text"), (lambda: {"a": [1, None]}, '{"a": [1, null]}'), (lambda: None, "null"),
+        (lambda: b"\xff" * 100, "[100 bytes of binary data, not shown]"), (lambda: (n for n in range(3)), "[0, 1, 2]"),
+        (asynchronous, "[0, 1, 2]"), (functools.partial(later), "awaited"), (later, "awaited"), (Odd, "odd"),
+        (lambda: "a\ud800b", "a\ufffdb"), (lambda: IMAGE, [IMAGE.to_part()]),
+    ):  # fmt: skip
         finished = await answer(func)
         assert (finished.content, finished.failed) == (content, False)
-    assert (await answer(endless)).content.startswith("[0, 1, 2, ")
+    assert (await answer(lambda: (n for n in itertools.count()))).content.startswith("[0, 1, 2, ")
 
 
 async def test_attack_16_text_from_outside_is_enclosed_also_in_errors():
@@ -515,11 +496,8 @@ async def test_the_callback_decides_each_time_and_sees_name_and_arguments(is_asy
         asked.append((name, arguments))
         return arguments["to"] == "ann"
 
-    async def decide_later(name: str, arguments: dict[str, Any]) -> bool:
-        return decide(name, arguments)
-
     calls = [call("mail_send", f'{{"to": "{to}"}}', to) for to in ("ann", "bob", "ann")]
-    events = await run([send], *calls, confirm=decide_later if is_async else decide)
+    events = await run([send], *calls, confirm=awaited_if(is_async, decide))
     assert [event.failed for event in events[3:]] == [False, True, False]
     assert events[3].content == "sent to ann"
     assert asked == [("mail.send", {"to": "ann"}), ("mail.send", {"to": "bob"}), ("mail.send", {"to": "ann"})]
@@ -528,9 +506,8 @@ async def test_the_callback_decides_each_time_and_sees_name_and_arguments(is_asy
 async def test_only_fitting_calls_of_marked_tools_are_asked_about():
     asked: list[str] = []
 
-    def decide(name: str, arguments: dict[str, Any]) -> bool:
+    def decide(name: str, arguments: dict[str, Any]) -> None:
         asked.append(name)
-        return True
 
     await run([send, tool(name="free")(lambda: 1)], call("free"), call("mail_send", id="c2"), confirm=decide)
     assert asked == []
@@ -547,10 +524,7 @@ async def test_a_callback_that_fails_has_not_agreed(caplog):
 @pytest.mark.parametrize("said", ["no", "yes", 1, 0, "", None, [True], object()])
 @pytest.mark.parametrize("is_async", [False, True])
 async def test_only_true_agrees_and_what_is_no_bool_is_told(said, is_async, caplog):
-    async def later(name: str, arguments: dict[str, Any]) -> Any:
-        return said
-
-    decide = later if is_async else lambda name, arguments: said
+    decide = awaited_if(is_async, lambda name, arguments: said)
     finished = await answer(send, '{"to": "ann"}', confirm=decide)
     assert finished.failed
     assert "needs a confirmation" in str(finished.content)
@@ -601,11 +575,8 @@ async def test_progress_becomes_events_from_threads_and_from_the_loop():
 
     events = await run([threaded, looped], call("threaded"), call("looped", id="c2"))
     progress = [event for event in events if isinstance(event, ToolCallProgress)]
-    assert [(event.call.id, event.progress) for event in progress if event.call.id == "c1"] == [
-        ("c1", {"done": 1}),
-        ("c1", {"done": 2}),
-    ]
-    assert [event.progress for event in progress if event.call.id == "c2"] == ["half way"]
+    told = {name: [event.progress for event in progress if event.call.id == name] for name in ("c1", "c2")}
+    assert told == {"c1": [{"done": 1}, {"done": 2}], "c2": ["half way"]}
     assert [event.content for event in events if isinstance(event, ToolCallFinished)] == ["x", "y"]
 
 
@@ -642,19 +613,6 @@ def test_progress_after_the_end_is_ignored():
 async def _tasks_are_gone() -> None:
     await asyncio.sleep(0)
     assert asyncio.all_tasks() == {asyncio.current_task()}
-
-
-def _waiting() -> tuple[Callable[[], Any], asyncio.Event, list[str]]:
-    started, ended = asyncio.Event(), []
-
-    async def waits() -> None:
-        started.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            ended.append("ended")
-
-    return waits, started, ended
 
 
 async def test_cancelling_the_consumer_cancels_the_tools():
@@ -733,15 +691,17 @@ async def test_an_async_tool_that_ignores_its_cancellation_is_left_to_itself(end
 # --- the messages ------------------------------------------------------------------------------------------
 
 
+def of_tool(call_id: str, content: str) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": call_id, "content": content}
+
+
 async def test_results_become_tool_messages_in_the_order_of_the_calls():
     def one() -> str:
         return "1"
 
     events = await run([one], call("one", id="a"), call("no", id="b"))
-    assert build_tool_messages([event for event in events if isinstance(event, ToolCallFinished)]) == [
-        {"role": "tool", "tool_call_id": "a", "content": "1"},
-        {"role": "tool", "tool_call_id": "b", "content": "There is no tool 'no'. The tools are: one."},
-    ]
+    messages = build_tool_messages([event for event in events if isinstance(event, ToolCallFinished)])
+    assert messages == [of_tool("a", "1"), of_tool("b", "There is no tool 'no'. The tools are: one.")]
 
 
 async def test_images_follow_in_one_message_of_the_user():
@@ -755,35 +715,23 @@ async def test_images_follow_in_one_message_of_the_user():
         return "only text"
 
     events = await run([chart, photo, text], call("chart"), call("photo", id="c2"), call("text", id="c3"))
-    assert build_tool_messages(events[3:]) == [
-        {
-            "role": "tool",
-            "tool_call_id": "c1",
-            "content": "the chart\n[1 of what chart returned can be seen in the next message]",
-        },
-        {
-            "role": "tool",
-            "tool_call_id": "c2",
-            "content": "[1 of what photo returned can be seen in the next message]",
-        },
-        {"role": "tool", "tool_call_id": "c3", "content": "only text"},
-        {
-            "role": "user",
-            "content": [
-                {"type": "text", "text": "Returned by chart (call c1):"},
-                IMAGE.to_part(),
-                {"type": "text", "text": "Returned by photo (call c2):"},
-                IMAGE.to_part(),
-            ],
-        },
+    *answers, shown = build_tool_messages(events[3:])
+    assert answers == [
+        of_tool("c1", "the chart\n[1 of what chart returned can be seen in the next message]"),
+        of_tool("c2", "[1 of what photo returned can be seen in the next message]"),
+        of_tool("c3", "only text"),
     ]
+    chart_of, photo_of = (
+        {"type": "text", "text": f"Returned by {name}:"} for name in ("chart (call c1)", "photo (call c2)")
+    )
+    assert shown == {"role": "user", "content": [chart_of, IMAGE.to_part(), photo_of, IMAGE.to_part()]}
     assert build_tool_messages([]) == []
 
 
 def test_parts_of_text_alone_stay_in_the_tool_message():
     parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
     finished = ToolCallFinished(1, call("x"), parts, failed=False, seconds=0.0)
-    assert build_tool_messages([finished]) == [{"role": "tool", "tool_call_id": "c1", "content": "a\nb"}]
+    assert build_tool_messages([finished]) == [of_tool("c1", "a\nb")]
 
 
 # --- what is long does not hold up the loop ----------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import itertools
 import re
 from dataclasses import dataclass
 from datetime import date
@@ -50,14 +51,10 @@ def render(value: Any, limit: int = LIMIT) -> Any:
     return render_result(value, limit)
 
 
-@pytest.mark.parametrize("text", ["", "hello", '{"a": 1}', "ünï 猫", "a\nb\0"])
-def test_text_is_left_as_it_is(text):
-    assert render(text) == text
-
-
 @pytest.mark.parametrize(
     ("value", "text"),
     [
+        *((text, text) for text in ("", "hello", '{"a": 1}', "ünï 猫", "a\nb\0")),
         (None, "null"), (True, "true"), (3, "3"), (1.5, "1.5"), (float("nan"), "nan"),
         ({"a": [1, {"b": None}], "猫": "ü"}, '{"a": [1, {"b": null}], "猫": "ü"}'), ((1, 2), "[1, 2]"),
         ({1: "a", Colour.RED: "b", None: "c"}, '{"1": "a", "red": "b", "None": "c"}'),
@@ -72,7 +69,7 @@ def test_text_is_left_as_it_is(text):
         ([10**5000], '["[an integer of 16610 bits]"]'), ({"a": {"b": frozenset([1])}}, '{"a": {"b": [1]}}'),
     ],
 )  # fmt: skip
-def test_values_become_json(value, text):
+def test_text_is_left_as_it_is_and_values_become_json(value, text):
     found = render(value)
     assert isinstance(found, str)
     assert "CANARY" not in found
@@ -104,6 +101,7 @@ def test_what_has_no_json_form_is_its_text():
     assert render(Broken()) == "[Broken]"
     assert render({"b": Broken()}) == '{"b": "[Broken]"}'
     assert render(Raising(a=1)) == "raising"
+    assert "count(0)" in render({"g": itertools.count()}), "what may be endless is not read"
 
 
 def test_arrays_of_other_libraries_are_lists():
@@ -112,14 +110,6 @@ def test_arrays_of_other_libraries_are_lists():
             return [1.0, 2.0]
 
     assert render({"a": Array()}) == '{"a": [1.0, 2.0]}'
-
-
-def test_a_generator_inside_a_value_is_not_read():
-    def endless() -> Any:
-        while True:
-            yield 1
-
-    assert "generator" in render({"g": endless()})
 
 
 def test_circles_and_depth_end_in_an_ellipsis():
@@ -149,9 +139,7 @@ def test_a_long_result_is_cut_with_a_note_inside_the_limit():
     assert len(found) == 1000
     assert re.search(r"\[cut: \d+ characters in all\]$", found)
     assert render("x" * LIMIT) == "x" * LIMIT
-
-
-def test_a_tiny_limit_leaves_no_room_for_a_note():
+    # a tiny limit leaves no room for a note
     assert render("x" * 100, 10) == "x" * 10
     assert render("x", 0) == ""
 
@@ -159,24 +147,16 @@ def test_a_tiny_limit_leaves_no_room_for_a_note():
 # --- images ------------------------------------------------------------------------------------------------
 
 
-def test_an_image_is_a_part():
+def test_an_image_is_a_part_and_text_and_images_keep_their_order():
     assert render(IMAGE) == [PART]
     assert render(Text("only text")) == "only text"
-
-
-def test_text_and_images_keep_their_order():
     text = {"type": "text", "text": "see"}
     assert render(("see", IMAGE)) == [text, PART]
     assert render([IMAGE, "see", [IMAGE, Text("see")]]) == [PART, text, PART, text]
     assert render(["see", {"a": 1}, IMAGE]) == [text, {"type": "text", "text": '{"a": 1}'}, PART]
-
-
-def test_images_inside_a_value_are_named_in_their_place():
-    assert render({"a": [IMAGE], "t": Text("x"), "b": IMAGE}) == [
-        {"type": "text", "text": '{"a": ["[ImgUrl 1]"], "t": "x", "b": "[ImgUrl 2]"}'},
-        PART,
-        PART,
-    ]
+    # inside a value they are named in their place
+    named = {"type": "text", "text": '{"a": ["[ImgUrl 1]"], "t": "x", "b": "[ImgUrl 2]"}'}
+    assert render({"a": [IMAGE], "t": Text("x"), "b": IMAGE}) == [named, PART, PART]
 
 
 def test_texts_share_the_limit_and_images_do_not_count():
@@ -217,10 +197,7 @@ def test_attack_16_text_from_outside_stands_between_marks_it_cannot_forge(text):
     assert closing == f'</tool_data id="{opening[1]}">'
     assert not re.search(r"[<＜][\s/／]*tool_data|<\|", inside, re.IGNORECASE)
     assert inside.replace("&lt;", "<") == text.replace("＜", "<")
-
-
-def test_the_marks_differ_each_time():
-    assert render_result("x", LIMIT, untrusted="a") != render_result("x", LIMIT, untrusted="a")
+    assert render_result(text, LIMIT, untrusted="web.search") != found, "the marks differ each time"
 
 
 def test_every_text_of_a_mixed_result_is_enclosed():

@@ -108,6 +108,13 @@ async def test_before_the_first_item_it_is_asked_again():
     assert len(llm.calls) == 2
 
 
+async def test_an_answer_that_turns_out_to_be_another_list_is_refused():
+    draft, story = (json.dumps([{**STORY, "title": title}]) for title in ("Draft", "Story"))
+    ideas, _ = listing(f"{draft}\n</think>\n{story}")
+    with pytest.raises(ResponseParseError, match="goes on as another list"):
+        await read(ideas("x"))
+
+
 async def test_a_cut_list_is_never_complete():
     cut = {"role": "assistant", "content": json.dumps({"value": [STORY]}), "finish_reason": "length"}
     ideas, _ = listing(cut)

@@ -5,7 +5,7 @@ The lines marked `# wrong` must be refused by both; the tests in test_typing.py 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,6 +32,7 @@ from SimpleLLMFunc import (
 from SimpleLLMFunc.batch import MapReport, MapRow, MapRows, RayEngine
 from SimpleLLMFunc.batch.ray.actor import RayActor
 from SimpleLLMFunc.llm_decorator.answering import Agreement
+from SimpleLLMFunc.tools import ToolContext, ToolRegistry
 from SimpleLLMFunc.type.markers import ABSTAIN, Abstention, Confident, Quoted
 
 llm = OpenAICompatible("gpt-4o-mini", api_key="not a key")
@@ -48,10 +49,41 @@ def search(query: str, limit: int = 3) -> list[str]:
     return [query] * limit
 
 
-@tool(name="find", timeout=3)
-async def find(query: str) -> str:
+@tool(name="find", timeout=3, untrusted=True)
+async def find(query: str, ctx: ToolContext[dict[str, str]]) -> list[str]:
     """Find."""
-    return query
+    assert_type(ctx.context, dict[str, str])
+    return [query]
+
+
+@tool
+def bare(ctx: ToolContext) -> None:
+    ctx.emit("half way")
+
+
+class Weather(Tool):
+    """Tell the weather."""
+
+    name = "weather"
+    timeout = 5.0
+
+    def run(self, city: str, days: int = 1) -> str:
+        return city * days
+
+
+class Remote(Tool):
+    async def run(self, *, path: str) -> bytes:
+        return path.encode()
+
+
+class Shop:
+    @tool
+    def price(self, amount: int) -> float:
+        return amount * 1.5
+
+    @tool(name="shop.close")
+    async def close(self, *, hard: bool) -> str:
+        return str(hard)
 
 
 @llm_function(llm_interface=llm, toolkit=[search, find], temperature=0.2, thinking="low")
@@ -262,7 +294,7 @@ async def async_views() -> None:
     assert_type(await agrade.to_batch_file(["x"], "out.jsonl"), list[Path])
     assert_type(await agrade.read_batch_file("in.jsonl", on_error="raise"), MapReport[Grade])
     assert_type(agrade.as_ray_actor(), type[RayActor])
-    assert_type(await find("x"), str)
+    assert_type(await find("x", ToolContext(context={"a": "b"})), list[str])
 
     teacher = Teacher()
     assert_type(await teacher.agrade("x", strict=True), Grade)
@@ -276,6 +308,28 @@ async def async_views() -> None:
         assert_type(history, list[Message])
     async for text, history in teacher.chat(history, "hello"):
         assert_type(text, str)
+
+
+async def tools() -> None:
+    assert_type(Weather().run("Rome", days=2), str)
+    assert_type(await Remote().run(path="a"), bytes)
+    shop = Shop()
+    assert_type(shop.price(3), float)
+    assert_type(await shop.close(hard=True), str)
+    toolkit: list[Tool | Callable[..., Any]] = [
+        search,
+        find,
+        bare,
+        Weather(),
+        Remote(),
+        shop.price,
+        shop.close,
+        numbers,
+    ]
+    registry = ToolRegistry(*toolkit)
+    assert_type(registry.names(), list[str])
+    assert_type(await registry.invoke("search", query="x"), Any)
+    assert_type(Tool(func=numbers, name="p", description="d", parameters={"type": "object"}), Tool)
 
 
 def takes_event(event: ReActEvent) -> None: ...

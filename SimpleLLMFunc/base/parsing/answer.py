@@ -6,70 +6,63 @@ each of these aligned to the type. Everything in the text that fits is a candida
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 from collections.abc import Sequence
-from typing import Any, Final, TypeGuard
+from typing import Any, Final, TypeAlias, TypeGuard
 
 from pydantic import TypeAdapter, ValidationError
 
-from SimpleLLMFunc.base.parsing.alignment import (
-    Aligner,
-    Alignment,
+from SimpleLLMFunc.base.parsing.alignment.align import Aligner
+from SimpleLLMFunc.base.parsing.alignment.alignment import Fit, Misfit, violations_of
+from SimpleLLMFunc.base.parsing.alignment.bare_lists import adjacent_candidates, bare_items
+from SimpleLLMFunc.base.parsing.alignment.scalar_coercion import digit_truth
+from SimpleLLMFunc.base.parsing.alignment.shape import (
     AnyShape,
-    Fit,
-    LeafShape,
     ListShape,
     MappingShape,
-    Misfit,
     ObjectShape,
     OpaqueShape,
-    Shape,
     TaggedShape,
-    adjacent_candidates,
-    bare_items,
     choices_of,
-    digit_truth,
-    holds_hooks,
+    leaf_kinds,
     resolved,
-    shape_of,
-    violations_of,
 )
-from SimpleLLMFunc.base.parsing.json_node import Bare, Node, TruncatedError, decode_strictly, plain_value
-from SimpleLLMFunc.base.parsing.json_text import (
-    Candidate,
-    Finding,
-    bare_text,
-    find_json,
-    unboxed,
+from SimpleLLMFunc.base.parsing.alignment.shape_builder import shape_of
+from SimpleLLMFunc.base.parsing.json_node import (
+    Bare,
+    Node,
+    TruncatedError,
+    decode_strictly,
+    is_same_value,
+    plain_value,
+    shown,
 )
+from SimpleLLMFunc.base.parsing.json_text import Candidate, Finding, bare_text, find_json, unboxed
 from SimpleLLMFunc.base.parsing.parsed import Parsed, Repair, RepairLevel
 from SimpleLLMFunc.base.parsing.reasoning import without_leading_reasoning, without_reasoning
-from SimpleLLMFunc.errors import ResponseParseError, Violation, cut
+from SimpleLLMFunc.errors import ResponseParseError, Violation
 from SimpleLLMFunc.type import without_surrogates
+
+_Judged: TypeAlias = list[tuple[Candidate, Parsed[Any] | Misfit]]
 
 _WRAPPER_KEY: Final = "value"
 _PLACEHOLDER: Final = re.compile(r"<[\w ,|/-]+>|\.\.\.|…")
 
 
 class AnswerReader:
-    """Reads the answers for one type; made once per type."""
+    """Reads the answers for one type; made once per type.
+
+    Attributes:
+        shape: the type as the aligner sees it.
+        has_hooks: code of the user's reads values before pydantic does.
+    """
 
     def __init__(self, return_type: Any, adapter: TypeAdapter[Any], *, is_wrapped: bool) -> None:
         self._return_type = return_type
         self._adapter = adapter
         self._is_wrapped = is_wrapped
-
-    @functools.cached_property
-    def shape(self) -> Shape:
-        """The type as the aligner sees it."""
-        return shape_of(self._adapter)
-
-    @functools.cached_property
-    def has_hooks(self) -> bool:
-        """Code of the user's reads values before pydantic does."""
-        return holds_hooks(self.shape)
+        self.shape, self.has_hooks = shape_of(adapter)
 
     # --- the two ways in ---------------------------------------------------------------------------------
 
@@ -111,7 +104,7 @@ class AnswerReader:
     # --- what a candidate is worth -----------------------------------------------------------------------
 
     def judged(self, candidate: Candidate, aligner: Aligner, *, prefers_wrapper: bool) -> Parsed[Any] | Misfit:
-        """Return the value that the candidate is, taken as the value or as its wrapper."""
+        """Return the value that the candidate is, taken as the value or as its wrapper; pydantic has the last word."""
         found = aligner.align(self.shape, candidate.node)
         if self.is_wrapper(candidate.node):
             # A type that only pydantic knows, such as bytes, takes any node here; an object can only be the wrapper.
@@ -121,14 +114,6 @@ class AnswerReader:
                 isinstance(inside, Fit) and (prefers_wrapper or inside.rank < found.rank - 1e-9)
             ):
                 found = inside
-        return self.built(found, candidate)
-
-    def is_wrapper(self, node: Node) -> TypeGuard[dict[str, Node]]:
-        """Tell whether the node is ``{"value": …}`` around a value that is no object."""
-        return self._is_wrapped and isinstance(node, dict) and list(node) == [_WRAPPER_KEY]
-
-    def built(self, found: Alignment, candidate: Candidate) -> Parsed[Any] | Misfit:
-        """Let pydantic have the last word."""
         if isinstance(found, Misfit):
             return found
         try:
@@ -138,6 +123,10 @@ class AnswerReader:
             if value is None:
                 return Misfit(violations_of(error))
         return Parsed(value, [*candidate.repairs, *found.repairs])
+
+    def is_wrapper(self, node: Node) -> TypeGuard[dict[str, Node]]:
+        """Tell whether the node is ``{"value": …}`` around a value that is no object."""
+        return self._is_wrapped and isinstance(node, dict) and list(node) == [_WRAPPER_KEY]
 
     def _built_from_json(self, candidate: Candidate) -> Any:
         """Validate as JSON what a strict type does not take as Python data, such as a dataclass in a strict model."""
@@ -153,9 +142,12 @@ class _Attempt:
     def __init__(self, reader: AnswerReader, text: str, repair: RepairLevel, *, prefers_wrapper: bool) -> None:
         self._reader = reader
         self._shape = resolved(reader.shape)
-        self._choices = choices_of(self._shape)
+        self._shape_is_scalar = not isinstance(self._shape, ObjectShape | ListShape | MappingShape | TaggedShape)
+        lists = [part for part in choices_of(self._shape) if isinstance(part, ListShape)]
+        self._list_shape = lists[0] if len(lists) == 1 else None
         self._level = repair
         self._may_coerce = repair == "coerce"
+        self._takes_text = self._may_coerce and "str" in leaf_kinds(self._shape)
         self._prefers_wrapper = prefers_wrapper
         self._repairs: list[Repair] = []
         self._text = text
@@ -207,9 +199,7 @@ class _Attempt:
         if not finding.candidates and not finding.damaged:
             return self._from_words(finding)
         judged = [(candidate, self._judged(candidate)) for candidate in finding.candidates]
-        fits = [
-            (candidate, found) for candidate, found in judged if isinstance(found, Parsed) and _is_usable(candidate)
-        ]
+        fits = [(each, found) for each, found in judged if isinstance(found, Parsed) and _is_usable(each)]
         series = self._series(finding)
         if series is not None and not any(_is_whole_list(found, candidate) for candidate, found in fits):
             return series
@@ -220,16 +210,13 @@ class _Attempt:
         return self._best_reason(finding, judged)
 
     def _only_one(
-        self,
-        finding: Finding,
-        judged: list[tuple[Candidate, Parsed[Any] | Misfit]],
-        fits: list[tuple[Candidate, Parsed[Any]]],
+        self, finding: Finding, judged: _Judged, fits: list[tuple[Candidate, Parsed[Any]]]
     ) -> Parsed[Any] | Misfit:
         (candidate, first), end = fits[0], fits[-1][0].end
         later = [each for each, found in judged if isinstance(found, Misfit) and each.start >= end]
         damage = [(start, finding.text[start:stop]) for start, stop, _ in finding.damaged]
         got = ""
-        if any(not _is_same_value(first.value, other.value) for _, other in fits[1:]):
+        if any(not is_same_value(first.value, other.value) for _, other in fits[1:]):
             got = f"{len(fits)} JSON values that all fit and differ"
         elif any(self._is_alike(finding.text[each.start : each.end]) for each in later) or any(
             self._is_alike(piece) and (start >= end or not _PLACEHOLDER.search(piece)) for start, piece in damage
@@ -247,20 +234,16 @@ class _Attempt:
 
     def _says_otherwise(self, finding: Finding, found: Parsed[Any]) -> bool:
         """Tell whether the words around the JSON name another scalar."""
-        if (
-            isinstance(self._shape, AnyShape)
-            or not self._shape_is_scalar
-            or not self._may_coerce
-            or finding.candidates[0].is_whole
-        ):
+        is_scalar = self._shape_is_scalar and not isinstance(self._shape, AnyShape)
+        if not is_scalar or not self._may_coerce or finding.candidates[0].is_whole:
             return False
         rest, position = [], 0
         for candidate in finding.candidates:
             rest.append(finding.text[position : candidate.start])
             position = candidate.end
         words = bare_text("".join([*rest, finding.text[position:]])).strip(" \n`")
-        said = self._judged(Candidate(Bare(words, is_whole=True), 0, 0)) if words else None
-        return isinstance(said, Parsed) and not _is_same_value(said.value, found.value)
+        said = self._judged(Candidate(Bare(words), 0, 0)) if words else None
+        return isinstance(said, Parsed) and not is_same_value(said.value, found.value)
 
     def _is_alike(self, piece: str) -> bool:
         """Tell whether a piece of text looks like another try at the same value."""
@@ -269,12 +252,7 @@ class _Attempt:
             return any(re.search(rf"\b{re.escape(name)}\b", piece) for name in shape.by_name)
         return True
 
-    @functools.cached_property
-    def _takes_text(self) -> bool:
-        """Plain text is a value of the type."""
-        return self._may_coerce and any(isinstance(part, LeafShape) and part.kind == "str" for part in self._choices)
-
-    def _best_reason(self, finding: Finding, judged: list[tuple[Candidate, Parsed[Any] | Misfit]]) -> Misfit:
+    def _best_reason(self, finding: Finding, judged: _Judged) -> Misfit:
         misfits = [found for candidate, found in judged if isinstance(found, Misfit) and found.violations]
         if len(misfits) == 1 and not finding.damaged:
             return misfits[0]
@@ -286,11 +264,6 @@ class _Attempt:
         return misfits[-1] if misfits else Misfit([("", self._shape.name, "text without such a value")])
 
     # --- several values one after the other ----------------------------------------------------------------
-
-    @functools.cached_property
-    def _list_shape(self) -> ListShape | None:
-        lists = [part for part in self._choices if isinstance(part, ListShape)]
-        return lists[0] if len(lists) == 1 else None
 
     def _series(self, finding: Finding) -> Parsed[Any] | Misfit | None:
         """Read JSON values that stand one after the other as the items of a wanted list."""
@@ -317,7 +290,7 @@ class _Attempt:
         """Read a text without JSON."""
         text = bare_text(finding.text)
         if not self._may_coerce or not text:
-            return Misfit([("", f"{self._shape.name}, as JSON", _shown(text))])
+            return Misfit([("", f"{self._shape.name}, as JSON", shown(text))])
         if self._list_shape is not None:
             nodes = bare_items(text, self._list_shape)
             found = self._items(nodes, []) if nodes else None
@@ -325,19 +298,15 @@ class _Attempt:
                 return found
         if self._takes_text:
             text = text if len(text) < 64 else finding.text.strip()
-        node: Node = text if isinstance(self._shape, AnyShape) else Bare(text, is_whole=True)
+        node: Node = text if isinstance(self._shape, AnyShape) else Bare(text)
         found = self._judged(Candidate(node, 0, len(finding.text), is_whole=True))
         if isinstance(found, Misfit):
             if self._shape_is_scalar:
                 return found
-            return Misfit([("", f"{self._shape.name}, as JSON", _shown(text))])
+            return Misfit([("", f"{self._shape.name}, as JSON", shown(text))])
         if not found.repairs:
-            found.repairs.append(("", f"{_shown(text)} taken from plain text"))
+            found.repairs.append(("", f"{shown(text)} taken from plain text"))
         return found
-
-    @functools.cached_property
-    def _shape_is_scalar(self) -> bool:
-        return not isinstance(self._shape, ObjectShape | ListShape | MappingShape | TaggedShape)
 
 
 def _is_usable(candidate: Candidate) -> bool:
@@ -354,11 +323,3 @@ def _holds_bare(node: Node) -> bool:
 def _is_whole_list(found: Parsed[Any], candidate: Candidate) -> bool:
     """Tell whether the candidate is the wanted list by itself, and not one item of it."""
     return isinstance(candidate.node, list) and not any("one item taken" in what for _, what in found.repairs)
-
-
-def _is_same_value(left: Any, right: Any) -> bool:
-    return type(left) is type(right) and bool(left == right)
-
-
-def _shown(text: str) -> str:
-    return repr(cut(text, 61))

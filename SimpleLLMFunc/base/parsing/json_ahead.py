@@ -56,18 +56,15 @@ class Ahead:
                 return self._is_item(after + 1)
             return "\n" in text[at:after] and char in "\"'“"
         if char in "}｝":
-            return self._is_end_of_object(after + 1)
+            # not where a plain letter follows, as in ``"a "}b" c"``
+            following = text[after + 1 : after + 2]
+            return not (following.isalnum() or following in {'"', "'"})
         if char == "]":
             return True
         if char in COMMA:
             return self.is_key(after + 1) or self.is_close(after + 1)
         is_key = self.is_key(after)
         return is_key and ("\n" in text[at:after] or (after > at and char in "\"'“"))
-
-    def _is_end_of_object(self, at: int) -> bool:
-        """Tell whether an object may end before `at`: not where a plain letter follows, as in ``"a "}b" c"``."""
-        following = self._text[at : at + 1]
-        return not (following.isalnum() or following in {'"', "'"})
 
     def is_close(self, at: int) -> bool:
         """Tell whether the end of an object, or of the text, comes next."""

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from SimpleLLMFunc.base.parsing.alignment.shape import Shape
 from SimpleLLMFunc.base.parsing.json_node import Node, decode_strictly
 
 _PLAIN: Final = re.compile(r"[^\"\\\x00-\x1f]+")
@@ -31,24 +32,26 @@ _LONGEST_HEAD: Final = 40
 
 @dataclass(slots=True)
 class Frame:
-    """A container that is still open.
+    """A container that is still open, and what the reader of the growth knows of it.
 
     Attributes:
         node: the complete members.
+        values: the validated ones, as the reader keeps them.
         key: of the member that is arriving, in an object.
         expects: what may stand next.
-        data: for the reader of the growth.
+        shape: the wanted one, None where it is not known before the end.
+        is_wrapper: it is ``{"value": …}``.
+        has_gap: a member did not fit; items after it would have the wrong index.
     """
 
     node: dict[str, Node] | list[Node]
+    values: Any
     key: str = ""
     expects: Literal["key", "colon", "value", "comma"] = "value"
-    data: Any = None
     may_close: bool = True
-
-
-def _ignore(*facts: Any) -> None:
-    """Take no notice."""
+    shape: Shape | None = None
+    is_wrapper: bool = False
+    has_gap: bool = False
 
 
 @dataclass(slots=True)
@@ -64,8 +67,8 @@ class JsonGrowth:
         characters_read: how many characters were looked at, those looked at twice counted twice.
     """
 
-    on_open: Callable[[Frame], None] = _ignore
-    on_add: Callable[[Frame, Node], None] = _ignore
+    on_open: Callable[[Frame], None]
+    on_add: Callable[[Frame, Node], None]
     stack: list[Frame] = field(default_factory=list)
     string: list[str] | None = None
     is_over: bool = False
@@ -85,8 +88,6 @@ class JsonGrowth:
         self._rest = ""
         self.characters_read += len(text)
         at = 0 if self._has_begun else self._begin(text)
-        if at < 0:
-            return
         try:
             self._scan(text, at)
         except ValueError:
@@ -108,9 +109,7 @@ class JsonGrowth:
                 return -1
         if self._closing_tag:
             at = self._after_reasoning(text, at)
-            if at < 0:
-                return at
-        return self._find_start(text, at)
+        return at if at < 0 else self._find_start(text, at)
 
     def _after_reasoning(self, text: str, at: int) -> int:
         found = text.lower().find(self._closing_tag, at)
@@ -135,21 +134,17 @@ class JsonGrowth:
     # --- the scan ----------------------------------------------------------------------------------------
 
     def _scan(self, text: str, at: int) -> None:
+        """Take in the text from a place on; a place below 0 is the end of what can be taken in now."""
         length = len(text)
-        while at < length and not self.is_over:
+        while 0 <= at < length and not self.is_over:
             if self.string is not None:
                 at = self._scan_string(text, at)
-                if at < 0:
-                    return
-                continue
-            if self._token:
+            elif self._token:
                 at = self._scan_token(text, at)
-                continue
-            space = _SPACE.match(text, at)
-            if space:
+            elif space := _SPACE.match(text, at):
                 at = space.end()
-                continue
-            at = self._scan_sign(text, at)
+            else:
+                at = self._scan_sign(text, at)
 
     def _scan_string(self, text: str, at: int) -> int:
         assert self.string is not None
@@ -195,7 +190,7 @@ class JsonGrowth:
         if char in "}]" and frame is not None:
             self._close(frame, char)
         elif frame is None or frame.expects == "value":
-            at = self._begin_value(char, at)
+            self._begin_value(char)
             return at + 1 if char in '{["' else at
         elif char == '"' and frame.expects == "key":
             self.string, self._is_key = [], True
@@ -208,18 +203,17 @@ class JsonGrowth:
             raise ValueError(f"unexpected {char!r}")
         return at + 1
 
-    def _begin_value(self, char: str, at: int) -> int:
+    def _begin_value(self, char: str) -> None:
         if char == "{":
-            self._open(Frame({}, expects="key"))
+            self._open(Frame({}, {}, expects="key"))
         elif char == "[":
-            self._open(Frame([]))
+            self._open(Frame([], []))
         elif char == '"':
             self.string, self._is_key = [], False
         elif char.isalnum() or char == "-":
             self._token = [""]
         else:
             raise ValueError(f"unexpected {char!r}")
-        return at
 
     def _open(self, frame: Frame) -> None:
         self.stack.append(frame)

@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
 
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.type import without_surrogates
@@ -17,45 +18,24 @@ from SimpleLLMFunc.type import without_surrogates
 MAX_DIGITS = 4300
 """Digits of the longest integer; Python refuses to print a longer one."""
 
+TOO_DEEP: Final = "nested too deep"
+
 Node: TypeAlias = Any
 Path: TypeAlias = tuple[str | int, ...]
 
 
+@dataclass(slots=True)
 class Num:
     """A number, as its characters."""
 
-    __slots__ = ("text",)
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def __repr__(self) -> str:
-        return self.text
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Num) and other.text == self.text
-
-    def __hash__(self) -> int:
-        return hash(self.text)
+    text: str
 
 
+@dataclass(slots=True)
 class Bare:
-    """Text that stood without quotes; `is_whole` if it is the whole answer."""
+    """Text that stood without quotes."""
 
-    __slots__ = ("is_whole", "text")
-
-    def __init__(self, text: str, *, is_whole: bool = False) -> None:
-        self.text = text
-        self.is_whole = is_whole
-
-    def __repr__(self) -> str:
-        return repr(self.text)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Bare) and other.text == self.text
-
-    def __hash__(self) -> int:
-        return hash(self.text)
+    text: str
 
 
 class Open(dict[str, Any]):
@@ -92,10 +72,6 @@ class TruncatedError(UnreadableError):
 class DuplicateKeyError(ValueError):
     """A key stands twice in one object, with different values."""
 
-    def __init__(self, key: str) -> None:
-        self.key = key
-        super().__init__(f"the key {key!r} is given twice with different values")
-
 
 def object_of(pairs: Iterable[tuple[str, Node]]) -> dict[str, Node]:
     """Return the pairs as a dict.
@@ -108,7 +84,7 @@ def object_of(pairs: Iterable[tuple[str, Node]]) -> dict[str, Node]:
     if len(made) != len(pairs):
         for key, value in pairs:
             if not is_same(made[key], value):
-                raise DuplicateKeyError(key)
+                raise DuplicateKeyError(f"the key {key!r} is given twice with different values")
     return made
 
 
@@ -130,8 +106,18 @@ def decode_strictly(text: str) -> Node:
 
 
 def decode_at(text: str, start: int) -> tuple[Node, int]:
-    """Read the strict JSON value that begins at `start`; return it and where it ends. Raises as `decode_strictly`."""
-    return _DECODER.raw_decode(text, start)
+    """Read the strict JSON value that begins at `start`; return it and where it ends.
+
+    Raises:
+        AmbiguousError: a key stands twice with different values, or it is nested too deep.
+        ValueError: it is not strict JSON.
+    """
+    try:
+        return _DECODER.raw_decode(text, start)
+    except DuplicateKeyError as error:
+        raise AmbiguousError(str(error), start, is_json=True) from None
+    except RecursionError:
+        raise AmbiguousError(TOO_DEEP, start) from None
 
 
 def is_same(left: Node, right: Node) -> bool:
@@ -143,6 +129,11 @@ def is_same(left: Node, right: Node) -> bool:
     if isinstance(left, dict):
         return left.keys() == right.keys() and all(is_same(value, right[key]) for key, value in left.items())
     return bool(left == right)
+
+
+def is_same_value(left: Any, right: Any) -> bool:
+    """Tell whether two values are the same and of one type; True is not 1."""
+    return type(left) is type(right) and bool(left == right)
 
 
 def plain_value(node: Node) -> Any:
@@ -197,16 +188,15 @@ def path_text(path: Path) -> str:
     return "".join(parts)
 
 
-def shown(node: Node, limit: int = 60) -> str:
+def shown(node: Node) -> str:
     """Return a node for a message, shortened."""
     if isinstance(node, dict):
-        return cut(f"an object with {', '.join(islice(node, 5)) or 'no keys'}", limit)
+        return cut(f"an object with {', '.join(islice(node, 5)) or 'no keys'}", 60)
     if isinstance(node, list):
         return f"a list of {len(node)}"
     if node is None or isinstance(node, bool):
         return json.dumps(node)
-    text = node.text if isinstance(node, Num | Bare) else str(node)
-    text = cut(text, limit + 1)
+    text = cut(node.text if isinstance(node, Num | Bare) else str(node), 61)
     return text if isinstance(node, Num) else repr(text)
 
 
@@ -220,11 +210,15 @@ def is_wire(wire: Any, node: Node) -> bool:
     if isinstance(node, Num):
         is_number = isinstance(wire, int | float) and not isinstance(wire, bool)
         return is_number and is_number_of(node.text, wire)
-    return type(node) is type(wire) and bool(node == wire)
+    return is_same_value(node, wire)
 
 
-def holds_open(node: Node) -> bool:
-    """Tell whether an object in the node was not closed."""
-    if isinstance(node, dict):
-        return isinstance(node, Open) or any(map(holds_open, node.values()))
-    return isinstance(node, list) and any(map(holds_open, node))
+def holds(node: Node, *kinds: type) -> bool:
+    """Tell whether the node, or one inside of it, is of one of the kinds."""
+    waiting = [node]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, kinds):
+            return True
+        waiting += part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    return False

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from SimpleLLMFunc.base.parsing.json_node import (
+    TOO_DEEP,
     AmbiguousError,
     Bare,
     DuplicateKeyError,
@@ -79,18 +80,17 @@ class Finding:
     damaged: list[tuple[int, int, UnreadableError]] = field(default_factory=list)
 
 
-def find_json(text: str, *, mend: bool = True) -> Finding:
+def find_json(text: str) -> Finding:
     """Return every JSON object and list in the text, and the one JSON value that the whole text or its fence is.
 
     Args:
         text: without reasoning blocks.
-        mend: also read what is not quite JSON.
     """
     finding = Finding(text)
     whole = text.strip().strip(_BOM).strip()
     body, was_wrapped = _unwrapped(whole)
     # mending a long text is slow, and in vain where it was cut
-    mend = mend and (len(body) <= LONG or body.rstrip()[-1] in "}])｝］")
+    mend = len(body) <= LONG or body.rstrip()[-1] in "}])｝］"
     if _find_whole(finding, body, was_wrapped=was_wrapped, mend=mend):
         return finding
     _Search(finding, mend=mend).run()
@@ -157,18 +157,12 @@ def _inside_whole(text: str) -> str | None:
         mark = fence.group(1)
         rest = text[fence.end() + 1 :]
         stripped = rest.rstrip()
-        if stripped.endswith(mark[:3]):
-            inner = stripped.rstrip(mark[0])
-            return None if _has_fence(inner, mark) else inner
-        return None if _has_fence(rest, mark) else rest
+        inner = stripped.rstrip(mark[0]) if stripped.endswith(mark[:3]) else rest
+        return None if any(found.group(1)[0] == mark[0] for found in _FENCE.finditer(inner)) else inner
     inline = _INLINE_FENCE.match(text)
     if inline and "```" not in inline.group(1):
         return inline.group(1)
     return None
-
-
-def _has_fence(text: str, mark: str) -> bool:
-    return any(found.group(1)[0] == mark[0] for found in _FENCE.finditer(text))
 
 
 def _find_whole(finding: Finding, body: str, *, was_wrapped: bool, mend: bool) -> bool:
@@ -176,11 +170,9 @@ def _find_whole(finding: Finding, body: str, *, was_wrapped: bool, mend: bool) -
     repairs = [("", "JSON taken out of a fence or tag")] if was_wrapped else []
     try:
         node = decode_strictly(body)
-    except DuplicateKeyError as error:
-        finding.damaged.append((0, len(finding.text), AmbiguousError(str(error), 0)))
-        return True
-    except RecursionError:
-        finding.damaged.append((0, len(finding.text), AmbiguousError("nested too deep", 0)))
+    except (DuplicateKeyError, RecursionError) as error:
+        problem = str(error) if isinstance(error, DuplicateKeyError) else TOO_DEEP
+        finding.damaged.append((0, len(finding.text), AmbiguousError(problem, 0)))
         return True
     except ValueError:
         pass
@@ -202,7 +194,7 @@ def _mend_whole(finding: Finding, body: str, repairs: list[Repair]) -> bool:
     reader = TolerantReader(body)
     try:
         node = reader.read(0)
-    except (UnreadableError, RecursionError):
+    except UnreadableError:
         # the search says what is wrong with it
         return False
     if body[reader.end :].strip():
@@ -260,11 +252,8 @@ class _Search:
             return self._mended_at(start)
         try:
             node, end = decode_at(self._text, start)
-        except DuplicateKeyError as error:
-            end = self._end_of_damage(start)
-            return self._damage(start, end, AmbiguousError(str(error), start))
-        except RecursionError:
-            return self._damage(start, len(self._text), AmbiguousError("nested too deep", start))
+        except AmbiguousError as error:
+            return self._failed_at(start, error)
         except ValueError as error:
             # the error counts the lines from the start of the text
             self._work -= max(0, getattr(error, "pos", start) - start) + start // 32
@@ -282,14 +271,10 @@ class _Search:
         except UnreadableError as error:
             self._work -= max(error.position, self._reader.reach) - start
             return self._failed_at(start, error)
-        except RecursionError:
-            return self._damage(start, len(self._text), AmbiguousError("nested too deep", start))
         return self._take(start, self._reader.end, node, self._reader.repairs)
 
     def _failed_at(self, start: int, error: UnreadableError) -> int:
-        if error.problem == "nested too deep":
-            return self._damage(start, len(self._text), error)
-        if isinstance(error, TruncatedError) and self._is_json_like(start):
+        if error.problem == TOO_DEEP or (isinstance(error, TruncatedError) and self._is_json_like(start)):
             return self._damage(start, len(self._text), error)
         if error.is_json:
             return self._damage(start, self._end_of_damage(start), error)

@@ -9,27 +9,27 @@ grows by complete items. The last word has `finish`, which reads the whole text 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any, Final, Protocol
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from SimpleLLMFunc.base.parsing.alignment import (
-    Aligner,
+from SimpleLLMFunc.base.parsing.alignment.align import Aligner
+from SimpleLLMFunc.base.parsing.alignment.alignment import Misfit
+from SimpleLLMFunc.base.parsing.alignment.shape import (
     Check,
     LeafShape,
     ListShape,
     MappingShape,
-    Misfit,
     ObjectShape,
     Shape,
     choices_of,
+    leaf_kinds,
     resolved,
 )
 from SimpleLLMFunc.base.parsing.json_growth import Frame, JsonGrowth
 from SimpleLLMFunc.base.parsing.json_node import Node
 from SimpleLLMFunc.base.parsing.parsed import OutputMode, Parsed, RepairLevel
-from SimpleLLMFunc.base.parsing.unfinished import unfinished
-from SimpleLLMFunc.errors import ResponseParseError
 
 _ABSENT: Final[Any] = object()
 _LARGE_PIECE: Final = 8_000
@@ -40,27 +40,9 @@ _STEADY: Final = 2048
 """Characters up to which a growing string is shown with every piece; beyond, only when it grew by 1/64."""
 
 
-@dataclasses.dataclass(slots=True)
-class _Growing:
-    """What is known about an open container.
-
-    Attributes:
-        shape: the wanted one, None where it is not known before the end.
-        values: validated members: by field for an object, in order for a list.
-        is_wrapper: it is ``{"value": …}``.
-        has_gap: a member did not fit.
-    """
-
-    shape: Shape | None
-    values: dict[str, Any] | list[Any]
-    is_wrapper: bool = False
-    has_gap: bool = False
-
-
 class ReadableType(Protocol):
     """A return type as it is read: an `OutputSpec`, which stands on this room."""
 
-    return_type: Any
     adapter: TypeAdapter[Any]
     is_text: bool
     is_wrapped: bool
@@ -94,13 +76,6 @@ class _Reader:
         """How many characters the parser looked at so far: linear in the length of the text, however it is cut."""
         return self._growth.characters_read
 
-    @property
-    def text(self) -> str:
-        """All that was fed."""
-        if len(self._pieces) > 1:
-            self._pieces = ["".join(self._pieces)]
-        return self._pieces[0] if self._pieces else ""
-
     def _follow(self, text: str) -> bool:
         """Take the next piece; tell whether a value became complete."""
         self._pieces.append(text)
@@ -124,20 +99,20 @@ class _Reader:
     def _open(self, frame: Frame) -> None:
         stack = self._growth.stack
         if len(stack) > 1:
-            frame.data = _for_frame(frame, self._member_shape(stack[-2]))
-            if len(stack) == 2 and stack[0].data.is_wrapper:
+            frame.shape = _of_kind(frame, self._member_shape(stack[-2]))
+            if len(stack) == 2 and stack[0].is_wrapper:
                 self._value_frame = frame
         elif self._spec.is_wrapped and isinstance(frame.node, dict):
-            frame.data = _Growing(None, {}, is_wrapper=True)
+            frame.is_wrapper = True
         else:
-            frame.data = _for_frame(frame, self._root)
+            frame.shape = _of_kind(frame, self._root)
             self._value_frame = frame
 
     def _member_shape(self, outer: Frame) -> Shape | None:
-        growing = self._settled(outer)
-        if growing.is_wrapper:
+        self._settle(outer)
+        shape = outer.shape
+        if outer.is_wrapper:
             return self._root
-        shape = growing.shape
         if isinstance(shape, ObjectShape):
             part = shape.by_name.get(outer.key)
             return None if part is None or shape.is_hooked else part.shape
@@ -145,35 +120,34 @@ class _Reader:
             return shape.item
         return shape.value if isinstance(shape, MappingShape) else None
 
-    def _settled(self, frame: Frame) -> _Growing:
-        """Return what is known; an object whose first key is not ours is no wrapper, but the bare value."""
-        growing: _Growing = frame.data
-        if growing.is_wrapper and frame.key != "value":
-            growing = frame.data = _for_frame(frame, self._root)
+    def _settle(self, frame: Frame) -> None:
+        """See that an object with a key that is not ours is no wrapper, but the bare value."""
+        if frame.is_wrapper and frame.key != "value":
+            frame.is_wrapper, frame.has_gap, frame.values = False, False, {}
+            frame.shape = _of_kind(frame, self._root)
             self._value_frame = frame
-        return growing
 
     def _add(self, frame: Frame, node: Node) -> None:
-        growing = self._settled(frame)
-        shape = growing.shape
-        if growing.is_wrapper and isinstance(growing.values, dict) and not isinstance(node, dict | list):
+        self._settle(frame)
+        shape = frame.shape
+        value = _ABSENT
+        if frame.is_wrapper and not isinstance(node, dict | list):
             value = self._validated(self._root, Check(self._spec.adapter.core_schema), node)
-            if value is not _ABSENT:
-                growing.values["value"] = value
-                self._value_frame, self._has_grown = frame, True
-        elif isinstance(shape, ObjectShape) and isinstance(growing.values, dict):
-            part = shape.by_name.get(frame.key)
-            value = _ABSENT if part is None or shape.is_hooked else self._validated(part.shape, part.check, node)
-            if part is not None and value is not _ABSENT:
-                growing.values[part.own_name if shape.cls is not None else part.key] = value
-                self._has_grown = True
-        elif isinstance(shape, ListShape) and isinstance(growing.values, list) and not growing.has_gap:
+        elif isinstance(shape, ObjectShape) and not shape.is_hooked and (part := shape.by_name.get(frame.key)):
+            value = self._validated(part.shape, part.check, node)
+        elif isinstance(shape, ListShape) and not frame.has_gap:
             value = self._validated(shape.item, shape.check, node)
-            # items after a bad one would have the wrong index
-            growing.has_gap = value is _ABSENT
-            if not growing.has_gap:
-                growing.values.append(value)
-                self._has_grown = True
+        if value is _ABSENT:
+            frame.has_gap = True
+            return
+        if isinstance(shape, ListShape):
+            frame.values.append(value)
+        elif isinstance(shape, ObjectShape):
+            frame.values[_name_in(shape, frame.key)] = value
+        else:
+            frame.values["value"] = value
+            self._value_frame = frame
+        self._has_grown = True
 
     def _validated(self, shape: Shape, check: Check, node: Node) -> Any:
         found = self._aligner.align(shape, node)
@@ -190,7 +164,7 @@ class _Reader:
         Raises:
             ResponseParseError: no one value fits.
         """
-        return self._spec.parse(self.text, self._repair, mode=self._mode)
+        return self._spec.parse("".join(self._pieces), self._repair, mode=self._mode)
 
 
 class PartialReader(_Reader):
@@ -254,110 +228,117 @@ class PartialReader(_Reader):
         # the whole value may have closed with this piece of text
         open_frames = [value] if value is not None and value not in stack else reversed(stack)
         for frame in open_frames:
-            growing: _Growing = frame.data
-            if growing.is_wrapper and isinstance(growing.values, dict):
-                inner = growing.values.get("value", inner)
-                continue
-            shape = growing.shape
-            if isinstance(shape, ListShape) and isinstance(growing.values, list):
-                inner = _as_wanted(shape, growing.values)
-            elif isinstance(shape, ObjectShape) and isinstance(growing.values, dict):
-                inner = self._partial_object(shape, frame, growing.values, inner)
+            shape = frame.shape
+            if frame.is_wrapper:
+                inner = frame.values.get("value", inner)
+            elif isinstance(shape, ListShape):
+                inner = set(frame.values) if shape.is_set else list(frame.values)
+            elif isinstance(shape, ObjectShape):
+                inner = self._partial_object(shape, frame, inner)
             else:
                 inner = _ABSENT
         return inner
 
-    def _partial_object(self, shape: ObjectShape, frame: Frame, values: dict[str, Any], inner: Any) -> Any:
-        present = dict(values)
-        part = shape.by_name.get(frame.key)
-        if inner is not _ABSENT and part is not None and frame.expects == "value":
-            present[part.own_name if shape.cls is not None else part.key] = inner
-        return unfinished(shape.cls, present) if present else _ABSENT
+    def _partial_object(self, shape: ObjectShape, frame: Frame, inner: Any) -> Any:
+        present = dict(frame.values)
+        if inner is not _ABSENT and frame.key in shape.by_name and frame.expects == "value":
+            present[_name_in(shape, frame.key)] = inner
+        return _unfinished(shape.cls, present) if present else _ABSENT
 
 
 class ItemReader(_Reader):
     """Reads a growing answer as the items of a list, each when it is complete.
 
-    An item that does not fit ends the flow: the whole answer decides, in `finish`.
+    An item that does not fit ends the flow: the whole answer decides.
     """
 
     def __init__(self, spec: ReadableType, *, repair: RepairLevel = "coerce", mode: OutputMode | None = None) -> None:
         super().__init__(spec, repair=repair, mode=mode)
-        self._given: list[Any] = []
         self._ready: list[Any] = []
-
-    @property
-    def given(self) -> int:
-        """How many items were given out."""
-        return len(self._given)
 
     def _fed(self, text: str) -> list[Any]:
         self._follow(text)
         items, self._ready = self._ready, []
-        self._given += items
         return items
 
     def _add(self, frame: Frame, node: Node) -> None:
         super()._add(frame, node)
-        growing: _Growing = frame.data
-        if self._has_grown and growing.shape is self._root and isinstance(growing.values, list) and growing.values:
-            self._ready.append(growing.values.pop())
-            if isinstance(frame.node, list):
-                frame.node.clear()  # the node is not read again; all nodes freed at the end would take long
+        if self._has_grown and frame.shape is self._root and isinstance(frame.node, list) and frame.values:
+            self._ready.append(frame.values.pop())
+            frame.node.clear()  # the node is not read again; all nodes freed at the end would take long
             self._has_grown = False
 
-    def finish(self) -> Parsed[Any]:
-        """Read the whole text as the list.
 
-        Raises:
-            ResponseParseError: it is no such list, or not the one whose items were given out.
-        """
-        parsed = super().finish()
-        items = list(parsed.value)
-        try:
-            is_other = items[: len(self._given)] != self._given
-        except RecursionError:  # too deep to be compared
-            is_other = True
-        if is_other:
-            raise ResponseParseError(
-                self.text,
-                self._spec.return_type,
-                [("", "the items given out so far", "an answer that goes on as another list")],
-            )
-        return parsed
-
-    def rest(self) -> list[Any]:
-        """Return the items of the whole answer that were not given out yet. Raises as `finish`."""
-        items = list(self.finish().value)[len(self._given) :]
-        self._given += items
-        return items
+def _name_in(shape: ObjectShape, key: str) -> str:
+    """Return what the field of a key is called in the value: an attribute, or a key of a TypedDict."""
+    part = shape.by_name[key]
+    return part.own_name if shape.cls is not None else part.key
 
 
-def _for_frame(frame: Frame, shape: Shape | None) -> _Growing:
-    target = _of_kind(shape, is_object=isinstance(frame.node, dict))
-    return _Growing(target, [] if isinstance(frame.node, list) else {})
-
-
-def _of_kind(shape: Shape | None, *, is_object: bool) -> Shape | None:
-    """Return the only shape that a container of this kind can grow into; None where that is not known yet."""
+def _of_kind(frame: Frame, shape: Shape | None) -> Shape | None:
+    """Return the only shape that the container can grow into; None where that is not known yet."""
     if shape is None:
         return None
     choices = choices_of(shape)
     containers = [part for part in choices if not isinstance(part, LeafShape)]
-    fitting = [part for part in containers if isinstance(part, ObjectShape | MappingShape if is_object else ListShape)]
+    kinds = ObjectShape | MappingShape if isinstance(frame.node, dict) else ListShape
+    fitting = [part for part in containers if isinstance(part, kinds)]
     return fitting[0] if len(containers) == len(fitting) == 1 else None
 
 
 def _is_text(shape: Shape | None) -> bool:
     """Tell whether a string that is still arriving can only become a string."""
-    if shape is None:
-        return False
-    choices = choices_of(shape)
-    strings = [part for part in choices if isinstance(part, LeafShape) and part.kind == "str"]
-    others = [part for part in choices if part not in strings]
-    return len(strings) == 1 and all(isinstance(part, LeafShape) and part.kind == "none" for part in others)
+    kinds = [] if shape is None else leaf_kinds(shape)
+    return kinds.count("str") == 1 and set(kinds) <= {"str", "none"}
 
 
-def _as_wanted(shape: ListShape, values: list[Any]) -> Any:
-    """Return the complete items as the kind of list that is wanted."""
-    return set(values) if shape.is_set else list(values)
+# --- values of which only some fields have arrived ---------------------------------------------------------
+
+
+def _unfinished(cls: Any, values: dict[str, Any]) -> Any:
+    """Return an instance of `cls` that has only these fields; the others are absent, their defaults too."""
+    if cls is None:
+        return values
+    if issubclass(cls, BaseModel):
+        made = cls.__new__(cls)
+        object.__setattr__(made, "__dict__", values)
+        object.__setattr__(made, "__pydantic_fields_set__", set(values))
+        object.__setattr__(made, "__pydantic_extra__", {} if cls.model_config.get("extra") == "allow" else None)
+        object.__setattr__(made, "__pydantic_private__", None)
+        return made
+    made = object.__new__(_unfinished_class(cls))
+    for name, value in values.items():
+        object.__setattr__(made, name, value)
+    return made
+
+
+class _Absent:
+    """Stands where a dataclass keeps a default: a field that has not arrived has none."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        raise AttributeError(f"{self._name!r} has not arrived yet")
+
+
+@functools.lru_cache(maxsize=512)
+def _unfinished_class(cls: type) -> type:
+    """Return a subclass of a dataclass whose instances may lack fields and can still be printed and compared."""
+    names = [part.name for part in dataclasses.fields(cls)]
+
+    def arrived(self: Any) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in names if hasattr(self, name)}
+
+    def shown(self: Any) -> str:
+        return f"{cls.__name__}({', '.join(f'{name}={value!r}' for name, value in arrived(self).items())})"
+
+    def is_equal(self: Any, other: object) -> bool:
+        return type(self) is type(other) and arrived(self) == arrived(other)
+
+    members: dict[str, Any] = {
+        "__repr__": shown, "__eq__": is_equal, "__hash__": None, "__slots__": (), "__module__": cls.__module__
+    }  # fmt: skip
+    if "__slots__" not in vars(cls):
+        members |= {name: _Absent() for name in names if name in vars(cls)}
+    return type(cls.__name__, (cls,), members)

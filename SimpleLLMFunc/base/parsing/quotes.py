@@ -49,16 +49,11 @@ class QuoteCheck:
             value: an answer, or the part of one that stands at `path`.
             path: goes before the path of each quote.
         """
-        return [
-            (where, f"a text that stands word for word in {self._where}", cut(str.__repr__(quote), 200))
-            for where, quote in _quotes(value, path, 0)
-            if not self._is_found(quote)
-        ]
-
-    @property
-    def _where(self) -> str:
         names = list(dict.fromkeys(source.argument for source in self._sources))
-        return f"the argument {names[0]}" if len(names) == 1 else f"one of the arguments {', '.join(names)}"
+        among = f"the argument {names[0]}" if len(names) == 1 else f"one of the arguments {', '.join(names)}"
+        wanted = f"a text that stands word for word in {among}"
+        missing = [(where, quote) for where, quote in _quotes(value, path, 0) if not self._is_found(quote)]
+        return [(where, wanted, cut(str.__repr__(quote), 200)) for where, quote in missing]
 
     def _is_found(self, quote: Quoted[Any]) -> bool:
         quote.locate("", "", -1, -1)
@@ -79,13 +74,13 @@ class QuoteCheck:
         return False
 
 
+@dataclasses.dataclass
 class _Source:
     """One text of the arguments."""
 
-    def __init__(self, argument: str, path: str, text: str) -> None:
-        self.argument = argument
-        self.path = path
-        self.text = text
+    argument: str
+    path: str
+    text: str
 
     @cached_property
     def folded(self) -> _Folded:

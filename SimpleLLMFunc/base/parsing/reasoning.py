@@ -130,12 +130,12 @@ def _end_of_value(text: str, start: int) -> tuple[int, int]:
     """Return where the JSON value at `start` ends, -1 if there is no value, and how far that was looked for."""
     try:
         end = decode_at(text, start)[1]
-    except (ValueError, RecursionError):
+    except ValueError:
         reader = TolerantReader(text)
     else:
         return end, end
     try:
         reader.read(start)
-    except (UnreadableError, RecursionError):
+    except UnreadableError:
         return -1, reader.reach
     return reader.end, reader.reach

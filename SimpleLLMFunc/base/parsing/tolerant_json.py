@@ -15,11 +15,11 @@ from SimpleLLMFunc.base.parsing.json_ahead import (
     COMMA,
     LITERALS,
     LONGEST_KEY,
-    NAMED_NUMBERS,
     WORD,
     Ahead,
 )
 from SimpleLLMFunc.base.parsing.json_node import (
+    TOO_DEEP,
     AmbiguousError,
     Bare,
     Braced,
@@ -47,7 +47,9 @@ _ELISION: Final = re.compile(
     r"\.\.\.|…|\b(?:more|rest|etc|remaining|omitted|truncated|and so on|continue[ds]?)\b|省略|其余|等等|更多",
     re.IGNORECASE,
 )
-_NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_SCALAR: Final = re.compile(
+    rf"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|(?P<named>NaN|-?Infinity)|(?P<word>{WORD.pattern})"
+)
 _GROUPED: Final = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?=\s*(?:[}｝\n]|[,，]\s*[\"'“‘`\w]))")
 _SWALLOWED_KEY: Final = re.compile(r"""[,{\n，]\s{0,40}["'“”‘’][^"'“”‘’\n]*["'“”‘’]\s*[:：]""")
 
@@ -90,7 +92,6 @@ class TolerantReader:
 
         Raises:
             UnreadableError: or one of its kinds, `AmbiguousError` and `TruncatedError`.
-            RecursionError: the stack is nearly used up already.
         """
         self._at, self._path, self._repairs, self._has_progress = start, [], {}, False
         self._reach = start
@@ -99,6 +100,8 @@ class TolerantReader:
         except UnreadableError as error:
             error.is_json = self._has_progress
             raise
+        except RecursionError:  # the stack was nearly used up already
+            raise AmbiguousError(TOO_DEEP, start) from None
 
     # --- values ------------------------------------------------------------------------------------------
 
@@ -109,7 +112,7 @@ class TolerantReader:
         char = self._text[self._at]
         if char in _OPEN:
             if depth >= MAX_DEPTH:
-                raise AmbiguousError("nested too deep", self._at)
+                raise AmbiguousError(TOO_DEEP, self._at)
             if char in "｛［":
                 self._note("full-width brackets")
             return self._object(depth) if char in "{｛" else self._list(depth, _OPEN[char])
@@ -215,13 +218,11 @@ class TolerantReader:
             return True
         if char in CLOSE:
             return False
-        if inside == "object" and self._ahead.is_key(self._at):
-            self._note("missing comma")
-            return False
-        if inside == "list" and closer != ")" and char in '{["':
-            # two strings side by side may be one string with quotes inside
-            if char == '"' and "\n" not in self._text[before : self._at]:
-                raise AmbiguousError("two strings without a comma", self._at)
+        is_item = inside == "list" and closer != ")" and char in '{["'
+        # two strings side by side may be one string with quotes inside
+        if is_item and char == '"' and "\n" not in self._text[before : self._at]:
+            raise AmbiguousError("two strings without a comma", self._at)
+        if is_item or (inside == "object" and self._ahead.is_key(self._at)):
             self._note("missing comma")
             return False
         raise UnreadableError("something stands where a comma should", self._at)
@@ -294,11 +295,11 @@ class TolerantReader:
 
     def _check_inner_quotes(self, value: str, inner_quotes: int, opener: str, inside: str, start: int) -> None:
         # several strings side by side, or one that swallowed the next key
-        if inside == "key" or re.search(rf"{opener}[\s,;:+|&.]*{opener}", value) or _SWALLOWED_KEY.search(value):
-            raise AmbiguousError("a string whose end cannot be told", start)
+        is_several = re.search(rf"{opener}[\s,;:+|&.]*{opener}", value) or _SWALLOWED_KEY.search(value)
         # half of a quoted pair, unless it stands for inches or is an apostrophe
         lone = rf"\d{opener}" if opener == '"' else rf"\w{opener}"
-        if inner_quotes % 2 and not (re.search(lone, value) and (inside == "object" or opener == "'")):
+        is_half = inner_quotes % 2 and not (re.search(lone, value) and (inside == "object" or opener == "'"))
+        if inside == "key" or is_several or is_half:
             raise AmbiguousError("a string whose end cannot be told", start)
 
     def _triple(self, triple: str) -> str:
@@ -333,23 +334,16 @@ class TolerantReader:
             if grouped:
                 self._at = grouped.end()
                 return Bare(grouped.group())
-        number = _NUMBER.match(text, start)
-        if number and self._ahead.is_end_of_scalar(number.end(), inside):
-            self._at = number.end()
-            return Num(number.group())
-        for name in NAMED_NUMBERS:
-            if text.startswith(name, start) and self._ahead.is_end_of_scalar(start + len(name), inside):
-                self._at = start + len(name)
-                self._note(f"{name} is not JSON")
-                return Num(name)
-        word = WORD.match(text, start)
-        if word and word.group() in LITERALS and self._ahead.is_end_of_scalar(word.end(), inside):
-            self._at = word.end()
-            value, note = LITERALS[word.group()]
-            if note:
-                self._note(note)
-            return value
-        return self._bare(inside)
+        token = _SCALAR.match(text, start)
+        is_text = token is None or (token["word"] is not None and token["word"] not in LITERALS)
+        if token is None or is_text or not self._ahead.is_end_of_scalar(token.end(), inside):
+            return self._bare(inside)
+        self._at, written = token.end(), token.group()
+        number = Num(written), f"{written} is not JSON" if token["named"] else None
+        value, note = LITERALS.get(written, number)
+        if note:
+            self._note(note)
+        return value
 
     def _bare(self, inside: str) -> Node:
         """Read text without quotes, whole, up to where the container goes on."""
@@ -375,13 +369,7 @@ class TolerantReader:
         if comment:
             at = start + comment.start()
             words = words[: comment.start()].rstrip()
-        if (
-            not words
-            or "..." in words
-            or "…" in words
-            or words in {"undefined", "nan", "inf"}
-            or re.match(r"<.*>$", words)
-        ):
+        if words in {"", "undefined", "nan", "inf"} or re.search(r"\.\.\.|…|^<.*>$", words):
             raise AmbiguousError("a placeholder where a value should stand", start)
         if at >= len(text):
             raise TruncatedError("the text ends inside a text without quotes", start)

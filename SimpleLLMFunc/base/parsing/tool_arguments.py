@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from SimpleLLMFunc.base.parsing.json_node import Bare, Braced, Node, Open, plain_value
+from SimpleLLMFunc.base.parsing.json_node import Bare, Braced, Open, holds, plain_value
 from SimpleLLMFunc.base.parsing.json_text import bare_text
 from SimpleLLMFunc.base.parsing.parsed import Repair
 from SimpleLLMFunc.base.parsing.tolerant_json import TolerantReader
@@ -21,7 +21,10 @@ def mended_arguments(text: str) -> dict[str, Any] | None:
     reader = TolerantReader(bare_text(text))
     try:
         node = reader.read(0)
-        if not isinstance(node, dict) or not reader.is_at_end or any(map(_is_guess, reader.repairs)) or _is_open(node):
+        if not isinstance(node, dict) or not reader.is_at_end or any(map(_is_guess, reader.repairs)):
+            return None
+        # Anything of these may be less, or something else, than the model meant.
+        if holds(node, Bare, Open, Braced):
             return None
         value: dict[str, Any] = plain_value(node)
     except (ValueError, RecursionError):
@@ -33,12 +36,3 @@ def _is_guess(repair: Repair) -> bool:
     path, what = repair
     # Two items of a list without a comma may be one; between pairs the next key shows where the comma is missing.
     return what in _GUESSES or (what == "missing comma" and path.endswith("]"))
-
-
-def _is_open(node: Node) -> bool:
-    """Tell whether anything in it may be less, or something else, than the model meant."""
-    if isinstance(node, Bare | Open | Braced):
-        return True
-    if isinstance(node, dict):
-        return any(map(_is_open, node.values()))
-    return isinstance(node, list) and any(map(_is_open, node))

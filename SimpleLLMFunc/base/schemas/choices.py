@@ -21,10 +21,8 @@ def labels_of(return_type: Any) -> dict[str, Any]:
     if members is None:
         return {}
     labels = {_line(name): value for name, value in members}
-    is_choice = len(labels) == len(members) == len(set(labels.values())) and any(
-        value is not None for value in labels.values()
-    )
-    return labels if is_choice else {}
+    are_different = len(labels) == len(members) == len(set(labels.values()))
+    return labels if are_different and set(labels.values()) != {None} else {}
 
 
 def _members(hint: Any) -> list[tuple[str, Any]] | None:

@@ -14,9 +14,8 @@ def field_descriptions(schema: Mapping[str, Any]) -> dict[str, str]:
 
     A type that is used in several places is told of at the first.
     """
-    return {
-        path: str(field.get("description", "")) for path, field in _fields(schema, schema.get("$defs", {}), "", set())
-    }
+    fields = _fields(schema, schema.get("$defs", {}), "", set())
+    return {path: str(field.get("description", "")) for path, field in fields}
 
 
 def with_descriptions(output: OutputSpec, descriptions: Mapping[str, str]) -> OutputSpec:

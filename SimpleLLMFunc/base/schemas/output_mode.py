@@ -9,13 +9,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Literal, get_origin
 
-from pydantic import (
-    PydanticSchemaGenerationError,
-    PydanticUndefinedAnnotation,
-    PydanticUserError,
-    TypeAdapter,
-    ValidationError,
-)
+from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
@@ -78,7 +72,7 @@ class OutputSpec:
         self.schema = schema
         self.is_text = return_type is str
         self.is_none = return_type is None or return_type is type(None)
-        self.is_wrapped = not _is_object(schema)
+        self.is_wrapped = inlined_root(schema).get("type") != "object"
         self.name = _wire_name(return_type)
         self.quotes = tuple(quotes)
 
@@ -108,24 +102,14 @@ class OutputSpec:
         """The type as the engine aligns text to it."""
         return self._reader.shape
 
-    def response_format(self, strict: bool) -> dict[str, Any] | None:
-        """Return the native response format, or None if it cannot be made `strict` with the same meaning.
-
-        Args:
-            strict: within the strict subset (every key required, no additional properties, few keywords);
-                else the full schema. A new dictionary shell each time, the schema inside is shared.
-        """
-        schema = self._strict.schema if strict else self.wire_schema
-        if schema is None:
-            return None
-        return {"type": "json_schema", "json_schema": {"name": self.name, "schema": schema, "strict": strict}}
-
     @functools.cached_property
     def native_format(self) -> dict[str, Any]:
-        """The native response format: the strict one wherever that means the same, for then no key is forgotten."""
-        form = self.response_format(strict=True) or self.response_format(strict=False)
-        assert form is not None, "the full schema is always there"
-        return form
+        """The native response format: the strict one wherever that means the same, for then no key is forgotten.
+
+        Strict is: every key required, no additional properties, few keywords.
+        """
+        schema, is_strict = self._strict.schema or self.wire_schema, self._strict.schema is not None
+        return {"type": "json_schema", "json_schema": {"name": self.name, "schema": schema, "strict": is_strict}}
 
     @functools.cached_property
     def labels(self) -> dict[str, Any]:
@@ -158,14 +142,8 @@ class OutputSpec:
 
     def answer_tool(self) -> ToolSpec:
         """Return the tool `answer`, whose arguments are the value."""
-        return {
-            "type": "function",
-            "function": {
-                "name": ANSWER_TOOL,
-                "description": "Give the final answer. Call this once, when you know it.",
-                "parameters": self.wire_schema,
-            },
-        }
+        told = {"name": ANSWER_TOOL, "description": "Give the final answer. Call this once, when you know it."}
+        return {"type": "function", "function": {**told, "parameters": self.wire_schema}}
 
     def parse(self, text: str, repair: RepairLevel = "coerce", *, mode: OutputMode | None = None) -> Parsed[Any]:
         """Read the value in `text`, the answer of a model or the arguments of the tool `answer`.
@@ -199,7 +177,8 @@ def compile_output(return_type: Any) -> OutputSpec:
     """
     if isinstance(return_type, Hashable):
         try:
-            return _compiled(return_type, _form(return_type))
+            # Literal[1] == Literal[True] and int | str == str | int for a cache; their reprs differ.
+            return _compiled(return_type, repr(return_type))
         except TypeError as error:
             # An Annotated with unhashable metadata is Hashable by its class only.
             if isinstance(error, SignatureError):
@@ -212,21 +191,14 @@ def _compiled(return_type: Any, form: str) -> OutputSpec:  # noqa: ARG001 - part
     return _compile(return_type)
 
 
-def _form(return_type: Any) -> str:
-    # Literal[1] == Literal[True] and int | str == str | int for a cache; their reprs differ.
-    return repr(return_type)
-
-
 def _compile(return_type: Any) -> OutputSpec:
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(return_type)
         schema = adapter.json_schema(mode="validation", by_alias=True, schema_generator=_WireSchema)
-    except (PydanticUserError, PydanticSchemaGenerationError, PydanticUndefinedAnnotation, RecursionError) as error:
-        raise SignatureError(_type_problem(return_type, error)) from error
     except SignatureError as error:  # from one of our own types, which says itself how it is meant
         raise SignatureError(f"return type {_called(return_type)}: {error}") from error
-    except (TypeError, ValueError, NameError, AttributeError, KeyError) as error:
-        # What a user's own hooks raise while pydantic builds the schema.
+    except (PydanticUserError, RecursionError, TypeError, ValueError, NameError, AttributeError, KeyError) as error:
+        # Pydantic's own errors, and what a user's hooks raise while it builds the schema.
         raise SignatureError(_type_problem(return_type, error)) from error
     except ImportError as error:
         # As EmailStr without email-validator; pydantic says what to install.
@@ -330,16 +302,6 @@ def choose_output_mode(
         others = ", next to the function's own tools" if has_tools else ""
         return "tool", f"tool: {', '.join(why)}; profile {profile.name!r} calls tools{others}"
     return "prompt", f"prompt: {', '.join(why)}"
-
-
-def _is_object(schema: dict[str, Any]) -> bool:
-    """Tell whether every value of the schema is a JSON object."""
-    seen: set[str] = set()
-    defs = schema.get("$defs", {})
-    while "$ref" in schema and schema["$ref"] not in seen:
-        seen.add(schema["$ref"])
-        schema = defs.get(schema["$ref"].removeprefix("#/$defs/"), {})
-    return schema.get("type") == "object"
 
 
 def _wire_name(return_type: Any) -> str:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
-Schema: TypeAlias = dict[str, Any]
+from SimpleLLMFunc.base.schemas.type_description import Schema, not_empty, own_description
 
 MAX_DEPTH: Final = 10
 MAX_PROPERTIES: Final = 5000
@@ -37,15 +37,9 @@ _LOOKAROUND: Final = re.compile(r"\(\?|\\[1-9bB]")
 def wrapped_schema(schema: Schema) -> Schema:
     """Return the schema of ``{"value": …}`` around `schema`; its definitions move to the root."""
     value = {key: part for key, part in schema.items() if key != "$defs"}
-    wrapped: Schema = {
-        "type": "object",
-        "properties": {"value": value},
-        "required": ["value"],
-        "additionalProperties": False,
-    }
-    if "$defs" in schema:
-        wrapped["$defs"] = schema["$defs"]
-    return wrapped
+    rest = {"required": ["value"], "additionalProperties": False}
+    defs = {"$defs": schema["$defs"]} if "$defs" in schema else {}
+    return {"type": "object", "properties": {"value": value}, **rest, **defs}
 
 
 def inlined_root(schema: Schema) -> Schema:
@@ -70,23 +64,25 @@ class StrictSchema:
         self._defs: dict[str, Schema] = schema.get("$defs", {})
         self._problems: dict[str, None] = {}
         self._properties = self._enum_values = self._string_length = 0
+        self._references: list[str] = []
         root = inlined_root(schema)
         made = self._object({key: part for key, part in root.items() if key != "$defs"}, "", 1)
-        used = self._used_definitions(made)
+        used = self._used_definitions()
         if used:
             made["$defs"] = used
         self._check_sizes()
         self.problem = "; ".join(self._problems)
         self.schema = None if self._problems else made
 
-    def _used_definitions(self, root: Schema) -> dict[str, Schema]:
+    def _used_definitions(self) -> dict[str, Schema]:
         used: dict[str, Schema] = {}
-        waiting = [root]
+        waiting = [self._references]
         while waiting:
-            for name in _references(waiting.pop()):
+            for name in waiting.pop():
                 if name not in used:
+                    self._references = []
                     used[name] = self._of(self._defs.get(name, {}), name, 1)
-                    waiting.append(used[name])
+                    waiting.append(self._references)
         return used
 
     def _check_sizes(self) -> None:
@@ -130,15 +126,15 @@ class StrictSchema:
         return self._refuse(f"{path or 'the value'} may be anything")
 
     def _reference(self, schema: Schema) -> Schema:
+        self._references.append(_name_of(schema["$ref"]))
         reference = {"$ref": schema["$ref"]}
         # a reference may have no other key next to it
-        about = self._about(schema)
+        about = own_description(schema)
         return {"anyOf": [reference], "description": about} if about else reference
 
     def _choice(self, schema: Schema, choices: list[Schema], path: str, depth: int) -> Schema:
-        made: Schema = {"anyOf": [self._of(choice, path, depth) for choice in choices]}
-        about = self._about(schema)
-        return {**made, "description": about} if about else made
+        made = [self._of(choice, path, depth) for choice in choices]
+        return {"anyOf": made, **not_empty(description=own_description(schema))}
 
     def _enum(self, schema: Schema) -> Schema:
         values = schema["enum"]
@@ -176,14 +172,9 @@ class StrictSchema:
             if name not in schema.get("required", ()):
                 part = self._required(part, where)  # noqa: PLW2901 - the part as it is sent
             made[name] = self._of(part, where, depth + 1)
-        about = self._about(schema)
-        return {
-            "type": "object",
-            **({"description": about} if about else {}),
-            "properties": made,
-            "required": list(made),
-            "additionalProperties": False,
-        }
+        about = not_empty(description=own_description(schema))
+        rest = {"required": list(made), "additionalProperties": False}
+        return {"type": "object", **about, "properties": made, **rest}
 
     def _required(self, schema: Schema, path: str) -> Schema:
         """Return the schema of a field that must now be there: only where saying it means the same as leaving it out."""
@@ -192,18 +183,12 @@ class StrictSchema:
             # the model can say the default, which is then the same value
             told = f"default: {json.dumps(default, ensure_ascii=False)}"
             return {**schema, "description": _joined(schema.get("description", ""), told)}
-        if "default" in schema and _allows_null(schema):
-            return schema
-        if schema.get("type") == "array" and not schema.get("minItems") and "default" not in schema:
-            return schema
-        self._refuse(f"{path} may be left out")
+        may_be_empty = schema.get("type") == "array" and not schema.get("minItems")
+        if not (_allows_null(schema) if "default" in schema else may_be_empty):
+            self._refuse(f"{path} may be left out")
         return schema
 
     # --- descriptions ------------------------------------------------------------------------------------
-
-    def _about(self, schema: Schema) -> str:
-        text = str(schema.get("description", ""))
-        return "" if text.startswith(f"{schema.get('title', '')}(") else text
 
     def _told(self, schema: Schema, made: Schema) -> Schema:
         """Move what the subset has no keyword for into the description."""
@@ -212,24 +197,11 @@ class StrictSchema:
             for key, text in _TOLD.items()
             if key in schema and key not in made and schema[key] is not False
         ]
-        about = _joined(self._about(schema), *told)
-        return {**made, "description": about} if about else made
+        return {**made, **not_empty(description=_joined(own_description(schema), *told))}
 
 
 def _name_of(reference: str) -> str:
     return reference.removeprefix("#/$defs/").replace("~1", "/").replace("~0", "~")
-
-
-def _references(schema: Any) -> list[str]:
-    if isinstance(schema, list):
-        return [name for part in schema for name in _references(part)]
-    if not isinstance(schema, dict):
-        return []
-    found = [_name_of(schema["$ref"])] if isinstance(schema.get("$ref"), str) else []
-    for key, part in schema.items():
-        if key not in {"$ref", "enum", "$defs"}:
-            found += _references(part)
-    return found
 
 
 def _allows_null(schema: Schema) -> bool:

@@ -23,11 +23,8 @@ class ThinkFirst(OutputSpec):
     thinks = True
 
     def __init__(self, inner: OutputSpec) -> None:
-        self.asked_type: Any = create_model(
-            "Reasoned",
-            reasons=(str, Field(description="why it is so, step by step")),
-            value=(inner.return_type, ...),
-        )
+        reasons: Any = (str, Field(description="why it is so, step by step"))
+        self.asked_type: Any = create_model("Reasoned", reasons=reasons, value=(inner.return_type, ...))
         self._asked = compile_output(self.asked_type)
         super().__init__(inner.return_type, inner.adapter, self._asked.schema, inner.quotes)
         self.is_text = self.is_none = False

@@ -40,14 +40,14 @@ class Describer:
         if is_cut:
             return self._cut(schema)
         if "properties" in schema:
-            fields = "; ".join(
-                self._field_in_words(schema, name, field, inside) for name, field in schema["properties"].items()
-            )
-            about = own_description(schema)
-            return (
-                f"{schema.get('title', 'object')} object{f' ({about})' if about else ''} with {fields or 'no fields'}"
-            )
+            fields, about = self._fields_in_words(schema, inside), own_description(schema)
+            title = f"{schema.get('title', 'object')} object"
+            return f"{title}{f' ({about})' if about else ''} with {fields or 'no fields'}"
         return self._plain(schema, inside)
+
+    def _fields_in_words(self, schema: Schema, inside: tuple[str, ...]) -> str:
+        fields = schema["properties"].items()
+        return "; ".join(self._field_in_words(schema, name, field, inside) for name, field in fields)
 
     def _cut(self, schema: Schema) -> str:
         return f"{schema.get('title', 'object')} {CUT}"
@@ -65,15 +65,11 @@ class Describer:
         if is_cut:
             return self._cut(schema)
         if "properties" in schema:
-            fields = {
-                name: self._field_as_json(schema, name, field, inside) for name, field in schema["properties"].items()
-            }
+            properties = schema["properties"].items()
+            fields = {name: self._field_as_json(schema, name, field, inside) for name, field in properties}
             about = described or own_description(schema)
-            return {
-                "type": f"object {schema.get('title', '')}".strip(),
-                **({"description": about} if about else {}),
-                "fields": fields,
-            }
+            title = f"object {schema.get('title', '')}".strip()
+            return {"type": title, **not_empty(description=about), "fields": fields}
         return self._structure(schema, inside)
 
     def _field_as_json(self, schema: Schema, name: str, field: Schema, inside: tuple[str, ...]) -> Any:
@@ -82,11 +78,7 @@ class Describer:
         described = field.get("description", "")
         if isinstance(kind, str):
             return ", ".join([kind, *notes]) + (f": {described}" if described else "")
-        return {
-            **kind,
-            **({"description": described} if described else {}),
-            **({"note": ", ".join(notes)} if notes else {}),
-        }
+        return {**kind, **not_empty(description=described, note=", ".join(notes))}
 
     def _structure(self, schema: Schema, inside: tuple[str, ...]) -> Any:
         """Describe a list, a mapping or a choice; as a text where nothing in it has fields."""
@@ -100,10 +92,8 @@ class Describer:
         if "prefixItems" in schema:
             return {"type": "list, in this order", "items": [self.as_json(part, inside) for part in parts]}
         if "additionalProperties" in schema:
-            return {
-                "type": ", ".join(["object with any keys", *bounds]),
-                "values": self.as_json(schema["additionalProperties"], inside),
-            }
+            values = self.as_json(schema["additionalProperties"], inside)
+            return {"type": ", ".join(["object with any keys", *bounds]), "values": values}
         return {"type": "one of", "choices": [self.as_json(part, inside) for part in parts]}
 
     def _has_fields(self, schema: Schema, inside: tuple[str, ...]) -> bool:
@@ -166,6 +156,11 @@ def own_description(schema: Schema) -> str:
     text = str(schema.get("description", ""))
     # dataclasses write their signature where no docstring stands
     return "" if text.startswith(f"{schema.get('title', '')}(") else text
+
+
+def not_empty(**parts: str) -> dict[str, str]:
+    """Return the parts that are not empty."""
+    return {key: part for key, part in parts.items() if part}
 
 
 def without_description(schema: Schema) -> Schema:

@@ -132,13 +132,10 @@ def _number(schema: Schema, *, is_integer: bool) -> Any:
 
 def _keeps_bounds(schema: Schema, number: float) -> bool:
     step = schema.get("multipleOf")
-    return (
-        number >= schema.get("minimum", -math.inf)
-        and number <= schema.get("maximum", math.inf)
-        and number > schema.get("exclusiveMinimum", -math.inf)
-        and number < schema.get("exclusiveMaximum", math.inf)
-        and (step is None or math.isclose(number / step, round(number / step)))
-    )
+    is_multiple = step is None or math.isclose(number / step, round(number / step))
+    is_within = schema.get("minimum", -math.inf) <= number <= schema.get("maximum", math.inf)
+    is_between = schema.get("exclusiveMinimum", -math.inf) < number < schema.get("exclusiveMaximum", math.inf)
+    return is_multiple and is_within and is_between
 
 
 def _text(schema: Schema) -> str:

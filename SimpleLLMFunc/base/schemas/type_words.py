@@ -111,9 +111,7 @@ class PlainWords(Describer):
         if is_cut:
             return Phrase(f"{title} (as above)", f"{title}s (as above)")
         if "properties" in schema:
-            fields = "; ".join(
-                self._field_in_words(schema, name, field, inside) for name, field in schema["properties"].items()
-            )
+            fields = self._fields_in_words(schema, inside)
             about = _in_one_line(own_description(schema))
             shown = f"{f' ({about})' if about else ''} {{{fields}}}" if fields else " without fields"
             return Phrase(f"{title}{shown}", f"{title}s{shown}")

@@ -11,14 +11,12 @@ from collections.abc import Callable, Iterator, Mapping
 from traceback import walk_tb
 from typing import TYPE_CHECKING, Any, Final
 
-from SimpleLLMFunc.base.templates.plain_data import Finished, plain_data
+from SimpleLLMFunc.base.templates.plain_data import plain_data
 from SimpleLLMFunc.errors import TemplateError, cut
 from SimpleLLMFunc.logger import redact
 
 if TYPE_CHECKING:
     from SimpleLLMFunc.base.templates.jinja_sandbox import Compiled
-
-__all__ = ["Finished", "guard_tags", "render_template"]
 
 MAX_OUTPUT: Final = 1 << 20
 """Bytes of what is rendered."""
@@ -27,11 +25,7 @@ _CLOSING_TAG = re.compile(r"</([^\W\d][\w.-]*)\s*>")
 
 
 def render_template(
-    template: str,
-    values: Mapping[str, Any],
-    *,
-    name: str = "template",
-    text: Callable[[str], str] | None = None,
+    template: str, values: Mapping[str, Any], *, name: str = "template", text: Callable[[str], str] | None = None
 ) -> str:
     """Return the Jinja2 `template` with `values` filled in.
 

@@ -11,10 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from SimpleLLMFunc.base.templates.jinja import Finished, guard_tags, render_template
 from SimpleLLMFunc.errors import TemplateError
-
-__all__ = ["Finished", "fill_fields", "guard_tags", "render_template"]
 
 _FIELD = re.compile(r"(?<!\{)\{([^\W\d]\w*)\}")
 
@@ -30,13 +27,13 @@ def fill_fields(template: str, values: Mapping[str, Any], *, name: str = "templa
     Raises:
         TemplateError: a field has no value; names the first one.
     """
-    pieces = _FIELD.split(template)  # text and names of fields in turn
-    for number in range(1, len(pieces), 2):
-        field = pieces[number]
+
+    def filled(found: re.Match[str]) -> str:
+        field = found[1]
         if field not in values:
             known = ", ".join(f"{{{known}}}" for known in values) or "none"
-            raise TemplateError(
-                f"the {name} has a field {{{field}}} that cannot be filled. It can use: {known}.", field=field
-            )
-        pieces[number] = str(values[field])
-    return "".join(pieces)
+            problem = f"the {name} has a field {{{field}}} that cannot be filled. It can use: {known}."
+            raise TemplateError(problem, field=field)
+        return str(values[field])
+
+    return _FIELD.sub(filled, template)

@@ -76,32 +76,24 @@ def test_a_field_that_has_not_arrived_is_absent_even_with_a_default() -> None:
     assert part.model_fields_set == {"name"}
 
 
-def test_numbers_appear_when_they_are_complete() -> None:
+def test_numbers_appear_when_they_are_complete_and_nested_objects_grow() -> None:
     reader = PartialReader(compile_output(Person))
     reader.feed('{"name": "Bob"')
     assert reader.feed(', "age": 4') == []
     assert reader.feed("2") == []
     assert [part.age for part in reader.feed(",")] == [42]
-
-
-def test_nested_objects_grow_too() -> None:
-    reader = PartialReader(compile_output(Person))
-    [part] = reader.feed('{"name": "Bob", "home": {"street": "Ma')
+    [part] = reader.feed('"home": {"street": "Ma')
     assert part.home.street == "Ma"
     with pytest.raises(AttributeError):
         _ = part.home.number
 
 
-def test_values_that_do_not_fit_do_not_appear() -> None:
-    reader = PartialReader(compile_output(Person))
-    assert [vars(part) for part in reader.feed('{"age": -1, "name": "Bob", ')] == [{"name": "Bob"}]
-
-
-def test_repairs_are_made_in_parts_as_in_the_whole() -> None:
-    reader = PartialReader(compile_output(Person))
-    [part] = reader.feed('{"age": "42 years", ')
+def test_values_are_mended_in_parts_as_in_the_whole_and_what_does_not_fit_does_not_appear() -> None:
+    [part] = PartialReader(compile_output(Person)).feed('{"age": "42 years", ')
     assert part.age == 42
     assert PartialReader(compile_output(Person), repair="off").feed('{"age": "42 years", ') == []
+    [part] = PartialReader(compile_output(Person)).feed('{"age": -1, "name": "Bob", ')
+    assert vars(part) == {"name": "Bob"}
 
 
 def test_a_dataclass_and_a_typed_dict() -> None:
@@ -152,16 +144,14 @@ def test_wrapped_and_bare() -> None:
     assert [part.street for part in optional] == ["a", "ab"]
 
 
-def test_what_is_not_strict_json_comes_at_the_end() -> None:
-    reader = PartialReader(compile_output(Address))
-    assert grown(reader, "{'street': 'x', 'number': 5}", 3) == []
-    assert reader.finish().value == Address(street="x", number=5)
-
-
-def test_text_is_not_held_back() -> None:
-    reader = PartialReader(compile_output(str))
-    assert reader.feed("abc") == []
-    assert reader.finish().value == "abc"
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("{'street': 'x', 'number': 5}", Address(street="x", number=5)), ("abc", "abc"), ("1\n2", [1, 2])],
+)
+def test_what_is_not_strict_json_and_a_text_come_at_the_end(text: str, value: Any) -> None:
+    reader = PartialReader(compile_output(list[int] if isinstance(value, list) else type(value)))
+    assert grown(reader, text, 3) == []
+    assert reader.finish().value == value
 
 
 # --- items -------------------------------------------------------------------------------------------------
@@ -182,37 +172,24 @@ def test_items_arrive_as_soon_as_they_are_complete(size: int, form: str) -> None
         complete = text[: at + size].count('"s"}}')
         assert len(seen) == complete
     assert [item.name for item in seen] == ["n0", "n1", "n2", "n3", "n4"]
-    assert reader.rest() == []
+    assert reader.finish().value == seen
 
 
-def test_items_that_could_not_stream_come_with_the_rest() -> None:
+@pytest.mark.parametrize(
+    ("text", "more", "told"),
+    [
+        ('[1, 2, "x", 4]', "", "'x'"),  # a bad item ends the flow, and is told at the end
+        ("[1, 2]", "\nNo: [3]", "2 JSON values that all fit and differ"),  # it goes on as another list
+        ("[1, 2, 3", "", "JSON that is cut off"),
+    ],
+)
+def test_what_is_no_list_is_refused_after_its_items(text: str, more: str, told: str) -> None:
     reader = ItemReader(compile_output(list[int]))
-    assert grown(reader, "1\n2\n3", 1) == []
-    assert reader.rest() == [1, 2, 3]
-    assert reader.given == 3
-
-
-def test_a_bad_item_ends_the_flow_and_is_told_at_the_end() -> None:
-    reader = ItemReader(compile_output(list[int]))
-    assert reader.feed('[1, 2, "x", 4]') == [1, 2]
+    assert reader.feed(text) == [1, 2]
+    reader.feed(more)
     with pytest.raises(ResponseParseError) as caught:
-        reader.rest()
-    assert caught.value.violations == [("[2]", "int", "'x'")]
-
-
-def test_an_answer_that_goes_on_as_another_list_is_refused() -> None:
-    reader = ItemReader(compile_output(list[int]))
-    assert reader.feed("[1, 2]") == [1, 2]
-    reader.feed("\nNo: [3]")
-    with pytest.raises(ResponseParseError):
-        reader.rest()
-
-
-def test_a_cut_list_is_refused_after_its_items() -> None:
-    reader = ItemReader(compile_output(list[int]))
-    assert reader.feed("[1, 2, 3") == [1, 2]
-    with pytest.raises(ResponseParseError):
-        reader.rest()
+        reader.finish()
+    assert told in caught.value.violations[0][2]
 
 
 # --- work ----------------------------------------------------------------------------------------------------
@@ -221,10 +198,11 @@ def test_a_cut_list_is_refused_after_its_items() -> None:
 @pytest.mark.parametrize("reader_class", [PartialReader, ItemReader])
 def test_a_long_answer_in_thousands_of_pieces_is_read_once(reader_class: type[PartialReader | ItemReader]) -> None:
     people = [{"name": f"name {number}", "age": number, "home": {"street": "s" * 40}} for number in range(1_500)]
-    text = json.dumps(people)
-    reader = reader_class(compile_output(list[Person]))
-    grown(reader, text, 48)
-    assert reader.characters_read <= 2 * len(text)
+    space_for_ever = " \n" * 5_000 + "[1, 2]"
+    for text, size, wanted in ((json.dumps(people), 48, list[Person]), (space_for_ever, 2, list[int])):
+        reader = reader_class(compile_output(wanted))
+        assert grown(reader, text, size)
+        assert reader.characters_read <= 2 * len(text)
 
 
 def test_a_long_string_is_read_once() -> None:
@@ -260,18 +238,10 @@ def test_any_split_gives_the_same_items(people: list[dict[str, Any]], sizes: lis
         size = sizes[at % len(sizes)]
         items += reader.feed(text[at : at + size])
         at += size
-    items += reader.rest()
+    assert reader.finish().value == items
     assert [item.model_dump(include={"name", "age", "home"}) for item in items] == [
         {**person, "home": {**person["home"], "number": 7}} for person in people
     ]
-
-
-@pytest.mark.parametrize("reader_class", [PartialReader, ItemReader])
-def test_space_for_ever_is_read_once(reader_class: type[PartialReader | ItemReader]) -> None:
-    reader = reader_class(compile_output(list[int]))
-    text = " \n" * 5_000 + "[1, 2]"
-    assert grown(reader, text, 2)[-1] in (2, [1, 2])
-    assert reader.characters_read <= 2 * len(text)
 
 
 @pytest.mark.parametrize("reader_class", [PartialReader, ItemReader])

@@ -19,6 +19,9 @@ from SimpleLLMFunc.base.parsing.tolerant_json import TolerantReader
         ("[THINK]a[/THINK]b", "b"), ("◁think▷a◁/think▷b", "b"),
         ("<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b", "b"),
         ("b<|im_end|>", "b"),
+        # control marks are left out at both ends
+        ("</s> a </s> <|return|>\n", " a "), ("<|im_start|>assistant<|message|>a<|return|><|im_end|>", "a"),
+        (" </s>", ""), ("x" + "<|im_end|> " * 50_000, "x"),
     ],
 )  # fmt: skip
 def test_reasoning_never_counts(text: str, rest: str) -> None:
@@ -27,27 +30,20 @@ def test_reasoning_never_counts(text: str, rest: str) -> None:
     assert len(repairs) >= 1
 
 
-@pytest.mark.parametrize(
-    "text", ['{"a": "<think>b</think>c"}', "{'a': 'x</think>y',}", '{"a": "</s>", "b": "<|end|>"} ok']
-)
-def test_tags_inside_values_are_text(text: str) -> None:
-    assert without_reasoning(text) == (text, [])
-
-
-def test_a_text_without_reasoning_is_left_alone() -> None:
-    assert without_reasoning("a < b and think > 3") == ("a < b and think > 3", [])
+# Looked at from each of them to the end, these would take minutes.
+TORN = ("<think ", "</think  ", "[THINK", "◁", "<|channel|>analysis", "<|begin_of_thought")
 
 
 @pytest.mark.parametrize(
-    ("text", "rest"),
+    "text",
     [
-        ("</s> a </s> <|return|>\n", " a "), ("<|im_start|>assistant<|message|>a<|return|><|im_end|>", "a"),
-        (" </s>", ""), ("a</s>b", "a</s>b"), ("x" + "</s>" * 100_000 + "x", "x" + "</s>" * 100_000 + "x"),
-        ("x" + "<|im_end|> " * 50_000, "x"),
+        '{"a": "<think>b</think>c"}', "{'a': 'x</think>y',}", '{"a": "</s>", "b": "<|end|>"} ok', "a < b and think > 3",
+        "a</s>b", "x" + "</s>" * 100_000 + "x", *(piece * (1_500_000 // len(piece)) for piece in TORN),
     ],
+    ids=lambda text: text[:30],
 )  # fmt: skip
-def test_control_marks_are_left_out_at_both_ends(text: str, rest: str) -> None:
-    assert without_reasoning(text)[0] == rest
+def test_a_text_without_reasoning_is_left_alone_and_tags_inside_values_are_text(text: str) -> None:
+    assert without_reasoning(text) == (text, [])
 
 
 def test_looking_for_tags_inside_damaged_json_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,9 +61,3 @@ def test_looking_for_tags_inside_damaged_json_is_bounded(monkeypatch: pytest.Mon
     text = "['a', " * 60 + "'b', " * 4000 + "oops ] <think>hm</think>"
     assert without_reasoning(text)[0].startswith("['a', ")
     assert len(text) < looked < 4 * len(text) + 10_000
-
-
-@pytest.mark.parametrize("piece", ["<think ", "</think  ", "[THINK", "◁", "<|channel|>analysis", "<|begin_of_thought"])
-def test_marks_that_are_none_are_looked_for_once(piece: str) -> None:
-    text = piece * (1_500_000 // len(piece))  # looked at from each of them to the end, it would take minutes
-    assert without_reasoning(text) == (text, [])

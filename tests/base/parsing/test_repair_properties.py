@@ -10,6 +10,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Literal
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter, create_model
@@ -112,24 +113,16 @@ QUOTES = {
 }
 
 
+@pytest.mark.parametrize(("texts", "damages"), [(any_text, HARMLESS), (plain_text, QUOTES)], ids=["harmless", "quotes"])
 @settings(max_examples=60)
-@given(models(any_text))
-def test_a_value_survives_harmless_damage(drawn: tuple[Any, Any]) -> None:
-    model, value = drawn
+@given(data=st.data())
+def test_a_value_survives_damage(texts: Any, damages: dict[str, Callable[[str], str]], data: st.DataObject) -> None:
+    model, value = data.draw(models(texts))
     text = TypeAdapter(model).dump_json(value).decode()
-    for damage, change in HARMLESS.items():
+    for damage, change in damages.items():
         parsed: Parsed[Any] = parse_text(change(text), model)
         assert parsed.value == value, damage
         assert parsed.repairs == [] or damage not in {"nothing", "space"}
-
-
-@settings(max_examples=60)
-@given(models(plain_text))
-def test_a_value_survives_other_quotes(drawn: tuple[Any, Any]) -> None:
-    model, value = drawn
-    text = TypeAdapter(model).dump_json(value).decode()
-    for damage, change in QUOTES.items():
-        assert parse_text(change(text), model).value == value, damage
 
 
 @settings(max_examples=60)

@@ -33,45 +33,19 @@ def test_syntax_is_mended(text, value):
 
 REFUSED = [
     '{"a": 1',  # perhaps 10, or 1000
-    '{"a": "x',
-    '{"a": "x"',
-    '{"a": ["x", "y"',
-    '{"to": ["a", "b"}',
-    '{"a": 1}}',
-    '{"a": 1} {"a": 2}',
-    '{"a": 1,234}',
-    '{"a": 1_000,}',
-    '{"a": 0x10,}',
-    '{"a": 1.}',
-    '{"a": NaN,}',
-    '{"a": tell me}',
-    '{"a": ...}',
-    '{"a":,}',
-    '{"a": [1 2]}',
-    '{"a": ["b" "c"]}',
-    '{"a": [,1]}',
-    '{"a": "c:\\dir",}',
-    "{'a': '\\x41'}",
-    '{"a": 00123,}',
-    "{'a': 'don't'}",
-    'call it with {"a": 1}',
-    '{"a": "x", "b"}',
-    '{"a": 1,} and then some',
-    "[1, 2,]",
-    "I am sorry",
-    '{"a": "x",, "a": "y"}',
-    "{" * 50_000,
-]
+    '{"a": "x', '{"a": "x"', '{"a": ["x", "y"', '{"to": ["a", "b"}', '{"a": 1}}', '{"a": 1} {"a": 2}', '{"a": 1,234}',
+    '{"a": 1_000,}', '{"a": 0x10,}', '{"a": 1.}', '{"a": NaN,}', '{"a": tell me}', '{"a": ...}', '{"a":,}', '{"a": [1 2]}',
+    '{"a": ["b" "c"]}', '{"a": [,1]}', '{"a": "c:\\dir",}', "{'a': '\\x41'}", '{"a": 00123,}', "{'a': 'don't'}",
+    'call it with {"a": 1}', '{"a": "x", "b"}', '{"a": 1,} and then some', "[1, 2,]", "I am sorry",
+    '{"a": "x",, "a": "y"}', "{" * 50_000,
+    # quotes inside a text are no reason to cut it
+    '{"a": "he said "hi" to me"}', '{"a": "he said "hi", to me"}', '{"a": "1" + "2"}', '{"a": "b" "c"}',
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", REFUSED)
 def test_what_would_take_a_guess_is_refused(text):
     assert mended_arguments(text) is None
-
-
-def test_quotes_inside_a_text_are_no_reason_to_cut_it():
-    for text in ('{"a": "he said "hi" to me"}', '{"a": "he said "hi", to me"}', '{"a": "1" + "2"}', '{"a": "b" "c"}'):
-        assert mended_arguments(text) is None
 
 
 def test_a_long_text_takes_linear_time():
@@ -98,10 +72,5 @@ def test_a_cut_text_never_becomes_a_call(value, data):
 @given(OBJECTS)
 def test_what_is_mended_is_what_was_meant_or_nothing(value):
     # A trailing comma is the commonest slip; whatever stands inside, the value may not change.
-    broken = json.dumps(value)[:-1] + ",}"
-    assert mended_arguments(broken) in (None, value)
-
-
-@given(OBJECTS)
-def test_python_literals_are_what_was_meant_or_nothing(value):
-    assert mended_arguments(repr(value)) in (None, value)
+    for broken in (json.dumps(value)[:-1] + ",}", repr(value)):
+        assert mended_arguments(broken) in (None, value)

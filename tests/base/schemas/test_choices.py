@@ -39,27 +39,16 @@ def _refuses_sad(value):
 
 
 LABELS = [
-    (bool, ["true", "false"]),
-    (Optional[bool], ["true", "false", "null"]),
-    (Literal["a", 2, True, None], ["a", "2", "true", "null"]),
-    (Mood, ["very glad", "sad"]),
-    (Size | None, ["SMALL", "LARGE", "null"]),
-    (Literal[Mood.SAD, "ok"], ["sad", "ok"]),
-    (Literal["很好", "好"], ["很好", "好"]),
-    (Annotated[Literal["x"], "meta"], ["x"]),
+    (bool, ["true", "false"]), (Optional[bool], ["true", "false", "null"]),
+    (Literal["a", 2, True, None], ["a", "2", "true", "null"]), (Mood, ["very glad", "sad"]),
+    (Size | None, ["SMALL", "LARGE", "null"]), (Literal[Mood.SAD, "ok"], ["sad", "ok"]),
+    (Literal["很好", "好"], ["很好", "好"]), (Annotated[Literal["x"], "meta"], ["x"]),
     (TypeAliasType("Answer", Literal["yes", "no"]), ["yes", "no"]),
     (Literal["two\nlines", "", 'qu"ote', " x"], ['"two\\u000alines"', '""', 'qu"ote', '" x"']),
-    (Literal["1", 1], []),  # they read the same
-    (Literal["true"] | bool, []),
-    (Literal[1, True], []),  # they are equal
-    (None, []),
-    (type(None), []),
-    (str, []),
-    (str | None, []),
-    (Right, []),
-    (enum.Enum, []),
-    (list[bool], []),
-]
+    # labels that read the same, or are equal; and what is no choice
+    *((kind, []) for kind in (Literal["1", 1], Literal["true"] | bool, Literal[1, True])),
+    *((kind, []) for kind in (None, type(None), str, str | None, Right, enum.Enum, list[bool])),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("hint", "labels"), LABELS, ids=lambda each: str(each)[:40])

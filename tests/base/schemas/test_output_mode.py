@@ -87,20 +87,12 @@ def test_a_spec_is_built_once() -> None:
 
 
 @pytest.mark.parametrize("wanted", [*STRICT, *LOOSE])
-def test_the_wire_schema_is_an_object_and_valid(wanted: Any) -> None:
+def test_the_wire_schema_is_an_object_and_valid_and_only_what_is_no_object_is_wrapped(wanted: Any) -> None:
     spec = compile_output(wanted)
     jsonschema.Draft202012Validator.check_schema(spec.wire_schema)
     assert spec.wire_schema["type"] == "object"
-    assert spec.is_wrapped == ("value" in spec.wire_schema.get("properties", {}))
-
-
-@pytest.mark.parametrize(
-    ("wanted", "is_wrapped"),
-    [(Tree, False), (Data, False), (Loose, False), (dict[str, int], False), (int, True), (list[Tree], True),
-     (Tree | None, True), (Cat | Dog, True), (Any, True), (Pair, True), (Color, True)],
-)  # fmt: skip
-def test_only_what_is_no_object_is_wrapped(wanted: Any, is_wrapped: bool) -> None:
-    assert compile_output(wanted).is_wrapped is is_wrapped
+    is_object = wanted in [Tree, Item, Data, Loose, Box[int], Box[dict[str, int]], dict, dict[str, int]]
+    assert spec.is_wrapped == ("value" in spec.wire_schema.get("properties", {})) == (not is_object)
 
 
 def nodes(schema: Any) -> typing.Iterator[dict[str, Any]]:
@@ -115,66 +107,55 @@ def nodes(schema: Any) -> typing.Iterator[dict[str, Any]]:
                     yield from nodes(inner)
 
 
-@pytest.mark.parametrize("wanted", STRICT)
-def test_a_strict_schema_keeps_the_rules(wanted: Any) -> None:
-    form = compile_output(wanted).response_format(strict=True)
-    assert form is not None
+def strict_schema(wanted: Any) -> dict[str, Any]:
+    form = compile_output(wanted).native_format
     assert form["type"] == "json_schema"
     assert form["json_schema"]["strict"] is True
     assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", form["json_schema"]["name"])
-    schema = form["json_schema"]["schema"]
+    schema: dict[str, Any] = form["json_schema"]["schema"]
+    return schema
+
+
+@pytest.mark.parametrize("wanted", STRICT)
+def test_a_strict_schema_keeps_the_rules_and_what_fits_it_fits_the_type(wanted: Any) -> None:
+    schema = strict_schema(wanted)
     jsonschema.Draft202012Validator.check_schema(schema)
     assert schema["type"] == "object"
+    unknown = {"default", "oneOf", "allOf", "const", "uniqueItems", "minLength", "prefixItems", "title"}
     for node in nodes(schema):
-        assert (
-            not {"default", "oneOf", "allOf", "const", "uniqueItems", "minLength", "prefixItems", "title"} & node.keys()
-        )
+        assert not unknown & node.keys()
         if node.get("type") == "object":
             assert node["additionalProperties"] is False
             assert node["required"] == list(node["properties"])
         if "$ref" in node:
             assert set(node) == {"$ref"}
             assert node["$ref"].removeprefix("#/$defs/") in schema["$defs"]
-
-
-@pytest.mark.parametrize("wanted", STRICT)
-def test_what_fits_the_strict_schema_fits_the_type(wanted: Any) -> None:
-    spec = compile_output(wanted)
-    form = spec.response_format(strict=True)
-    assert form is not None
-    example = {"value": generate_example_object(wanted)} if spec.is_wrapped else generate_example_object(wanted)
+    spec, example = compile_output(wanted), generate_example_object(wanted)
     if wanted is not Item:  # the example of a decimal is a number, as the strict schema wants it
-        jsonschema.validate(example, spec.wire_schema)
-    assert spec.adapter.validate_python(example["value"] if spec.is_wrapped else example) is not None
+        jsonschema.validate({"value": example} if spec.is_wrapped else example, spec.wire_schema)
+    assert spec.adapter.validate_python(example) is not None
 
 
 @pytest.mark.parametrize("wanted", LOOSE)
 def test_what_cannot_be_said_strictly_is_not(wanted: Any) -> None:
     spec = compile_output(wanted)
-    assert spec.response_format(strict=True) is None
     assert spec.strict_problem
-    loose = spec.response_format(strict=False)
-    assert loose is not None
-    assert loose["json_schema"]["schema"] == spec.wire_schema
+    loose = spec.native_format["json_schema"]
+    assert (loose["schema"], loose["strict"]) == (spec.wire_schema, False)
 
 
 def test_what_the_subset_has_no_word_for_is_told_in_the_description() -> None:
-    form = compile_output(Tree).response_format(strict=True)
-    assert form is not None
-    properties = form["json_schema"]["schema"]["properties"]
+    properties = strict_schema(Tree)["properties"]
     assert properties["label"] == {"type": "string", "description": "what it says (at least 1 characters)"}
     assert properties["kids"]["description"] == "default: []"
 
 
 def test_a_null_that_means_absent_and_an_alias() -> None:
-    form = compile_output(Item).response_format(strict=True)
-    assert form is not None
-    schema = form["json_schema"]["schema"]
+    schema = strict_schema(Item)
     assert schema["properties"]["note"] == {"anyOf": [{"type": "string"}, {"type": "null"}]}
     assert "unitPrice" in schema["required"]
-    assert (
-        compile_output(Item).parse('{"name": "x", "color": "red", "note": null, "unitPrice": 2.50}').value.price == 2.5
-    )
+    text = '{"name": "x", "color": "red", "note": null, "unitPrice": 2.50}'
+    assert compile_output(Item).parse(text).value.price == 2.5
 
 
 def test_too_deep_or_too_large_is_not_strict() -> None:
@@ -188,8 +169,7 @@ def test_too_deep_or_too_large_is_not_strict() -> None:
 
 def test_the_answer_tool() -> None:
     tool = compile_output(list[int]).answer_tool()
-    assert tool["type"] == "function"
-    assert tool["function"]["name"] == ANSWER_TOOL == "answer"
+    assert (tool["type"], tool["function"]["name"], ANSWER_TOOL) == ("function", "answer", "answer")
     assert tool["function"]["parameters"]["properties"]["value"]["type"] == "array"
     assert compile_output(Tree).answer_tool()["function"]["parameters"]["type"] == "object"
 
@@ -234,18 +214,14 @@ def test_the_typed_dict_of_typing_names_the_way_out() -> None:
 )  # fmt: skip
 def test_auto_follows_the_profile(wanted: Any, profile: str, refused: set[str], mode: str) -> None:
     chosen, reason = choose_output_mode(compile_output(wanted), PROFILES[profile], "auto", refused)
-    assert chosen == mode
-    assert reason.startswith(f"{mode}: ")
-
-
-def test_the_reason_says_why() -> None:
-    spec = compile_output(dict[str, int])
-    assert "any keys" in choose_output_mode(spec, PROFILES["openai"])[1]
-    assert "refused native" in choose_output_mode(spec, PROFILES["vllm"], refused={"native"})[1]
+    assert (chosen, reason.partition(": ")[0]) == (mode, mode)
 
 
 @pytest.mark.parametrize("mode", ["native", "tool", "prompt"])
 def test_what_was_asked_for_is_kept_unless_refused(mode: Any) -> None:
+    loose = compile_output(dict[str, int])
+    assert "any keys" in choose_output_mode(loose, PROFILES["openai"])[1]
+    assert "refused native" in choose_output_mode(loose, PROFILES["vllm"], refused={"native"})[1]
     spec = compile_output(Tree)
     assert choose_output_mode(spec, GENERIC, mode)[0] == mode
     if mode != "prompt":
@@ -258,39 +234,31 @@ def test_what_was_asked_for_is_kept_unless_refused(mode: Any) -> None:
 
 def test_text_is_the_text_as_it_stands() -> None:
     spec = compile_output(str)
-    for text in (" x\n", '{"value": "x"}', '"x"', "```\nx\n```"):
+    kept = [" x\n", '{"value": "x"}', '"x"', "```\nx\n```", "Use <think> and </think>\nlike so", "`</think>`\n"]
+    for text in (*kept, "x <think>", "</s> is a mark"):
         assert spec.parse(text).value == text
     assert spec.parse("<think>hm</think>\nx").value == "x"
     assert spec.parse("so it is\n</think>\n\nx").value == "x"
-    for text in ("Use <think> and </think>\nlike so", "`</think>`\n", "x <think>", "</s> is a mark"):
-        assert spec.parse(text).value == text
     assert spec.parse("<think>hm</think>Use the <think> tag.").value == "Use the <think> tag."
     with pytest.raises(ResponseParseError):
         spec.parse("<think>hm")
 
 
-@pytest.mark.parametrize("mode", ["native", "tool"])
-def test_text_that_was_asked_for_in_the_wrapper_is_unwrapped(mode: Any) -> None:
-    spec = compile_output(str)
-    assert spec.parse('{"value": " x "}', mode=mode).value == " x "
-    assert spec.parse("plain", mode=mode).value == "plain"
+class Reading(BaseModel):
+    value: int
 
 
-def test_the_wrapper_of_any_depends_on_the_mode() -> None:
-    spec = compile_output(Any)
-    assert spec.parse('{"value": 3}').value == {"value": 3}
-    assert spec.parse('{"value": 3}', mode="native").value == 3
-    assert spec.parse('{"a": 3}', mode="native").value == {"a": 3}
-
-
-def test_a_field_named_value_is_no_wrapper() -> None:
-    class Reading(BaseModel):
-        value: int
-
-    assert compile_output(Reading).parse('{"value": 3}').value == Reading(value=3)
-    assert compile_output(Reading | int).parse('{"value": {"value": 3}}', mode="native").value == Reading(value=3)
-    assert compile_output(Reading | int).parse('{"value": 3}', mode="native").value == 3
-
-
-def test_none_ignores_the_answer() -> None:
-    assert compile_output(None).parse("whatever {").value is None
+@pytest.mark.parametrize(
+    ("wanted", "mode", "text", "value"),
+    [
+        (str, "native", '{"value": " x "}', " x "), (str, "tool", '{"value": " x "}', " x "), (str, "native", "plain", "plain"),
+        (str, "tool", "plain", "plain"), (Any, None, '{"value": 3}', {"value": 3}), (Any, "native", '{"value": 3}', 3),
+        (Any, "native", '{"a": 3}', {"a": 3}), (Reading, None, '{"value": 3}', Reading(value=3)),
+        (Reading | int, "native", '{"value": {"value": 3}}', Reading(value=3)), (Reading | int, "native", '{"value": 3}', 3),
+        (None, None, "whatever {", None),
+    ],
+)  # fmt: skip
+def test_the_wrapper_depends_on_the_mode_and_a_field_named_value_is_none(
+    wanted: Any, mode: Any, text: str, value: Any
+) -> None:
+    assert compile_output(wanted).parse(text, mode=mode).value == value

@@ -12,19 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from SimpleLLMFunc.base.templates import Finished, guard_tags, render_template
 from SimpleLLMFunc.base.templates.jinja import MAX_OUTPUT
-from SimpleLLMFunc.base.templates.template import Finished, guard_tags, render_template
 from SimpleLLMFunc.errors import TemplateError, UsageError
 
 DATA = {
-    "name": "雨",
-    "items": [{"n": 2, "who": "b"}, {"n": 1, "who": "a"}, {"n": 2, "who": "c"}],
-    "d": {"city": "杭州", "temperature": 25, "update": "a key like a method"},
-    "words": ["x", "y"],
-    "text": "a-b-c",
-    "nothing": None,
+    "name": "雨", "items": [{"n": 2, "who": "b"}, {"n": 1, "who": "a"}, {"n": 2, "who": "c"}], "words": ["x", "y"],
+    "d": {"city": "杭州", "temperature": 25, "update": "a key like a method"}, "text": "a-b-c", "nothing": None,
     "html": "<b>&\"'</b>",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -88,11 +84,10 @@ class Step(BaseModel):
     kind: Kind = Kind.GOOD
 
 
-def test_models_and_enums_are_read_as_their_data():
-    steps = {"a": Step(name="查天气")}
-    assert render_template("{{ s.a.name }} {{ s.a.kind }} {{ s.a }}", {"s": steps}) == (
-        '查天气 good {"name": "查天气", "kind": "good"}'
-    )
+def test_models_and_enums_are_read_as_their_data_and_only_what_is_named_is_looked_at():
+    values = {"s": {"a": Step(name="查天气")}, "client": object()}
+    rendered = render_template("{{ s.a.name }} {{ s.a.kind }} {{ s.a }}", values)
+    assert rendered == '查天气 good {"name": "查天气", "kind": "good"}'
 
 
 @given(st.text(), st.text())
@@ -110,10 +105,6 @@ def test_the_text_of_a_user_is_no_source(question):
     assert rendered == f"Q: {question}"
     assert "49" not in rendered
     assert render_template("{{ c }}", {"c": rendered}) == rendered
-
-
-def test_only_what_is_named_is_looked_at():
-    assert render_template("{{ a }}", {"a": 1, "client": object()}) == "1"
 
 
 @pytest.mark.parametrize(
@@ -183,7 +174,7 @@ def test_the_result_is_at_most_one_mebibyte():
 def test_jinja2_is_loaded_when_the_first_template_is_rendered():
     code = (
         "import sys\n"
-        "from SimpleLLMFunc.base.templates.template import render_template, guard_tags\n"
+        "from SimpleLLMFunc.base.templates import render_template, guard_tags\n"
         "assert 'jinja2' not in sys.modules\n"
         "assert render_template('{{ a }}', {'a': 1}) == '1'\n"
         "assert 'jinja2' in sys.modules\n"
@@ -211,13 +202,9 @@ def test_a_text_cannot_open_or_close_a_tag_of_the_template(text, wanted):
     assert rendered == TEMPLATE.replace("{{ facts }}", text if wanted is None else wanted)
 
 
-def test_what_is_finished_keeps_its_tags():
-    guard = guard_tags(TEMPLATE)
-    rendered = render_template("{{ a }}{{ b }}", {"a": Finished("</facts>"), "b": "</facts>"}, text=guard)
-    assert rendered == "</facts>‹/facts>"
-
-
-def test_tags_of_all_templates_count_and_a_template_without_tags_guards_little():
+def test_what_is_finished_keeps_its_tags_and_the_tags_of_all_templates_count():
+    values = {"a": Finished("</facts>"), "b": "</facts>"}
+    assert render_template("{{ a }}{{ b }}", values, text=guard_tags(TEMPLATE)) == "</facts>‹/facts>"
     assert guard_tags("<a></a>", "<b.c></b.c>")("</a></b.c></bxc>") == "‹/a>‹/b.c></bxc>"
     assert guard_tags("x < y")("</a> < y <|x|>") == "</a> < y ‹|x|>"
 

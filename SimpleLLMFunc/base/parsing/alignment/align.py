@@ -7,14 +7,13 @@ between two readings that fit equally well: such a value is a `Misfit` that says
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from pydantic import ValidationError
 
 from SimpleLLMFunc.base.parsing.alignment.alignment import Alignment, Fit, Misfit, gathered, violations_of
-from SimpleLLMFunc.base.parsing.alignment.keys import assigned, field_of, folded_key
-from SimpleLLMFunc.base.parsing.alignment.scalar_coercion import fit_leaf
+from SimpleLLMFunc.base.parsing.alignment.scalar_coercion import LeafFit, fit_leaf
 from SimpleLLMFunc.base.parsing.alignment.shape import (
     AnyShape,
     ChoiceShape,
@@ -29,6 +28,7 @@ from SimpleLLMFunc.base.parsing.alignment.shape import (
     TupleShape,
     UnionShape,
     choices_of,
+    folded_key,
     resolved,
 )
 from SimpleLLMFunc.base.parsing.json_node import (
@@ -39,13 +39,15 @@ from SimpleLLMFunc.base.parsing.json_node import (
     Open,
     Path,
     decode_strictly,
-    holds_open,
+    holds,
     is_same,
+    is_same_value,
     is_wire,
     path_text,
     plain_value,
     shown,
 )
+from SimpleLLMFunc.base.parsing.parsed import Repair
 from SimpleLLMFunc.errors import Violation
 from SimpleLLMFunc.type import without_surrogates
 
@@ -93,7 +95,7 @@ class Aligner:
     def _direct(self, shape: Shape, node: Node, path: Path, *, is_inner: bool) -> Alignment:
         match shape:
             case LeafShape():
-                return self._leaf(shape, node, path)
+                return _fit_of(fit_leaf(shape, node, may_coerce=self._may_coerce), shape, node, path)
             case ChoiceShape():
                 return self._choice(shape, node, path)
             case ObjectShape():
@@ -126,12 +128,10 @@ class Aligner:
             if isinstance(direct, Fit) or not isinstance(value, dict | list):
                 return direct
             # the more telling of the two
-            return direct if self._reads_a_field(shape, node) else inside
+            reads_a_field = isinstance(shape, ObjectShape) and shape.field_of(key) is not None
+            return direct if reads_a_field else inside
         repairs = [(path_text(path), f"unwrapped from {key!r}"), *inside.repairs]
         return Fit(inside.value, inside.cost + _UNWRAPPED, repairs, inside.unread)
-
-    def _reads_a_field(self, shape: Shape, node: dict[str, Node]) -> bool:
-        return isinstance(shape, ObjectShape) and any(field_of(shape, key) is not None for key in node)
 
     def _decoded(self, shape: Shape, node: str, path: Path, direct: Misfit) -> Alignment:
         """Read a string that holds the JSON of the wanted container."""
@@ -149,12 +149,6 @@ class Aligner:
 
     # --- scalars -----------------------------------------------------------------------------------------
 
-    def _leaf(self, shape: LeafShape, node: Node, path: Path) -> Alignment:
-        found = fit_leaf(shape, node, may_coerce=self._may_coerce)
-        if found is None:
-            return Misfit.at(path, shape.name, node)
-        return Fit(found.value, found.cost, [(path_text(path), found.note)] if found.note else [])
-
     def _choice(self, shape: ChoiceShape, node: Node, path: Path) -> Alignment:
         for value, wire, name in shape.members:
             if is_wire(wire, node):
@@ -168,13 +162,10 @@ class Aligner:
             found = find_choice(shape, text, in_quotes=isinstance(node, str))
         except AmbiguousChoiceError as error:
             return Misfit([(path_text(path), shape.name, f"{shown(node)}, which names {error}")])
-        if found is None:
-            return Misfit.at(path, shape.name, node)
-        value, note, cost = found
-        return Fit(value, cost, [(path_text(path), note)] if note else [])
+        return _fit_of(found, shape, node, path)
 
     def _as_written(self, shape: Shape, node: Node, path: Path) -> Alignment:
-        if holds_open(node):
+        if holds(node, Open):
             return Misfit.at(path, f"{shape.name}, complete", node)
         if isinstance(shape, OpaqueShape) and isinstance(node, Num) and isinstance(shape.inner, LeafShape):
             exact = fit_leaf(shape.inner, node, may_coerce=False)
@@ -190,7 +181,7 @@ class Aligner:
     def _object(self, shape: ObjectShape, node: Node, path: Path, *, is_inner: bool) -> Alignment:
         if not isinstance(node, dict):
             return self._hooked(shape, node) or Misfit.at(path, shape.name, node)
-        keys = assigned(shape, node, path, may_coerce=self._may_coerce)
+        keys = self._assigned(shape, node, path)
         if isinstance(keys, Misfit):
             return keys
         taken, unknown, repairs = keys
@@ -222,14 +213,35 @@ class Aligner:
                 return Misfit.at(path, "numbers that fit", node)
         return Fit(values, cost, repairs, unread)
 
+    def _assigned(
+        self, shape: ObjectShape, node: dict[str, Node], path: Path
+    ) -> tuple[dict[str, Node], dict[str, Node], list[Repair]] | Misfit:
+        """Return the values by field, the unknown keys, and the repairs; keys match by exact name first, then folded."""
+        taken: dict[str, Node] = {}
+        unknown = dict(node)
+        repairs: list[Repair] = []
+        ways: list[Callable[[str], FieldShape | None]] = [shape.by_name.get]
+        ways += [shape.field_of] if self._may_coerce else []
+        for find in ways:
+            for key, value in list(unknown.items()):
+                part = find(key)
+                if part is None:
+                    continue
+                del unknown[key]
+                where = path_text((*path, part.key))
+                if part.key not in taken:
+                    taken[part.key] = value
+                    repairs += [] if key == part.key else [(where, f"key {key!r} read as {part.key!r}")]
+                elif not is_same(taken[part.key], value):
+                    return Misfit([(where, part.shape.name, f"two different values for one field of {shape.name}")])
+        return taken, unknown, repairs
+
     def _hooked(self, shape: ObjectShape, node: Node) -> Fit | None:
         """Leave the value as it is written to the user's own validator."""
-        if not shape.is_hooked or self._reads_hooked or holds_open(node):
+        if not shape.is_hooked or self._reads_hooked:
             return None
-        try:
-            return Fit(plain_value(node), 1)
-        except ValueError:
-            return None
+        found = self._as_written(shape, node, ())
+        return Fit(found.value, 1) if isinstance(found, Fit) else None
 
     def _unknown_keys(
         self, shape: ObjectShape, node: dict[str, Node], taken: dict[str, Node], unknown: dict[str, Node], path: Path
@@ -245,11 +257,10 @@ class Aligner:
     def _tagged(self, shape: TaggedShape, node: Node, path: Path, *, is_inner: bool) -> Alignment:
         if not isinstance(node, dict):
             return Misfit.at(path, shape.name, node)
-        names = {key: value for key, value in node.items() if key in shape.tags}
-        if not names and self._may_coerce:
+        tags = [value for key, value in node.items() if key in shape.tags]
+        if not tags and self._may_coerce:
             wanted = {folded_key(tag) for tag in shape.tags}
-            names = {key: value for key, value in node.items() if folded_key(key) in wanted}
-        tags = list(names.values())
+            tags = [value for key, value in node.items() if folded_key(key) in wanted]
         where = (*path, shape.tags[0])
         expected = "one of " + ", ".join(map(repr, shape.choices))
         if not tags or any(not is_same(tag, tags[0]) for tag in tags):
@@ -268,11 +279,10 @@ class Aligner:
         if isinstance(node, list) and (shape.is_set or not isinstance(node, Braced)):
             if is_nested and any(not isinstance(item, list) for item in node):
                 return Misfit.at(path, f"list of {shape.item.name}", node)
-            parts = [
-                self.align(shape.item, item, (*path, number), is_inner=is_inner) for number, item in enumerate(node)
-            ]
-            return gathered(parts)
-        is_unclear = is_nested or _may_be_list(shape.item)
+            item = shape.item
+            return gathered([self.align(item, part, (*path, at), is_inner=is_inner) for at, part in enumerate(node)])
+        # An item that may be a list too: one value could then stand for a list of any depth.
+        is_unclear = is_nested or any(isinstance(choice, ListShape) for choice in choices_of(shape.item))
         if not self._may_coerce or is_unclear or isinstance(node, list) or node is None or _is_several(node):
             return Misfit.at(path, f"list of {shape.item.name}", node)
         inside = self.align(shape.item, node, (*path, 0), is_inner=True)
@@ -282,23 +292,13 @@ class Aligner:
         return Fit([inside.value], inside.cost + _ONE_ITEM, repairs, inside.unread)
 
     def _tuple(self, shape: TupleShape, node: Node, path: Path, *, is_inner: bool) -> Alignment:
-        if isinstance(node, dict) and shape.names:
-            fields = [
-                FieldShape(name, [name], item, is_required=number < shape.required)
-                for number, (name, item) in enumerate(zip(shape.names, shape.items, strict=True))
-            ]
-            named = ObjectShape(shape.name, fields, {part.key: part for part in fields}, extra="forbid")
-            return self._object(named, node, path, is_inner=is_inner)
-        if not isinstance(node, list) or isinstance(node, Braced):
+        if isinstance(node, dict) and shape.named is not None:
+            return self._object(shape.named, node, path, is_inner=is_inner)
+        is_list = isinstance(node, list) and not isinstance(node, Braced)
+        if not is_list or not shape.required <= len(node) <= len(shape.items):
             return Misfit.at(path, shape.name, node)
-        if not shape.required <= len(node) <= len(shape.items):
-            return Misfit.at(path, shape.name, node)
-        return gathered(
-            [
-                self.align(item_shape, item, (*path, number), is_inner=is_inner)
-                for number, (item_shape, item) in enumerate(zip(shape.items, node, strict=False))
-            ]
-        )
+        pairs = enumerate(zip(shape.items, node, strict=False))
+        return gathered([self.align(item, part, (*path, at), is_inner=is_inner) for at, (item, part) in pairs])
 
     def _mapping(self, shape: MappingShape, node: Node, path: Path) -> Alignment:
         if isinstance(node, Open):
@@ -336,6 +336,7 @@ class Aligner:
     def _union(self, shape: UnionShape, node: Node, path: Path, *, is_inner: bool) -> Alignment:
         fits: list[tuple[Fit, Shape]] = []
         misfits: list[tuple[Misfit, Shape]] = []
+        # No comprehension: each is a level of the stack, which types that contain themselves use up.
         for target in choices_of(shape):
             found = self._branch(target, node, path, is_inner=is_inner)
             if isinstance(found, Fit):
@@ -349,14 +350,9 @@ class Aligner:
         for other, other_shape in fits[1:]:
             if other.rank - best.rank > 1e-9:
                 break
-            if type(other.value) is type(best.value) and other.value == best.value:
-                continue
             # of two scalars that are written alike the type's own order decides, as pydantic has it
-            if (
-                best.cost < 1
-                and isinstance(best_shape, LeafShape | ChoiceShape)
-                and isinstance(other_shape, LeafShape | ChoiceShape)
-            ):
+            are_scalars = all(isinstance(part, LeafShape | ChoiceShape) for part in (best_shape, other_shape))
+            if is_same_value(other.value, best.value) or (best.cost < 1 and are_scalars):
                 continue
             got = f"{shown(node)}, which fits {best_shape.name} and {other_shape.name} equally well"
             return Misfit([(path_text(path), shape.name, got)])
@@ -377,9 +373,11 @@ class Aligner:
 # --- small questions -------------------------------------------------------------------------------------
 
 
-def _may_be_list(item: Shape) -> bool:
-    """Tell whether an item may be a list too: one value could then stand for a list of any depth."""
-    return any(isinstance(choice, ListShape) for choice in choices_of(item))
+def _fit_of(found: LeafFit | None, shape: Shape, node: Node, path: Path) -> Alignment:
+    """Return the scalar or member that was found, with its receipt, or that there is none."""
+    if found is None:
+        return Misfit.at(path, shape.name, node)
+    return Fit(found.value, found.cost, [(path_text(path), found.note)] if found.note else [])
 
 
 def _is_several(node: Node) -> bool:

@@ -59,12 +59,8 @@ def gathered(parts: list[Alignment]) -> Alignment:
     if violations:
         return Misfit(violations)
     fits = [part for part in parts if isinstance(part, Fit)]
-    return Fit(
-        [part.value for part in fits],
-        sum(part.cost for part in fits),
-        [repair for part in fits for repair in part.repairs],
-        sum(part.unread for part in fits),
-    )
+    cost, unread = sum(part.cost for part in fits), sum(part.unread for part in fits)
+    return Fit([part.value for part in fits], cost, [repair for part in fits for repair in part.repairs], unread)
 
 
 def violations_of(error: ValidationError, root: Path = ()) -> list[Violation]:
@@ -73,9 +69,8 @@ def violations_of(error: ValidationError, root: Path = ()) -> list[Violation]:
     for part in error.errors(include_url=False, include_context=False):
         path = tuple(step for step in part["loc"] if isinstance(step, int) or not re.search(r"[\[(]", step))
         got = "nothing" if part["type"] == "missing" else _input_shown(part["input"])
-        expected = _WANTED.sub("", part["msg"], count=1).replace(
-            "String should match pattern", "text of the pattern", 1
-        )
+        told = part["msg"].replace("String should match pattern", "text of the pattern", 1)
+        expected = _WANTED.sub("", told, count=1)
         if part["type"] in _OWN_CHECKS:
             # A sentence of the type's own validator: what is wrong, and not what is wanted.
             problem = part["msg"].partition(", ")[2] or "no reason given"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from SimpleLLMFunc.base.parsing.alignment.shape import ChoiceShape, LeafShape, ListShape, resolved
+from SimpleLLMFunc.base.parsing.alignment.shape import ChoiceShape, ListShape, leaf_kinds, resolved
 from SimpleLLMFunc.base.parsing.json_node import Bare, Node, decode_strictly
 from SimpleLLMFunc.base.parsing.json_text import Finding
 
@@ -50,8 +50,7 @@ def _from_lines(lines: list[str], text: str, shape: ListShape) -> list[Node]:
     if is_marked and re.search(r"^\s+\S", text.split("\n", 1)[1], re.MULTILINE):
         return []
     nodes: list[Node] = []
-    item = resolved(shape.item)
-    is_text = isinstance(item, LeafShape) and item.kind == "str"
+    is_text = leaf_kinds(shape.item) == ["str"]
     for line in unmarked:
         try:
             nodes.append(decode_strictly(line.rstrip(",，;")))

@@ -7,9 +7,10 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from SimpleLLMFunc.base.parsing.alignment.scalar_coercion import LeafFit
 from SimpleLLMFunc.base.parsing.alignment.scalars import read_bool, read_number
 from SimpleLLMFunc.base.parsing.alignment.shape import ChoiceShape
-from SimpleLLMFunc.base.parsing.json_node import is_number_of, quoted
+from SimpleLLMFunc.base.parsing.json_node import is_number_of, is_same_value, quoted
 
 _LONGEST: Final = 600
 _MAX_WORDS: Final = 12
@@ -44,8 +45,8 @@ class AmbiguousChoiceError(ValueError):
         super().__init__(" and ".join(repr(wire) for wire in wires))
 
 
-def find_choice(shape: ChoiceShape, text: str, *, in_quotes: bool = True) -> tuple[Any, str, int] | None:
-    """Return the member that the text names, how it was found (empty: exactly), and the cost; None if none.
+def find_choice(shape: ChoiceShape, text: str, *, in_quotes: bool = True) -> LeafFit | None:
+    """Return the member that the text names; None if none.
 
     Args:
         shape: of the enum or literal.
@@ -57,20 +58,17 @@ def find_choice(shape: ChoiceShape, text: str, *, in_quotes: bool = True) -> tup
     """
     for value, wire, _ in shape.members:
         if isinstance(wire, str) and wire == text:
-            return value, "", 0 if in_quotes else 1
+            return LeafFit(value, 0 if in_quotes else 1)
     if not text.strip() or len(text) > _LONGEST:
         return None
     named = text.strip().removeprefix(f"{shape.cls_name}.") if shape.cls_name else text.strip()
     for value, wire, name in shape.members:
         if name and name == named:
-            return value, f"{wire!r} taken by its name {text.strip()!r}", 1
-    found = (
-        None
-        if text.rstrip(_EDGES).endswith(("?", "？"))
-        else _folded(shape, named) or _folded(shape, text.strip(_EDGES))
-    )
+            return LeafFit(value, 1, f"{wire!r} taken by its name {text.strip()!r}")
+    is_question = text.rstrip(_EDGES).endswith(("?", "？"))
+    found = None if is_question else _folded(shape, named) or _folded(shape, text.strip(_EDGES))
     if found is not None:
-        return found[0], f"{found[1]!r} taken from {quoted(text)}", 3
+        return LeafFit(found[0], 3, f"{found[1]!r} taken from {quoted(text)}")
     return _other_kinds(shape, text) or _in_sentence(shape, text) or _prefix(shape, text)
 
 
@@ -116,9 +114,7 @@ def _folded(shape: ChoiceShape, text: str) -> tuple[Any, Any] | None:
 def _distinct(members: list[tuple[Any, Any, str]]) -> list[tuple[Any, Any, str]]:
     kept: list[tuple[Any, Any, str]] = []
     for member in members:
-        if not any(
-            member[0] is other[0] or (type(member[0]) is type(other[0]) and member[0] == other[0]) for other in kept
-        ):
+        if not any(is_same_value(member[0], other[0]) for other in kept):
             kept.append(member)
     return kept
 
@@ -126,25 +122,24 @@ def _distinct(members: list[tuple[Any, Any, str]]) -> list[tuple[Any, Any, str]]
 # --- numbers and truth values ----------------------------------------------------------------------------
 
 
-def _other_kinds(shape: ChoiceShape, text: str) -> tuple[Any, str, int] | None:
+def _other_kinds(shape: ChoiceShape, text: str) -> LeafFit | None:
     numbers = [m for m in shape.members if isinstance(m[1], int | float) and not isinstance(m[1], bool)]
     literal = read_number(text) if numbers else None
     if literal is not None and len(literal) < 30:
         matches = [value for value, wire, _ in numbers if is_number_of(literal, wire)]
         if len(matches) == 1:
-            return matches[0], f"number taken from {quoted(text)}", 4
-    if any(isinstance(wire, bool) for _, wire, _ in shape.members):
-        said = read_bool(text)
-        for value, wire, _ in shape.members:
-            if said is not None and wire is said:
-                return value, f"{wire!r} taken from {quoted(text)}", 4
+            return LeafFit(matches[0], 4, f"number taken from {quoted(text)}")
+    said = read_bool(text)
+    for value, wire, _ in shape.members:
+        if said is not None and wire is said:
+            return LeafFit(value, 4, f"{wire!r} taken from {quoted(text)}")
     return None
 
 
 # --- sentences -------------------------------------------------------------------------------------------
 
 
-def _in_sentence(shape: ChoiceShape, text: str) -> tuple[Any, str, int] | None:
+def _in_sentence(shape: ChoiceShape, text: str) -> LeafFit | None:
     """Return the only member that the text names by whole words."""
     named = _named_in(shape, text)
     if len(named) > 1:
@@ -154,7 +149,7 @@ def _in_sentence(shape: ChoiceShape, text: str) -> tuple[Any, str, int] | None:
     (value, wire, _), label = named[0]
     if not (_is_plain_sentence(text, label) or _leads(shape, text) or _concludes(shape, text)):
         return None
-    return value, f"{wire!r} taken from {quoted(text)}", 4
+    return LeafFit(value, 4, f"{wire!r} taken from {quoted(text)}")
 
 
 def _named_in(shape: ChoiceShape, text: str) -> list[tuple[tuple[Any, Any, str], str]]:
@@ -245,7 +240,7 @@ def _is_folded(shape: ChoiceShape, text: str) -> bool:
         return False
 
 
-def _prefix(shape: ChoiceShape, text: str) -> tuple[Any, str, int] | None:
+def _prefix(shape: ChoiceShape, text: str) -> LeafFit | None:
     """Return the only member that begins with the text, a single word of three letters or more."""
     word = _without_accents(text.strip(_EDGES))
     if len(word) < 3 or not word.isalnum() or _is_cjk(word):
@@ -253,4 +248,4 @@ def _prefix(shape: ChoiceShape, text: str) -> tuple[Any, str, int] | None:
     matches = _distinct([member for label, member in _labels(shape) if _without_accents(label).startswith(word)])
     if len(matches) != 1:
         return None
-    return matches[0][0], f"{matches[0][1]!r} taken from its beginning {text.strip()!r}", 5
+    return LeafFit(matches[0][0], 5, f"{matches[0][1]!r} taken from its beginning {text.strip()!r}")

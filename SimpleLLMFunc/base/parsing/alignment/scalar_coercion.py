@@ -14,14 +14,14 @@ from typing import Any, Final, NamedTuple
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from SimpleLLMFunc.base.parsing.alignment import scalars
-from SimpleLLMFunc.base.parsing.alignment.shape import LeafShape, Shape, choices_of
+from SimpleLLMFunc.base.parsing.alignment.shape import LeafShape, Shape, leaf_kinds
 from SimpleLLMFunc.base.parsing.json_node import MAX_DIGITS, Bare, Node, Num, quoted
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.type import without_surrogates
 
 
 class LeafFit(NamedTuple):
-    """A scalar that fits.
+    """A scalar, or a member of an enum, that fits.
 
     Attributes:
         value: of the leaf's Python type.
@@ -124,9 +124,8 @@ def _bool(text: str) -> LeafFit | None:
     value = scalars.read_bool(text)
     if value is None:
         return None
-    return LeafFit(
-        value, EXACT_STRING if text.strip().isalpha() else PROSE, f"{str(value).lower()} taken from {quoted(text)}"
-    )
+    cost = EXACT_STRING if text.strip().isalpha() else PROSE
+    return LeafFit(value, cost, f"{str(value).lower()} taken from {quoted(text)}")
 
 
 def digit_truth(shape: Shape, node: Node) -> LeafFit | None:
@@ -134,7 +133,7 @@ def digit_truth(shape: Shape, node: Node) -> LeafFit | None:
 
     pydantic's lax rule, for a node that is the whole answer: inside of an object or a list a number stays a number.
     """
-    kinds = {part.kind if isinstance(part, LeafShape) else "" for part in choices_of(shape)}
+    kinds = set(leaf_kinds(shape))
     text = node if isinstance(node, str) else node.text if isinstance(node, Num | Bare) else ""
     digit = text.strip()
     if "bool" not in kinds or not kinds <= {"bool", "none"} or digit not in {"0", "1"}:

@@ -75,12 +75,8 @@ def read_number(text: str) -> str | None:
     before, after = text[: token.start()], text[token.end() :]
     if any(char.isdigit() for char in before + after) or _BAD_SIGNS.search(before + "0" + after):
         return None
-    if (
-        _MULTIPLIER.match(after)
-        or (_is_money(before, after) and re.match(r"\s?mm?\b", after))
-        or _BAD_WORDS.search(before)
-        or _BAD_WORDS.search(after)
-    ):
+    is_million = _is_money(before, after) and re.match(r"\s?mm?\b", after)
+    if is_million or _MULTIPLIER.match(after) or _BAD_WORDS.search(before) or _BAD_WORDS.search(after):
         return None
     sign = _sign(before, after)
     if sign is None or not _is_presented(before, after):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -14,18 +15,14 @@ LeafKind: TypeAlias = Literal[
 ]
 
 
+@dataclass(slots=True, eq=False)
 class Check:
     """Validates one part of a type by itself; pydantic's validator is built when it is first needed."""
 
-    __slots__ = ("_config", "_definitions", "_schema", "_validator")
-
-    def __init__(
-        self, schema: Mapping[str, Any], definitions: Mapping[str, Mapping[str, Any]] | None = None, config: Any = None
-    ) -> None:
-        self._schema = schema
-        self._definitions = definitions or {}
-        self._config = config
-        self._validator: SchemaValidator | None = None
+    schema: Any
+    definitions: Mapping[str, Any] = field(default_factory=dict)
+    config: Any = None
+    _validator: SchemaValidator | None = field(default=None, init=False)
 
     def validate(self, value: Any) -> Any:
         """Return the validated value.
@@ -34,10 +31,10 @@ class Check:
             ValidationError: pydantic's; it does not fit.
         """
         if self._validator is None:
-            schema: Any = self._schema
-            if self._definitions:
-                schema = {"type": "definitions", "schema": schema, "definitions": list(self._definitions.values())}
-            self._validator = SchemaValidator(schema, self._config)
+            schema: Any = self.schema
+            if self.definitions:
+                schema = {"type": "definitions", "schema": schema, "definitions": list(self.definitions.values())}
+            self._validator = SchemaValidator(schema, self.config)
         return self._validator.validate_python(value)
 
 
@@ -94,12 +91,12 @@ class ListShape:
 
 @dataclass(slots=True, eq=False)
 class TupleShape:
-    """A fixed number of items, or of named ones."""
+    """A fixed number of items; `named` is the object that says the same where they have names."""
 
     items: list[Shape]
-    names: list[str] = field(default_factory=list)
-    required: int = 0
-    name: str = "list"
+    required: int
+    name: str
+    named: ObjectShape | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -126,8 +123,8 @@ class FieldShape:
     names: list[str]
     shape: Shape
     is_required: bool
-    own_name: str = ""
-    check: Check = field(default_factory=lambda: Check({"type": "any"}))
+    own_name: str
+    check: Check
 
 
 @dataclass(slots=True, eq=False)
@@ -149,6 +146,12 @@ class ObjectShape:
     extra: str = "ignore"
     is_hooked: bool = False
     has_paths: bool = False
+
+    def field_of(self, key: str) -> FieldShape | None:
+        """Return the one field that answers to the key when case, spaces, hyphens and underscores do not count."""
+        wanted = folded_key(key)
+        found = {part.key: part for name, part in self.by_name.items() if wanted and folded_key(name) == wanted}
+        return next(iter(found.values())) if len(found) == 1 else None
 
     _adapter: TypeAdapter[Any] | None = None
 
@@ -209,6 +212,11 @@ Shape: TypeAlias = (
 )
 
 
+def folded_key(key: str) -> str:
+    """Return a key without case, spaces, hyphens and underscores."""
+    return re.sub(r"[\W_]+", "", key.casefold())
+
+
 def resolved(shape: Shape) -> Shape:
     """Return what the shape stands for."""
     while isinstance(shape, Ref):
@@ -221,3 +229,8 @@ def choices_of(shape: Shape) -> list[Shape]:
     """Return the choices of a union, or the shape itself, each resolved."""
     shape = resolved(shape)
     return [resolved(choice) for choice in shape.choices] if isinstance(shape, UnionShape) else [shape]
+
+
+def leaf_kinds(shape: Shape) -> list[str]:
+    """Return the kind of scalar of each choice, empty for what is no scalar."""
+    return [choice.kind if isinstance(choice, LeafShape) else "" for choice in choices_of(shape)]

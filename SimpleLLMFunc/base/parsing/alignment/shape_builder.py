@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from pydantic import TypeAdapter
@@ -33,28 +33,40 @@ _LEAVES: Final[dict[str, tuple[LeafKind, str]]] = {
     "date": ("date", "date (YYYY-MM-DD)"), "datetime": ("datetime", "date and time (ISO 8601)"),
     "time": ("time", "time (HH:MM:SS)"), "timedelta": ("timedelta", "duration (ISO 8601)"),
 }  # fmt: skip
+_PASSED_ON: Final = {
+    "default": "schema", "function-after": "schema", "model-field": "schema", "json-or-python": "json_schema",
+    "lax-or-strict": "lax_schema",
+}  # fmt: skip
 _LISTS: Final = frozenset({"list", "set", "frozenset"})
 
 
-def shape_of(adapter: TypeAdapter[Any]) -> Shape:
-    """Return the shape of the adapter's type."""
-    return _Builder().build(adapter.core_schema)
+def shape_of(adapter: TypeAdapter[Any]) -> tuple[Shape, bool]:
+    """Return the shape of the adapter's type, and whether a user's own code reads some part of it first."""
+    builder = _Builder()
+    return builder.build(adapter.core_schema), builder.has_hooks
 
 
 class _Builder:
     def __init__(self) -> None:
         self._schemas: dict[str, Mapping[str, Any]] = {}
         self._refs: dict[str, Ref] = {}
+        self.has_hooks = False
 
     def build(self, schema: Mapping[str, Any]) -> Shape:
         kind = schema["type"]
         if kind in _LEAVES:
             leaf, name = _LEAVES[kind]
             return LeafShape(leaf, _with_bounds(name, schema), allows_nan=schema.get("allow_inf_nan") is True)
+        if kind in _PASSED_ON:
+            return self.build(schema[_PASSED_ON[kind]])
         if kind in _LISTS:
             return self._list_of(schema.get("items_schema", {"type": "any"}), is_set=kind != "list")
         method = getattr(self, f"_{kind.replace('-', '_')}", None)
-        return method(schema) if method else OpaqueShape(None, kind)
+        return method(schema) if method else self._opaque(None, kind)
+
+    def _opaque(self, inner: Shape | None, name: str = "value") -> Shape:
+        self.has_hooks = True
+        return OpaqueShape(inner, name)
 
     def _list_of(self, schema: Mapping[str, Any], *, is_set: bool = False) -> Shape:
         item = self.build(schema)
@@ -71,22 +83,11 @@ class _Builder:
         name = schema["schema_ref"]
         if name not in self._refs:
             if name not in self._schemas:
-                return OpaqueShape(None)
+                return self._opaque(None)
             ref = self._refs[name] = Ref()
             ref.target = self.build(self._schemas[name])
             ref.name = ref.target.name
         return self._refs[name]
-
-    def _inner(self, schema: Mapping[str, Any]) -> Shape:
-        return self.build(schema["schema"])
-
-    _default = _function_after = _model_field = _inner
-
-    def _json_or_python(self, schema: Mapping[str, Any]) -> Shape:
-        return self.build(schema["json_schema"])
-
-    def _lax_or_strict(self, schema: Mapping[str, Any]) -> Shape:
-        return self.build(schema["lax_schema"])
 
     def _nullable(self, schema: Mapping[str, Any]) -> Shape:
         return UnionShape([*_flat(self.build(schema["schema"])), LeafShape("none", "null")])
@@ -94,9 +95,9 @@ class _Builder:
     def _function_before(self, schema: Mapping[str, Any]) -> Shape:
         inner = self.build(schema["schema"])
         if isinstance(inner, ObjectShape):
-            inner.is_hooked = True
+            inner.is_hooked = self.has_hooks = True
             return inner
-        return OpaqueShape(inner, inner.name)
+        return self._opaque(inner, inner.name)
 
     _function_wrap = _function_before
 
@@ -106,19 +107,12 @@ class _Builder:
         return AnyShape()
 
     def _enum(self, schema: Mapping[str, Any]) -> Shape:
-        members: Sequence[enum.Enum] = schema["members"]
-        wires = ", ".join(repr(member.value) for member in members)
-        return ChoiceShape(
-            [(member, member.value, member.name) for member in members], f"one of {wires}", schema["cls"].__name__
-        )
+        members = [(member, member.value, member.name) for member in schema["members"]]
+        return ChoiceShape(members, f"one of {', '.join(repr(wire) for _, wire, _ in members)}", schema["cls"].__name__)
 
     def _literal(self, schema: Mapping[str, Any]) -> Shape:
         members = [
-            (
-                value,
-                value.value if isinstance(value, enum.Enum) else value,
-                value.name if isinstance(value, enum.Enum) else "",
-            )
+            (value, value.value, value.name) if isinstance(value, enum.Enum) else (value, value, "")
             for value in schema["expected"]
         ]
         if members == [(None, None, "")]:
@@ -130,9 +124,8 @@ class _Builder:
     def _tuple(self, schema: Mapping[str, Any]) -> Shape:
         items = [self.build(item) for item in schema["items_schema"]]
         if schema.get("variadic_item_index") is not None:
-            return self._list_of(schema["items_schema"][0]) if len(items) == 1 else OpaqueShape(None, "list")
-        count = len(items)
-        return TupleShape(items, required=count, name=f"list of exactly {count} items")
+            return self._list_of(schema["items_schema"][0]) if len(items) == 1 else self._opaque(None, "list")
+        return TupleShape(items, len(items), f"list of exactly {len(items)} items")
 
     def _named_tuple(self, schema: Mapping[str, Any]) -> Shape:
         return self._named_items([(part["name"], part["schema"]) for part in schema["fields"]])
@@ -140,18 +133,19 @@ class _Builder:
     def _call(self, schema: Mapping[str, Any]) -> Shape:
         arguments = schema["arguments_schema"]
         if arguments["type"] != "arguments":
-            return OpaqueShape(None)
+            return self._opaque(None)
         return self._named_items([(part["name"], part["schema"]) for part in arguments["arguments_schema"]])
 
     def _named_items(self, parts: list[tuple[str, Mapping[str, Any]]]) -> Shape:
-        names = [name for name, _ in parts]
+        shapes = [(name, self.build(part), part) for name, part in parts]
         required = sum(part["type"] != "default" for _, part in parts)
-        return TupleShape(
-            [self.build(part) for _, part in parts],
-            names=names,
-            required=required,
-            name=f"list of {len(names)} items ({', '.join(names)})",
-        )
+        fields = [
+            FieldShape(name, [name], shape, number < required, name, Check(part, self._schemas))
+            for number, (name, shape, part) in enumerate(shapes)
+        ]
+        name = f"list of {len(parts)} items ({', '.join(name for name, _ in parts)})"
+        named = ObjectShape(name, fields, {part.key: part for part in fields}, extra="forbid")
+        return TupleShape([part.shape for part in fields], required, name, named if fields else None)
 
     def _dict(self, schema: Mapping[str, Any]) -> Shape:
         key = self.build(schema["keys_schema"]) if "keys_schema" in schema else AnyShape()
@@ -163,10 +157,9 @@ class _Builder:
             return self.build(schema["schema"])
         inner, is_hooked = _fields_schema(schema)
         if inner["type"] != "model-fields":
-            return OpaqueShape(None, schema["cls"].__name__)
-        return self._object(
-            schema, inner["fields"], inner.get("extra_behavior"), is_hooked=is_hooked or bool(schema.get("custom_init"))
-        )
+            return self._opaque(None, schema["cls"].__name__)
+        is_hooked = is_hooked or bool(schema.get("custom_init"))
+        return self._object(schema, inner["fields"], inner.get("extra_behavior"), is_hooked=is_hooked)
 
     def _dataclass(self, schema: Mapping[str, Any]) -> Shape:
         inner, is_hooked = _fields_schema(schema)
@@ -176,18 +169,12 @@ class _Builder:
     def _typed_dict(self, schema: Mapping[str, Any]) -> Shape:
         total = schema.get("total", True)
         parts = {name: {"required": total, **part} for name, part in schema["fields"].items()}
-        return self._object(schema, parts, schema.get("extra_behavior"), is_class=False)
+        return self._object(schema, parts, schema.get("extra_behavior"))
 
     def _object(
-        self,
-        schema: Mapping[str, Any],
-        parts: Mapping[str, Mapping[str, Any]],
-        extra: str | None = None,
-        *,
-        is_hooked: bool = False,
-        is_class: bool = True,
+        self, schema: Mapping[str, Any], parts: Mapping[str, Any], extra: str | None = None, *, is_hooked: bool = False
     ) -> Shape:
-        config, cls = schema.get("config"), schema.get("cls")
+        config, cls, is_class = schema.get("config"), schema.get("cls"), schema["type"] != "typed-dict"
         behavior: str = extra or (config or {}).get("extra_fields_behavior") or "ignore"
         name = getattr(cls, "__name__", None) or schema.get("cls_name") or "object"
         fields: list[FieldShape] = []
@@ -206,6 +193,7 @@ class _Builder:
             for field in fields:
                 if position < len(field.names):
                     by_name.setdefault(field.names[position], field)
+        self.has_hooks = self.has_hooks or is_hooked
         return ObjectShape(f"{name} object", fields, by_name, cls if is_class else None, behavior, is_hooked, has_paths)
 
     # --- choices -----------------------------------------------------------------------------------------
@@ -257,34 +245,3 @@ def _with_bounds(name: str, schema: Mapping[str, Any]) -> str:
     words = (("ge", "at least"), ("gt", "more than"), ("le", "at most"), ("lt", "less than"))
     bounds = [f"{word} {schema[key]}" for key, word in words if key in schema]
     return ", ".join([name, *bounds])
-
-
-def holds_hooks(shape: Shape) -> bool:
-    """Tell whether a user's own code reads some part of the shape first."""
-    seen: set[int] = set()
-    waiting = [shape]
-    while waiting:
-        part = resolved(waiting.pop())
-        if id(part) in seen:
-            continue
-        seen.add(id(part))
-        match part:
-            case OpaqueShape():
-                return True
-            case ObjectShape():
-                if part.is_hooked:
-                    return True
-                waiting += [inner.shape for inner in part.fields]
-            case UnionShape():
-                waiting += part.choices
-            case TaggedShape():
-                waiting += part.choices.values()
-            case ListShape():
-                waiting.append(part.item)
-            case TupleShape():
-                waiting += part.items
-            case MappingShape():
-                waiting += [part.key, part.value]
-            case _:
-                pass
-    return False

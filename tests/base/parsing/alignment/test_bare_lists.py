@@ -23,6 +23,8 @@ from SimpleLLMFunc.errors import ResponseParseError
         ('{"a": 1}\n{"a": 2}', list[dict[str, int]], [{"a": 1}, {"a": 2}]),
         ('```json\n{"a": 1}\n```\n```json\n{"a": 2}\n```', list[dict[str, int]], [{"a": 1}, {"a": 2}]),
         ('1. {"a": 1}\n2. {"a": 1}', list[dict[str, int]], [{"a": 1}, {"a": 1}]),
+        *((f'{{"a": 1}}{between}{{"a": 2}}', list[dict[str, int]], [{"a": 1}, {"a": 2}]) for between in
+          ("\n- ", "\n  - \n", "- \n  * ", "```\n```json\n", ",\n", "\n\n 2) ")),
     ],
 )  # fmt: skip
 def test_items(text: str, wanted: Any, items: list[Any]) -> None:
@@ -38,19 +40,10 @@ def test_items(text: str, wanted: Any, items: list[Any]) -> None:
         ("- a\n  - b", list[str]), ("- a\nb", list[str]), ("red, not blue", list[Literal["red", "blue"]]),
         ('{"a": 1} but {"a": 2}', list[dict[str, int]]), ('{"a": 1}\n{"a": ', list[dict[str, int]]),
         ("[1]\n[2]", list[int]),
+        # A pattern that can read each bullet in two ways would never come to the end of this.
+        ('{"a": 1}\n' + "-  \n" * 200 + 'x {"a": 2}', list[dict[str, int]]),
     ],
 )  # fmt: skip
 def test_no_items(text: str, wanted: Any) -> None:
     with pytest.raises(ResponseParseError):
         parse_text(text, wanted)
-
-
-@pytest.mark.parametrize("between", ["\n- ", "\n  - \n", "- \n  * ", "```\n```json\n", ",\n", "\n\n 2) "])
-def test_marks_between_values_do_not_count(between: str) -> None:
-    assert parse_text(f'{{"a": 1}}{between}{{"a": 2}}', list[dict[str, int]]).value == [{"a": 1}, {"a": 2}]
-
-
-def test_a_page_of_empty_bullets_is_told_apart_in_one_go() -> None:
-    # A pattern that can read each bullet in two ways would never come to the end of this.
-    with pytest.raises(ResponseParseError):
-        parse_text('{"a": 1}\n' + "-  \n" * 200 + 'x {"a": 2}', list[dict[str, int]])

@@ -50,62 +50,41 @@ def test_what_is_not_exactly_one_number_is_left(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["yes", "Yes.", "YES", "true", "y", "**Yes**", "Yes, it is.", "The answer is yes.", "Yes — absolutely", "是", "是的", "对",
-     "对的", "真", "正确", "Answer: true", "True: the text says so"],
-)  # fmt: skip
-def test_yes(text: str) -> None:
-    assert read_bool(text) is True
-
-
-@pytest.mark.parametrize(
-    "text",
+    ("truth", "texts"),
     [
-        "no", "No.", "false", "n", "否", "不", "不是", "错", "假", "不正确", "No, it is not.", "The answer is no",
-        "No. That's wrong",
+        (True, ["yes", "Yes.", "YES", "true", "y", "**Yes**", "Yes, it is.", "The answer is yes.", "Yes — absolutely", "是",
+                "是的", "对", "对的", "真", "正确", "Answer: true", "True: the text says so"]),
+        (False, ["no", "No.", "false", "n", "否", "不", "不是", "错", "假", "不正确", "No, it is not.", "The answer is no",
+                 "No. That's wrong"]),
+        (None, ["", "maybe", "1", "0", "on", "off", "t", "Yes and no", "yes, but no", "not true", "It is not false", "yes?",
+                "A true story", "No problem", "There is no issue", "Y, N", "no, that is true", "是不是", "yes yes", "correct",
+                "x" * 400]),
     ],
 )  # fmt: skip
-def test_no(text: str) -> None:
-    assert read_bool(text) is False
+def test_yes_no_and_neither(truth: bool | None, texts: list[str]) -> None:
+    assert {text: read_bool(text) for text in texts} == dict.fromkeys(texts, truth)
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", "maybe", "1", "0", "on", "off", "t", "Yes and no", "yes, but no", "not true", "It is not false", "yes?", "A true story",
-     "No problem", "There is no issue", "Y, N", "no, that is true", "是不是", "yes yes", "correct", "x" * 400],
+    ("date", "texts"),
+    [
+        ("2026-03-14", ["2026-03-14", "The date is 2026-03-14.", "March 14, 2026", "Mar 14 2026", "14 March 2026",
+                        "14th of March 2026", "2026/03/14", "2026.3.14", "2026年3月14日"]),
+        (None, ["03/04/2026", "3.4.2026", "March 2026", "20260314", "2026-13-01", "2026-02-30", "before 2026-03-14",
+                "not 2026-03-14", "2026-03-14 or 2026-03-15", "2026-03-14T10:00:00", "room 5 on 2026-03-14", "tomorrow"]),
+    ],
 )  # fmt: skip
-def test_neither_yes_nor_no(text: str) -> None:
-    assert read_bool(text) is None
+def test_dates_and_what_is_not_clearly_one(date: str | None, texts: list[str]) -> None:
+    assert {text: read_date(text) for text in texts} == dict.fromkeys(texts, date)
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["2026-03-14", "The date is 2026-03-14.", "March 14, 2026", "Mar 14 2026", "14 March 2026", "14th of March 2026",
-     "2026/03/14", "2026.3.14", "2026年3月14日"],
-)  # fmt: skip
-def test_dates(text: str) -> None:
-    assert read_date(text) == "2026-03-14"
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["03/04/2026", "3.4.2026", "March 2026", "20260314", "2026-13-01", "2026-02-30", "before 2026-03-14", "not 2026-03-14",
-     "2026-03-14 or 2026-03-15", "2026-03-14T10:00:00", "room 5 on 2026-03-14", "tomorrow"],
-)  # fmt: skip
-def test_dates_that_are_not_clear(text: str) -> None:
-    assert read_date(text) is None
-
-
-def test_times() -> None:
+def test_times_and_uuids() -> None:
     assert read_datetime("It starts at 2026-03-14 09:30 UTC.") == "2026-03-14 09:30Z"
     assert read_datetime("2026-03-14") is None
     assert read_time("at 9:05") == "09:05"
     assert read_time("9:05 pm") is None
     assert read_time("25:00") is None
     assert read_time("9:05 or 9:10") is None
-
-
-def test_uuids() -> None:
     one = "123e4567-e89b-12d3-a456-426614174000"
     assert read_uuid(f"The id is {one}.") == one
     assert read_uuid(f"{one} {one}") is None
@@ -115,13 +94,9 @@ def test_uuids() -> None:
     ("text", "seconds"),
     [
         ("90 minutes", 5400), ("2 hours", 7200), ("1h 30min", 5400), ("1 hour and 30 minutes", 5400),
-        ("3 days", 259200), ("2s", 2),
+        ("3 days", 259200), ("2s", 2), ("5", None), ("5 m", None), ("5 months", None), ("", None),
+        ("30 minutes 1 hour", None), ("9" * 90 + " days", None),
     ],
 )  # fmt: skip
-def test_durations(text: str, seconds: float) -> None:
-    assert read_duration(text) == dt.timedelta(seconds=seconds)
-
-
-@pytest.mark.parametrize("text", ["5", "5 m", "5 months", "", "30 minutes 1 hour", "9" * 90 + " days"])
-def test_durations_that_are_not_clear(text: str) -> None:
-    assert read_duration(text) is None
+def test_durations(text: str, seconds: float | None) -> None:
+    assert read_duration(text) == (None if seconds is None else dt.timedelta(seconds=seconds))
