@@ -1,4 +1,4 @@
-"""A second request when the first one is late: when it leaves, and which of the two counts."""
+"""A second request when the first one is late: when it leaves, and the requests themselves."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias
 
 from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.interface.composite.question import Question
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.spending import counting_tries
 from SimpleLLMFunc.type import ChatCompletionChunk
-
-T = TypeVar("T")
 
 HedgeAfter: TypeAlias = float | Literal["p95"] | None
 """Seconds, or "p95": as long as 95 of 100 answers have taken; None never asks twice."""
@@ -52,29 +51,23 @@ class HedgeTimer:
         return taken[math.ceil(0.95 * len(taken)) - 1] if len(taken) >= _FEWEST else None
 
 
-class Racer(Generic[T]):
+class Racer:
     """One request among several for the same answer, in its own task.
 
     Attributes:
-        task: gives what makes it the winner.
+        task: gives the reply; of a stream, None when it has begun.
         member: the model it asks.
         is_second: it was started because another one is late.
+        pump: reads the stream; None where a whole reply is asked for.
     """
 
-    def __init__(
-        self,
-        member: LLM_Interface,
-        work: Callable[[], Coroutine[Any, Any, T]],
-        *,
-        is_second: bool = False,
-        close: Callable[[], Coroutine[Any, Any, None]] | None = None,
-    ) -> None:
+    def __init__(self, asked: Question, member: LLM_Interface, *, is_stream: bool, is_second: bool = False) -> None:
         self.member = member
         self.is_second = is_second
+        self.pump = StreamPump(asked.stream(member)) if is_stream else None
         self.started = time.monotonic()
         self._count: Callable[[], int] = int
-        self._close = close
-        self.task = asyncio.create_task(self._counted(work))
+        self.task = asyncio.create_task(self._answer(asked))
 
     @property
     def seconds(self) -> float:
@@ -86,81 +79,17 @@ class Racer(Generic[T]):
         """HTTP requests so far, as far as the model tells."""
         return self._count()
 
-    async def _counted(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def _answer(self, asked: Question) -> Any:
         with counting_tries() as tries:
             self._count = lambda: tries.count
-            return await work()  # made here: a task that is cancelled before its first step leaves none behind
+            return await (asked.chat(self.member) if self.pump is None else self.pump.begin())
 
     async def cancel(self) -> None:
         """End it and wait until nothing of it is left."""
         self.task.cancel()
         await asyncio.gather(self.task, return_exceptions=True)
-        if self._close is not None:
-            await self._close()
-
-
-async def race(
-    start: Callable[[bool], Racer[T] | None],
-    lost: Callable[[Racer[T], BaseException | None, bool], None],
-    delay: float | None,
-    exhausted: Callable[[], BaseException],
-) -> Racer[T]:
-    """Return the first racer that has an answer; all others are cancelled.
-
-    Args:
-        start: begins the next one, None after the last; True asks for a second one next to the first.
-        lost: is told of each other one, with its error (None where it was cancelled) and whether no other one is
-            running; raises what ends the race.
-        delay: seconds after which a second one starts, None for one after the other.
-        exhausted: gives the error when all have failed.
-    """
-    running: list[Racer[T]] = []
-    winner: Racer[T] | None = None
-    wait = delay
-    try:
-        while True:
-            if not running:
-                first = start(False)
-                if first is None:
-                    raise exhausted()
-                running.append(first)
-                wait = delay
-            done, _ = await asyncio.wait(
-                {racer.task for racer in running}, timeout=wait, return_when=asyncio.FIRST_COMPLETED
-            )
-            if not done:
-                wait = None
-                second = start(True)
-                if second is not None:
-                    running.append(second)
-                continue
-            for racer in [racer for racer in running if racer.task in done]:
-                if racer.task.cancelled():
-                    raise asyncio.CancelledError
-                error = racer.task.exception()
-                if error is None:
-                    winner = racer
-                    return racer
-                running.remove(racer)
-                lost(racer, error, not running)
-    finally:
-        await _end([racer for racer in running if racer is not winner], lost, winner)
-
-
-async def _end(
-    others: list[Racer[T]], lost: Callable[[Racer[T], BaseException | None, bool], None], winner: Racer[T] | None
-) -> None:
-    """Cancel all racers but the winner; and that one too, where this does not come to its end."""
-    for racer in others:
-        racer.task.cancel()  # all of them first: this task may be cancelled again while it waits
-    try:
-        for racer in others:
-            await racer.cancel()
-            lost(racer, None, False)
-    except BaseException:
-        if winner is not None:
-            await winner.cancel()  # its answer is not used
-        raise
+        if self.pump is not None:
+            await self.pump.close()
 
 
 class StreamPump:
@@ -176,8 +105,8 @@ class StreamPump:
         self._task: asyncio.Task[None] | None = None
         self._begun: list[ChatCompletionChunk] = []
 
-    async def begin(self) -> StreamPump:
-        """Return the pump itself when the stream has shown something of its answer, or its end.
+    async def begin(self) -> None:
+        """Return when the stream has shown something of its answer, or its end.
 
         Raises:
             BaseException: what the stream raised before.
@@ -188,7 +117,6 @@ class StreamPump:
             self._begun.append(chunk)
             if chunk.text or chunk.tool_calls or chunk.finish_reason:
                 break
-        return self
 
     async def chunks(self) -> AsyncGenerator[ChatCompletionChunk, None]:
         """Yield all chunks, from the first."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
 from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -218,15 +217,7 @@ class LocalModel(LLM_Interface):
         options = ServerOptions(self.model_name, path, self._threads or default_threads(), self._room)
         if embeddings:
             options = replace(options, embeddings="mean" if self._weights else "own")
-        limit = asyncio.timeout(deadline.left())
-        try:
-            async with limit:
-                server = await running_server(options, self._prepare)
-        except TimeoutError as error:
-            if not limit.expired():
-                raise
-            raise DeadlineExceeded(deadline.seconds, doing="starting the local model") from error
-        return _client_of(server)
+        return _client_of(await deadline.wait(running_server(options, self._prepare), "starting the local model"))
 
     def _path(self) -> Path:
         weights = self._weights

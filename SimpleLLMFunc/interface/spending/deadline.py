@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TypeVar
 
 from SimpleLLMFunc.errors import DeadlineExceeded, UsageError
+
+T = TypeVar("T")
 
 
 class Deadline:
@@ -63,6 +67,21 @@ class Deadline:
         """
         if self.seconds is not None and time.monotonic() >= self._moment:
             raise DeadlineExceeded(self.seconds, partial=partial, doing=doing)
+
+    async def wait(self, work: Awaitable[T], doing: str = "") -> T:
+        """Return what `work` gives; it is cancelled at the moment.
+
+        Raises:
+            DeadlineExceeded: it took too long.
+        """
+        limit = asyncio.timeout(self.left())
+        try:
+            async with limit:
+                return await work
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise DeadlineExceeded(self.seconds, doing=doing) from error
 
     def retold(self, error: DeadlineExceeded) -> DeadlineExceeded:
         """Return `error` as one of this deadline, where it is over: the work that raised it was given what was left."""
