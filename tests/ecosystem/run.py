@@ -29,7 +29,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.release.check import ROOT, Failure, environment, interpreter, run, uv
-from tests.support.server import Answer, Recorded, json_answer
+from tests.support.connections import Recorded
+from tests.support.server import Answer, json_answer
 from tests.support.services import ChatService, ResponsesService
 from tests.support.wires import last_text, served
 

@@ -29,7 +29,8 @@ from tests.faults.replies import (
     status,
     streams,
 )
-from tests.faults.server import Act, Exchange, head, in_chunk, with_length
+from tests.faults.server import Act
+from tests.support.connections import Exchange, head, in_chunk, with_length
 
 
 async def retry_after_date(exchange: Exchange) -> None:

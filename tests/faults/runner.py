@@ -41,7 +41,8 @@ from SimpleLLMFunc.logger.handlers import JsonFormatter
 from SimpleLLMFunc.runtime import loop_thread, sync
 from tests.faults.replies import JSON_TEXT, pieces_of
 from tests.faults.scenario import Form, Kind, Scenario
-from tests.faults.server import FaultServer, Request
+from tests.faults.server import FaultServer
+from tests.support.connections import Recorded
 from tests.support.starved import starved
 
 KEY = "sk-CANARY-0123456789abcdef"
@@ -172,7 +173,7 @@ async def _play_cell(cell: Cell, log: io.StringIO, ready: asyncio.Barrier) -> Se
 
 
 def _judge(
-    seen: Seen, error: BaseException | None, values: list[Any], requests: list[Request], notes: list[Any]
+    seen: Seen, error: BaseException | None, values: list[Any], requests: list[Recorded], notes: list[Any]
 ) -> None:
     cell, scenario = seen.cell, seen.cell.scenario
     expected = scenario.expects(cell.form, client=cell.client)

@@ -12,7 +12,7 @@ from tests.faults.acts import (
 )
 from tests.faults.replies import STREAM_HEAD, call, completion, good, replies, says, sends, status
 from tests.faults.scenario import Scenario, forecast_tool, has, no_tool_ran, short_body, tells
-from tests.faults.server import with_length
+from tests.support.connections import with_length
 
 OVERLOADED = {"error": {"message": "overloaded", "type": "overloaded_error", "code": None}}
 NO_KEY = {"error": {"message": "no", "code": "invalid_api_key"}}

@@ -239,7 +239,7 @@ async def _200_instants():
 
     async def act(exchange):
         # Connections carry no mark of the run they belong to; the messages tell how far it is.
-        messages = exchange.request.data["messages"]
+        messages = exchange.request.body["messages"]
         if messages[-1]["role"] == "tool":
             await answer(exchange)
         elif next(counter) % 2:

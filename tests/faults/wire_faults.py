@@ -18,7 +18,8 @@ from tests.faults.acts import (
 )
 from tests.faults.replies import good, sends, status
 from tests.faults.scenario import Scenario, both, has, tells
-from tests.faults.server import FaultServer, head, with_length
+from tests.faults.server import FaultServer
+from tests.support.connections import head, with_length
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 HINTS = b"HTTP/1.1 103 Early Hints\r\nlink: </style.css>\r\n\r\n"

@@ -13,7 +13,8 @@ from typing import Any
 
 from SimpleLLMFunc import Anthropic, Gemini, OpenAICompatible
 from SimpleLLMFunc.interface.service_model import ServiceModel
-from tests.support.server import Answer, LoopbackServer, Recorded
+from tests.support.connections import Recorded
+from tests.support.server import Answer, LoopbackServer
 from tests.support.services import ChatService, GeminiService, MessagesService, ResponsesService, Service
 
 __all__ = [

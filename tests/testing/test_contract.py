@@ -21,7 +21,8 @@ from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.testing import ScriptedLLM, ScriptedRequest, contract, tool_calls
 from SimpleLLMFunc.type import ChatCompletion
-from tests.support.server import Answer, Recorded, error_answer, text_answer, tool_calls_answer
+from tests.support.connections import Recorded
+from tests.support.server import Answer, error_answer, text_answer, tool_calls_answer
 from tests.support.services import Service
 from tests.support.wires import KEY, SERVICES, has_results, last_text, made, said_by, served
 

@@ -323,7 +323,7 @@ async def test_a_hedged_stream_closed_early_leaves_nothing(server, other):
 
 
 def _server_tasks(*servers):
-    return {task for server in servers for task in server._tasks if not task.done()}
+    return {task for server in servers for task in server.tasks if not task.done()}
 
 
 async def test_a_cancelled_race_leaves_nothing(server, other):
