@@ -122,6 +122,14 @@ def events_of(
     return [one for each in said for one in _events(each, end)]
 
 
+def answer_of(request: Recorded, text: str | None = None) -> tuple[str, bytes]:
+    """The right answer, or another text, whole or streamed as the request wants it: its content type and its body."""
+    said = answer_text(request) if text is None else text
+    if request.stream:
+        return "text/event-stream", b"".join(events_of(said))
+    return "application/json", body_of(completion(said))
+
+
 # --- acts ------------------------------------------------------------------------------------------------
 
 

@@ -8,14 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import io
 import logging
 import os
-import ssl
-import subprocess
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
@@ -44,6 +40,7 @@ from tests.faults.scenario import Form, Kind, Scenario
 from tests.faults.server import FaultServer
 from tests.support.connections import Recorded
 from tests.support.starved import starved
+from tests.support.tls import server_context
 
 KEY = "sk-CANARY-0123456789abcdef"
 """The key of every call; it must not be found in any output."""
@@ -140,7 +137,7 @@ async def _play_once(scenario: Scenario, *, client: bool, wire: str) -> list[See
 async def _play_cell(cell: Cell, log: io.StringIO, ready: asyncio.Barrier) -> Seen:
     scenario, seen = cell.scenario, Seen(cell)
     plays = {scenario.name: scenario.acts, "elsewhere": scenario.elsewhere}
-    async with FaultServer(plays, tls=_server_context() if scenario.tls else None) as server:
+    async with FaultServer(plays, tls=server_context() if scenario.tls else None) as server:
         place = scenario.address or FaultServer.address
         pool = APIKeyPool([KEY])
         async with _model(cell, place(server, scenario.name), pool) as llm:
@@ -374,19 +371,6 @@ async def _model(cell: Cell, address: str, pool: APIKeyPool) -> AsyncIterator[An
             await client.close()
         else:
             await asyncio.to_thread(sync.run_sync, client.close())
-
-
-@functools.lru_cache(maxsize=1)
-def _server_context() -> ssl.SSLContext:
-    """A certificate that nobody trusts, made anew."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    with tempfile.TemporaryDirectory() as folder:
-        key, certificate = Path(folder, "key.pem"), Path(folder, "cert.pem")
-        new_key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
-        names = ["-subj", "/CN=localhost", "-keyout", str(key), "-out", str(certificate)]
-        subprocess.run(["openssl", "req", "-x509", *new_key, *names], check=True, capture_output=True)
-        context.load_cert_chain(certificate, key)
-    return context
 
 
 # --- what is left behind ---------------------------------------------------------------------------------

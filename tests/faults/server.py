@@ -39,6 +39,7 @@ class FaultServer(ByteServer):
     Args:
         plays: the acts of each play.
         again: a play begins anew after its last act, instead of repeating that one.
+        is_mute: it accepts connections, and says nothing.
 
     Attributes:
         busy: how many exchanges are under way.
@@ -52,8 +53,9 @@ class FaultServer(ByteServer):
         port: int = 0,
         tls: ssl.SSLContext | None = None,
         again: bool = False,
+        is_mute: bool = False,
     ) -> None:
-        super().__init__(port=port, tls=tls)
+        super().__init__(port=port, tls=tls, is_mute=is_mute)
         self._again = again
         self.busy = 0
         self.failures: list[BaseException] = []

@@ -26,6 +26,7 @@ from tests.faults.replies import (
     LAST,
     STREAM_HEAD,
     TEXT,
+    answer_of,
     answer_text,
     body_of,
     chunk,
@@ -62,10 +63,9 @@ SILENCE = 0.06
 
 
 def _length(request: Recorded) -> bytes:
-    text = answer_text(request)
     if request.stream:
-        return STREAM_HEAD + b"".join(map(in_chunk, events_of(text))) + LAST
-    return with_length(body_of(completion(text)))
+        return STREAM_HEAD + b"".join(map(in_chunk, events_of(answer_text(request)))) + LAST
+    return with_length(answer_of(request)[1])
 
 
 def _chunks(request: Recorded) -> bytes:
@@ -78,17 +78,13 @@ def _chunks(request: Recorded) -> bytes:
 
 
 def _packed(request: Recorded) -> bytes:
-    text = answer_text(request)
-    body = b"".join(events_of(text)) if request.stream else body_of(completion(text))
-    kind = "text/event-stream" if request.stream else "application/json"
+    kind, body = answer_of(request)
     return with_length(gzip.compress(body, mtime=0), content_type=kind, content_encoding="gzip")
 
 
 def _closing(request: Recorded) -> bytes:
-    text = answer_text(request)
-    if request.stream:
-        return head(content_type="text/event-stream") + b"".join(events_of(text))
-    return head(content_type="application/json") + body_of(completion(text))
+    kind, body = answer_of(request)
+    return head(content_type=kind) + body
 
 
 def _broken_call(request: Recorded) -> bytes:

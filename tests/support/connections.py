@@ -190,7 +190,7 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     async def _one_exchange(self) -> bool:
-        while not self._received:
+        while not self._received or self._server.is_mute:
             await self._more()
         if self._received[0] == TLS_HANDSHAKE:
             # What every HTTP server says to somebody who wants TLS where there is none.
@@ -245,12 +245,14 @@ class ByteServer:
         port: where it listens, on 127.0.0.1.
         connections: how many connections were opened so far.
         tasks: of its connections.
+        is_mute: it says nothing to anybody.
     """
 
-    def __init__(self, *, port: int = 0, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, *, port: int = 0, tls: ssl.SSLContext | None = None, is_mute: bool = False) -> None:
         self.port = port
         self.connections = 0
         self.tasks: set[asyncio.Task[None]] = set()
+        self.is_mute = is_mute
         self._tls = tls
         self._open: set[Connection] = set()
         self._changed = asyncio.Event()

@@ -6,9 +6,7 @@ import gzip
 import http.server
 import json
 import socket
-import ssl
 import struct
-import subprocess
 import sys
 import threading
 import time
@@ -22,6 +20,7 @@ from SimpleLLMFunc.interface.http import exchange, session
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from tests.support.busy_loop import HELLO, ThreadServer, keep_loop_busy, read_request, whole_reply
 from tests.support.server import LoopbackServer, chunk, sse
+from tests.support.tls import certificate, server_context
 
 
 def model(server, **options):
@@ -339,25 +338,13 @@ async def test_text_that_came_while_the_loop_was_busy_for_too_long_counts(monkey
 # --- TLS ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def tls(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tls")
-    key, cert = folder / "key.pem", folder / "cert.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    command += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)]
-    subprocess.run(command, check=True, capture_output=True)
-    return key, cert
-
-
 @contextlib.contextmanager
-def tls_server(tls):
+def tls_server():
     """A server in a thread, so that it goes on while this loop is busy."""
     ready, stop, found = threading.Event(), asyncio.Event(), []
 
     async def run():
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(tls[1], tls[0])
-        async with LoopbackServer(tls=context) as server:
+        async with LoopbackServer(tls=server_context()) as server:
             server.base_url = f"https://127.0.0.1:{server.port}/v1"
             found.extend([server, asyncio.get_running_loop()])
             ready.set()
@@ -373,11 +360,11 @@ def tls_server(tls):
         thread.join(10)
 
 
-async def test_cancelling_while_tls_is_set_up_harms_no_other(tls, monkeypatch):
-    monkeypatch.setenv("SSL_CERT_FILE", str(tls[1]))
+async def test_cancelling_while_tls_is_set_up_harms_no_other(monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate()))
     said = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: said.append(context["message"]))
-    with tls_server(tls) as server:
+    with tls_server() as server:
         llm = model(server)
         await text_of(llm)
         for turn in range(6):

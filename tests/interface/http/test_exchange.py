@@ -5,8 +5,6 @@ import contextlib
 import gzip
 import itertools
 import json
-import ssl
-import subprocess
 
 import openai
 import pytest
@@ -28,6 +26,7 @@ from SimpleLLMFunc.interface.http.openai_client.exchange import to_openai
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
 from tests.support.server import Answer, LoopbackServer, chunk, completion, sse
+from tests.support.tls import certificate, server_context
 
 HELLO = [{"role": "user", "content": "hello"}]
 CANARY = "sk-CANARY0123456789abcdefghij"
@@ -338,22 +337,9 @@ async def test_a_broken_chunk_ends_the_wait_for_the_body(stream, chunk):
 # --- TLS -------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tls")
-    key, cert = folder / "key.pem", folder / "cert.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    command += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)]
-    subprocess.run(command, check=True, capture_output=True)
-    return key, cert
-
-
 @pytest.fixture
-async def tls_server(certificate):
-    key, cert = certificate
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(cert, key)
-    async with LoopbackServer(tls=context) as server:
+async def tls_server():
+    async with LoopbackServer(tls=server_context()) as server:
         server.base_url = f"https://localhost:{server.port}/v1"
         yield server
 
@@ -365,8 +351,8 @@ async def test_an_unknown_certificate_is_refused_at_once(tls_server):
     assert tls_server.requests == []
 
 
-async def test_a_certificate_of_the_systems_trust_store_is_accepted(tls_server, certificate, monkeypatch):
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[1]))
+async def test_a_certificate_of_the_systems_trust_store_is_accepted(tls_server, monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate()))
     assert (await model(tls_server).chat(HELLO)).text == "hello"
     assert text_of(await streamed(model(tls_server))) == "hello"
 
@@ -409,10 +395,8 @@ async def test_tls_spoken_to_a_plain_server_is_told_as_that(own_client):
 
 
 @pytest.mark.parametrize("own_client", [False, True])
-async def test_plain_http_to_a_tls_server_is_told_as_that(certificate, own_client):
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate[1], certificate[0])
-    async with web_server(context) as port:
+async def test_plain_http_to_a_tls_server_is_told_as_that(own_client):
+    async with web_server(server_context()) as port:
         with pytest.raises(ConnectionFailed, match="write https:// instead of http://"):
             async with model_at(f"http://127.0.0.1:{port}/v1", own_client) as llm:
                 await llm.chat(HELLO)
