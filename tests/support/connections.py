@@ -104,7 +104,8 @@ class Exchange:
         Raises:
             HungUp: always.
         """
-        await self.hold_until(asyncio.Event())
+        await self._connection.gone.wait()
+        raise HungUp
 
     async def hold_until(self, event: asyncio.Event) -> None:
         """Say nothing until the event is set.

@@ -12,12 +12,15 @@ request says ``"stream": true``. A handler decides by itself: ``LoopbackServer(h
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import json
 import ssl
+import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from queue import Queue
 from typing import Any, Self
 
 from tests.support.connections import ByteServer, Connection, Exchange, Recorded, head, in_chunk
@@ -256,6 +259,30 @@ class LoopbackServer(ByteServer):
             answer = _whole_or_streamed(completion(answer), request)
         assert isinstance(answer, Answer)
         return answer
+
+
+@contextlib.contextmanager
+def serving_in_thread(*, tls: ssl.SSLContext | None = None, until_closed: bool = False) -> Iterator[LoopbackServer]:
+    """Yield a server that goes on while the loop of a test is busy, and outlives it; `until_closed`: all connections."""
+    found: Queue[tuple[LoopbackServer, asyncio.AbstractEventLoop, asyncio.Event]] = Queue()
+
+    async def serve() -> None:
+        async with LoopbackServer(tls=tls) as server:
+            ended = asyncio.Event()
+            found.put((server, asyncio.get_running_loop(), ended))
+            await ended.wait()
+            if until_closed:
+                await server.all_closed()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
+    thread.start()
+    server, loop, ended = found.get(timeout=20)
+    try:
+        yield server
+    finally:
+        loop.call_soon_threadsafe(ended.set)
+        thread.join(10)
+        assert not thread.is_alive(), "a connection was left open"
 
 
 async def _send(answer: Answer, exchange: Exchange) -> None:

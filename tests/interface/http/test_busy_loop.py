@@ -1,7 +1,6 @@
 """Connections while the event loop is kept busy at the wrong moment, by code that has nothing to do with them."""
 
 import asyncio
-import contextlib
 import gzip
 import http.server
 import json
@@ -19,7 +18,7 @@ from SimpleLLMFunc.interface.attempts import LISTENER
 from SimpleLLMFunc.interface.http import exchange, session
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from tests.support.busy_loop import HELLO, ThreadServer, keep_loop_busy, read_request, whole_reply
-from tests.support.server import LoopbackServer, chunk, sse
+from tests.support.server import chunk, serving_in_thread, sse
 from tests.support.tls import certificate, server_context
 
 
@@ -338,33 +337,12 @@ async def test_text_that_came_while_the_loop_was_busy_for_too_long_counts(monkey
 # --- TLS ---------------------------------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def tls_server():
-    """A server in a thread, so that it goes on while this loop is busy."""
-    ready, stop, found = threading.Event(), asyncio.Event(), []
-
-    async def run():
-        async with LoopbackServer(tls=server_context()) as server:
-            server.base_url = f"https://127.0.0.1:{server.port}/v1"
-            found.extend([server, asyncio.get_running_loop()])
-            ready.set()
-            await stop.wait()
-
-    thread = threading.Thread(target=lambda: asyncio.run(run()), daemon=True)
-    thread.start()
-    ready.wait(10)
-    try:
-        yield found[0]
-    finally:
-        found[1].call_soon_threadsafe(stop.set)
-        thread.join(10)
-
-
 async def test_cancelling_while_tls_is_set_up_harms_no_other(monkeypatch):
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate()))
     said = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: said.append(context["message"]))
-    with tls_server() as server:
+    with serving_in_thread(tls=server_context()) as server:
+        server.base_url = f"https://127.0.0.1:{server.port}/v1"
         llm = model(server)
         await text_of(llm)
         for turn in range(6):
