@@ -17,6 +17,7 @@ from SimpleLLMFunc.errors import BadReply, ConnectionFailed, DeadlineExceeded, S
 from SimpleLLMFunc.interface.attempts import LISTENER
 from SimpleLLMFunc.interface.http import exchange, session
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
+from tests.support.asking import ask_either, streamed
 from tests.support.busy_loop import HELLO, ThreadServer, keep_loop_busy, read_request, whole_reply
 from tests.support.server import chunk, serving_in_thread, sse
 from tests.support.tls import certificate, server_context
@@ -239,13 +240,6 @@ def sends(data):
     return serve
 
 
-def ask(llm, stream, **options):
-    async def streamed():
-        return [piece async for piece in llm.chat_stream(HELLO, **options)]
-
-    return streamed() if stream else llm.chat(HELLO, **options)
-
-
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("blank", [b" ", b"\n"])
 async def test_packed_blanks_do_not_outlast_a_deadline(stream, blank):
@@ -254,7 +248,7 @@ async def test_packed_blanks_do_not_outlast_a_deadline(stream, blank):
     with ThreadServer(sends(PACKED % (kind, len(bomb)) + bomb)) as server:
         started = time.monotonic()
         with pytest.raises(DeadlineExceeded):
-            await ask(model(server), stream, deadline=0.1)
+            await ask_either(model(server), stream, deadline=0.1)
         assert time.monotonic() - started < 5
 
 
@@ -263,7 +257,7 @@ async def test_packed_blanks_count_as_what_they_unpack_to(stream, monkeypatch):
     monkeypatch.setattr(exchange, "LARGEST_BODY", 20_000_000)
     with ThreadServer(sends(PACKED % (b"application/json", len(BOMB)) + BOMB)) as server:
         with pytest.raises((BadReply, StreamInterrupted), match="longer than 20000000"):
-            await ask(model(server), stream, deadline=20)
+            await ask_either(model(server), stream, deadline=20)
 
 
 async def test_blanks_before_an_answer_are_dropped():
@@ -271,7 +265,7 @@ async def test_blanks_before_an_answer_are_dropped():
     packed = gzip.compress(b" \n" * 5_000_000 + body)
     with ThreadServer(sends(PACKED % (b"application/json", len(packed)) + packed)) as server:
         assert await text_of(model(server), deadline=20) == "here it is"
-        assert "".join([piece.text for piece in await ask(model(server), True, deadline=20)]) == "here it is"
+        assert (await streamed(model(server), deadline=20)).text == "here it is"
 
 
 async def test_members_that_hold_nothing_do_not_outlast_a_deadline():
