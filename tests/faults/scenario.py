@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 from pydantic import BaseModel
 
 from SimpleLLMFunc import Tool
-from tests.faults.replies import JSON_TEXT, TEXT
+from tests.faults.replies import JSON_TEXT, TEXT, good
 from tests.faults.server import Act, FaultServer
 from tests.faults.speech import SPEECHES, WIRES, wire_of
 from tests.support.connections import Recorded
@@ -152,6 +152,11 @@ class Scenario:
         if client and self.through_client is not None:
             return self.through_client
         return self.streamed if form == "stream" and self.streamed is not None else self.expected
+
+
+def once(name: str, row: str, fault: str, act: Act, **facts: Any) -> Scenario:
+    """A fault that happens to the first request; the next one is answered."""
+    return Scenario(name, row, fault, [act, good]).then(requests=2, **facts)
 
 
 # --- further facts ---------------------------------------------------------------------------------------

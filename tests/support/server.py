@@ -262,12 +262,14 @@ class LoopbackServer(ByteServer):
 
 
 @contextlib.contextmanager
-def serving_in_thread(*, tls: ssl.SSLContext | None = None, until_closed: bool = False) -> Iterator[LoopbackServer]:
+def serving_in_thread(
+    handler: Handler | None = None, *, tls: ssl.SSLContext | None = None, until_closed: bool = False
+) -> Iterator[LoopbackServer]:
     """Yield a server that goes on while the loop of a test is busy, and outlives it; `until_closed`: all connections."""
     found: Queue[tuple[LoopbackServer, asyncio.AbstractEventLoop, asyncio.Event]] = Queue()
 
     async def serve() -> None:
-        async with LoopbackServer(tls=tls) as server:
+        async with LoopbackServer(handler, tls=tls) as server:
             ended = asyncio.Event()
             found.put((server, asyncio.get_running_loop(), ended))
             await ended.wait()

@@ -22,9 +22,9 @@ from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.testing import ScriptedLLM, ScriptedRequest, contract, tool_calls
 from SimpleLLMFunc.type import ChatCompletion
 from tests.support.connections import Recorded
-from tests.support.server import Answer, error_answer, text_answer, tool_calls_answer
+from tests.support.server import Answer, error_answer, serving_in_thread, text_answer, tool_calls_answer
 from tests.support.services import Service
-from tests.support.wires import KEY, SERVICES, has_results, last_text, made, said_by, served
+from tests.support.wires import KEY, SERVICES, has_results, last_text, made, said_by
 
 
 async def never(request: ScriptedRequest) -> str:
@@ -99,7 +99,7 @@ class TestOpenAICompatible(contract.ProviderContract):
 
     @contextmanager
     def provider(self, scenario: contract.Scenario) -> Iterator[LLM_Interface]:
-        with served(answers(scenario)) as server:
+        with serving_in_thread(answers(scenario)) as server:
             yield OpenAICompatible("loopback", api_key=self.secret, base_url=server.base_url, max_retries=0)
 
 
@@ -112,7 +112,7 @@ class OfWire(contract.ProviderContract):
     @contextmanager
     def provider(self, scenario: contract.Scenario) -> Iterator[LLM_Interface]:
         service = SERVICES[self.wire]()
-        with served(said_by(service, said_in(scenario, service))) as server:
+        with serving_in_thread(said_by(service, said_in(scenario, service))) as server:
             yield made(self.wire, server)
 
 
@@ -149,7 +149,7 @@ class TestFallbackLLM(TestOpenAICompatible):
 
     @contextmanager
     def provider(self, scenario: contract.Scenario) -> Iterator[LLM_Interface]:
-        with super().provider(scenario) as llm, served(lambda request: error_answer(503, "down")) as down:
+        with super().provider(scenario) as llm, serving_in_thread(lambda request: error_answer(503, "down")) as down:
             yield FallbackLLM(OpenAICompatible("down", api_key=self.secret, base_url=down.base_url, max_retries=0), llm)
 
 
