@@ -15,20 +15,6 @@ from tests.support.connections import Recorded
 from tests.support.server import Answer, LoopbackServer
 from tests.support.services import ChatService, GeminiService, MessagesService, ResponsesService, Service
 
-__all__ = [
-    "KEY",
-    "MODELS",
-    "SERVICES",
-    "WIRES",
-    "ChatService",
-    "address",
-    "has_results",
-    "last_text",
-    "made",
-    "said_by",
-    "wired",
-]
-
 WIRES = ("chat", "responses", "messages", "gemini")
 MODELS = {"chat": "m", "responses": "gpt-5.6", "messages": "claude-opus-5-5", "gemini": "gemini-3.8-flash"}
 KEY = "sk-loopback-0123456789"

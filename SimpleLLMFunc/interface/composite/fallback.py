@@ -107,7 +107,7 @@ class FallbackLLM(Uncopied, LLM_Interface):
         self.hedge_after: HedgeAfter = hedge_after
         self._timers = {False: HedgeTimer(hedge_after), True: HedgeTimer(hedge_after)}
         self._lock = ForkSafeLock()
-        self._down_until: list[float | None] = [None] * len(self.members)  # on the monotonic clock; None while it is up
+        self._down_until: dict[int, float] = {}  # on the monotonic clock, by the id of a member that is down
 
     # --- asking ------------------------------------------------------------------------------------------
 
@@ -267,12 +267,13 @@ class FallbackLLM(Uncopied, LLM_Interface):
         now = time.monotonic()
         up, down = [], []
         with self._lock:
-            for number, (member, until) in enumerate(zip(self.members, self._down_until, strict=True)):
+            for member in self.members:
+                until = self._down_until.get(id(member))
                 if until is None:
                     up.append(member)
                 elif now >= until:
                     # This call finds out; until it has, the others leave the member out.
-                    self._down_until[number] = now + self.cool_down
+                    self._down_until[id(member)] = now + self.cool_down
                     up.append(member)
                 else:
                     down.append((until, member))
@@ -296,9 +297,9 @@ class FallbackLLM(Uncopied, LLM_Interface):
             raise error
         if isinstance(error, _DOWN):
             asked_for = error.retry_after if isinstance(error, RateLimited) else None
+            pause = self.cool_down if asked_for is None else asked_for
             with self._lock:
-                pause = self.cool_down if asked_for is None else asked_for
-                self._down_until[self._place_of(member)] = time.monotonic() + pause
+                self._down_until[id(member)] = time.monotonic() + pause
         if isinstance(error, ContextTooLong):
             self._is_up(member)
             asked.window = max(asked.window, member.context_window or error.limit or 0)
@@ -309,10 +310,7 @@ class FallbackLLM(Uncopied, LLM_Interface):
 
     def _is_up(self, member: LLM_Interface) -> None:
         with self._lock:
-            self._down_until[self._place_of(member)] = None
-
-    def _place_of(self, member: LLM_Interface) -> int:
-        return next(place for place, each in enumerate(self.members) if each is member)
+            self._down_until.pop(id(member), None)
 
     # --- as a model, and as an object --------------------------------------------------------------------
 
