@@ -191,8 +191,7 @@ class FallbackLLM(Uncopied, LLM_Interface):
     async def _race(self, asked: Question, *, is_stream: bool) -> Racer:
         """Return the first request that has an answer, or has begun to; all others are cancelled."""
         timer = self._timers[is_stream]
-        delay = timer.delay()
-        wait = delay
+        wait = delay = timer.delay()
         running: list[Racer] = []
         winner: Racer | None = None
         try:
