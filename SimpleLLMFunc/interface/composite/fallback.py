@@ -24,7 +24,7 @@ from SimpleLLMFunc.errors import (
     StreamInterrupted,
 )
 from SimpleLLMFunc.interface.attempts import tell_failed_try
-from SimpleLLMFunc.interface.composite.hedge import HedgeAfter, HedgeTimer, Racer, StreamPump
+from SimpleLLMFunc.interface.composite.hedge import HedgeAfter, HedgeTimer, Racer
 from SimpleLLMFunc.interface.composite.question import Question
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, given_to
 from SimpleLLMFunc.interface.profile import Profile
@@ -121,7 +121,7 @@ class FallbackLLM(Uncopied, LLM_Interface):
         question = self._question(messages, **asked)
         if self.hedge_after is not None:
             racer = await self._race(question, is_stream=False)
-            return await self._answer(question, racer.member, racer.task.result())
+            return await self._answer(question, racer.member, racer.answered.result())
         while (member := question.next_member()) is not None:
             with counting_tries() as tries:
                 try:
@@ -140,17 +140,12 @@ class FallbackLLM(Uncopied, LLM_Interface):
         """
         question = self._question(messages, **asked)
         while True:
-            pump: StreamPump | None = None
-            if self.hedge_after is not None:
-                racer = await self._race(question, is_stream=True)
-                member: LLM_Interface | None = racer.member
-                pump = racer.pump
-            else:
-                member = question.next_member()
+            racer = None if self.hedge_after is None else await self._race(question, is_stream=True)
+            member = question.next_member() if racer is None else racer.member
             if member is None:
                 raise question.failure()
             tries, has_text = 0, False
-            source = question.stream(member) if pump is None else pump.chunks()
+            source = question.stream(member) if racer is None else racer.chunks()
             try:
                 async with aclosing(source):
                     async for chunk in source:
@@ -166,8 +161,8 @@ class FallbackLLM(Uncopied, LLM_Interface):
             else:
                 return
             finally:
-                if pump is not None:
-                    await pump.close()
+                if racer is not None:
+                    await racer.cancel()
 
     def _question(
         self, messages: Sequence[Message], *, trace_id: str = "", deadline: float | None = None, **options: Any
@@ -203,17 +198,15 @@ class FallbackLLM(Uncopied, LLM_Interface):
                     running.append(Racer(asked, member, is_stream=is_stream))
                     wait = delay
                 done, _ = await asyncio.wait(
-                    {racer.task for racer in running}, timeout=wait, return_when=asyncio.FIRST_COMPLETED
+                    {racer.answered for racer in running}, timeout=wait, return_when=asyncio.FIRST_COMPLETED
                 )
                 if not done:
                     wait = None
                     member = asked.next_member() or running[-1].member
                     push_warning(f"{asked.trace_id} {member.model_name} is asked as well: no answer so far".strip())
                     running.append(Racer(asked, member, is_stream=is_stream, is_second=True))
-                for racer in [racer for racer in running if racer.task in done]:
-                    if racer.task.cancelled():
-                        raise asyncio.CancelledError
-                    error = racer.task.exception()
+                for racer in [racer for racer in running if racer.answered in done]:
+                    error = racer.answered.exception()  # raises CancelledError where it was cancelled
                     if error is None:
                         winner = racer
                         break
@@ -242,7 +235,7 @@ class FallbackLLM(Uncopied, LLM_Interface):
     async def _give_up(self, asked: Question, racers: Sequence[Racer], timer: HedgeTimer) -> None:
         """Cancel requests, and tell budgets of them: the services have probably read their input."""
         for racer in racers:
-            racer.task.cancel()  # all of them first: this task may be cancelled again while it waits
+            racer.stop()  # all of them first: this task may be cancelled again while it waits
         members: list[LLM_Interface] = []
         try:
             for racer in racers:

@@ -52,22 +52,24 @@ class HedgeTimer:
 
 
 class Racer:
-    """One request among several for the same answer, in its own task.
+    """One request among several for the same answer, in its own task: a stream begins, goes on and ends there.
 
     Attributes:
-        task: gives the reply; of a stream, None when it has begun.
+        answered: gives the whole reply; of a stream None, when it has shown something of its answer, or its end.
         member: the model it asks.
         is_second: it was started because another one is late.
-        pump: reads the stream; None where a whole reply is asked for.
     """
 
     def __init__(self, asked: Question, member: LLM_Interface, *, is_stream: bool, is_second: bool = False) -> None:
         self.member = member
         self.is_second = is_second
-        self.pump = StreamPump(asked.stream(member)) if is_stream else None
+        self.answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.started = time.monotonic()
         self._count: Callable[[], int] = int
-        self.task = asyncio.create_task(self._answer(asked))
+        self._begun: list[ChatCompletionChunk] = []
+        self._further: asyncio.Queue[ChatCompletionChunk | BaseException | None] = asyncio.Queue(maxsize=1)
+        self._task = asyncio.create_task(self._ask(asked, is_stream=is_stream))
+        self._task.add_done_callback(lambda _: self.answered.cancel())  # does nothing where it is known
 
     @property
     def seconds(self) -> float:
@@ -79,79 +81,52 @@ class Racer:
         """HTTP requests so far, as far as the model tells."""
         return self._count()
 
-    async def _answer(self, asked: Question) -> Any:
-        with counting_tries() as tries:
-            self._count = lambda: tries.count
-            return await (asked.chat(self.member) if self.pump is None else self.pump.begin())
+    async def chunks(self) -> AsyncGenerator[ChatCompletionChunk, None]:
+        """Yield all chunks of a stream, from the first."""
+        for chunk in self._begun:
+            yield chunk
+        while (further := await self._further.get()) is not None:
+            if isinstance(further, BaseException):
+                raise further
+            yield further
+
+    def stop(self) -> None:
+        """Begin to end it."""
+        self._task.cancel()
 
     async def cancel(self) -> None:
         """End it and wait until nothing of it is left."""
-        self.task.cancel()
-        await asyncio.gather(self.task, return_exceptions=True)
-        if self.pump is not None:
-            await self.pump.close()
+        self.stop()
+        await asyncio.gather(self._task, self.answered, return_exceptions=True)
 
-
-class StreamPump:
-    """Reads a stream in one task, so that it begins, goes on and ends there.
-
-    Args:
-        source: the stream; closed when the pump is.
-    """
-
-    def __init__(self, source: AsyncGenerator[ChatCompletionChunk, None]) -> None:
-        self._source = source
-        self._queue: asyncio.Queue[ChatCompletionChunk | BaseException | None] = asyncio.Queue(maxsize=1)
-        self._task: asyncio.Task[None] | None = None
-        self._begun: list[ChatCompletionChunk] = []
-
-    async def begin(self) -> None:
-        """Return when the stream has shown something of its answer, or its end.
-
-        Raises:
-            BaseException: what the stream raised before.
-        """
-        # Started here, in the racer's task, so that the requests are counted there.
-        self._task = asyncio.create_task(self._run())
-        while (chunk := await self._next()) is not None:
-            self._begun.append(chunk)
-            if chunk.text or chunk.tool_calls or chunk.finish_reason:
-                break
-
-    async def chunks(self) -> AsyncGenerator[ChatCompletionChunk, None]:
-        """Yield all chunks, from the first."""
-        for chunk in self._begun:
-            yield chunk
-        while (further := await self._next()) is not None:
-            yield further
-
-    async def close(self) -> None:
-        """Close the stream and wait until nothing of it is left."""
-        if self._task is None:
-            await self._source.aclose()
-            return
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-
-    async def _next(self) -> ChatCompletionChunk | None:
-        item = await self._queue.get()
-        if isinstance(item, BaseException):
-            raise item
-        if item is None:
-            self._queue.put_nowait(None)  # a further call gets the same
-        return item
-
-    async def _run(self) -> None:
+    async def _ask(self, asked: Question, *, is_stream: bool) -> None:
         end: BaseException | None = None
         try:
-            async with aclosing(self._source) as source:
-                async for chunk in source:
-                    await self._queue.put(chunk)
+            with counting_tries() as tries:
+                self._count = lambda: tries.count
+                if is_stream:
+                    await self._read(asked)
+                else:
+                    self.answered.set_result(await asked.chat(self.member))
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
-            if task is not None and task.cancelling():
+            if not self.answered.done() or (task is not None and task.cancelling()):
                 raise
             end = error  # the stream cancelled itself: its reader must not wait for more
-        except Exception as error:  # noqa: BLE001 - raised again by `_next`, where the chunks are read
+        except BaseException as error:  # noqa: BLE001 - raised again where the answer is awaited
             end = error
-        await self._queue.put(end)
+            if not self.answered.done():
+                self.answered.set_exception(error)
+        await self._further.put(end)
+        if not self.answered.done():
+            self.answered.set_result(None)  # the stream was empty
+
+    async def _read(self, asked: Question) -> None:
+        async with aclosing(asked.stream(self.member)) as source:
+            async for chunk in source:
+                if self.answered.done():
+                    await self._further.put(chunk)
+                    continue
+                self._begun.append(chunk)
+                if chunk.text or chunk.tool_calls or chunk.finish_reason:
+                    self.answered.set_result(None)
