@@ -252,43 +252,44 @@ def _work(cell: Cell, llm: Any, notes: list[Any]) -> Callable[[], Any]:
     options = {"deadline": scenario.deadline, **scenario.options}
     if scenario.toolkit is not None:
         options["toolkit"] = scenario.toolkit(notes)
-    decorated: Any = _function(cell, llm, options) if cell.kind == "function" else _chat(cell, llm, options)
+    if cell.kind == "chat":
+        options["stream"] = cell.form == "stream"
+    made = decorated(llm, cell.kind, is_async=cell.is_async, returns=scenario.returns, **options)
     argument = scenario.argument
     if cell.kind == "chat":
         if cell.is_async:
-            return lambda: _said_async(decorated([], argument))
-        return lambda: _said(decorated([], argument))
+            return lambda: _said_async(made([], argument))
+        return lambda: _said(made([], argument))
     if cell.form == "whole":
-        return lambda: decorated(argument)
+        return lambda: made(argument)
     join = "".join if scenario.returns is str else _last
     if cell.is_async:
-        return lambda: _joined(decorated.stream(argument), join)
-    return lambda: join(list(decorated.stream(argument)))
+        return lambda: _joined(made.stream(argument), join)
+    return lambda: join(list(made.stream(argument)))
 
 
-def _function(cell: Cell, llm: Any, options: dict[str, Any]) -> Any:
+def decorated(llm: Any, kind: Kind, *, is_async: bool = True, returns: Any = str, **options: Any) -> Any:
+    """A function or a chat on a model."""
+
     async def report(place: str):
-        """Report the weather."""
+        """Report."""
 
-    def plain(place: str):
-        """Report the weather."""
+    def plain_report(place: str):
+        """Report."""
 
-    asked: Any = report if cell.is_async else plain
-    asked.__annotations__["return"] = cell.scenario.returns
-    return llm_function(llm, **options)(asked)
-
-
-def _chat(cell: Cell, llm: Any, options: dict[str, Any]) -> Any:
     async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
-        """Report the weather."""
+        """Talk."""
         raise NotImplementedError
 
-    def plain(history: list[Message], message: str) -> Iterator[ChatPair]:
-        """Report the weather."""
+    def plain_chat(history: list[Message], message: str) -> Iterator[ChatPair]:
+        """Talk."""
         raise NotImplementedError
 
-    asked: Any = chat if cell.is_async else plain
-    return llm_chat(llm, stream=cell.form == "stream", **options)(asked)
+    if kind == "chat":
+        return llm_chat(llm, **options)(chat if is_async else plain_chat)  # type: ignore[arg-type]
+    asked: Any = report if is_async else plain_report
+    asked.__annotations__["return"] = returns
+    return llm_function(llm, **options)(asked)
 
 
 def _last(items: Iterable[Any]) -> Any:
@@ -314,20 +315,9 @@ async def _said_async(pairs: AsyncIterator[Any]) -> str:
 def views_of(llm: Any, returns: Any = str, *, max_reasks: int = 2, **options: Any) -> dict[str, Callable[[], Any]]:
     """The ways to ask a model, by name; each gives something to await."""
 
-    async def report(place: str):
-        """Report."""
-
-    def plain(place: str):
-        """Report."""
-
-    async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
-        """Talk."""
-        raise NotImplementedError
-
-    report.__annotations__["return"] = plain.__annotations__["return"] = returns
-    function = llm_function(llm, max_reasks=max_reasks, **options)(report)
-    sync_function = llm_function(llm, max_reasks=max_reasks, **options)(plain)
-    talk = llm_chat(llm, **options)(chat)
+    function = decorated(llm, "function", returns=returns, max_reasks=max_reasks, **options)
+    sync_function = decorated(llm, "function", is_async=False, returns=returns, max_reasks=max_reasks, **options)
+    talk = decorated(llm, "chat", **options)
 
     async def said(chat: Any) -> str:
         return "".join([text async for text, _ in chat([], "x")])
