@@ -285,9 +285,9 @@ def decorated(llm: Any, kind: Kind, *, is_async: bool = True, returns: Any = str
         """Talk."""
         raise NotImplementedError
 
+    asked: Any = {"function": (plain_report, report), "chat": (plain_chat, chat)}[kind][is_async]
     if kind == "chat":
-        return llm_chat(llm, **options)(chat if is_async else plain_chat)  # type: ignore[arg-type]
-    asked: Any = report if is_async else plain_report
+        return llm_chat(llm, **options)(asked)
     asked.__annotations__["return"] = returns
     return llm_function(llm, **options)(asked)
 
