@@ -20,23 +20,7 @@ from SimpleLLMFunc.runtime.sync import Errands, iterate_sync, run_sync, submit
 from SimpleLLMFunc.runtime.threads import LARGE, Worker, import_module, importing, in_thread, off_loop_if_large
 
 __all__ = [
-    "LARGE",
-    "THIS_MACHINE",
-    "Errands",
-    "ForkSafeLock",
-    "PerLoop",
-    "Worker",
-    "address_of",
-    "cancelled",
-    "import_module",
-    "importing",
-    "in_thread",
-    "iterate_sync",
-    "listening",
-    "off_loop_if_large",
-    "renew_in_child",
-    "run_sync",
-    "serve_until_cancelled",
-    "submit",
-    "unless_gone",
-]
+    "LARGE", "THIS_MACHINE", "Errands", "ForkSafeLock", "PerLoop", "Worker", "address_of", "cancelled",
+    "import_module", "importing", "in_thread", "iterate_sync", "listening", "off_loop_if_large", "renew_in_child",
+    "run_sync", "serve_until_cancelled", "submit", "unless_gone",
+]  # fmt: skip

@@ -17,16 +17,6 @@ from SimpleLLMFunc.storage.sqlite_file import (
 )
 
 __all__ = [
-    "KEY_BYTES",
-    "Schema",
-    "SqliteFile",
-    "canonical",
-    "check_schema",
-    "identity_of",
-    "is_damage",
-    "key_of",
-    "plain_text",
-    "schema_of",
-    "transaction",
-    "version_of",
-]
+    "KEY_BYTES", "Schema", "SqliteFile", "canonical", "check_schema", "identity_of", "is_damage", "key_of",
+    "plain_text", "schema_of", "transaction", "version_of",
+]  # fmt: skip

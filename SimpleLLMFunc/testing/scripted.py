@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 from SimpleLLMFunc.base.messages import copied
-from SimpleLLMFunc.errors import DeadlineExceeded, UsageError, cut
+from SimpleLLMFunc.errors import UsageError, cut
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.profile import GENERIC, Profile
 from SimpleLLMFunc.interface.spending import Deadline, current_deadline
@@ -239,7 +239,7 @@ class ScriptedLLM(LLM_Interface):
         reply = self._next(asked)
         if callable(reply) and not isinstance(reply, type):
             made = reply(asked)
-            reply = await _within(clock, made) if inspect.isawaitable(made) else made
+            reply = await clock.wait(made) if inspect.isawaitable(made) else made
         # As with a network, other tasks run before the reply comes.
         await asyncio.sleep(0)
         clock.check()
@@ -299,17 +299,6 @@ class ScriptedLLM(LLM_Interface):
 
 def _whole(message: Mapping[str, Any], asked: ScriptedRequest, model: str) -> ChatCompletion:
     return completion_of(message, messages=asked.messages, index=asked.index, model=model)
-
-
-async def _within(deadline: Deadline, work: Awaitable[PlainReply]) -> PlainReply:
-    limit = asyncio.timeout(deadline.left())
-    try:
-        async with limit:
-            return await work
-    except TimeoutError as error:
-        if not limit.expired():
-            raise
-        raise DeadlineExceeded(deadline.seconds) from error
 
 
 async def _steps(

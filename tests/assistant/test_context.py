@@ -6,13 +6,7 @@ from SimpleLLMFunc.assistant.caller import LLMCaller
 from SimpleLLMFunc.assistant.context import ContextBuilder, DialogueSessions
 from SimpleLLMFunc.assistant.tools import ToolInvoker
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
-
-
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.support.clock import Clock
 
 
 def test_building_a_context_keeps_nothing_until_it_is_added():

@@ -9,7 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from SimpleLLMFunc.cli.main import main
-from tests.support.wires import MODELS, SERVICES, address, said_by, served
+from tests.support.server import serving_in_thread
+from tests.support.wires import MODELS, SERVICES, address, said_by
 
 ROOT = Path(__file__).parents[2]
 VARIABLES = {
@@ -35,7 +36,7 @@ def wire(request: Any, tmp_path: Path, monkeypatch: Any) -> Any:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "words", raising=False)
-    with served(said_by(SERVICES[name](), lambda _: "7")) as server:
+    with serving_in_thread(said_by(SERVICES[name](), lambda _: "7")) as server:
         for variable in ("GOOGLE_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
             monkeypatch.delenv(variable, raising=False)
         monkeypatch.setenv("SIMPLELLMFUNC_MODEL", f"{maker}:{MODELS[name]}")

@@ -29,9 +29,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.release.check import ROOT, Failure, environment, interpreter, run, uv
-from tests.support.server import Answer, Recorded, json_answer
+from tests.support.connections import Recorded
+from tests.support.server import Answer, json_answer, serving_in_thread
 from tests.support.services import ChatService, ResponsesService
-from tests.support.wires import last_text, served
+from tests.support.wires import last_text
 
 FOLDER = Path(__file__).parent
 PAGE = ROOT / "docs" / "reference" / "ecosystem.md"
@@ -139,7 +140,7 @@ def said_by_script(script: Script, python: Path, home: Path) -> dict[str, str]:
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir()
     keep = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST", "OTEL_"))}
-    with served(service()) as server:
+    with serving_in_thread(service()) as server:
         told = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "sk-of-nobody", "HOME": str(place)}
         path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
         # Into a file: what a script leaves running would hold a pipe open.

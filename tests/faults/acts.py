@@ -16,6 +16,7 @@ from tests.faults.replies import (
     STREAM_HEAD,
     USAGE,
     End,
+    answer_of,
     answer_text,
     body_of,
     chunk,
@@ -29,7 +30,8 @@ from tests.faults.replies import (
     status,
     streams,
 )
-from tests.faults.server import Act, Exchange, head, in_chunk, with_length
+from tests.faults.server import Act
+from tests.support.connections import Exchange, head, in_chunk, with_length
 
 
 async def retry_after_date(exchange: Exchange) -> None:
@@ -188,13 +190,10 @@ def damaged(*, checksum: bool) -> Act:
     """The right answer packed with gzip, and damaged so that it unpacks all the same: its `checksum`, if it comes, tells."""
 
     async def act(exchange: Exchange) -> None:
-        text = answer_text(exchange.request)
-        said = text.replace("7", "9")
-        streams = exchange.request.stream
-        right, wrong = (b"".join(events_of(each)) if streams else body_of(completion(each)) for each in (text, said))
+        kind, right = answer_of(exchange.request)
+        _, wrong = answer_of(exchange.request, answer_text(exchange.request).replace("7", "9"))
         packed = gzip.compress(wrong, mtime=0)[:-8]
         end = gzip.compress(right, mtime=0)[-8:] if checksum else b""
-        kind = "text/event-stream" if streams else "application/json"
         await exchange.send(with_length(packed + end, content_type=kind, content_encoding="gzip"))
 
     return act
@@ -204,12 +203,8 @@ def by_closing(version: str = "HTTP/1.1", **headers: str) -> Act:
     """The right answer, its end told by the end of the connection."""
 
     async def act(exchange: Exchange) -> None:
-        text = answer_text(exchange.request)
-        if exchange.request.stream:
-            kind, body = "text/event-stream", events_of(text)
-        else:
-            kind, body = "application/json", [body_of(completion(text))]
-        await exchange.send(head(version=version, content_type=kind, **headers), *body)
+        kind, body = answer_of(exchange.request)
+        await exchange.send(head(version=version, content_type=kind, **headers), body)
         exchange.close()
 
     return act
@@ -268,9 +263,7 @@ def and_one_more(later: float) -> Act:
 
 async def with_trailers(exchange: Exchange) -> None:
     """A body in chunked encoding with extensions and trailers."""
-    text = answer_text(exchange.request)
-    kind = "text/event-stream" if exchange.request.stream else "application/json"
-    body = b"".join(events_of(text)) if exchange.request.stream else body_of(completion(text))
+    kind, body = answer_of(exchange.request)
     await exchange.send(
         head(content_type=kind, transfer_encoding="chunked", trailer="x-checksum"),
         b'%x;name="value"\r\n%b\r\n' % (len(body), body),

@@ -8,7 +8,8 @@ from typing import Any
 
 from tests.faults.replies import STREAM_HEAD, answer_text, body_of, completion, events_of, good, says, sends, streams
 from tests.faults.scenario import Scenario, forecast_tool, has, no_tool_ran, tells
-from tests.faults.server import Act, Exchange, in_chunk, with_length
+from tests.faults.server import Act
+from tests.support.connections import Exchange, in_chunk, with_length
 
 ROW = "own"
 PARTIAL = 3

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from types import EllipsisType
 from typing import Any, Literal, TypeAlias
 
-from tests.faults.server import Act, Exchange, Request, head, in_chunk, with_length
-from tests.faults.speech import SPEECH, SPEECHES
+from tests.faults.server import Act
+from tests.faults.speech import SPEECH, SPEECHES, wire_of
+from tests.support.connections import Exchange, Recorded, head, in_chunk, with_length
 
 TEXT = "It is 7 °C in Köln,\u2028 no rain \U0001f327 until\n\nfive o'clock."
 """What a chat gets: characters of 1 to 4 bytes, a line separator that ends no line, line ends that do not end the event."""
@@ -30,9 +31,9 @@ End: TypeAlias = Literal["keep", "close", "reset", "hold"]
 """What happens after the bytes: the connection stays for the next request, ends politely, is torn down, or falls silent."""
 
 
-def answer_text(request: Request) -> str:
+def answer_text(request: Recorded) -> str:
     """What the request asks for: JSON where it gives a schema."""
-    return JSON_TEXT if request.data and SPEECHES[request.wire]().wants_json(request.data) else TEXT
+    return JSON_TEXT if request.body and SPEECHES[wire_of(request.path)]().wants_json(request.body) else TEXT
 
 
 def completion(text: str | None, *, finish_reason: str | None = "stop", **message: Any) -> dict[str, Any]:
@@ -119,6 +120,14 @@ def events_of(
     if done:
         said.append("[DONE]")
     return [one for each in said for one in _events(each, end)]
+
+
+def answer_of(request: Recorded, text: str | None = None) -> tuple[str, bytes]:
+    """The right answer, or another text, whole or streamed as the request wants it: its content type and its body."""
+    said = answer_text(request) if text is None else text
+    if request.stream:
+        return "text/event-stream", b"".join(events_of(said))
+    return "application/json", body_of(completion(said))
 
 
 # --- acts ------------------------------------------------------------------------------------------------

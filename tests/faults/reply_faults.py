@@ -19,7 +19,8 @@ from tests.faults.scenario import (
     sent_back,
     tool_that,
 )
-from tests.faults.server import Act, with_length
+from tests.faults.server import Act
+from tests.support.connections import with_length
 
 QUIRK = "a quirk of servers that speak chat completions"
 SIGNATURE = {"google": {"thought_signature": "c2lnbmVk"}}

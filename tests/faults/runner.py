@@ -8,14 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import io
 import logging
 import os
-import ssl
-import subprocess
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
@@ -41,8 +37,10 @@ from SimpleLLMFunc.logger.handlers import JsonFormatter
 from SimpleLLMFunc.runtime import loop_thread, sync
 from tests.faults.replies import JSON_TEXT, pieces_of
 from tests.faults.scenario import Form, Kind, Scenario
-from tests.faults.server import FaultServer, Request
+from tests.faults.server import FaultServer
+from tests.support.connections import Recorded
 from tests.support.starved import starved
+from tests.support.tls import server_context
 
 KEY = "sk-CANARY-0123456789abcdef"
 """The key of every call; it must not be found in any output."""
@@ -139,7 +137,7 @@ async def _play_once(scenario: Scenario, *, client: bool, wire: str) -> list[See
 async def _play_cell(cell: Cell, log: io.StringIO, ready: asyncio.Barrier) -> Seen:
     scenario, seen = cell.scenario, Seen(cell)
     plays = {scenario.name: scenario.acts, "elsewhere": scenario.elsewhere}
-    async with FaultServer(plays, tls=_server_context() if scenario.tls else None) as server:
+    async with FaultServer(plays, tls=server_context() if scenario.tls else None) as server:
         place = scenario.address or FaultServer.address
         pool = APIKeyPool([KEY])
         async with _model(cell, place(server, scenario.name), pool) as llm:
@@ -172,7 +170,7 @@ async def _play_cell(cell: Cell, log: io.StringIO, ready: asyncio.Barrier) -> Se
 
 
 def _judge(
-    seen: Seen, error: BaseException | None, values: list[Any], requests: list[Request], notes: list[Any]
+    seen: Seen, error: BaseException | None, values: list[Any], requests: list[Recorded], notes: list[Any]
 ) -> None:
     cell, scenario = seen.cell, seen.cell.scenario
     expected = scenario.expects(cell.form, client=cell.client)
@@ -254,43 +252,44 @@ def _work(cell: Cell, llm: Any, notes: list[Any]) -> Callable[[], Any]:
     options = {"deadline": scenario.deadline, **scenario.options}
     if scenario.toolkit is not None:
         options["toolkit"] = scenario.toolkit(notes)
-    decorated: Any = _function(cell, llm, options) if cell.kind == "function" else _chat(cell, llm, options)
+    if cell.kind == "chat":
+        options["stream"] = cell.form == "stream"
+    made = decorated(llm, cell.kind, is_async=cell.is_async, returns=scenario.returns, **options)
     argument = scenario.argument
     if cell.kind == "chat":
         if cell.is_async:
-            return lambda: _said_async(decorated([], argument))
-        return lambda: _said(decorated([], argument))
+            return lambda: _said_async(made([], argument))
+        return lambda: _said(made([], argument))
     if cell.form == "whole":
-        return lambda: decorated(argument)
+        return lambda: made(argument)
     join = "".join if scenario.returns is str else _last
     if cell.is_async:
-        return lambda: _joined(decorated.stream(argument), join)
-    return lambda: join(list(decorated.stream(argument)))
+        return lambda: _joined(made.stream(argument), join)
+    return lambda: join(list(made.stream(argument)))
 
 
-def _function(cell: Cell, llm: Any, options: dict[str, Any]) -> Any:
+def decorated(llm: Any, kind: Kind, *, is_async: bool = True, returns: Any = str, **options: Any) -> Any:
+    """A function or a chat on a model."""
+
     async def report(place: str):
-        """Report the weather."""
+        """Report."""
 
-    def plain(place: str):
-        """Report the weather."""
+    def plain_report(place: str):
+        """Report."""
 
-    asked: Any = report if cell.is_async else plain
-    asked.__annotations__["return"] = cell.scenario.returns
-    return llm_function(llm, **options)(asked)
-
-
-def _chat(cell: Cell, llm: Any, options: dict[str, Any]) -> Any:
     async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
-        """Report the weather."""
+        """Talk."""
         raise NotImplementedError
 
-    def plain(history: list[Message], message: str) -> Iterator[ChatPair]:
-        """Report the weather."""
+    def plain_chat(history: list[Message], message: str) -> Iterator[ChatPair]:
+        """Talk."""
         raise NotImplementedError
 
-    asked: Any = chat if cell.is_async else plain
-    return llm_chat(llm, stream=cell.form == "stream", **options)(asked)
+    asked: Any = {"function": (plain_report, report), "chat": (plain_chat, chat)}[kind][is_async]
+    if kind == "chat":
+        return llm_chat(llm, **options)(asked)
+    asked.__annotations__["return"] = returns
+    return llm_function(llm, **options)(asked)
 
 
 def _last(items: Iterable[Any]) -> Any:
@@ -316,20 +315,9 @@ async def _said_async(pairs: AsyncIterator[Any]) -> str:
 def views_of(llm: Any, returns: Any = str, *, max_reasks: int = 2, **options: Any) -> dict[str, Callable[[], Any]]:
     """The ways to ask a model, by name; each gives something to await."""
 
-    async def report(place: str):
-        """Report."""
-
-    def plain(place: str):
-        """Report."""
-
-    async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
-        """Talk."""
-        raise NotImplementedError
-
-    report.__annotations__["return"] = plain.__annotations__["return"] = returns
-    function = llm_function(llm, max_reasks=max_reasks, **options)(report)
-    sync_function = llm_function(llm, max_reasks=max_reasks, **options)(plain)
-    talk = llm_chat(llm, **options)(chat)
+    function = decorated(llm, "function", returns=returns, max_reasks=max_reasks, **options)
+    sync_function = decorated(llm, "function", is_async=False, returns=returns, max_reasks=max_reasks, **options)
+    talk = decorated(llm, "chat", **options)
 
     async def said(chat: Any) -> str:
         return "".join([text async for text, _ in chat([], "x")])
@@ -373,19 +361,6 @@ async def _model(cell: Cell, address: str, pool: APIKeyPool) -> AsyncIterator[An
             await client.close()
         else:
             await asyncio.to_thread(sync.run_sync, client.close())
-
-
-@functools.lru_cache(maxsize=1)
-def _server_context() -> ssl.SSLContext:
-    """A certificate that nobody trusts, made anew."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    with tempfile.TemporaryDirectory() as folder:
-        key, certificate = Path(folder, "key.pem"), Path(folder, "cert.pem")
-        new_key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
-        names = ["-subj", "/CN=localhost", "-keyout", str(key), "-out", str(certificate)]
-        subprocess.run(["openssl", "req", "-x509", *new_key, *names], check=True, capture_output=True)
-        context.load_cert_chain(certificate, key)
-    return context
 
 
 # --- what is left behind ---------------------------------------------------------------------------------

@@ -10,14 +10,15 @@ from typing import Any, Literal, TypeAlias
 from pydantic import BaseModel
 
 from SimpleLLMFunc import Tool
-from tests.faults.replies import JSON_TEXT, TEXT
-from tests.faults.server import Act, FaultServer, Request
-from tests.faults.speech import SPEECHES, WIRES
+from tests.faults.replies import JSON_TEXT, TEXT, good
+from tests.faults.server import Act, FaultServer
+from tests.faults.speech import SPEECHES, WIRES, wire_of
+from tests.support.connections import Recorded
 
 Kind: TypeAlias = Literal["function", "chat"]
 Form: TypeAlias = Literal["whole", "stream"]
 
-Check: TypeAlias = Callable[[Any, list[Request], list[Any]], None]
+Check: TypeAlias = Callable[[Any, list[Recorded], list[Any]], None]
 """``check(error or None, requests, notes of the tools)`` raises AssertionError where a further fact is missing."""
 
 
@@ -153,13 +154,18 @@ class Scenario:
         return self.streamed if form == "stream" and self.streamed is not None else self.expected
 
 
+def once(name: str, row: str, fault: str, act: Act, **facts: Any) -> Scenario:
+    """A fault that happens to the first request; the next one is answered."""
+    return Scenario(name, row, fault, [act, good]).then(requests=2, **facts)
+
+
 # --- further facts ---------------------------------------------------------------------------------------
 
 
 def has(**facts: Any) -> Check:
     """Check attributes of the error."""
 
-    def check(error: Any, requests: list[Request], notes: list[Any]) -> None:
+    def check(error: Any, requests: list[Recorded], notes: list[Any]) -> None:
         for name, value in facts.items():
             assert getattr(error, name) == value, f"{name} is {getattr(error, name)!r}"
 
@@ -169,18 +175,18 @@ def has(**facts: Any) -> Check:
 def tells(text: str) -> Check:
     """Check that the error's text names the cause."""
 
-    def check(error: Any, requests: list[Request], notes: list[Any]) -> None:
+    def check(error: Any, requests: list[Recorded], notes: list[Any]) -> None:
         assert text in str(error), f"the error says {error}"
 
     return check
 
 
-def short_body(error: Any, requests: list[Request], notes: list[Any]) -> None:
+def short_body(error: Any, requests: list[Recorded], notes: list[Any]) -> None:
     """Check that no more than 500 characters of a body are kept."""
     assert 0 < len(error.body) <= 500
 
 
-def no_tool_ran(error: Any, requests: list[Request], notes: list[Any]) -> None:
+def no_tool_ran(error: Any, requests: list[Recorded], notes: list[Any]) -> None:
     """Check that no tool ran."""
     assert notes == []
 
@@ -218,9 +224,9 @@ def tool_that(run: Callable[[], Any], **options: Any) -> Callable[[list[Any]], l
 def answered(*contents: str | None, called: Sequence[tuple[str, str]] | None = None) -> Check:
     """Check that every call was answered exactly once in the next request, and what with; None is any text."""
 
-    def check(error: Any, requests: list[Request], notes: list[Any]) -> None:
-        speech = SPEECHES[requests[1].wire]()
-        ids, results = speech.calls(requests[1].data), speech.results(requests[1].data)
+    def check(error: Any, requests: list[Recorded], notes: list[Any]) -> None:
+        speech = SPEECHES[wire_of(requests[1].path)]()
+        ids, results = speech.calls(requests[1].body), speech.results(requests[1].body)
         assert len(set(ids)) == len(ids) == len(contents), ids
         assert [call for call, _ in results] == ids
         for (_, said), content in zip(results, contents, strict=True):
@@ -236,8 +242,8 @@ def answered(*contents: str | None, called: Sequence[tuple[str, str]] | None = N
 def sent_back(**extra: Any) -> Check:
     """Check that what a provider adds to its tool call goes back to it."""
 
-    def check(error: Any, requests: list[Request], notes: list[Any]) -> None:
-        messages = requests[1].data["messages"]
+    def check(error: Any, requests: list[Recorded], notes: list[Any]) -> None:
+        messages = requests[1].body["messages"]
         sent = next(message for message in messages if message["role"] == "assistant")["tool_calls"][0]
         for name, value in extra.items():
             assert sent.get(name) == value, sent
@@ -248,15 +254,15 @@ def sent_back(**extra: Any) -> Check:
 def both(*checks: Check) -> Check:
     """Check one thing after the other."""
 
-    def check(error: Any, requests: list[Request], notes: list[Any]) -> None:
+    def check(error: Any, requests: list[Recorded], notes: list[Any]) -> None:
         for each in checks:
             each(error, requests, notes)
 
     return check
 
 
-def sends_json(error: Any, requests: list[Request], notes: list[Any]) -> None:
+def sends_json(error: Any, requests: list[Recorded], notes: list[Any]) -> None:
     """Check that what was sent is JSON that a strict reader takes."""
     for request in requests:
-        assert request.data is not None
-        json.dumps(request.data, ensure_ascii=False).encode()
+        assert request.body is not None
+        json.dumps(request.body, ensure_ascii=False).encode()

@@ -463,6 +463,7 @@ SPEECH: ContextVar[Speech] = ContextVar("SPEECH", default=Speech())  # noqa: B03
 
 def wire_of(path: str) -> str:
     """The wire that a request came on."""
+    path = path.partition("?")[0]
     if path.endswith("/messages"):
         return "messages"
     if path.endswith("/responses"):

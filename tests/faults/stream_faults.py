@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.faults.acts import (
     breaks_after,
     bytewise,
@@ -14,7 +16,8 @@ from tests.faults.acts import (
     with_noise,
 )
 from tests.faults.replies import chunk, delta, event, good, says, streams
-from tests.faults.scenario import Expected, Scenario, forecast_tool, no_tool_ran, tells
+from tests.faults.scenario import Expected, Scenario, forecast_tool, no_tool_ran, once, tells
+from tests.faults.server import Act
 from tests.faults.service_faults import OVERLOADED
 
 PARTIAL = 3
@@ -28,75 +31,49 @@ BROKEN_OFF = chunk("insufficient_system_resource")
 HALF_CALL = chunk(tool_calls=[delta(0, id="a", name="forecast", arguments='{"city": "Bonn"}')])
 
 
-def broken(name: str, row: str, fault: str, *acts: object) -> Scenario:
-    """A stream that breaks after some text: what came stays valid, and nothing is asked again."""
-    return Scenario(name, row, fault, acts).only("stream").then("StreamInterrupted", partial=PARTIAL)  # type: ignore[arg-type]
+IDLE: dict[str, Any] = {"idle": 0.2, "least": 0.2, "most": 1.0}
+
+
+def broken(name: str, row: str, fault: str, act: Act, text: str = "") -> Scenario:
+    """A stream that breaks after some text: what came stays valid, and nothing is asked again; the error says `text`."""
+    scenario = Scenario(name, row, fault, [act]).only("stream").then("StreamInterrupted", partial=PARTIAL)
+    return scenario.then(check=tells(text)) if text else scenario
 
 
 ENDS = [
     broken("stream_closed", "18", "closed in the middle of the text", breaks_after(PARTIAL, "close")),
     # A reset may overtake what is still on its way, so nobody can say how much has arrived.
     broken("stream_reset", "18", "reset in the middle of the text", breaks_after(PARTIAL, "reset", pause=0.05)),
-    broken(
-        "stream_bad_chunk",
-        "18",
-        "a broken chunk within the text",
-        breaks_after(PARTIAL, "hold", bad_chunk=True, pause=0.05),
-    ),
-    Scenario("stream_closed_early", "18", "closed before any text, once", [breaks_after(0, "close"), good])
-    .only("stream")
-    .then(requests=2),
-    Scenario("stream_reset_early", "18", "reset before any text, once", [breaks_after(0, "reset"), good])
-    .only("stream")
-    .then(requests=2),
-    Scenario("stream_closed_in_call", "18", "closed within a tool call, once: it does not run")
-    .plays(streams(HALF_CALL, end="close"), good)
-    .only("stream")
-    .using(toolkit=forecast_tool)
-    .then(requests=2, check=no_tool_ran),
+    broken("stream_bad_chunk", "18", "a broken chunk within the text",
+           breaks_after(PARTIAL, "hold", bad_chunk=True, pause=0.05)),
+    once("stream_closed_early", "18", "closed before any text, once", breaks_after(0, "close")).only("stream"),
+    once("stream_reset_early", "18", "reset before any text, once", breaks_after(0, "reset")).only("stream"),
+    once("stream_closed_in_call", "18", "closed within a tool call, once: it does not run",
+         streams(HALF_CALL, end="close"), check=no_tool_ran).only("stream").using(toolkit=forecast_tool),
     broken("stream_cut_politely", "19", "ended politely in the middle of the text", breaks_after(PARTIAL, None)),
-    broken(
-        "stream_stalls", "20", "silence after three pieces; the idle limit comes first", breaks_after(PARTIAL, "hold")
-    ).then(idle=0.2, least=0.2, most=1.0),
-    broken(
-        "stream_stalls_deadline",
-        "20",
-        "silence after three pieces; the deadline comes first",
-        breaks_after(PARTIAL, "hold"),
-    ).then("DeadlineExceeded", deadline=1.0, least=1.0),
-    broken("stream_pings", "21", "comments for ever are no progress", pings_after(PARTIAL, 0.02)).then(
-        idle=0.2, least=0.2, most=1.0
-    ),
-    broken(
-        "stream_pings_deadline", "21", "comments for ever; the deadline comes first", pings_after(PARTIAL, 0.02)
-    ).then("DeadlineExceeded", deadline=1.0, least=1.0),
-    broken(
-        "stream_ping_events",
-        "21",
-        "pings in the shape of events for ever",
-        pings_after(PARTIAL, 0.02, {"type": "ping"}),
-    ).then(idle=0.2, least=0.2, most=1.0),
-    broken("stream_error", "22", "an error within the text", breaks_after(PARTIAL, None, ERROR)).then(
-        check=tells("out of memory")
-    ),
-    broken("stream_error_event", "22", "an error event within the text", breaks_after(PARTIAL, None, ERROR_EVENT)).then(
-        check=tells("out of memory")
-    ),
-    Scenario("stream_error_early", "22", "an overload before any text, once", [streams(OVERLOADED), good])
-    .only("stream")
-    .then(requests=2),
-    broken(
-        "stream_broken_off", "22", "finish_reason insufficient_system_resource", breaks_after(PARTIAL, None, BROKEN_OFF)
-    ).then(check=tells("insufficient_system_resource")),
+    broken("stream_stalls", "20", "silence after three pieces; the idle limit comes first", breaks_after(PARTIAL, "hold"))
+    .then(**IDLE),
+    broken("stream_stalls_deadline", "20", "silence after three pieces; the deadline comes first",
+           breaks_after(PARTIAL, "hold")).then("DeadlineExceeded", deadline=1.0, least=1.0),
+    broken("stream_pings", "21", "comments for ever are no progress", pings_after(PARTIAL, 0.02)).then(**IDLE),
+    broken("stream_pings_deadline", "21", "comments for ever; the deadline comes first", pings_after(PARTIAL, 0.02))
+    .then("DeadlineExceeded", deadline=1.0, least=1.0),
+    broken("stream_ping_events", "21", "pings in the shape of events for ever",
+           pings_after(PARTIAL, 0.02, {"type": "ping"})).then(**IDLE),
+    broken("stream_error", "22", "an error within the text", breaks_after(PARTIAL, None, ERROR), "out of memory"),
+    broken("stream_error_event", "22", "an error event within the text", breaks_after(PARTIAL, None, ERROR_EVENT),
+           "out of memory"),
+    once("stream_error_early", "22", "an overload before any text, once", streams(OVERLOADED)).only("stream"),
+    broken("stream_broken_off", "22", "finish_reason insufficient_system_resource",
+           breaks_after(PARTIAL, None, BROKEN_OFF), "insufficient_system_resource"),
     Scenario("finish_reason_unknown", "22", "an unknown finish_reason", [says(..., finish_reason="eos")])
     .on("messages", "BadReply", requests=2, streamed=Expected("StreamInterrupted"))
     .on("responses", kinds=("chat",), fault="incomplete for an unknown reason: a cut")
     .on("gemini", "BadReply", requests=2, streamed=Expected("StreamInterrupted")),
     broken("stream_bad_json", "23", "bad JSON in one event", breaks_after(PARTIAL, None, BAD_JSON)).then("BadReply"),
-    broken("stream_bad_json_error", "23", "bad JSON in an error event", breaks_after(PARTIAL, None, ERROR_TEXT)).then(
-        check=tells("out of memory")
-    ),
-]
+    broken("stream_bad_json_error", "23", "bad JSON in an error event", breaks_after(PARTIAL, None, ERROR_TEXT),
+           "out of memory"),
+]  # fmt: skip
 
 FORMATS = [
     Scenario(f"stream_{name}", "24", fault, [act]).only("stream")

@@ -92,7 +92,7 @@ async def silent(exchange):
 PHASES = {
     "before the request": ([good], in_queue, {"rate_limit_capacity": 1, "rate_limit_refill_rate": 0.001}, None),
     # Nobody answers the handshake: the connection is not yet one.
-    "connecting": ("handshake", when_connected, {"scheme": "https"}, None),
+    "connecting": ([], when_connected, {"scheme": "https"}, None),
     "headers": ([sends(end="hold")], when_asked, {}, None),
     "mid-stream": ([breaks_after(2, "hold")], when_asked, {}, None),
     "backoff": ([status(429, retry_after=30)], when_asked, {}, None),
@@ -151,8 +151,7 @@ async def test_a_cancelled_call_leaves_nothing(phase, view):
     acts, begin, options, tool = PHASES[phase]
 
     async def once():
-        server = _Mute() if acts == "handshake" else FaultServer({"play": acts})
-        async with server:
+        async with FaultServer({"play": acts}, is_mute=phase == "connecting") as server:
             stage = Stage(server, **options)
             task = await begin(stage, asked_in(stage, view, tool))
             seconds = await cancelled(task)
@@ -181,43 +180,6 @@ async def test_a_call_cancelled_while_its_answer_is_read_leaves_nothing():
     assert await in_time(once) < LATEST
 
 
-class _Mute:
-    """A server that accepts connections, and says nothing."""
-
-    def __init__(self):
-        self.connections = self.open_connections = self.busy = 0
-        self._changed = asyncio.Event()
-
-    async def __aenter__(self):
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.port = self._server.sockets[0].getsockname()[1]
-        return self
-
-    async def __aexit__(self, *_):
-        self._server.close()
-        await self._server.wait_closed()
-
-    def address(self, play, *, scheme):
-        return f"{scheme}://127.0.0.1:{self.port}/{play}/v1"
-
-    async def _serve(self, reader, writer):
-        self.connections += 1
-        self.open_connections += 1
-        self._changed.set()
-        while await reader.read(65536):
-            pass
-        writer.close()
-        self.open_connections -= 1
-        self._changed.set()
-
-    async def until(self, is_true):
-        async with asyncio.timeout(5):
-            while not is_true():
-                self._changed.clear()
-                await self._changed.wait()
-        return True
-
-
 # --- at any instant --------------------------------------------------------------------------------------
 
 INSTANTS = 200
@@ -239,7 +201,7 @@ async def _200_instants():
 
     async def act(exchange):
         # Connections carry no mark of the run they belong to; the messages tell how far it is.
-        messages = exchange.request.data["messages"]
+        messages = exchange.request.body["messages"]
         if messages[-1]["role"] == "tool":
             await answer(exchange)
         elif next(counter) % 2:

@@ -26,6 +26,7 @@ from tests.faults.replies import (
     LAST,
     STREAM_HEAD,
     TEXT,
+    answer_of,
     answer_text,
     body_of,
     chunk,
@@ -47,7 +48,8 @@ from tests.faults.runner import (
     warm_up,
 )
 from tests.faults.scenario import WEATHER, Weather
-from tests.faults.server import Exchange, FaultServer, Request, head, in_chunk, with_length
+from tests.faults.server import FaultServer
+from tests.support.connections import Exchange, Recorded, head, in_chunk, with_length
 
 IS_LONG = settings.get_current_profile_name() == "faults-long"
 SECONDS = 0.25
@@ -60,14 +62,13 @@ SILENCE = 0.06
 # --- what a server may say -------------------------------------------------------------------------------
 
 
-def _length(request: Request) -> bytes:
-    text = answer_text(request)
+def _length(request: Recorded) -> bytes:
     if request.stream:
-        return STREAM_HEAD + b"".join(map(in_chunk, events_of(text))) + LAST
-    return with_length(body_of(completion(text)))
+        return STREAM_HEAD + b"".join(map(in_chunk, events_of(answer_text(request)))) + LAST
+    return with_length(answer_of(request)[1])
 
 
-def _chunks(request: Request) -> bytes:
+def _chunks(request: Recorded) -> bytes:
     text = answer_text(request)
     if request.stream:
         return STREAM_HEAD + b"".join(map(in_chunk, events_of(text, end=b"\r\n"))) + LAST
@@ -76,31 +77,27 @@ def _chunks(request: Request) -> bytes:
     return head_ + in_chunk(body[:50]) + in_chunk(body[50:]) + LAST
 
 
-def _packed(request: Request) -> bytes:
-    text = answer_text(request)
-    body = b"".join(events_of(text)) if request.stream else body_of(completion(text))
-    kind = "text/event-stream" if request.stream else "application/json"
+def _packed(request: Recorded) -> bytes:
+    kind, body = answer_of(request)
     return with_length(gzip.compress(body, mtime=0), content_type=kind, content_encoding="gzip")
 
 
-def _closing(request: Request) -> bytes:
-    text = answer_text(request)
-    if request.stream:
-        return head(content_type="text/event-stream") + b"".join(events_of(text))
-    return head(content_type="application/json") + body_of(completion(text))
+def _closing(request: Recorded) -> bytes:
+    kind, body = answer_of(request)
+    return head(content_type=kind) + body
 
 
-def _broken_call(request: Request) -> bytes:
+def _broken_call(request: Recorded) -> bytes:
     pieces = [delta(0, id="a", name="nope", arguments='{"city": '), delta(0, arguments='"Köln"}')]
     events = [*(event(chunk(tool_calls=[piece])) for piece in pieces), event(chunk("tool_calls"))]
     return STREAM_HEAD + b"".join(map(in_chunk, events)) + LAST
 
 
-def _error(status: int, **headers: Any) -> Callable[[Request], bytes]:
+def _error(status: int, **headers: Any) -> Callable[[Recorded], bytes]:
     return lambda request: with_length(body_of({"error": {"message": f"your key is {request.key}"}}), status, **headers)
 
 
-WORDS: dict[str, Callable[[Request], bytes]] = {
+WORDS: dict[str, Callable[[Recorded], bytes]] = {
     "length": _length,
     "chunks": _chunks,
     "packed": _packed,

@@ -12,8 +12,9 @@ from pydantic import BaseModel, create_model
 
 from SimpleLLMFunc import ChatPair, Message, OpenAICompatible, SimpleLLMFuncError, llm_chat, llm_function
 from tests.faults.replies import LAST, STREAM_HEAD, TEXT, chunk, event, good, says, streams
-from tests.faults.server import FaultServer, in_chunk
+from tests.faults.server import FaultServer
 from tests.faults.test_processes import Program
+from tests.support.connections import in_chunk
 
 
 def model(server, play="play", **options):
@@ -148,7 +149,7 @@ async def test_a_history_that_the_caller_changes_meanwhile_changes_nothing():
             history.append({"role": "user", "content": "foreign"})
             now.append({"role": "user", "content": "mine"})
             seen.append(now)
-        sent = server.requests("play")[0].data["messages"]
+        sent = server.requests("play")[0].body["messages"]
         assert [message["content"] for message in sent] == ["Talk.", "first", "one", "message: x"]
         assert [message for message in seen[-1] if message["content"] not in {"mine"}][-1]["content"] == TEXT
         assert all(message["content"] != "foreign" for message in seen[-1])

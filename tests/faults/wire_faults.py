@@ -18,12 +18,13 @@ from tests.faults.acts import (
 )
 from tests.faults.replies import good, sends, status
 from tests.faults.scenario import Scenario, both, has, tells
-from tests.faults.server import FaultServer, head, with_length
+from tests.faults.server import FaultServer
+from tests.support.connections import head, with_length
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 HINTS = b"HTTP/1.1 103 Early Hints\r\nlink: </style.css>\r\n\r\n"
 
-NO_TELLING = "the client says no more than that the connection failed"
+OK = b"HTTP/1.1 200 OK\r\n"
 
 
 def at(*, scheme: str = "http", host: str = "127.0.0.1") -> Callable[[FaultServer, str], str]:
@@ -77,17 +78,20 @@ HTTP = [
     .plays(and_one_more(0.05), good)
     .using(calls=2, rest=0.15)
     .then(requests=2),
-    Scenario("no_http", "also", "something that is not HTTP", [sends(b"\x00\xffSSH-2.0-OpenSSH\r\n", end="close")])
-    .then("BadReply", requests=2)
-    .client_sees("ConnectionFailed", requests=3, why=NO_TELLING),
-    Scenario("bad_length", "also", "a content-length that is no number")
-    .plays(sends(b"HTTP/1.1 200 OK\r\ncontent-length: many\r\n\r\n{}", end="close"))
-    .then("BadReply", requests=2)
-    .client_sees("ConnectionFailed", requests=3, why=NO_TELLING),
-    Scenario("two_lengths", "also", "two content-lengths that differ")
-    .plays(sends(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\n{}", end="close"))
-    .then("BadReply", requests=2)
-    .client_sees("ConnectionFailed", requests=3, why=NO_TELLING),
+    *(
+        Scenario(name, "also", fault, [sends(data, end="close")])
+        .then("BadReply", requests=2)
+        .client_sees("ConnectionFailed", requests=3, why="the client says no more than that the connection failed")
+        for name, fault, data in (
+            ("no_http", "something that is not HTTP", b"\x00\xffSSH-2.0-OpenSSH\r\n"),
+            ("bad_length", "a content-length that is no number", OK + b"content-length: many\r\n\r\n{}"),
+            (
+                "two_lengths",
+                "two content-lengths that differ",
+                OK + b"content-length: 2\r\ncontent-length: 3\r\n\r\n{}",
+            ),
+        )
+    ),
     Scenario("bad_chunk", "also", "a chunk whose size is no number")
     .plays(sends(head(transfer_encoding="chunked"), b"zz\r\n{}\r\n", gap=0.05, end="hold"))
     .then("ConnectionFailed", requests=3)

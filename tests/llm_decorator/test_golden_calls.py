@@ -7,8 +7,9 @@ import re
 import pytest
 
 from tests.llm_decorator.golden_calls import CASES, Asked
+from tests.support.connections import Recorded
 from tests.support.golden import golden
-from tests.support.server import LoopbackServer, Recorded
+from tests.support.server import LoopbackServer
 
 SHOWN_HEADERS = ("accept", "authorization", "content-type", "x-team")
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tests.support.server import Answer, LoopbackServer, Recorded, completion, error_answer, json_answer
+from tests.support.connections import Recorded
+from tests.support.server import Answer, LoopbackServer, completion, error_answer, json_answer
 from tests.support.services import responses_reply
 
 ENDED = {"completed", "failed", "expired", "cancelled"}

@@ -9,8 +9,6 @@ with OtlpReceiver() as receiver:
 from __future__ import annotations
 
 import gzip
-import http.server
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +21,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
 )
+
+from tests.support.connections import Recorded
+from tests.support.server import Answer, serving_in_thread
 
 
 @dataclass(frozen=True)
@@ -47,41 +48,22 @@ class OtlpReceiver:
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, dict[str, str], bytes]] = []
-        receiver = self
+        self._serving = serving_in_thread(self._answer)
+        self.url = ""
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["content-length"]))
-                if self.headers.get("content-encoding") == "gzip":
-                    body = gzip.decompress(body)
-                receiver.requests.append((self.path, {k.lower(): v for k, v in self.headers.items()}, body))
-                answers = {"/v1/traces": ExportTraceServiceResponse, "/v1/metrics": ExportMetricsServiceResponse}
-                answer = answers.get(self.path)
-                self.send_response(200 if answer else 404)
-                data = answer().SerializeToString() if answer else b""
-                self.send_header("content-type", "application/x-protobuf")
-                self.send_header("content-length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+    def _answer(self, request: Recorded) -> Answer:
+        body = gzip.decompress(request.raw) if request.headers.get("content-encoding") == "gzip" else request.raw
+        self.requests.append((request.path, request.headers, body))
+        made = {"/v1/traces": ExportTraceServiceResponse, "/v1/metrics": ExportMetricsServiceResponse}.get(request.path)
+        data = made().SerializeToString() if made else b""
+        return Answer(200 if made else 404, {"content-type": "application/x-protobuf"}, body=data)
 
     def __enter__(self) -> OtlpReceiver:
-        self._thread.start()
+        self.url = self._serving.__enter__().base_url.removesuffix("/v1")
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+    def __exit__(self, *error: Any) -> None:
+        self._serving.__exit__(*error)
 
     def spans(self) -> list[ReceivedSpan]:
         """What has come so far, in the order in which the spans began."""

@@ -16,30 +16,14 @@ import contextlib
 import inspect
 import json
 import ssl
+import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from queue import Queue
+from typing import Any, Self
 
-
-@dataclass(frozen=True)
-class Recorded:
-    """One request as it arrived; `body` is the parsed JSON, None where it was none."""
-
-    method: str
-    path: str
-    headers: dict[str, str]
-    raw: bytes
-    body: Any
-    connection: int
-
-    @property
-    def stream(self) -> bool:
-        return isinstance(self.body, dict) and bool(self.body.get("stream"))
-
-    @property
-    def key(self) -> str:
-        return self.headers.get("authorization", "").removeprefix("Bearer ")
+from tests.support.connections import ByteServer, Connection, Exchange, Recorded, head, in_chunk
 
 
 @dataclass
@@ -195,44 +179,25 @@ def _echo(request: Recorded) -> Answer:
     return _whole_or_streamed(completion(text, model=(request.body or {}).get("model", "loopback")), request)
 
 
-class LoopbackServer:
+class LoopbackServer(ByteServer):
     """The server; see the module.
 
     Attributes:
         base_url: ends in ``/v1``.
         requests: every request so far, in order of arrival.
-        connections: how many connections were opened so far.
-        open_connections: how many are open now.
     """
 
     def __init__(self, handler: Handler | None = None, *, tls: ssl.SSLContext | None = None) -> None:
+        super().__init__(tls=tls)
         self.handler = handler
-        self._tls = tls
         self.requests: list[Recorded] = []
-        self.connections = 0
-        self.open_connections = 0
         self.base_url = ""
-        self.port = 0
         self._script: deque[Handler] = deque()
-        self._server: asyncio.Server | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._arrived = asyncio.Condition()
 
-    async def __aenter__(self) -> LoopbackServer:
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0, backlog=4096, ssl=self._tls)
-        self.port = self._server.sockets[0].getsockname()[1]
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
         self.base_url = f"http://127.0.0.1:{self.port}/v1"
         return self
-
-    async def __aexit__(self, *_: object) -> None:
-        assert self._server is not None
-        self._server.close()
-        for _ in range(3):  # a connection that was accepted a moment ago begins now
-            await asyncio.sleep(0)
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._server.wait_closed()
 
     # --- the script --------------------------------------------------------------------------------------
 
@@ -268,45 +233,20 @@ class LoopbackServer:
 
     async def received(self, count: int = 1) -> None:
         """Wait until at least `count` requests have arrived."""
-        async with self._arrived:
-            await self._arrived.wait_for(lambda: len(self.requests) >= count)
+        assert await self.until(lambda: len(self.requests) >= count, 60)
 
     async def all_closed(self) -> None:
         """Wait until no connection is open."""
-        async with self._arrived:
-            await self._arrived.wait_for(lambda: self.open_connections == 0)
+        assert await self.until(lambda: not self._open and not self.tasks, 60)
 
     # --- the protocol ------------------------------------------------------------------------------------
 
-    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # Known from the beginning: one that is cancelled before its first step would leave its transport open.
-        self._tasks.add(asyncio.ensure_future(self._serve(reader, writer)))
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self.connections += 1
-        self.open_connections += 1
-        number = self.connections
-        try:
-            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-                while (request := await _read_request(reader, number)) is not None:
-                    async with self._arrived:
-                        self.requests.append(request)
-                        self._arrived.notify_all()
-                    answer = await self._answer_for(request)
-                    if not await _send(answer, reader, writer):
-                        break
-        except asyncio.CancelledError:
-            writer.transport.abort()
-        finally:
-            self._tasks.discard(task)
-            writer.close()
-            with contextlib.suppress(ConnectionError, asyncio.CancelledError):
-                await writer.wait_closed()
-            self.open_connections -= 1
-            async with self._arrived:
-                self._arrived.notify_all()
+    async def _answer(self, request: Recorded, connection: Connection) -> bool:
+        self.requests.append(request)
+        self._changed.set()
+        exchange = Exchange(request, len(self.requests), connection, self)
+        await _send(await self._answer_for(request), exchange)
+        return exchange.keep
 
     async def _answer_for(self, request: Recorded) -> Answer:
         handler = self._script.popleft() if self._script else self.handler or _echo
@@ -321,80 +261,58 @@ class LoopbackServer:
         return answer
 
 
-async def _read_request(reader: asyncio.StreamReader, number: int) -> Recorded | None:
+@contextlib.contextmanager
+def serving_in_thread(
+    handler: Handler | None = None, *, tls: ssl.SSLContext | None = None, until_closed: bool = False
+) -> Iterator[LoopbackServer]:
+    """Yield a server that goes on while the loop of a test is busy, and outlives it; `until_closed`: all connections."""
+    found: Queue[tuple[LoopbackServer, asyncio.AbstractEventLoop, asyncio.Event]] = Queue()
+
+    async def serve() -> None:
+        async with LoopbackServer(handler, tls=tls) as server:
+            ended = asyncio.Event()
+            found.put((server, asyncio.get_running_loop(), ended))
+            await ended.wait()
+            if until_closed:
+                await server.all_closed()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
+    thread.start()
+    server, loop, ended = found.get(timeout=20)
     try:
-        head = await reader.readuntil(b"\r\n\r\n")
-    except asyncio.IncompleteReadError:
-        return None
-    first, *lines = head.decode("latin-1").split("\r\n")
-    method, path, _version = first.split(" ", 2)
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
-    raw = await reader.readexactly(int(headers.get("content-length") or 0))
-    try:
-        body = json.loads(raw) if raw else None
-    except ValueError:
-        body = None
-    return Recorded(method, path, headers, raw, body, number)
-
-
-async def _send(answer: Answer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-    """Send `answer`; return whether the connection stays open."""
-    if answer.delay:
-        await asyncio.sleep(answer.delay)
-    if answer.hold is not None and answer.hold_after == 0:
-        await _event_or_hangup(answer.hold, reader)
-    if answer.raw is not None:
-        writer.write(answer.raw)
-        await writer.drain()
-        if answer.reset:
-            writer.transport.abort()
-        return False
-    headers = {name.lower(): value for name, value in answer.headers.items()}
-    if answer.pieces is None:
-        headers["content-length"] = str(len(answer.body or b""))
-    else:
-        headers["transfer-encoding"] = "chunked"
-    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    writer.write(f"HTTP/1.1 {answer.status} Scripted\r\n{lines}\r\n".encode("latin-1"))
-    if answer.pieces is None:
-        writer.write(answer.body or b"")
-    async for piece in _paced(answer, reader):
-        writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
-        await writer.drain()
-    if answer.pieces is not None and not answer.cut and not answer.reset:
-        writer.write(b"0\r\n\r\n")
-    await writer.drain()
-    if answer.reset:
-        writer.transport.abort()
-    return not (answer.cut or answer.reset or headers.get("connection") == "close")
-
-
-async def _paced(answer: Answer, reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    for number, piece in enumerate(answer.pieces or ()):
-        if answer.hold is not None and number == answer.hold_after and number:
-            await _event_or_hangup(answer.hold, reader)
-        if answer.gap and number:
-            await asyncio.sleep(answer.gap)
-        if piece:
-            yield piece
-    if answer.hold is not None and answer.hold_after >= len(answer.pieces or ()) > 0:
-        await _event_or_hangup(answer.hold, reader)
-
-
-async def _event_or_hangup(event: asyncio.Event, reader: asyncio.StreamReader) -> None:
-    """Wait for `event`; a client that hangs up ends the waiting with ConnectionResetError."""
-    waiters: list[asyncio.Task[Any]] = [asyncio.create_task(event.wait()), asyncio.create_task(_hangup(reader))]
-    try:
-        done, _ = await asyncio.wait(waiters, return_when=asyncio.FIRST_COMPLETED)
-        if waiters[1] in done:
-            raise ConnectionResetError("the client hung up")
+        yield server
     finally:
-        for waiter in waiters:
-            waiter.cancel()
-        await asyncio.gather(*waiters, return_exceptions=True)
+        loop.call_soon_threadsafe(ended.set)
+        thread.join(10)
+        assert not thread.is_alive(), "a connection was left open"
 
 
-async def _hangup(reader: asyncio.StreamReader) -> None:
-    # Nothing is pipelined here, so a byte or the end both mean that the client is gone.
-    with contextlib.suppress(ConnectionError):
-        await reader.read(1)
+async def _send(answer: Answer, exchange: Exchange) -> None:
+    if answer.delay:
+        await exchange.pause(answer.delay)
+    if answer.hold is not None and answer.hold_after == 0:
+        await exchange.hold_until(answer.hold)
+    headers = {name.lower(): value for name, value in answer.headers.items()}
+    if answer.raw is not None:
+        exchange.close()
+        await exchange.send(answer.raw)
+    elif answer.pieces is None:
+        body = answer.body or b""
+        await exchange.send(head(answer.status, **headers, content_length=len(body)), body)
+    else:
+        await exchange.send(head(answer.status, **headers, transfer_encoding="chunked"))
+        for number, piece in enumerate(answer.pieces):
+            if number and answer.hold is not None and number == answer.hold_after:
+                await exchange.hold_until(answer.hold)
+            if number and answer.gap:
+                await exchange.pause(answer.gap)
+            if piece:
+                await exchange.send(in_chunk(piece))
+        if answer.hold is not None and answer.hold_after >= len(answer.pieces) > 0:
+            await exchange.hold_until(answer.hold)
+        if not answer.cut and not answer.reset:
+            await exchange.send(in_chunk(b""))
+    if answer.cut or headers.get("connection") == "close":
+        exchange.close()
+    if answer.reset:
+        exchange.reset()

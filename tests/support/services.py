@@ -17,7 +17,8 @@ from typing import Any
 
 from SimpleLLMFunc.testing.reply_chunks import split_reply
 from SimpleLLMFunc.type import ChatCompletion
-from tests.support.server import Answer, Recorded, json_answer
+from tests.support.connections import Recorded
+from tests.support.server import Answer, json_answer
 
 Json = dict[str, Any]
 
@@ -212,9 +213,6 @@ class Service:
         """An error in the form of the service."""
         return json_answer({"error": {"message": message, "type": "invalid_request_error"}}, status=status)
 
-    def is_stream(self, request: Recorded) -> bool:
-        return request.stream
-
     def __call__(self, request: Recorded) -> Answer:
         if request.method != "POST":
             return self.error(404, "not found")
@@ -234,7 +232,7 @@ class Service:
         }
         reply = made({**said, **(self._script.pop(0) if self._script else {"texts": ["ok"]})})
         self.replies.append(reply)
-        if not self.is_stream(request):
+        if not request.stream:
             return json_answer(reply)
         pieces = [
             (b"event: %s\n" % event["type"].encode() if "type" in event else b"")
@@ -445,9 +443,6 @@ class GeminiService(Service):
     def error(self, status: int, message: str) -> Answer:
         said = {"code": status, "message": message, "status": "INVALID_ARGUMENT"}
         return json_answer({"error": said}, status=status)
-
-    def is_stream(self, request: Recorded) -> bool:
-        return ":streamGenerateContent" in request.path
 
     def check(self, body: Json) -> None:
         contents = body.get("contents") or []

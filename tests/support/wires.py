@@ -5,30 +5,15 @@ async with wired("messages", {"texts": ["hello"]}) as (llm, server): ...
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 from SimpleLLMFunc import Anthropic, Gemini, OpenAICompatible
 from SimpleLLMFunc.interface.service_model import ServiceModel
-from tests.support.server import Answer, LoopbackServer, Recorded
+from tests.support.connections import Recorded
+from tests.support.server import Answer, LoopbackServer
 from tests.support.services import ChatService, GeminiService, MessagesService, ResponsesService, Service
-
-__all__ = [
-    "KEY",
-    "MODELS",
-    "SERVICES",
-    "WIRES",
-    "ChatService",
-    "address",
-    "has_results",
-    "last_text",
-    "made",
-    "said_by",
-    "wired",
-]
 
 WIRES = ("chat", "responses", "messages", "gemini")
 MODELS = {"chat": "m", "responses": "gpt-5.6", "messages": "claude-opus-5-5", "gemini": "gemini-3.8-flash"}
@@ -105,24 +90,3 @@ async def wired(
     service = SERVICES[name](*map(dict, said))
     async with LoopbackServer(service if answer is None else said_by(service, answer)) as server:
         yield made(name, server, **options), server
-
-
-@contextmanager
-def served(handler: Any) -> Iterator[LoopbackServer]:
-    """A loopback server on an event loop in a thread of its own."""
-    server = LoopbackServer(handler)
-    ready, done = threading.Event(), threading.Event()
-
-    async def serve() -> None:
-        async with server:
-            ready.set()
-            await asyncio.to_thread(done.wait)
-
-    thread = threading.Thread(target=asyncio.run, args=(serve(),))
-    thread.start()
-    try:
-        assert ready.wait(10)
-        yield server
-    finally:
-        done.set()
-        thread.join()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from textwrap import dedent
 from typing import Final
+
+from tests.support.connections import Recorded
+from tests.support.server import Answer, json_answer, serving_in_thread
 
 SERVED: Final = "http://served"
 
@@ -214,29 +215,15 @@ _BODIES: Final = {
 USES: Final = {name: f"{_START}{dedent(body).strip()}\n" for name, body in _BODIES.items()}
 
 
-class _Refusing(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers.get("content-length", 0)))
-        place = self.path.split("/")[1]
-        body = b"<html>a login page</html>" if place == "html" else b'{"error": {"message": "no"}}'
-        self.send_response(200 if place == "html" else int(place))
-        self.send_header("content-type", "text/html" if place == "html" else "application/json")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
+def _refusal(request: Recorded) -> Answer:
+    place = request.path.split("/")[1]
+    if place == "html":
+        return Answer(headers={"content-type": "text/html"}, body=b"<html>a login page</html>")
+    return json_answer({"error": {"message": "no"}}, status=int(place))
 
 
 @contextmanager
 def answering() -> Iterator[str]:
     """Serve refusals, and give the address that stands in the place of `SERVED`."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Refusing) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join(10)
+    with serving_in_thread(_refusal) as server:
+        yield server.base_url.removesuffix("/v1")

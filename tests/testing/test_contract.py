@@ -21,9 +21,9 @@ from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.testing import ScriptedLLM, ScriptedRequest, contract, tool_calls
 from SimpleLLMFunc.type import ChatCompletion
-from tests.support.server import Answer, error_answer
+from tests.support.server import Answer, error_answer, serving_in_thread
 from tests.support.services import Service
-from tests.support.wires import KEY, SERVICES, has_results, last_text, made, said_by, served
+from tests.support.wires import KEY, SERVICES, has_results, last_text, made, said_by
 
 
 async def never(request: ScriptedRequest) -> str:
@@ -73,7 +73,7 @@ class OfWire(contract.ProviderContract):
     @contextmanager
     def provider(self, scenario: contract.Scenario) -> Iterator[LLM_Interface]:
         service = SERVICES[self.wire]()
-        with served(said_by(service, said_in(scenario, service))) as server:
+        with serving_in_thread(said_by(service, said_in(scenario, service))) as server:
             yield made(self.wire, server)
 
 
@@ -114,7 +114,7 @@ class TestFallbackLLM(TestOpenAICompatible):
 
     @contextmanager
     def provider(self, scenario: contract.Scenario) -> Iterator[LLM_Interface]:
-        with super().provider(scenario) as llm, served(lambda request: error_answer(503, "down")) as down:
+        with super().provider(scenario) as llm, serving_in_thread(lambda request: error_answer(503, "down")) as down:
             yield FallbackLLM(OpenAICompatible("down", api_key=self.secret, base_url=down.base_url, max_retries=0), llm)
 
 

@@ -147,10 +147,7 @@ class Circuit:
         assert error is not None, "the circuit is open"
         if isinstance(error, RateLimited):
             left = round(max(0.0, self._until - now), 3)
-            refusal: SimpleLLMFuncError = RateLimited(
-                error.model, retry_after=left, status=error.status, body=error.body
-            )
-        else:
-            refusal = copy.copy(error)
+            return RateLimited(error.model, retry_after=left, status=error.status, body=error.body, tries=tries)
+        refusal = copy.copy(error)
         refusal.tries = tries
         return refusal

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -42,27 +42,20 @@ def told_limits(headers: Mapping[str, str], now: float) -> tuple[Told | None, To
     Source: ``x-ratelimit-remaining-requests`` and its kin are OpenAI's and those of most who speak its protocol;
     without a unit (OpenRouter and others) they mean requests; ``anthropic-ratelimit-requests-remaining`` is Anthropic's.
     """
-    found = [
-        None if (left := headers.get(known)) is None else _told(headers, left, name, now) for name, known in _NAMES
-    ]
-    return found[0] or found[1] or found[2], found[3] or found[4] or found[5]
+    return _first(headers, _REQUESTS, now), _first(headers, _TOKENS, now)
 
 
-_NAMES = tuple(
-    (name, name.format("remaining"))
-    for name in (
-        "x-ratelimit-{}-requests",
-        "anthropic-ratelimit-requests-{}",
-        "x-ratelimit-{}",
-        "x-ratelimit-{}-tokens",
-        "anthropic-ratelimit-tokens-{}",
-        "anthropic-ratelimit-input-tokens-{}",
-    )
-)
+_REQUESTS = ("x-ratelimit-{}-requests", "anthropic-ratelimit-requests-{}", "x-ratelimit-{}")
+_TOKENS = ("x-ratelimit-{}-tokens", "anthropic-ratelimit-tokens-{}", "anthropic-ratelimit-input-tokens-{}")
 
 
-def _told(headers: Mapping[str, str], remaining: str, name: str, now: float) -> Told | None:
-    left = header_number(remaining)
+def _first(headers: Mapping[str, str], names: Iterable[str], now: float) -> Told | None:
+    """Return the first limit that the headers tell of."""
+    return next(filter(None, (_told(headers, name, now) for name in names)), None)
+
+
+def _told(headers: Mapping[str, str], name: str, now: float) -> Told | None:
+    left = header_number(headers.get(name.format("remaining")))
     if left is None:
         return None
     limit = header_number(headers.get(name.format("limit")))

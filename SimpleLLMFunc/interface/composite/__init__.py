@@ -8,11 +8,6 @@ from SimpleLLMFunc.interface.composite.in_front import ModelInFront
 from SimpleLLMFunc.interface.composite.samples import current_sample, sample_scope
 
 __all__ = [
-    "CachedLLM",
-    "FallbackLLM",
-    "ModelInFront",
-    "cached_llm_again",
-    "current_sample",
-    "fallback_llm_again",
+    "CachedLLM", "FallbackLLM", "ModelInFront", "cached_llm_again", "current_sample", "fallback_llm_again",
     "sample_scope",
-]
+]  # fmt: skip

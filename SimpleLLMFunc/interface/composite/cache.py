@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import os
@@ -242,14 +241,7 @@ class CachedLLM(Uncopied, ModelInFront):
         Raises:
             DeadlineExceeded: that took too long.
         """
-        limit = asyncio.timeout(clock.left())
-        try:
-            async with limit:
-                return await self._worker.run(work)
-        except TimeoutError as error:
-            if not limit.expired():
-                raise
-            raise DeadlineExceeded(clock.seconds, doing="looking into the cache") from error
+        return await clock.wait(self._worker.run(work), "looking into the cache")
 
     def clear(self) -> None:
         """Let all answers in the file go."""

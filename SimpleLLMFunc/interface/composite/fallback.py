@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from functools import partial
 from typing import Any, cast
 
 from SimpleLLMFunc.errors import (
@@ -24,7 +24,7 @@ from SimpleLLMFunc.errors import (
     StreamInterrupted,
 )
 from SimpleLLMFunc.interface.attempts import tell_failed_try
-from SimpleLLMFunc.interface.composite.hedge import HedgeAfter, HedgeTimer, Racer, StreamPump, race
+from SimpleLLMFunc.interface.composite.hedge import HedgeAfter, HedgeTimer, Racer
 from SimpleLLMFunc.interface.composite.question import Question
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, given_to
 from SimpleLLMFunc.interface.profile import Profile
@@ -107,7 +107,7 @@ class FallbackLLM(Uncopied, LLM_Interface):
         self.hedge_after: HedgeAfter = hedge_after
         self._timers = {False: HedgeTimer(hedge_after), True: HedgeTimer(hedge_after)}
         self._lock = ForkSafeLock()
-        self._down_until: list[float | None] = [None] * len(self.members)  # on the monotonic clock; None while it is up
+        self._down_until: dict[int, float] = {}  # on the monotonic clock, by the id of a member that is down
 
     # --- asking ------------------------------------------------------------------------------------------
 
@@ -121,7 +121,7 @@ class FallbackLLM(Uncopied, LLM_Interface):
         question = self._question(messages, **asked)
         if self.hedge_after is not None:
             racer = await self._race(question, is_stream=False)
-            return await self._answer(question, racer.member, racer.task.result())
+            return await self._answer(question, racer.member, racer.answered.result())
         while (member := question.next_member()) is not None:
             with counting_tries() as tries:
                 try:
@@ -140,17 +140,12 @@ class FallbackLLM(Uncopied, LLM_Interface):
         """
         question = self._question(messages, **asked)
         while True:
-            pump: StreamPump | None = None
-            if self.hedge_after is not None:
-                racer = await self._race(question, is_stream=True)
-                member: LLM_Interface | None = racer.member
-                pump = racer.task.result()
-            else:
-                member = question.next_member()
+            racer = None if self.hedge_after is None else await self._race(question, is_stream=True)
+            member = question.next_member() if racer is None else racer.member
             if member is None:
                 raise question.failure()
             tries, has_text = 0, False
-            source = question.stream(member) if pump is None else pump.chunks()
+            source = question.stream(member) if racer is None else racer.chunks()
             try:
                 async with aclosing(source):
                     async for chunk in source:
@@ -166,8 +161,8 @@ class FallbackLLM(Uncopied, LLM_Interface):
             else:
                 return
             finally:
-                if pump is not None:
-                    await pump.close()
+                if racer is not None:
+                    await racer.cancel()
 
     def _question(
         self, messages: Sequence[Message], *, trace_id: str = "", deadline: float | None = None, **options: Any
@@ -188,60 +183,74 @@ class FallbackLLM(Uncopied, LLM_Interface):
             return chunk
         return replace(chunk, model=chunk.model or member.model_name, tries=chunk.tries + asked.tries)
 
-    async def _race(self, asked: Question, *, is_stream: bool) -> Racer[Any]:
-        """Return the first request that has an answer, or has begun to."""
+    async def _race(self, asked: Question, *, is_stream: bool) -> Racer:
+        """Return the first request that has an answer, or has begun to; all others are cancelled."""
         timer = self._timers[is_stream]
-        latest: LLM_Interface | None = None
-        left_alone: list[LLM_Interface] = []
-
-        def start(second: bool) -> Racer[Any] | None:
-            nonlocal latest
-            member = asked.next_member() or (latest if second else None)
-            if member is None:
-                return None
-            if second:
-                push_warning(f"{asked.trace_id} {member.model_name} is asked as well: no answer so far".strip())
-            latest = member
-            if not is_stream:
-                return Racer(member, partial(asked.chat, member), is_second=second)
-            pump = StreamPump(asked.stream(member))
-            return Racer(member, pump.begin, is_second=second, close=pump.close)
-
-        def lost(racer: Racer[Any], error: BaseException | None, is_alone: bool) -> None:
-            if error is None:  # cancelled
-                asked.tries += max(racer.tries, 1)
-                left_alone.append(racer.member)
-                if not racer.is_second:
-                    timer.note(racer.seconds)
-            elif racer.is_second and not is_alone and not isinstance(error, _NEXT):
-                # Such as a budget that has no room for two: the first request goes on.
-                push_warning(f"{asked.trace_id} the second request failed: {error}".strip())
-            elif isinstance(error, SimpleLLMFuncError):
-                self._go_on(asked, racer.member, error, racer.tries)
-            else:
-                raise error
-
-        won: Racer[Any] | None = None
+        wait = delay = timer.delay()
+        running: list[Racer] = []
+        winner: Racer | None = None
         try:
-            won = winner = await race(start, lost, timer.delay(), asked.failure)
+            while winner is None:
+                if not running:
+                    member = asked.next_member()
+                    if member is None:
+                        raise asked.failure()
+                    running.append(Racer(asked, member, is_stream=is_stream))
+                    wait = delay
+                done, _ = await asyncio.wait(
+                    {racer.answered for racer in running}, timeout=wait, return_when=asyncio.FIRST_COMPLETED
+                )
+                if not done:
+                    wait = None
+                    member = asked.next_member() or running[-1].member
+                    push_warning(f"{asked.trace_id} {member.model_name} is asked as well: no answer so far".strip())
+                    running.append(Racer(asked, member, is_stream=is_stream, is_second=True))
+                for racer in [racer for racer in running if racer.answered in done]:
+                    error = racer.answered.exception()  # raises CancelledError where it was cancelled
+                    if error is None:
+                        winner = racer
+                        break
+                    running.remove(racer)
+                    self._note_lost(asked, racer, error, is_alone=not running)
         finally:
-            if left_alone and is_limited():
-                await self._charge(asked, left_alone, won)
+            try:
+                await self._give_up(asked, [racer for racer in running if racer is not winner], timer)
+            except BaseException:
+                if winner is not None:
+                    await winner.cancel()  # its answer is not used
+                raise
         timer.note(winner.seconds)
         return winner
 
-    async def _charge(self, asked: Question, members: Sequence[LLM_Interface], winner: Racer[Any] | None) -> None:
-        """Tell budgets of requests that were given up: the services have probably read their input."""
+    def _note_lost(self, asked: Question, racer: Racer, error: BaseException, *, is_alone: bool) -> None:
+        """Return if the race goes on after one request failed."""
+        if racer.is_second and not is_alone and not isinstance(error, _NEXT):
+            # Such as a budget that has no room for two: the first request goes on.
+            push_warning(f"{asked.trace_id} the second request failed: {error}".strip())
+        elif isinstance(error, SimpleLLMFuncError):
+            self._go_on(asked, racer.member, error, racer.tries)
+        else:
+            raise error
+
+    async def _give_up(self, asked: Question, racers: Sequence[Racer], timer: HedgeTimer) -> None:
+        """Cancel requests, and tell budgets of them: the services have probably read their input."""
+        for racer in racers:
+            racer.stop()  # all of them first: this task may be cancelled again while it waits
+        members: list[LLM_Interface] = []
         try:
-            tokens = await count_request(asked.messages, asked.options["tools"], asked.options["response_format"])
-            usage = Usage(input_tokens=tokens)
-            for member in members:
-                await load_prices(member)
-                charge_lost(replace(usage, cost=member.price(usage)))
-        except BaseException:
-            if winner is not None:
-                await winner.cancel()  # its stream is not read
-            raise
+            for racer in racers:
+                await racer.cancel()
+                asked.tries += max(racer.tries, 1)
+                members.append(racer.member)
+                if not racer.is_second:
+                    timer.note(racer.seconds)
+        finally:
+            if members and is_limited():
+                tokens = await count_request(asked.messages, asked.options["tools"], asked.options["response_format"])
+                usage = Usage(input_tokens=tokens)
+                for member in members:
+                    await load_prices(member)
+                    charge_lost(replace(usage, cost=member.price(usage)))
 
     # --- who is up ---------------------------------------------------------------------------------------
 
@@ -250,12 +259,13 @@ class FallbackLLM(Uncopied, LLM_Interface):
         now = time.monotonic()
         up, down = [], []
         with self._lock:
-            for number, (member, until) in enumerate(zip(self.members, self._down_until, strict=True)):
+            for member in self.members:
+                until = self._down_until.get(id(member))
                 if until is None:
                     up.append(member)
                 elif now >= until:
                     # This call finds out; until it has, the others leave the member out.
-                    self._down_until[number] = now + self.cool_down
+                    self._down_until[id(member)] = now + self.cool_down
                     up.append(member)
                 else:
                     down.append((until, member))
@@ -279,9 +289,9 @@ class FallbackLLM(Uncopied, LLM_Interface):
             raise error
         if isinstance(error, _DOWN):
             asked_for = error.retry_after if isinstance(error, RateLimited) else None
+            pause = self.cool_down if asked_for is None else asked_for
             with self._lock:
-                pause = self.cool_down if asked_for is None else asked_for
-                self._down_until[self._place_of(member)] = time.monotonic() + pause
+                self._down_until[id(member)] = time.monotonic() + pause
         if isinstance(error, ContextTooLong):
             self._is_up(member)
             asked.window = max(asked.window, member.context_window or error.limit or 0)
@@ -292,10 +302,7 @@ class FallbackLLM(Uncopied, LLM_Interface):
 
     def _is_up(self, member: LLM_Interface) -> None:
         with self._lock:
-            self._down_until[self._place_of(member)] = None
-
-    def _place_of(self, member: LLM_Interface) -> int:
-        return next(place for place, each in enumerate(self.members) if each is member)
+            self._down_until.pop(id(member), None)
 
     # --- as a model, and as an object --------------------------------------------------------------------
 

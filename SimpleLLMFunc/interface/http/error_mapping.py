@@ -17,6 +17,9 @@ T = TypeVar("T")
 _NO_TLS = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG", "HTTP_REQUEST"})
 """What OpenSSL says of a reply that is no TLS."""
 
+_HUNG_UP = frozenset({"ServerDisconnectedError", "RemoteProtocolError", "ReadError"})
+"""A server has closed a connection without an answer, as one that speaks TLS does to plain HTTP."""
+
 _NO_TLS_THERE = "The server there does not speak TLS: write http:// instead of https:// in its address."
 _TLS_THERE = "The server there speaks TLS: write https:// instead of http:// in its address."
 _PERHAPS_TLS = (
@@ -170,13 +173,8 @@ def _advice(error: Exception, url: str) -> str:
         return ""
     if any("\\x15\\x03" in str(part) for part in chain):  # a TLS alert, where HTTP was wanted
         return _TLS_THERE
-    return _PERHAPS_TLS if any(_is_hung_up(part) for part in chain) else ""
-
-
-def _is_hung_up(error: BaseException) -> bool:
-    """Whether a server has closed a connection without an answer, as one that speaks TLS does to plain HTTP."""
-    hung_up = {"ServerDisconnectedError", "RemoteProtocolError", "ReadError"}
-    return type(error).__name__ in hung_up or isinstance(error, ConnectionResetError)
+    is_hung_up = any(isinstance(part, ConnectionResetError) or type(part).__name__ in _HUNG_UP for part in chain)
+    return _PERHAPS_TLS if is_hung_up else ""
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Literal
 
-from SimpleLLMFunc.errors import DeadlineExceeded, SignatureError
+from SimpleLLMFunc.errors import SignatureError
 from SimpleLLMFunc.interface.spending import Deadline
 from SimpleLLMFunc.llm_decorator.definition import Definition
 from SimpleLLMFunc.runtime import in_thread
@@ -65,18 +64,15 @@ class PlainCode:
         """
         if self.takes_instance:
             args = (instance, *args)
-        limit = asyncio.timeout(clock.left())
         try:
-            async with limit:
-                code = partial(self._code, *args, **kwargs)
-                said = code() if self._is_async else await in_thread(code)
-                return await said if inspect.isawaitable(said) else said
+            return await clock.wait(self._said(args, kwargs), f"running the plain code of {self.name}=")
         except Abstain:
             return ABSTAIN
-        except TimeoutError as error:
-            if not limit.expired():
-                raise
-            raise DeadlineExceeded(clock.seconds, doing=f"running the plain code of {self.name}=") from error
+
+    async def _said(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        code = partial(self._code, *args, **kwargs)
+        said = code() if self._is_async else await in_thread(code)
+        return await said if inspect.isawaitable(said) else said
 
 
 def _filled(signature: inspect.Signature) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -23,18 +23,10 @@ from SimpleLLMFunc.interface.http import timeouts
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.spending.deadline import Deadline
 from SimpleLLMFunc.type import ChatCompletion
+from tests.support.clock import Clock
 from tests.support.server import Answer, LoopbackServer, error_answer, text_answer
 
 HELLO = [{"role": "user", "content": "hello"}]
-
-
-class Clock:
-    """Seconds that pass when the test says so."""
-
-    now = 1000.0
-
-    def __call__(self):
-        return self.now
 
 
 def down(*, retry_after=None, status=503):

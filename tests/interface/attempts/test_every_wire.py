@@ -11,7 +11,8 @@ from SimpleLLMFunc.errors import (
     AuthenticationError,
     BudgetExceeded,
 )
-from tests.support.server import LoopbackServer, Recorded, json_answer
+from tests.support.connections import Recorded
+from tests.support.server import LoopbackServer, json_answer
 from tests.support.wires import SERVICES, WIRES, last_text, made, wired
 
 HELLO: Any = [{"role": "user", "content": "hello"}]

@@ -1,7 +1,6 @@
 """Several keys of one provider."""
 
 import copy
-import os
 import pickle
 
 import pytest
@@ -9,16 +8,10 @@ import pytest
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool
 from SimpleLLMFunc.logger.redact import redact
+from tests.support.clock import Clock
+from tests.support.processes import forks, in_child
 
 CANARY = "sk-CANARY0123456789abcdefXYZ"
-
-
-class Clock:
-    def __init__(self):
-        self.now = 100.0
-
-    def __call__(self):
-        return self.now
 
 
 # --- choosing ------------------------------------------------------------------------------------------------
@@ -36,13 +29,10 @@ def test_the_least_loaded_key_is_given():
 
 def test_among_equals_they_take_turns():
     pool = APIKeyPool(["a", "b", "c"])
-    assert [pool.get_least_loaded_key() for _ in range(6)] == ["a", "b", "c", "a", "b", "c"]
-
-
-def test_six_calls_share_three_keys_evenly():
-    pool = APIKeyPool(["a", "b", "c"])
-    for _ in range(6):
-        pool.increment_task_count(pool.get_least_loaded_key())
+    keys = [pool.get_least_loaded_key() for _ in range(6)]
+    assert keys == ["a", "b", "c", "a", "b", "c"]
+    for key in keys:
+        pool.increment_task_count(key)
     assert [pool.task_count(key) for key in "abc"] == [2, 2, 2]
     assert pool.tasks == 6
 
@@ -75,28 +65,19 @@ def test_a_lease_counts_for_as_long_as_it_lasts():
 # --- cooling down --------------------------------------------------------------------------------------------
 
 
-def test_a_key_that_cools_down_is_given_last():
+def test_a_key_that_cools_down_is_given_last_and_the_pool_says_when_one_is_ready():
     clock = Clock()
     pool = APIKeyPool(["a", "b"], clock=clock)
-    pool.cool_down("a", 10)
+    pool.cool_down("a", 30)
     assert [pool.get_least_loaded_key() for _ in range(3)] == ["b", "b", "b"]
-    clock.now += 10
-    assert pool.get_least_loaded_key() == "a"
-
-
-def test_if_all_cool_down_the_one_that_is_ready_first_is_given():
-    clock = Clock()
-    pool = APIKeyPool(["a", "b"], clock=clock)
-    pool.cool_down("a", 10)
-    pool.cool_down("b", 5)
-    assert pool.get_least_loaded_key() == "b"
-
-
-def test_a_cool_down_can_be_ended():
-    pool = APIKeyPool(["a", "b"], clock=Clock())
-    pool.cool_down("a", 10)
+    assert pool.ready_in() == 0
+    pool.cool_down("b", 10)
+    assert (pool.get_least_loaded_key(), pool.ready_in()) == ("b", 10), "the one that is ready first"
+    clock.now += 11
+    assert pool.ready_in() == 0
+    assert pickle.loads(pickle.dumps(pool)).ready_in() == 0
     pool.cool_down("a", 0)
-    assert pool.get_least_loaded_key() == "a"
+    assert pool.get_least_loaded_key() == "a", "a cool-down can be ended"
 
 
 # --- what is refused -----------------------------------------------------------------------------------------
@@ -173,25 +154,10 @@ def test_a_copy_is_the_same_pool():
     assert copy.deepcopy({"pool": pool})["pool"] is pool
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@forks
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_child_process_does_not_count_its_parents_calls():
     pool = APIKeyPool(["a", "b"])
     with pool.lease():
-        child = os.fork()
-        if child == 0:
-            os._exit(pool.tasks)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert in_child(lambda: pool.tasks) == "0"
         assert pool.tasks == 1
-
-
-def test_it_says_when_a_key_is_ready():
-    clock = Clock()
-    pool = APIKeyPool(["a", "b"], clock=clock)
-    pool.cool_down("a", 30)
-    assert pool.ready_in() == 0
-    pool.cool_down("b", 10)
-    assert pool.ready_in() == 10
-    clock.now += 11
-    assert pool.ready_in() == 0
-    assert pickle.loads(pickle.dumps(pool)).ready_in() == 0

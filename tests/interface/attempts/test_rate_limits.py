@@ -113,16 +113,15 @@ async def test_what_is_on_its_way_has_perhaps_not_been_counted():
         await leave(limits, seconds=0.02)
 
 
-async def test_requests_that_fail_or_are_cancelled_are_not_on_their_way_any_more():
-    async with LoopbackServer() as server:
-        llm = OpenAICompatible("m", base_url=server.base_url, max_retries=0)
-        server.reply_reset()
-        with pytest.raises(ConnectionFailed):
-            await llm.chat(HELLO)
-        server.answer(Answer(hold=asyncio.Event(), body=b""))
-        with pytest.raises(DeadlineExceeded):
-            await llm.chat(HELLO, deadline=0.1)
-        assert llm._limits._flying_requests == 0
+async def test_requests_that_fail_or_are_cancelled_are_not_on_their_way_any_more(server):
+    llm = OpenAICompatible("m", base_url=server.base_url, max_retries=0)
+    server.reply_reset()
+    with pytest.raises(ConnectionFailed):
+        await llm.chat(HELLO)
+    server.answer(Answer(hold=asyncio.Event(), body=b""))
+    with pytest.raises(DeadlineExceeded):
+        await llm.chat(HELLO, deadline=0.1)
+    assert llm._limits._flying_requests == 0
 
 
 async def test_what_the_service_says_is_left_is_learned():
@@ -197,12 +196,11 @@ async def test_a_model_learns_from_its_replies():
         assert len(server.requests) == 3
 
 
-async def test_what_a_refusal_says_is_left_does_not_slow_the_calls_after_it():
-    async with LoopbackServer() as server:
-        server.reply_status(429, headers={"retry-after": "0", **said(left=0, limit=60, reset="30000s")})
-        llm = OpenAICompatible("m", base_url=server.base_url)
-        for _ in range(20):  # by the header each would wait for more than eight minutes
-            await llm.chat(HELLO, deadline=20)
+async def test_what_a_refusal_says_is_left_does_not_slow_the_calls_after_it(server):
+    server.reply_status(429, headers={"retry-after": "0", **said(left=0, limit=60, reset="30000s")})
+    llm = OpenAICompatible("m", base_url=server.base_url)
+    for _ in range(20):  # by the header each would wait for more than eight minutes
+        await llm.chat(HELLO, deadline=20)
 
 
 async def test_of_several_keys_no_one_knows_whose_limits_they_are():

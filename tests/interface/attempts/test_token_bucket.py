@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import copy
-import os
 import pickle
 import selectors
 import threading
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.attempts.token_bucket import TokenBucket
+from tests.support.processes import forks, in_child
 
 
 class QuickTime(selectors.SelectSelector):
@@ -60,14 +60,8 @@ def quickly(test):
 # --- the rate ------------------------------------------------------------------------------------------------
 
 
-async def test_a_full_bucket_gives_at_once():
-    bucket = TokenBucket(3, 0.001)
-    assert [await bucket.acquire() for _ in range(3)] == [True] * 3
-    assert await bucket.acquire(timeout=0) is False
-
-
 @quickly
-async def test_then_it_gives_at_its_rate(bucket, now):
+async def test_a_full_bucket_gives_at_once_and_then_at_its_rate(bucket, now):
     two_a_second = bucket(4, 2)
     times = []
     for _ in range(10):
@@ -238,17 +232,14 @@ def test_a_waiter_whose_loop_is_blocked_holds_no_other_up():
     assert got == [True]
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@forks
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 async def test_a_child_process_does_not_wait_behind_its_parents_calls():
     bucket = TokenBucket(1, 0.0001)
     await bucket.acquire()
     task = asyncio.create_task(bucket.acquire())
     await asyncio.sleep(0)
-    child = os.fork()
-    if child == 0:
-        os._exit(len(bucket._queue))
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert in_child(lambda: len(bucket._queue)) == "0"
     assert len(bucket._queue) == 1
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

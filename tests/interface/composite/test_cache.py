@@ -30,9 +30,8 @@ from SimpleLLMFunc.interface.composite.cache import CachedLLM
 from SimpleLLMFunc.interface.composite.fallback import FallbackLLM
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.spending.budget import budget
-from SimpleLLMFunc.llm_decorator import llm_function
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
-from tests.support.asking import HELLO, ask_either, both_ways, streamed
+from tests.support.asking import HELLO, ask_either, both_ways, function_of, streamed
 from tests.support.server import Answer, LoopbackServer, chunk, completion, sse, text_answer
 
 CANARY = "sk-CANARY0123456789abcdefghij"
@@ -106,10 +105,12 @@ async def test_what_makes_another_question(server, cached, path):
         assert (await cached.chat(HELLO, **more)).cached
 
 
-async def test_what_does_not(cached):
+async def test_what_does_not_and_the_file_can_be_emptied(cached):
     await cached.chat(HELLO, temperature=0.5, seed=1, stop=None, trace_id="a", deadline=50)
     for more in ({"stop": None}, {"trace_id": "b"}, {"deadline": 9}, {"timeout": 7}, {"logit_bias": None}):
         assert (await cached.chat(tuple(HELLO), seed=1, temperature=0.5, **more)).cached
+    cached.clear()
+    assert not (await cached.chat(HELLO, seed=1, temperature=0.5)).cached
 
 
 def test_the_key_is_that_of_the_canonical_json():
@@ -146,17 +147,14 @@ async def test_answers_that_are_cut_or_empty_are_asked_for_again(server, cached,
     assert len(server.requests) == 2
 
 
-async def test_refusals_are_asked_for_again(server, cached):
+@both_ways
+async def test_refusals_and_errors_are_asked_for_again(server, cached, is_streamed):
     reply = completion("no")
     reply["choices"][0]["message"]["refusal"] = "I will not"
     for _ in range(2):
         server.reply_json(reply)
         await cached.chat(HELLO)
     assert len(server.requests) == 2
-
-
-@both_ways
-async def test_errors_are_asked_for_again(server, cached, is_streamed):
     for status, kind in ((503, ServerUnavailable), (400, BadRequest)):
         server.reply_status(status)
         with pytest.raises(kind):
@@ -200,17 +198,8 @@ async def test_no_key_and_no_question_is_in_the_file(server, path):
 # --- budgets and results ---------------------------------------------------------------------------------
 
 
-def decorated(llm, **options):
-    @llm_function(llm_interface=llm, **options)
-    async def ask(text: str) -> str:
-        """Answer."""
-        raise NotImplementedError
-
-    return ask
-
-
 async def test_a_kept_answer_takes_nothing_from_budgets_and_costs_nothing(server, cached):
-    ask = decorated(cached)
+    ask = function_of(cached)
     with budget() as spent:
         paid = await ask.call("x")
     assert (spent.requests, spent.tokens, paid.cached) == (1, 8, False)
@@ -231,7 +220,7 @@ async def test_tool_rounds_are_answered_from_the_file_and_tools_run_again(path):
         return "seen"
 
     llm = ScriptedLLM(tool_calls(("look", {"where": "here"})), "done")
-    ask = decorated(CachedLLM(llm, path), toolkit=[look])
+    ask = function_of(CachedLLM(llm, path), toolkit=[look])
     assert await ask("x") == await ask("x") == "done"
     assert runs == ["here", "here"]
     assert len(llm.calls) == 2
@@ -521,24 +510,18 @@ def test_an_answer_that_was_changed_is_asked_for_again(store, caplog):
     assert "damaged" in caplog.text
 
 
-async def test_an_answer_that_takes_long_to_write_is_given_in_time(server, cached, monkeypatch):
+async def test_a_look_or_a_write_that_takes_long_ends_in_time(server, cached, monkeypatch):
     released = threading.Event()
-    monkeypatch.setattr(cached._store, "put", lambda *_: released.wait(20))
     try:
-        assert (await cached.chat(HELLO, deadline=1.0)).text == "hello"
-    finally:
-        released.set()
-
-
-async def test_a_look_that_takes_long_ends_in_time(server, cached, monkeypatch):
-    released = threading.Event()
-    monkeypatch.setattr(cached._store, "get", lambda *_: released.wait(20))
-    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(cached._store, "put", lambda *_: released.wait(20))
+            assert (await cached.chat(HELLO, deadline=1.0)).text == "hello"
+        monkeypatch.setattr(cached._store, "get", lambda *_: released.wait(20))
         with pytest.raises(DeadlineExceeded, match="cache"):
             await cached.chat(HELLO, deadline=0.1)
     finally:
         released.set()
-    assert server.requests == []
+    assert len(server.requests) == 1
 
 
 async def test_an_answer_that_is_no_json_is_not_kept(path):
@@ -548,12 +531,6 @@ async def test_an_answer_that_is_no_json_is_not_kept(path):
     for _ in range(2):
         assert not (await llm.chat(HELLO)).cached
     llm.close()
-
-
-async def test_it_can_be_emptied(server, cached):
-    await cached.chat(HELLO)
-    cached.clear()
-    assert not (await cached.chat(HELLO)).cached
 
 
 # --- as a model, and as an object ------------------------------------------------------------------------

@@ -25,10 +25,9 @@ from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.interface.spending.budget import budget
 from SimpleLLMFunc.interface.spending.deadline import deadline_scope
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import ReplyAssembler
-from SimpleLLMFunc.llm_decorator import llm_function
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type import ChatCompletionChunk, Usage
-from tests.support.asking import HELLO, ask_either, both_ways, streamed
+from tests.support.asking import HELLO, ask_either, both_ways, function_of, streamed
 from tests.support.server import Answer, LoopbackServer, chunk, sse, text_answer
 
 
@@ -51,17 +50,14 @@ def pair(server, other, **options):
 
 
 @both_ways
-async def test_the_first_answers_while_it_is_up(server, other, is_streamed):
-    reply = await ask_either(pair(server, other), is_streamed)
-    assert (reply.text, reply.tries, len(other.requests)) == ("hello", 1, 0)
-
-
-@both_ways
 @pytest.mark.parametrize("status", [401, 403, 429, 500, 503, 529])
-async def test_the_next_answers_when_it_is_down(server, other, is_streamed, status):
+async def test_the_first_answers_while_it_is_up_and_the_next_when_it_is_down(server, other, is_streamed, status):
+    llm = pair(server, other)
+    reply = await ask_either(llm, is_streamed)
+    assert (reply.text, reply.tries, len(other.requests)) == ("hello", 1, 0)
     server.reply_status(status)
-    reply = await ask_either(pair(server, other), is_streamed)
-    assert (reply.text, reply.tries, len(server.requests), len(other.requests)) == ("from the other", 2, 1, 1)
+    reply = await ask_either(llm, is_streamed)
+    assert (reply.text, reply.tries, len(server.requests), len(other.requests)) == ("from the other", 2, 2, 1)
 
 
 @both_ways
@@ -249,20 +245,13 @@ async def test_with_no_time_left_no_one_is_asked(server, other):
 
 async def test_budgets_count_every_request(server, other):
     server.reply_status(503)
-    llm = pair(server, other)
-
-    @llm_function(llm_interface=llm)
-    async def ask(text: str) -> str:
-        """Answer."""
-        raise NotImplementedError
-
+    ask = function_of(pair(server, other))
     with budget() as spent:
         result = await ask.call("hello")
     assert spent.requests == result.tries == 2
     server.reply_status(503)
-    llm = pair(server, other)
     with budget(requests=1) as spent, pytest.raises(BudgetExceeded):
-        await ask.with_options(llm_interface=llm)("hello")
+        await function_of(pair(server, other))("hello")
     assert spent.requests == 1
     assert len(other.requests) == 1
 
@@ -323,7 +312,7 @@ async def test_a_hedged_stream_closed_early_leaves_nothing(server, other):
 
 
 def _server_tasks(*servers):
-    return {task for server in servers for task in server._tasks if not task.done()}
+    return {task for server in servers for task in server.tasks if not task.done()}
 
 
 async def test_a_cancelled_race_leaves_nothing(server, other):
@@ -340,13 +329,7 @@ async def test_a_cancelled_race_leaves_nothing(server, other):
 
 async def test_what_no_one_waited_for_counts_in_budgets(server, other):
     server.answer(Answer(body=b"", hold=asyncio.Event()))
-    llm = pair(server, other, hedge_after=0.02)
-
-    @llm_function(llm_interface=llm)
-    async def ask(text: str) -> str:
-        """Answer."""
-        raise NotImplementedError
-
+    ask = function_of(pair(server, other, hedge_after=0.02))
     with budget() as spent:
         result = await ask.call("hello")
     assert spent.requests == 2
@@ -376,13 +359,7 @@ async def test_a_hedged_stream_that_is_cancelled_while_the_other_is_counted_leav
 async def test_a_budget_without_room_for_two_lets_the_first_go_on(server, other):
     held = asyncio.Event()
     server.answer(lambda request: _held(text_answer("alone")(request), held))
-    llm = pair(server, other, hedge_after=0.02)
-
-    @llm_function(llm_interface=llm)
-    async def ask(text: str) -> str:
-        """Answer."""
-        raise NotImplementedError
-
+    ask = function_of(pair(server, other, hedge_after=0.02))
     with budget(requests=1) as spent:
         asking = asyncio.create_task(ask("hello"))
         await server.received()
@@ -470,10 +447,4 @@ async def test_usages_are_priced_by_who_answered():
     assert whole.usage.cost == pieces.usage.cost == expected > 0
     assert llm.price(Usage(1000)) == down.price(Usage(1000))
     unknown = FallbackLLM(down, ScriptedLLM("x", model_name="qwen"))
-
-    @llm_function(llm_interface=unknown)
-    async def ask(text: str) -> str:
-        """Answer."""
-        raise NotImplementedError
-
-    assert (await ask.call("x")).cost is None
+    assert (await function_of(unknown).call("x")).cost is None

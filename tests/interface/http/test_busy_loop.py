@@ -1,14 +1,11 @@
 """Connections while the event loop is kept busy at the wrong moment, by code that has nothing to do with them."""
 
 import asyncio
-import contextlib
 import gzip
 import http.server
 import json
 import socket
-import ssl
 import struct
-import subprocess
 import sys
 import threading
 import time
@@ -20,8 +17,10 @@ from SimpleLLMFunc.errors import BadReply, ConnectionFailed, DeadlineExceeded, S
 from SimpleLLMFunc.interface.attempts import LISTENER
 from SimpleLLMFunc.interface.http import exchange, session
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
+from tests.support.asking import ask_either, streamed
 from tests.support.busy_loop import HELLO, ThreadServer, keep_loop_busy, read_request, whole_reply
-from tests.support.server import LoopbackServer, chunk, sse
+from tests.support.server import chunk, serving_in_thread, sse
+from tests.support.tls import certificate, server_context
 
 
 def model(server, **options):
@@ -241,13 +240,6 @@ def sends(data):
     return serve
 
 
-def ask(llm, stream, **options):
-    async def streamed():
-        return [piece async for piece in llm.chat_stream(HELLO, **options)]
-
-    return streamed() if stream else llm.chat(HELLO, **options)
-
-
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("blank", [b" ", b"\n"])
 async def test_packed_blanks_do_not_outlast_a_deadline(stream, blank):
@@ -256,7 +248,7 @@ async def test_packed_blanks_do_not_outlast_a_deadline(stream, blank):
     with ThreadServer(sends(PACKED % (kind, len(bomb)) + bomb)) as server:
         started = time.monotonic()
         with pytest.raises(DeadlineExceeded):
-            await ask(model(server), stream, deadline=0.1)
+            await ask_either(model(server), stream, deadline=0.1)
         assert time.monotonic() - started < 5
 
 
@@ -265,7 +257,7 @@ async def test_packed_blanks_count_as_what_they_unpack_to(stream, monkeypatch):
     monkeypatch.setattr(exchange, "LARGEST_BODY", 20_000_000)
     with ThreadServer(sends(PACKED % (b"application/json", len(BOMB)) + BOMB)) as server:
         with pytest.raises((BadReply, StreamInterrupted), match="longer than 20000000"):
-            await ask(model(server), stream, deadline=20)
+            await ask_either(model(server), stream, deadline=20)
 
 
 async def test_blanks_before_an_answer_are_dropped():
@@ -273,7 +265,7 @@ async def test_blanks_before_an_answer_are_dropped():
     packed = gzip.compress(b" \n" * 5_000_000 + body)
     with ThreadServer(sends(PACKED % (b"application/json", len(packed)) + packed)) as server:
         assert await text_of(model(server), deadline=20) == "here it is"
-        assert "".join([piece.text for piece in await ask(model(server), True, deadline=20)]) == "here it is"
+        assert (await streamed(model(server), deadline=20)).text == "here it is"
 
 
 async def test_members_that_hold_nothing_do_not_outlast_a_deadline():
@@ -339,45 +331,12 @@ async def test_text_that_came_while_the_loop_was_busy_for_too_long_counts(monkey
 # --- TLS ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def tls(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tls")
-    key, cert = folder / "key.pem", folder / "cert.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    command += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)]
-    subprocess.run(command, check=True, capture_output=True)
-    return key, cert
-
-
-@contextlib.contextmanager
-def tls_server(tls):
-    """A server in a thread, so that it goes on while this loop is busy."""
-    ready, stop, found = threading.Event(), asyncio.Event(), []
-
-    async def run():
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(tls[1], tls[0])
-        async with LoopbackServer(tls=context) as server:
-            server.base_url = f"https://127.0.0.1:{server.port}/v1"
-            found.extend([server, asyncio.get_running_loop()])
-            ready.set()
-            await stop.wait()
-
-    thread = threading.Thread(target=lambda: asyncio.run(run()), daemon=True)
-    thread.start()
-    ready.wait(10)
-    try:
-        yield found[0]
-    finally:
-        found[1].call_soon_threadsafe(stop.set)
-        thread.join(10)
-
-
-async def test_cancelling_while_tls_is_set_up_harms_no_other(tls, monkeypatch):
-    monkeypatch.setenv("SSL_CERT_FILE", str(tls[1]))
+async def test_cancelling_while_tls_is_set_up_harms_no_other(monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate()))
     said = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: said.append(context["message"]))
-    with tls_server(tls) as server:
+    with serving_in_thread(tls=server_context()) as server:
+        server.base_url = f"https://127.0.0.1:{server.port}/v1"
         llm = model(server)
         await text_of(llm)
         for turn in range(6):

@@ -7,10 +7,6 @@ from SimpleLLMFunc.interface.http.environment import proxy_for, tls_context
 from SimpleLLMFunc.logger.redact import redact
 
 
-def test_without_a_proxy_the_way_is_direct():
-    assert proxy_for("https://far.example/v1") is None
-
-
 @pytest.mark.parametrize("name", ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"])
 def test_the_environment_names_the_proxy(monkeypatch, name):
     monkeypatch.setenv(name, "http://proxy.example:3128")
@@ -18,6 +14,7 @@ def test_the_environment_names_the_proxy(monkeypatch, name):
 
 
 def test_each_scheme_has_its_own(monkeypatch):
+    assert proxy_for("http://far.example/v1") is None
     monkeypatch.setenv("http_proxy", "proxy.example:3128")
     assert proxy_for("http://far.example/v1") == "http://proxy.example:3128"
     assert proxy_for("https://far.example/v1") is None

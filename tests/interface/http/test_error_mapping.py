@@ -25,8 +25,8 @@ from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http.error_mapping import BodyBroken, failure_of_exception
 from SimpleLLMFunc.interface.http.timeouts import Silence
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
+from tests.support.asking import HELLO, ask_either
 
-HELLO = [{"role": "user", "content": "hello"}]
 CANARY = "sk-CANARY0123456789abcdefghij"
 
 
@@ -156,7 +156,7 @@ def test_ours_pass_as_they_are():
 async def test_a_connection_that_fails_is_told_in_few_words(url, said):
     llm = OpenAICompatible("m", api_key="a-key-for-nobody", base_url=url, max_retries=0)
     with pytest.raises(ConnectionFailed, match=said) as failed:
-        await llm.chat([{"role": "user", "content": "hello"}])
+        await llm.chat(HELLO)
     assert "object at" not in str(failed.value)
     assert str(failed.value).count("refused") == 1
 
@@ -229,13 +229,6 @@ async def failing(data):
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
 
 
-def ask(llm, stream, **options):
-    async def streamed():
-        return [piece async for piece in llm.chat_stream(HELLO, **options)]
-
-    return streamed() if stream else llm.chat(HELLO, **options)
-
-
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("name", FAILURES)
 async def test_the_key_is_in_no_frame_of_a_failure(name, stream):
@@ -243,7 +236,7 @@ async def test_the_key_is_in_no_frame_of_a_failure(name, stream):
     async with failing(data) as address:
         llm = OpenAICompatible("m", base_url=address, api_key=CANARY, max_retries=1, retry_delay=0.001)
         with pytest.raises(SimpleLLMFuncError) as caught:
-            await ask(llm, stream, **options)
+            await ask_either(llm, stream, **options)
     assert list(in_frames(caught.value)) == []
 
 
@@ -262,9 +255,9 @@ async def test_nor_of_a_time_limit_around_a_call(stream, data):
         llm = OpenAICompatible("m", base_url=address, api_key=CANARY)
         with pytest.raises(TimeoutError) as caught:
             async with asyncio.timeout(0.2):
-                await ask(llm, stream)
+                await ask_either(llm, stream)
         assert list(in_frames(caught.value)) == []
-        asking = asyncio.ensure_future(ask(llm, stream))
+        asking = asyncio.ensure_future(ask_either(llm, stream))
         await asyncio.sleep(0.1)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError) as cancelled:

@@ -5,8 +5,6 @@ import contextlib
 import gzip
 import itertools
 import json
-import ssl
-import subprocess
 
 import openai
 import pytest
@@ -27,22 +25,15 @@ from SimpleLLMFunc.interface.http import exchange as transport
 from SimpleLLMFunc.interface.http.openai_client.exchange import to_openai
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
+from tests.support.asking import HELLO, ask_either, streamed
 from tests.support.server import Answer, LoopbackServer, chunk, completion, sse
+from tests.support.tls import certificate, server_context
 
-HELLO = [{"role": "user", "content": "hello"}]
 CANARY = "sk-CANARY0123456789abcdefghij"
 
 
 def model(server, **options):
     return OpenAICompatible("m", base_url=server.base_url, **{"retry_delay": 0.001, **options})
-
-
-async def streamed(llm, **params):
-    return [piece async for piece in llm.chat_stream(HELLO, **params)]
-
-
-def text_of(chunks):
-    return "".join(piece.text for piece in chunks)
 
 
 # --- bodies ----------------------------------------------------------------------------------------------
@@ -155,10 +146,9 @@ async def test_a_reply_that_is_broken_is_never_whole(name):
 async def test_blanks_within_an_answer_stay():
     body = json.dumps(completion("a" + " " * 5_000 + "b")).encode()
     at = body.index(b"a ") + 1
-    for accept in (False, True):
+    for is_streamed in (False, True):
         async with raw_server(with_length(body), [-(len(body) - at), -(len(body) - at - 4_000)], "kept") as (llm, _):
-            text = text_of(await streamed(llm)) if accept else (await llm.chat(HELLO)).text
-            assert text == "a" + " " * 5_000 + "b"
+            assert (await ask_either(llm, is_streamed)).text == "a" + " " * 5_000 + "b"
 
 
 async def test_a_long_question_arrives_whole(server):
@@ -241,48 +231,40 @@ async def test_a_redirect_on_the_same_host_keeps_method_body_and_key(server, sta
     assert (second.method, second.path, second.raw, second.key) == ("POST", "/other/path?x=1", first.raw, CANARY)
 
 
-async def test_a_redirect_to_another_host_takes_neither_key_nor_messages(server):
-    async with LoopbackServer() as other:
-        for target in (f"http://localhost:{other.port}/v1/x", f"{other.base_url}/x"):
-            server.answer(Answer(307, {"location": target}, body=b""))
-            with pytest.raises(BadRequest, match="redirects to") as caught:
-                await model(server, api_key=CANARY).chat(HELLO)
-            assert caught.value.status == 307
-        assert other.requests == []
-
-
 async def test_a_redirect_to_nowhere_is_refused(server):
     server.answer(Answer(307, {"location": "http://[bad"}, body=b""))
     with pytest.raises(SimpleLLMFuncError):
         await model(server).chat(HELLO)
 
 
-def client_of(kind, server, **options):
+@contextlib.asynccontextmanager
+async def model_at(url, kind):
+    """A model of ours, or one behind a client of the openai package."""
+    if kind == "ours":
+        yield OpenAICompatible("m", base_url=url, api_key=CANARY, retry_delay=0.001)
+        return
     client = openai.AsyncAzureOpenAI if kind == "azure" else openai.AsyncOpenAI
-    address = (
-        {"azure_endpoint": server.base_url, "api_version": "1"} if kind == "azure" else {"base_url": server.base_url}
-    )
-    return client(api_key=CANARY, default_headers={"X-Gateway-Key": CANARY}, **address, **options)
+    address = {"azure_endpoint": url, "api_version": "1"} if kind == "azure" else {"base_url": url}
+    async with client(api_key=CANARY, default_headers={"X-Gateway-Key": CANARY}, **address) as made:
+        yield OpenAICompatible("m", client=made, retry_delay=0.001)
 
 
-@pytest.mark.parametrize("kind", ["openai", "azure"])
+@pytest.mark.parametrize("kind", ["ours", "openai", "azure"])
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
-async def test_a_clients_redirect_to_another_host_takes_neither_key_nor_messages(server, kind, status):
-    async with LoopbackServer() as other, client_of(kind, server) as client:
-        llm = OpenAICompatible("m", client=client)
+async def test_a_redirect_to_another_host_takes_neither_key_nor_messages(server, kind, status):
+    async with LoopbackServer() as other, model_at(server.base_url, kind) as llm:
         for target in (f"http://localhost:{other.port}/v1/x", f"{other.base_url}/x"):
-            for ask in (llm.chat, lambda messages: streamed(llm)):
+            for is_streamed in (False, True):
                 server.answer(Answer(status, {"location": target}, body=b""))
                 with pytest.raises(BadRequest, match="redirects to") as caught:
-                    await ask(HELLO)
+                    await ask_either(llm, is_streamed)
                 assert caught.value.status == status
         assert other.requests == []
 
 
 @pytest.mark.parametrize("kind", ["openai", "azure"])
 async def test_a_clients_redirect_on_the_same_host_is_followed_and_ends(server, kind):
-    async with client_of(kind, server) as client:
-        llm = OpenAICompatible("m", client=client)
+    async with model_at(server.base_url, kind) as llm:
         server.answer(Answer(307, {"location": "/other/path?x=1"}, body=b"moved"))
         assert (await llm.chat(HELLO)).text == "hello"
         first, second = server.requests
@@ -330,7 +312,7 @@ async def test_a_broken_chunk_ends_the_wait_for_the_body(stream, chunk):
         address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
         llm = OpenAICompatible("m", base_url=address, max_retries=0)
         with pytest.raises((ConnectionFailed, StreamInterrupted), match="broke off"):
-            await (streamed(llm, deadline=10) if stream else llm.chat(HELLO, deadline=10))
+            await ask_either(llm, stream, deadline=10)
         async with asyncio.timeout(5):
             await ended.wait()
 
@@ -338,22 +320,9 @@ async def test_a_broken_chunk_ends_the_wait_for_the_body(stream, chunk):
 # --- TLS -------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tls")
-    key, cert = folder / "key.pem", folder / "cert.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    command += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)]
-    subprocess.run(command, check=True, capture_output=True)
-    return key, cert
-
-
 @pytest.fixture
-async def tls_server(certificate):
-    key, cert = certificate
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(cert, key)
-    async with LoopbackServer(tls=context) as server:
+async def tls_server():
+    async with LoopbackServer(tls=server_context()) as server:
         server.base_url = f"https://localhost:{server.port}/v1"
         yield server
 
@@ -365,10 +334,10 @@ async def test_an_unknown_certificate_is_refused_at_once(tls_server):
     assert tls_server.requests == []
 
 
-async def test_a_certificate_of_the_systems_trust_store_is_accepted(tls_server, certificate, monkeypatch):
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[1]))
+async def test_a_certificate_of_the_systems_trust_store_is_accepted(tls_server, monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate()))
     assert (await model(tls_server).chat(HELLO)).text == "hello"
-    assert text_of(await streamed(model(tls_server))) == "hello"
+    assert (await streamed(model(tls_server))).text == "hello"
 
 
 @contextlib.asynccontextmanager
@@ -389,53 +358,44 @@ async def web_server(tls=None):
         await runner.cleanup()
 
 
-@contextlib.asynccontextmanager
-async def model_at(url, own_client):
-    """A model of ours, or one behind a client of the openai package."""
-    if not own_client:
-        yield OpenAICompatible("m", base_url=url, api_key=CANARY, retry_delay=0.001)
-        return
-    async with openai.AsyncOpenAI(base_url=url, api_key=CANARY) as client:
-        yield OpenAICompatible("m", client=client, retry_delay=0.001)
+both_kinds = pytest.mark.parametrize("kind", ["ours", "openai"])
 
 
-@pytest.mark.parametrize("own_client", [False, True])
-async def test_tls_spoken_to_a_plain_server_is_told_as_that(own_client):
+@both_kinds
+async def test_tls_spoken_to_a_plain_server_is_told_as_that(kind):
     async with web_server() as port:
         with pytest.raises(ConnectionFailed, match="does not speak TLS: write http:// instead of https://") as caught:
-            async with model_at(f"https://127.0.0.1:{port}/v1", own_client) as llm:
+            async with model_at(f"https://127.0.0.1:{port}/v1", kind) as llm:
                 await llm.chat(HELLO)
     assert caught.value.tries == 1
 
 
-@pytest.mark.parametrize("own_client", [False, True])
-async def test_plain_http_to_a_tls_server_is_told_as_that(certificate, own_client):
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate[1], certificate[0])
-    async with web_server(context) as port:
+@both_kinds
+async def test_plain_http_to_a_tls_server_is_told_as_that(kind):
+    async with web_server(server_context()) as port:
         with pytest.raises(ConnectionFailed, match="write https:// instead of http://"):
-            async with model_at(f"http://127.0.0.1:{port}/v1", own_client) as llm:
+            async with model_at(f"http://127.0.0.1:{port}/v1", kind) as llm:
                 await llm.chat(HELLO)
 
 
-@pytest.mark.parametrize("own_client", [False, True])
-async def test_a_tls_alert_instead_of_http_is_told_at_once(server, own_client):
+@both_kinds
+async def test_a_tls_alert_instead_of_http_is_told_at_once(server, kind):
     for _ in range(3):
         server.reply_raw(b"\x15\x03\x01\x00\x02\x02\x46\r\n\r\n")
     with pytest.raises(ProviderError, match="speaks TLS: write https:// instead of http://"):
-        async with model_at(server.base_url, own_client) as llm:
+        async with model_at(server.base_url, kind) as llm:
             await llm.chat(HELLO)
 
 
-@pytest.mark.parametrize("own_client", [False, True])
+@both_kinds
 @pytest.mark.parametrize(
     ("base", "better"), [("", "/v1"), ("/v1/chat/completions", "/v1"), ("/v2", None)], ids=["no /v1", "twice", "other"]
 )
-async def test_a_404_names_the_address_asked_and_the_one_to_write(server, own_client, base, better):
+async def test_a_404_names_the_address_asked_and_the_one_to_write(server, kind, base, better):
     server.reply_status(404, message="no such page")
     root = server.base_url.removesuffix("/v1")
     with pytest.raises(BadRequest) as caught:
-        async with model_at(root + base, own_client) as llm:
+        async with model_at(root + base, kind) as llm:
             await llm.chat(HELLO)
     text = str(caught.value)
     assert f"404 at {root}{base}/chat/completions." in text
@@ -443,13 +403,13 @@ async def test_a_404_names_the_address_asked_and_the_one_to_write(server, own_cl
     assert CANARY not in text
 
 
-@pytest.mark.parametrize("own_client", [False, True])
+@both_kinds
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_picture_that_a_server_cannot_take_costs_one_try(server, own_client, stream):
+async def test_a_picture_that_a_server_cannot_take_costs_one_try(server, kind, stream):
     server.reply_status(500, message="image input is not supported - hint: you may need to provide the mmproj")
     with pytest.raises(BadRequest, match="takes no images") as caught:
-        async with model_at(server.base_url, own_client) as llm:
-            await (streamed(llm) if stream else llm.chat(HELLO))
+        async with model_at(server.base_url, kind) as llm:
+            await ask_either(llm, stream)
     assert caught.value.tries == len(server.requests) == 1
 
 

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import socket
 import ssl
-import subprocess
 
 import pytest
 
@@ -12,6 +11,7 @@ from SimpleLLMFunc.errors import BadReply, ConfigError, ConnectionFailed
 from SimpleLLMFunc.interface.http import session
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from tests.support.server import LoopbackServer
+from tests.support.tls import certificate, server_context
 
 HELLO = [{"role": "user", "content": "hello"}]
 KEY = "sk-CANARY0123456789abcdefghij"
@@ -39,22 +39,6 @@ async def test_netrc_does_not_replace_the_key(server, monkeypatch, tmp_path):
     monkeypatch.setenv("NETRC", str(netrc))
     await OpenAICompatible("m", base_url=server.base_url, api_key=KEY).chat(HELLO)
     assert server.requests[0].key == KEY
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tls")
-    key, cert = folder / "key.pem", folder / "cert.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=far.example"]
-    command += ["-addext", "subjectAltName=DNS:far.example,DNS:proxy.example", "-keyout", str(key), "-out", str(cert)]
-    subprocess.run(command, check=True, capture_output=True)
-    return key, cert
-
-
-def server_context(certificate):
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate[1], certificate[0])
-    return context
 
 
 class Proxy:
@@ -101,6 +85,7 @@ class Proxy:
 
 @pytest.fixture
 def every_host_is_here(monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate()))
     monkeypatch.setattr(
         socket,
         "getaddrinfo",
@@ -109,12 +94,10 @@ def every_host_is_here(monkeypatch):
 
 
 @pytest.mark.parametrize("is_secure_proxy", [False, True], ids=["http proxy", "https proxy"])
-async def test_a_tunnel_carries_tls_and_is_used_again(every_host_is_here, certificate, monkeypatch, is_secure_proxy):
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[1]))
-    context = server_context(certificate)
+async def test_a_tunnel_carries_tls_and_is_used_again(every_host_is_here, monkeypatch, is_secure_proxy):
     async with (
-        LoopbackServer(tls=context) as server,
-        Proxy(server.port, server_context(certificate) if is_secure_proxy else None) as proxy,
+        LoopbackServer(tls=server_context()) as server,
+        Proxy(server.port, server_context() if is_secure_proxy else None) as proxy,
     ):
         scheme = "https" if is_secure_proxy else "http"
         monkeypatch.setenv("https_proxy", f"{scheme}://me:the-password@proxy.example:{proxy.port}")
@@ -133,10 +116,9 @@ async def test_a_tunnel_carries_tls_and_is_used_again(every_host_is_here, certif
         assert not any("proxy-authorization" in request.headers for request in server.requests)
 
 
-async def test_a_tunnel_to_someone_else_is_refused(every_host_is_here, certificate, monkeypatch):
+async def test_a_tunnel_to_someone_else_is_refused(every_host_is_here, monkeypatch):
     """The proxy may be anybody; whoever is behind it has to show that it is the host."""
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[1]))
-    async with LoopbackServer(tls=server_context(certificate)) as server, Proxy(server.port) as proxy:
+    async with LoopbackServer(tls=server_context()) as server, Proxy(server.port) as proxy:
         monkeypatch.setenv("https_proxy", f"http://proxy.example:{proxy.port}")
         llm = OpenAICompatible("m", base_url="https://another.example/v1", api_key=KEY, max_retries=3)
         with pytest.raises(ConnectionFailed, match=r"TLS: another.example:443") as caught:
@@ -157,8 +139,7 @@ async def test_a_tunnel_to_someone_else_is_refused(every_host_is_here, certifica
     ],
     ids=["no HTTP", "a page to log in", "no TLS"],
 )
-async def test_a_proxy_that_opens_no_tunnel(every_host_is_here, certificate, monkeypatch, answer, error):
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[1]))
+async def test_a_proxy_that_opens_no_tunnel(every_host_is_here, monkeypatch, answer, error):
     async with LoopbackServer() as server, Proxy(server.port, answer=answer) as proxy:
         monkeypatch.setenv("https_proxy", f"http://proxy.example:{proxy.port}")
         llm = OpenAICompatible("m", base_url="https://far.example/v1", api_key=KEY, max_retries=0)

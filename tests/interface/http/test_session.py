@@ -23,14 +23,10 @@ async def opened():
         return await session.session_of_this_loop()
 
 
-async def test_a_loop_has_one_session():
+async def test_a_loop_has_one_session_and_another_after_it_was_closed():
     first = await opened()
     assert await opened() is first
     assert not first.closed
-
-
-async def test_a_session_that_was_closed_is_replaced():
-    first = await opened()
     await first.close()
     assert await opened() is not first
 
@@ -90,30 +86,28 @@ async def test_connecting_takes_no_longer_than_it_may(is_through_client, monkeyp
             assert 0.1 <= time.monotonic() - started < 5
 
 
-async def test_connections_are_used_again_and_closed_after_a_while(monkeypatch):
+async def test_connections_are_used_again_and_closed_after_a_while(server, monkeypatch):
     monkeypatch.setattr(session, "_KEEP_ALIVE_SECONDS", 0.1)
-    async with LoopbackServer() as server:
-        llm = OpenAICompatible("m", base_url=server.base_url)
-        for _ in range(3):
-            await llm.chat(HELLO)
-            [piece async for piece in llm.chat_stream(HELLO)]
-        assert server.connections == 1
-        async with asyncio.timeout(5):
-            await server.all_closed()
+    llm = OpenAICompatible("m", base_url=server.base_url)
+    for _ in range(3):
         await llm.chat(HELLO)
-        assert server.connections == 2
+        [piece async for piece in llm.chat_stream(HELLO)]
+    assert server.connections == 1
+    async with asyncio.timeout(5):
+        await server.all_closed()
+    await llm.chat(HELLO)
+    assert server.connections == 2
 
 
-async def test_a_call_that_is_given_up_closes_its_connection():
-    async with LoopbackServer() as server:
-        server.answer(Answer(body=b"{}", hold=asyncio.Event()))
-        asking = asyncio.ensure_future(OpenAICompatible("m", base_url=server.base_url).chat(HELLO))
-        await server.received()
-        asking.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await asking
-        async with asyncio.timeout(5):
-            await server.all_closed()
+async def test_a_call_that_is_given_up_closes_its_connection(server):
+    server.answer(Answer(body=b"{}", hold=asyncio.Event()))
+    asking = asyncio.ensure_future(OpenAICompatible("m", base_url=server.base_url).chat(HELLO))
+    await server.received()
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    async with asyncio.timeout(5):
+        await server.all_closed()
 
 
 async def test_a_server_that_never_reads_is_given_up_and_left():

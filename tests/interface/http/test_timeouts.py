@@ -15,18 +15,13 @@ async def never():
     await asyncio.Event().wait()
 
 
-async def test_silence_before_the_first_byte():
-    with pytest.raises(Silence) as caught:
-        await patience(first_byte=0.02).wait(never())
-    assert caught.value.seconds == 0.02
-
-
-async def test_silence_after_progress():
-    clock = patience(idle=0.02)
-    clock.progress()
-    with pytest.raises(Silence) as caught:
-        await clock.wait(never())
-    assert caught.value.seconds == 0.02
+async def test_silence_before_the_first_byte_and_after_progress():
+    first, further = patience(first_byte=0.02), patience(idle=0.02)
+    further.progress()
+    for clock in (first, further):
+        with pytest.raises(Silence) as caught:
+            await clock.wait(never())
+        assert caught.value.seconds == 0.02
 
 
 async def test_waits_without_progress_add_up():

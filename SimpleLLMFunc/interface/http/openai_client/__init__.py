@@ -7,11 +7,5 @@ from SimpleLLMFunc.interface.http.openai_client.loops import ClientPerLoop, OwnC
 from SimpleLLMFunc.interface.http.openai_client.sent import is_wrapped
 
 __all__ = [
-    "ClientExchange",
-    "ClientPerLoop",
-    "OwnClients",
-    "check_client",
-    "is_wrapped",
-    "to_openai",
-    "warm_up_clients",
-]
+    "ClientExchange", "ClientPerLoop", "OwnClients", "check_client", "is_wrapped", "to_openai", "warm_up_clients",
+]  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 
 from SimpleLLMFunc import ConfigError, OpenAICompatible, llm_function
 from SimpleLLMFunc.interface.http.openai_client.loops import ClientPerLoop
-from tests.support.server import LoopbackServer
+from tests.support.server import serving_in_thread
 
 CANARY = "sk-CANARY-client-0123456789"
 HELLO = [{"role": "user", "content": "hello"}]
@@ -17,25 +17,8 @@ HELLO = [{"role": "user", "content": "hello"}]
 
 @pytest.fixture
 def served():
-    """A server in a thread of its own: it outlives the loops that ask it."""
-    ready, ended, found = threading.Event(), None, []
-
-    async def serve():
-        nonlocal ended
-        async with LoopbackServer() as server:
-            ended = asyncio.Event()
-            found.extend([server, asyncio.get_running_loop()])
-            ready.set()
-            await ended.wait()
-            await server.all_closed()
-
-    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
-    thread.start()
-    ready.wait()
-    yield found[0]
-    found[1].call_soon_threadsafe(ended.set)
-    thread.join(10)
-    assert not thread.is_alive(), "a connection was left open"
+    with serving_in_thread(until_closed=True) as server:
+        yield server
 
 
 def client_for(server, kind=openai.AsyncOpenAI, **options):
