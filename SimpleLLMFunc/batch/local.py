@@ -12,10 +12,10 @@ from typing import Any, Generic, TypeVar
 
 from SimpleLLMFunc.base.run import Answer, Mappable
 from SimpleLLMFunc.batch.checkpoint.codec import asks_again
-from SimpleLLMFunc.batch.checkpoint.keyed import KeyedRow, RowKeys
+from SimpleLLMFunc.batch.checkpoint.keyed import RowKeys
 from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
 from SimpleLLMFunc.batch.checkpoint.store import Store
-from SimpleLLMFunc.batch.checkpoint.stored_row import Found, Record
+from SimpleLLMFunc.batch.checkpoint.stored_row import Finished, Record
 from SimpleLLMFunc.batch.options import MapOptions
 from SimpleLLMFunc.batch.pace import MOST_AT_A_TIME, Concurrency, concurrency_of
 from SimpleLLMFunc.batch.progress import MapProgress, progress_view
@@ -75,8 +75,8 @@ class LocalMap(Generic[R]):
         self._pace = concurrency_of(options.get("concurrency", "auto"), _most_sockets()) if pace is None else pace
         self._view = progress_view(options.get("progress"))
         self._ids: array[int] = array("q")
-        self._ready: deque[KeyedRow] = deque()
-        self._pending: dict[bytes, KeyedRow] = {}
+        self._ready: deque[Record] = deque()
+        self._pending: dict[bytes, Record] = {}
         self._has_room = asyncio.Event()
         self._workers: set[asyncio.Task[None]] = set()
         self._has_ended = asyncio.Event()
@@ -151,7 +151,7 @@ class LocalMap(Generic[R]):
         first = len(self._ids)
         self._ids.extend([0] * len(piece))
         rows = await keys.keyed(piece, first)
-        fresh: list[KeyedRow] = []
+        fresh: list[Record] = []
         for row in rows:
             same = self._pending.get(row.key)
             if same is None:
@@ -162,7 +162,7 @@ class LocalMap(Generic[R]):
         found = await self._store.find([row.key for row in fresh])
         for row in fresh:
             known = found.get(row.key)
-            if known is None and row.problem is None:
+            if known is None and row.failure is None:
                 self._ready.append(row)
             else:
                 await self._sort(row, known)
@@ -172,7 +172,7 @@ class LocalMap(Generic[R]):
             self._has_room.clear()
             await self._has_room.wait()
 
-    async def _sort(self, row: KeyedRow, found: Found | None) -> None:
+    async def _sort(self, row: Record, found: Finished | None) -> None:
         if found is not None and not found.is_sound:
             raise CheckpointError(
                 f"what {str(self._store.path)!r} holds of it is damaged. Nothing more is asked, so that nothing is paid "
@@ -181,19 +181,19 @@ class LocalMap(Generic[R]):
             )
         if found is not None:
             is_own = found.id > self._store.first_new_id or found.id in self._retried
-            if is_own or not asks_again(found.error, self._retry_errors):
-                if found.error is not None and self._raises:
-                    self._fail(await self._store.error(found.id, row.place))
-                self._settle(row, found.id, found.error, "duplicates" if is_own else "restored")
+            if is_own or not asks_again(found.error_name, self._retry_errors):
+                if self._raises and (error := found.error(row.place)) is not None:
+                    self._fail(error)
+                self._settle(row, found.id, found.error_name, "duplicates" if is_own else "restored")
                 return
             row.id = found.id
             self._retried.add(found.id)
-        if row.problem is None:
+        if row.failure is None:
             self._ready.append(row)
         elif self._raises:
-            self._fail(row.problem)
+            self._fail(row.failure)
         else:
-            await self._finish(row, None, row.problem, NO_USAGE, "invalid")
+            await self._finish(row, "invalid")
 
     # --- rows asked ----------------------------------------------------------------------------------------------
 
@@ -212,19 +212,19 @@ class LocalMap(Generic[R]):
             self._fill_places()
         self._look_whether_done()
 
-    async def _ask(self, row: KeyedRow) -> None:
+    async def _ask(self, row: Record) -> None:
         began = self._loop.time()
         is_full = len(self._workers) >= self._pace.limit
-        answer, error = await asked(self._function, row.args, row.kwargs)
-        usage = answer.usage if answer is not None else getattr(error, "usage", None) or NO_USAGE
-        self._usage += usage
+        row.answer, row.failure = answer, error = await asked(self._function, row.args, row.kwargs)
+        row.usage = answer.usage if answer is not None else getattr(error, "usage", None) or NO_USAGE
+        self._usage += row.usage
         if isinstance(error, SimpleLLMFuncError) and self._ends_the_map(error):
             self._stop(error)
             return
         self._pace.finished(began, self._loop.time(), is_refused=_is_refused(answer, error), is_full=is_full)
         if error is not None and (self._raises or self._cannot_ask(error)):
             raise error
-        await self._finish(row, answer, error, usage, "asked")
+        await self._finish(row, "asked")
         self._has_asked = self._has_asked or error is None
 
     def _cannot_ask(self, error: Exception) -> bool:
@@ -237,16 +237,13 @@ class LocalMap(Generic[R]):
             isinstance(error, DeadlineExceeded) and self._clock.is_over
         )
 
-    async def _finish(
-        self, row: KeyedRow, answer: Answer[R] | None, error: Exception | None, usage: Usage, way: str
-    ) -> None:
+    async def _finish(self, row: Record, way: str) -> None:
         """Commit a row, and then count it."""
-        if error is not None:
-            without_frames(error)
-        record = Record(row.key, answer, error, usage, row.id, row.given)
-        self._settle(row, await self._store.keep(record), record.error_name, way)
+        if row.failure is not None:
+            without_frames(row.failure)
+        self._settle(row, await self._store.keep(row), row.error_name, way)
 
-    def _settle(self, row: KeyedRow, number: int, error: str | None, way: str) -> None:
+    def _settle(self, row: Record, number: int, error: str | None, way: str) -> None:
         self._pending.pop(row.key, None)
         self._ids[row.place] = number
         self._counts[way] += 1

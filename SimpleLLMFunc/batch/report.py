@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar, cast, overload
 
 from SimpleLLMFunc.base.run import Shown
 from SimpleLLMFunc.batch.checkpoint.store import Store
-from SimpleLLMFunc.batch.checkpoint.stored_row import Record, StoredRow
+from SimpleLLMFunc.batch.checkpoint.stored_row import Finished
 from SimpleLLMFunc.batch.output import write_rows
 from SimpleLLMFunc.batch.rows.arrow import arrow_reader
 from SimpleLLMFunc.batch.rows.feed import RowsAgain
@@ -57,7 +57,7 @@ class MapRow(Generic[R_co]):
     """
 
     index: int
-    _finished: Record | StoredRow | None
+    _finished: Finished | None
     _source: Sequence[Any] | RowsAgain | None
     _stopped: Exception | None
 
@@ -66,7 +66,7 @@ class MapRow(Generic[R_co]):
         """The row as it was given; one that came from a stream and was no plain data comes back as plain data."""
         if self._source is not None:
             return self._source[self.index]
-        return None if self._finished is None else self._finished.given()
+        return None if self._finished is None else self._finished.given
 
     @property
     def value(self) -> R_co:
@@ -153,7 +153,7 @@ class MapRows(Sequence[MapRow[R_co]]):
         found = self._store.read(sorted({self._ids[place] for place in places if self._ids[place]}))
         return [self._row(place, found) for place in places]
 
-    def _row(self, place: int, found: Mapping[int, Record | StoredRow]) -> MapRow[R_co]:
+    def _row(self, place: int, found: Mapping[int, Finished]) -> MapRow[R_co]:
         number = self._ids[place]
         finished = found.get(number) if number else None
         if number and finished is None:

@@ -3,38 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from SimpleLLMFunc.base.run import Mappable
+from SimpleLLMFunc.batch.checkpoint.stored_row import Record
 from SimpleLLMFunc.batch.rows.arguments import RowArguments
 from SimpleLLMFunc.batch.rows.rows import InputRow
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.storage import KEY_BYTES, key_of
-
-
-@dataclass(slots=True, eq=False)
-class KeyedRow:
-    """A row under way in a map.
-
-    Attributes:
-        place: in the input, from 0.
-        given: as it was given; None where it need not be kept.
-        also: places of the rows that are the same.
-        id: its number in the checkpoint, where it has an error there and is asked again.
-        problem: why it cannot be asked.
-    """
-
-    place: int
-    key: bytes
-    args: tuple[Any, ...] = ()
-    kwargs: Mapping[str, Any] = field(default_factory=dict)
-    given: Any = None
-    also: list[int] = field(default_factory=list)
-    id: int = 0
-    problem: Exception | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,24 +33,24 @@ class RowKeys:
     is_kept: bool
     keeps_given: bool
 
-    async def keyed(self, piece: Sequence[InputRow], first: int) -> list[KeyedRow]:
+    async def keyed(self, piece: Sequence[InputRow], first: int) -> list[Record]:
         """Return some rows, the first of which has the place `first`; a thread reads their files and their long texts."""
         return await in_thread(lambda: [self._row(each, place) for place, each in enumerate(piece, first)])
 
-    def _row(self, given: InputRow, place: int) -> KeyedRow:
+    def _row(self, given: InputRow, place: int) -> Record:
         kept = given.value if self.keeps_given else None
         try:
             args, kwargs = self.arguments.of(given)
             arguments = self.function.bind(args, kwargs)
         except UsageError as error:
-            return KeyedRow(place, self._key_of_problem(place, error), given=kept, problem=error)
+            return Record(place, self._key_of_problem(place, error), given=kept, failure=error)
         try:
-            return KeyedRow(place, key_of(self.version, arguments), args, kwargs, kept)
+            return Record(place, key_of(self.version, arguments), args, kwargs, kept)
         except (UsageError, OSError, ValueError) as error:
             if not self.is_kept:
-                return KeyedRow(place, os.urandom(KEY_BYTES), args, kwargs, kept)  # like no other row
+                return Record(place, os.urandom(KEY_BYTES), args, kwargs, kept)  # like no other row
             problem = error if isinstance(error, UsageError) else UsageError(str(error))
-            return KeyedRow(place, self._key_of_problem(place, error), given=kept, problem=problem)
+            return Record(place, self._key_of_problem(place, error), given=kept, failure=problem)
 
     def _key_of_problem(self, place: int, error: Exception) -> bytes:
         return key_of(self.version, ["invalid", place, str(error)])

@@ -15,7 +15,7 @@ from typing import Any
 from SimpleLLMFunc.base.run import Mappable
 from SimpleLLMFunc.batch.checkpoint.checkpoint import Checkpoint
 from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
-from SimpleLLMFunc.batch.checkpoint.stored_row import Found, Record, StoredRow
+from SimpleLLMFunc.batch.checkpoint.stored_row import Finished, Record
 from SimpleLLMFunc.batch.progress import MapProgress
 from SimpleLLMFunc.errors import CheckpointError
 from SimpleLLMFunc.runtime import Worker
@@ -94,18 +94,12 @@ class Store:
         self.first_new_id = self._file.last_id
         return version
 
-    async def find(self, keys: Sequence[bytes]) -> Mapping[bytes, Found]:
+    async def find(self, keys: Sequence[bytes]) -> Mapping[bytes, Finished]:
         """Return what is known of these rows."""
-        known = {key: number for key in keys if (number := self._ids.get(key))}
-        found = {key: Found(number, self._memory[number - 1].error_name, True) for key, number in known.items()}
-        if self._file is not None and (others := [key for key in keys if key not in known]):
+        found: dict[bytes, Finished] = {key: self._memory[number - 1] for key in keys if (number := self._ids.get(key))}
+        if self._file is not None and (others := [key for key in keys if key not in found]):
             found.update(await self._worker.run(self._file.find, others))
         return found
-
-    async def error(self, number: int, place: int) -> Exception | None:
-        """Return what went wrong with a row, by its number; `place` is that in the input."""
-        finished = (await self._worker.run(self.read, (number,)))[number]
-        return finished.error(place)
 
     async def keep(self, record: Record) -> int:
         """Keep a row, and return its number when it has been committed.
@@ -187,7 +181,7 @@ class Store:
 
     # --- when it has ended -----------------------------------------------------------------------------------
 
-    def read(self, ids: Sequence[int]) -> Mapping[int, Record | StoredRow]:
+    def read(self, ids: Sequence[int]) -> Mapping[int, Finished]:
         """Return rows by number."""
         if self._file is None:
             return {number: self._memory[number - 1] for number in ids}

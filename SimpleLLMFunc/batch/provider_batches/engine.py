@@ -192,7 +192,7 @@ class _Answered(Relayed[R], Generic[R]):
                 raise self._run.stopped
             return await self._function.ask(args, kwargs)
         try:
-            return await answer_of(self._asked, line.mode, line.line, self._asked.llm)
+            return await answer_of(self._asked, line)
         except _ASKED_LIVE as error:
             if problem_code(line.line) in LEFT or (isinstance(error, RateLimited) and error.kind == "quota"):
                 raise

@@ -22,6 +22,7 @@ from SimpleLLMFunc.interface.spending import Deadline, charge_fetch, charge_try,
 from SimpleLLMFunc.interface.wires import Received, failure_of, read_error
 from SimpleLLMFunc.logger import redact_head
 from SimpleLLMFunc.runtime import import_module, in_thread
+from SimpleLLMFunc.type import count, mapping, mappings, text_or_none
 
 T = TypeVar("T")
 
@@ -66,30 +67,22 @@ class BatchState:
     def read(cls, data: Mapping[str, Any]) -> BatchState:
         """Read the service's object; missing fields keep their defaults."""
         counts = data.get("request_counts")
-        counts = counts if isinstance(counts, Mapping) else {}
-        errors = data.get("errors")
-        found = errors.get("data") if isinstance(errors, Mapping) else None
-        problems = [each for each in found or () if isinstance(each, Mapping)]
-        names = (data.get("output_file_id"), data.get("error_file_id"))
+        problems = mappings(mapping(data.get("errors")).get("data"))
+        names = (text_or_none(data.get("output_file_id")), text_or_none(data.get("error_file_id")))
         return cls(
             id=str(data.get("id") or ""),
             status=str(data.get("status") or ""),
-            files=tuple(name for name in names if isinstance(name, str) and name),
+            files=tuple(name for name in names if name),
             problem=redact_head("; ".join(_told(each) for each in problems[:3]), 500),
             codes=frozenset(str(each["code"]) for each in problems if each.get("code")),
-            total=_count(counts, "total"),
-            done=_count(counts, "completed") + _count(counts, "failed"),
+            total=count(counts, "total"),
+            done=count(counts, "completed") + count(counts, "failed"),
         )
 
 
 def _told(problem: Mapping[str, Any]) -> str:
     line = problem.get("line")
     return f"{problem.get('message') or problem.get('code')}{f' (line {line})' if line is not None else ''}"
-
-
-def _count(counts: Mapping[str, Any], name: str) -> int:
-    value = counts.get(name)
-    return value if isinstance(value, int) else 0
 
 
 class BatchService:
@@ -195,11 +188,9 @@ class BatchService:
         for _ in range(_PAGES):
             query = urlencode({"limit": _LISTED, **after})
             page = await client.get(f"/batches?{query}", cast_to=object)
-            listed = page.get("data") if isinstance(page, Mapping) else None
-            batches = [each for each in listed or () if isinstance(each, Mapping)]
+            batches = mappings(mapping(page).get("data"))
             for each in batches:
-                metadata = each.get("metadata")
-                if isinstance(metadata, Mapping) and metadata.get(TAG) == tag:
+                if mapping(each.get("metadata")).get(TAG) == tag:
                     return each
             if not batches or not page.get("has_more"):
                 break
