@@ -52,7 +52,8 @@ class Store:
         self._file: RowFile | None = None
         self._memory: list[Record] = []
         self._ids: dict[bytes, int] = {}
-        self._waiting: list[tuple[Record, asyncio.Future[int]]] = []
+        self._waiting: list[Record] = []
+        self._next: asyncio.Task[None] | None = None  # will write what waits
         self._writing: asyncio.Task[None] | None = None
         if checkpoint is not None:
             self._checkpoint = Checkpoint(checkpoint, function.output, function.repair)
@@ -111,43 +112,32 @@ class Store:
             self._memory.append(record)
             record.id = self._ids[record.key] = len(self._memory)
             return record.id
-        committed: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._waiting.append((record, committed))
-        if self._writing is None:
-            self._writing = asyncio.get_running_loop().create_task(self._write())
-        return await committed
+        self._waiting.append(record)
+        if self._next is None:
+            self._next = asyncio.create_task(self._write(self._writing))
+        await asyncio.shield(self._next)  # the other rows of the group are written where one is cancelled
+        return record.id
 
     async def close(self) -> None:
         """Write what waits, and give the checkpoint up for others; the rows can still be read."""
-        while self._writing is not None:
-            await asyncio.wait((self._writing,))
+        await asyncio.gather(*filter(None, (self._writing, self._next)), return_exceptions=True)
         if self._checkpoint is not None:
             progress = self._progress()
             # Rows that were committed during the cancellation are finished, although the map did not count them.
             done = max(progress.done, self._done)
             await self._worker.run(self._checkpoint.close, replace(progress, done=done))
 
-    async def _write(self) -> None:
-        group: list[tuple[Record, asyncio.Future[int]]] = []
-        try:
-            await asyncio.sleep(0)  # what finishes in the same round of the loop goes along
-            if self._file is None:
-                self._file = await self._worker.run(self._spilled)
-                self._memory, self._ids = [], {}
-            while self._waiting:
-                group, self._waiting = self._waiting, []
-                await self._worker.run(self._committed, [record for record, _ in group], self._progress())
-                for record, committed in group:
-                    if not committed.done():
-                        committed.set_result(record.id)
-        except Exception as error:  # noqa: BLE001 - it is raised where the rows are waited for
-            for _, committed in (*group, *self._waiting):
-                if not committed.done():
-                    committed.set_exception(error)
-                    committed.exception()  # the waiting task may be gone
-            self._waiting = []
-        finally:
-            self._writing = None
+    async def _write(self, before: asyncio.Task[None] | None) -> None:
+        """Write the rows that wait, once those before them are written."""
+        if before is not None:
+            await asyncio.wait((before,))
+        await asyncio.sleep(0)  # what finishes in the same round of the loop goes along
+        records, self._waiting = self._waiting, []
+        self._writing, self._next = self._next, None
+        if self._file is None:
+            self._file = await self._worker.run(self._spilled)
+            self._memory, self._ids = [], {}
+        await self._worker.run(self._committed, records, self._progress())
 
     # --- in the thread ---------------------------------------------------------------------------------------
 
