@@ -17,7 +17,6 @@ from SimpleLLMFunc.batch.map import map_rows
 from SimpleLLMFunc.batch.output import replaced_whole
 from SimpleLLMFunc.batch.provider_batches.answer_store import AnswerStore
 from SimpleLLMFunc.batch.provider_batches.lines import (
-    BatchFunction,
     RequestId,
     RequestLine,
     answer_of,
@@ -27,7 +26,7 @@ from SimpleLLMFunc.batch.provider_batches.lines import (
     request_files,
     request_line,
 )
-from SimpleLLMFunc.batch.relayed import Relayed
+from SimpleLLMFunc.batch.relayed import Decorated, Relayed
 from SimpleLLMFunc.batch.report import MapReport
 from SimpleLLMFunc.batch.rows.arguments import RowArguments
 from SimpleLLMFunc.batch.rows.feed import Feed
@@ -46,7 +45,7 @@ R = TypeVar("R")
 
 @border
 async def to_batch_file(
-    function: BatchFunction[Any],
+    function: Decorated[Any],
     rows: Rows,
     path: str | os.PathLike[str],
     *,
@@ -94,7 +93,7 @@ def _target(path: str | os.PathLike[str]) -> Path:
 
 
 def _requests(
-    function: BatchFunction[Any], arguments: RowArguments, version: bytes, piece: Sequence[InputRow], *, skips: bool
+    function: Decorated[Any], arguments: RowArguments, version: bytes, piece: Sequence[InputRow], *, skips: bool
 ) -> Iterator[RequestLine]:
     for row in piece:
         try:
@@ -107,7 +106,7 @@ def _requests(
             push_warning(f"row {row.index} was left out of the file: {error}")
 
 
-def _request(function: BatchFunction[Any], arguments: RowArguments, version: bytes, row: InputRow) -> RequestLine:
+def _request(function: Decorated[Any], arguments: RowArguments, version: bytes, row: InputRow) -> RequestLine:
     try:
         args, kwargs = arguments.of(row)
         key = key_of(version, function.bind(args, kwargs))
@@ -134,7 +133,7 @@ def _named(paths: Sequence[Path], target: Path) -> list[Path]:
 
 @border
 async def read_batch_file(
-    function: BatchFunction[R],
+    function: Decorated[R],
     path: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     *,
     rows: Rows | None = None,
@@ -226,9 +225,8 @@ _BY_PLACE = inspect.Signature([inspect.Parameter("custom_id", inspect.Parameter.
 class _Reader(Relayed[R], Generic[R]):
     """A function whose answers are in the store."""
 
-    def __init__(self, function: BatchFunction[R], store: AnswerStore, version: bytes, *, by_place: bool) -> None:
+    def __init__(self, function: Decorated[R], store: AnswerStore, version: bytes, *, by_place: bool) -> None:
         super().__init__(function)
-        self._answered = function
         self._store = store
         self._version = version
         self._by_place = by_place
@@ -246,4 +244,4 @@ class _Reader(Relayed[R], Generic[R]):
         if line is None:
             what = "" if self._by_place else " as the function is now"
             raise RunError(f"the batch file holds no answer for this row{what}. Map it to have it asked.")
-        return await answer_of(self._answered, line)
+        return await answer_of(self._function, line)

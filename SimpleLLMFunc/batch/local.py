@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from array import array
 from collections import Counter
@@ -12,7 +13,6 @@ from typing import Any, Generic, TypeVar
 
 from SimpleLLMFunc.base.run import Answer, Mappable
 from SimpleLLMFunc.batch.checkpoint.codec import asks_again
-from SimpleLLMFunc.batch.checkpoint.keyed import RowKeys
 from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
 from SimpleLLMFunc.batch.checkpoint.store import Store
 from SimpleLLMFunc.batch.checkpoint.stored_row import Finished, Record
@@ -40,6 +40,8 @@ from SimpleLLMFunc.errors import (
 from SimpleLLMFunc.interface.http import without_frames
 from SimpleLLMFunc.interface.spending import Deadline, strictest_time_limit
 from SimpleLLMFunc.logger import push_warning, shown_error
+from SimpleLLMFunc.runtime import in_thread
+from SimpleLLMFunc.storage import KEY_BYTES, key_of
 from SimpleLLMFunc.type import NO_USAGE, Usage
 
 R = TypeVar("R")
@@ -100,14 +102,7 @@ class LocalMap(Generic[R]):
             version = await self._store.open()
             if self._prepare is not None:
                 await self._prepare(self._store.file)
-            keys = RowKeys(
-                self._function,
-                self._arguments,
-                version,
-                is_kept=self._store.path is not None,
-                keeps_given=self._store.path is not None or self._feed.rows is None,
-            )
-            self._reader = asyncio.create_task(self._read(keys))
+            self._reader = asyncio.create_task(self._read(version))
             self._helpers = [asyncio.create_task(self._count_rows()), asyncio.create_task(self._watch())]
             await self._has_ended.wait()
             if self._stopped is not None:
@@ -123,11 +118,11 @@ class LocalMap(Generic[R]):
 
     # --- rows in -----------------------------------------------------------------------------------------------
 
-    async def _read(self, keys: RowKeys) -> None:
+    async def _read(self, version: bytes) -> None:
         try:
             async with aclosing(self._feed.pieces()) as pieces:
                 async for piece in pieces:
-                    await self._take(piece, keys)
+                    await self._take(piece, version)
         except Exception as error:  # noqa: BLE001 - raised by `result`, when what was read before has been asked
             if isinstance(error, CheckpointError):
                 self._fail(error)
@@ -145,11 +140,12 @@ class LocalMap(Generic[R]):
             if not self._is_fed:
                 self._total = counted
 
-    async def _take(self, piece: Sequence[InputRow], keys: RowKeys) -> None:
+    async def _take(self, piece: Sequence[InputRow], version: bytes) -> None:
         """Look what is known of some rows, and ask for the others."""
         first = len(self._ids)
         self._ids.extend([0] * len(piece))
-        rows = await keys.keyed(piece, first)
+        # In a thread, which reads their files and their long texts.
+        rows = await in_thread(lambda: [self._record(each, place, version) for place, each in enumerate(piece, first)])
         fresh: list[Record] = []
         for row in rows:
             same = self._pending.get(row.key)
@@ -163,6 +159,24 @@ class LocalMap(Generic[R]):
         for row in wanted:
             await self._begin(row)
         await asyncio.sleep(0)  # rows at hand must not hold up those that are under way
+
+    def _record(self, given: InputRow, place: int, version: bytes) -> Record:
+        """Return a row with its arguments and its key, or with the reason why it cannot be asked."""
+        is_kept = self._store.path is not None
+        kept = given.value if is_kept or self._feed.rows is None else None
+        try:
+            args, kwargs = self._arguments.of(given)
+            bound = self._function.bind(args, kwargs)
+        except UsageError as error:
+            failure = error
+        else:
+            try:
+                return Record(place, key_of(version, bound), args, kwargs, kept)
+            except (UsageError, OSError, ValueError) as error:
+                if not is_kept:
+                    return Record(place, os.urandom(KEY_BYTES), args, kwargs, kept)  # like no other row
+                failure = error if isinstance(error, UsageError) else UsageError(str(error))
+        return Record(place, key_of(version, ["invalid", place, str(failure)]), given=kept, failure=failure)
 
     async def _is_known(self, row: Record, found: Finished | None) -> bool:
         """Whether the result of a row is known before it is asked; it is counted then."""
@@ -275,12 +289,13 @@ class LocalMap(Generic[R]):
                 return self._stop(DeadlineExceeded(self._clock.seconds, doing="mapping"))
             if limit is not None and limit.left() == 0:
                 return self._stop(limit.out_of_time())
-            if self._view is not None:
-                self._show(self._view.show)
+            self._show(None)
 
-    def _show(self, how: Callable[[MapProgress], object]) -> None:
+    def _show(self, note: str | None) -> None:
+        if self._view is None:
+            return
         try:
-            how(self._state())
+            self._view(self._state(), note)
         except Exception as error:  # noqa: BLE001 - what only watches must not end what it watches
             push_warning(f"the progress of {self._function.name!r} cannot be shown: {shown_error(error)}")
             self._view = None
@@ -306,9 +321,7 @@ class LocalMap(Generic[R]):
             await asyncio.gather(*tasks, return_exceptions=True)
         finally:
             await self._store.close()
-        if self._view is not None:
-            view = self._view
-            self._show(lambda state: view.end(state, self._note))
+        self._show(self._note)
 
     def _report(self) -> MapReport[R]:
         stopped = self._stopped
@@ -321,7 +334,7 @@ class LocalMap(Generic[R]):
             self._errors[type(stopped).__name__] += unasked
         counts = MapCounts(rows=len(self._ids), unasked=unasked, failed=sum(self._errors.values()), **self._counts)
         return MapReport(
-            rows=MapRows(self._ids, self._store, self._feed.rows, stopped),
+            rows=MapRows(self._ids, self._store, self._feed.rows, stopped, range(len(self._ids))),
             counts=counts,
             usage=self._usage,
             seconds=self._loop.time() - self._began,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast, overload
 
@@ -104,22 +104,15 @@ class MapRow(Generic[R_co]):
         return f"MapRow(index={self.index}, {came})"
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class MapRows(Sequence[MapRow[R_co]]):
     """The rows of a map in the order of the input, read on access: a million rows take no memory."""
 
-    def __init__(
-        self,
-        ids: array[int],
-        store: Store,
-        source: Sequence[Any] | RowsAgain | None = None,
-        stopped: Exception | None = None,
-        places: range | None = None,
-    ) -> None:
-        self._ids = ids
-        self._store = store
-        self._source = source
-        self._stopped = stopped
-        self._places = range(len(ids)) if places is None else places
+    _ids: array[int]
+    _store: Store
+    _source: Sequence[Any] | RowsAgain | None
+    _stopped: Exception | None
+    _places: range
 
     def __len__(self) -> int:
         return len(self._places)
@@ -130,7 +123,7 @@ class MapRows(Sequence[MapRow[R_co]]):
     def __getitem__(self, index: slice) -> MapRows[R_co]: ...
     def __getitem__(self, index: int | slice) -> MapRow[R_co] | MapRows[R_co]:
         if isinstance(index, slice):
-            return MapRows(self._ids, self._store, self._source, self._stopped, self._places[index])
+            return replace(self, _places=self._places[index])
         return self._read([self._places[index]])[0]
 
     def __iter__(self) -> Iterator[MapRow[R_co]]:

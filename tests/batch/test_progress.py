@@ -37,9 +37,9 @@ def test_a_bar_where_tqdm_is(monkeypatch) -> None:
     screen = Screen()
     monkeypatch.setattr(sys, "stderr", screen)
     view = progress_view(None)
-    view.show(state())
-    view.show(state(done=60, asked=50))
-    view.end(state(done=90, asked=80), "how to go on")
+    view(state(), None)
+    view(state(done=60, asked=50), None)
+    view(state(done=90, asked=80), "how to go on")
     shown = screen.getvalue()
     assert "grade" in shown
     assert "90/90" in shown
@@ -53,9 +53,9 @@ def test_a_line_on_a_terminal_is_written_again(monkeypatch) -> None:
     screen = Screen()
     monkeypatch.setattr(sys, "stderr", screen)
     view = progress_view(None)
-    view.show(state())
-    view.show(state(total=None, cost=None))
-    view.end(state(done=90), "how to go on")
+    view(state(), None)
+    view(state(total=None, cost=None), None)
+    view(state(done=90), "how to go on")
     first, second, third = screen.getvalue().split("\r")[1:]
     assert len(first) == len(second)  # the shorter one leaves nothing of the longer one
     assert third == f"{state(done=90)}\nhow to go on\n"
@@ -67,9 +67,9 @@ def test_lines_elsewhere_are_few(monkeypatch, capsys) -> None:
     monkeypatch.setattr(module.time, "monotonic", lambda: now)
     view = progress_view(True)
     now = 100.0
-    view.show(state())
-    view.show(state(done=31))
-    view.end(state(done=90), "")
+    view(state(), None)
+    view(state(done=31), None)
+    view(state(done=90), "")
     assert capsys.readouterr().err.splitlines() == [str(state()), str(state(done=90))]
 
 

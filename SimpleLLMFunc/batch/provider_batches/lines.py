@@ -11,16 +11,17 @@ from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapp
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, TypeVar, get_args
+from typing import Any, BinaryIO, TypeVar, get_args
 
 from pydantic_core import from_json, to_json
 
-from SimpleLLMFunc.base.metadata import FunctionMetadata, RunMetadata
+from SimpleLLMFunc.base.metadata import RunMetadata
 from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.base.ReAct import react_events
 from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.base.run import Answer, AnswerReview, Mappable, Run, generate_trace_id
 from SimpleLLMFunc.batch.provider_batches.answer_store import KeptLine
+from SimpleLLMFunc.batch.relayed import Decorated
 from SimpleLLMFunc.batch.rows.feed import Feed
 from SimpleLLMFunc.batch.rows.rows import InputRow
 from SimpleLLMFunc.errors import BadReply, BadRequest, ConfigError, ProviderError, ServerUnavailable, UsageError
@@ -36,7 +37,7 @@ from SimpleLLMFunc.storage import KEY_BYTES
 from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, ChatCompletionChunk, Message, Usage, mapping, text_or_none
 from SimpleLLMFunc.utils import get_last_item_of_async_generator
 
-R_co = TypeVar("R_co", covariant=True)
+R = TypeVar("R")
 
 _DISCOUNT = 0.5
 """The share of the usual price that a batch costs."""
@@ -49,24 +50,6 @@ MOST_BYTES = 200_000_000
 
 _MODES = get_args(OutputMode)
 _ID = re.compile(rf"([0-9a-f]{{{2 * KEY_BYTES}}})-({'|'.join(_MODES)})-(\d{{1,9}})\Z")
-
-
-class BatchFunction(Mappable[R_co], Protocol[R_co]):
-    """A function whose requests can be written into a file."""
-
-    @property
-    def llm(self) -> LLM_Interface:
-        """The model that it asks.
-
-        Raises:
-            ConfigError: no model is set.
-        """
-        ...
-
-    @property
-    def metadata(self) -> FunctionMetadata:
-        """Its metadata for sinks and traces."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +122,7 @@ class RequestLine:
 
 
 def request_line(
-    function: BatchFunction[Any], key: bytes, index: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    function: Decorated[Any], key: bytes, index: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> RequestLine:
     """Return the request of a row.
 
@@ -237,7 +220,7 @@ def problem_code(line: bytes) -> str:
     return text_or_none(error.get("code")) or ""
 
 
-async def answer_of(function: BatchFunction[R_co], line: KeptLine) -> Answer[R_co]:
+async def answer_of(function: Decorated[R], line: KeptLine) -> Answer[R]:
     """Return the answer of a function in a line of a file of answers.
 
     Raises:

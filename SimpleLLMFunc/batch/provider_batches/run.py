@@ -16,7 +16,6 @@ from SimpleLLMFunc.batch.checkpoint.codec import asks_again
 from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
 from SimpleLLMFunc.batch.provider_batches.answer_store import AnswerStore, KeptLine, OpenBatch
 from SimpleLLMFunc.batch.provider_batches.lines import (
-    BatchFunction,
     RequestFile,
     RequestLine,
     answers_in,
@@ -28,6 +27,7 @@ from SimpleLLMFunc.batch.provider_batches.lines import (
     usage_in,
 )
 from SimpleLLMFunc.batch.provider_batches.service import BatchService, BatchState
+from SimpleLLMFunc.batch.relayed import Decorated
 from SimpleLLMFunc.batch.rows.arguments import RowArguments
 from SimpleLLMFunc.batch.rows.feed import Feed
 from SimpleLLMFunc.batch.rows.rows import InputRow, Rows
@@ -86,7 +86,7 @@ class BatchRun:
         stopped: the budget that kept rows from being sent; None where none did.
     """
 
-    function: BatchFunction[Any]
+    function: Decorated[Any]
     arguments: RowArguments
     service: BatchService
     store: AnswerStore

@@ -9,16 +9,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
-from SimpleLLMFunc.base.run import Abort, Answer, Mappable, RunLimits
+from SimpleLLMFunc.base.run import Answer, RunLimits
 from SimpleLLMFunc.batch.checkpoint.codec import decode_error, decode_value
 from SimpleLLMFunc.batch.options import RayEngine
 from SimpleLLMFunc.batch.pace import MOST_AT_A_TIME, Concurrency
 from SimpleLLMFunc.batch.ray.cluster import connection, ray_package, shipped
 from SimpleLLMFunc.batch.ray.grants import Grant, Grants
 from SimpleLLMFunc.batch.ray.worker import Outcome, RowWorker
-from SimpleLLMFunc.batch.relayed import Relayed
+from SimpleLLMFunc.batch.relayed import Decorated, Relayed
 from SimpleLLMFunc.errors import (
     BudgetExceeded,
     ConfigError,
@@ -36,7 +36,6 @@ from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.type import NO_USAGE
 
 R = TypeVar("R")
-R_co = TypeVar("R_co", covariant=True)
 
 _MOST_WORKERS = 1_000
 """More of them one driver cannot feed; a number that is given counts all the same."""
@@ -46,20 +45,6 @@ _MOST_RETRIES = 3
 
 _OTHERS_SECONDS = 5.0
 """How long the first worker waits for the others: else it would have the rows of all of them."""
-
-
-class ShippedFunction(Mappable[R_co], Protocol[R_co]):
-    """A function that can be pickled, and may be aborted."""
-
-    @property
-    def abort(self) -> Abort | None:
-        """What may end its runs."""
-        ...
-
-    @property
-    def reducers(self) -> Mapping[type, Any]:
-        """How what belongs to it is pickled, as in `copyreg`."""
-        ...
 
 
 @dataclass(slots=True, eq=False)
@@ -79,9 +64,8 @@ class OnRay(Relayed[R], Generic[R]):
         pace: told how many rows the workers bear.
     """
 
-    def __init__(self, function: ShippedFunction[R], engine: RayEngine, pace: Concurrency) -> None:
+    def __init__(self, function: Decorated[R], engine: RayEngine, pace: Concurrency) -> None:
         super().__init__(function)
-        self._shipped = function
         self._engine = engine
         self._pace = pace
         self._grants = Grants(scopes) if (scopes := scopes_around()) else None
@@ -101,7 +85,7 @@ class OnRay(Relayed[R], Generic[R]):
         self._rows += 1
         try:
             asked = self._asked(args, kwargs, self._starting, strictest)
-            return await RunLimits(strictest, self._shipped.abort).wait(asked, "waiting for a worker")
+            return await RunLimits(strictest, self._function.abort).wait(asked, "waiting for a worker")
         except DeadlineExceeded as error:
             if limited is not None and limited.left() == 0:
                 raise limited.out_of_time() from error
@@ -168,7 +152,7 @@ class OnRay(Relayed[R], Generic[R]):
     async def _start(self) -> None:
         """Start the workers, and return when there is one that can ask; others may join later."""
         await in_thread(ray_package)
-        function = await in_thread(shipped, (self._shipped, used_llm()), self._shipped.reducers)
+        function = await in_thread(shipped, (self._function, used_llm()), self._function.reducers)
         self._is_connected = True
         await connection.thread.run(self._make, function, _is_forbidden())
         self._pace.most = MOST_AT_A_TIME * len(self._actors)
