@@ -117,8 +117,3 @@ def test_a_map_of_arrow_gives_arrow(is_read_once, tmp_path):
                 {"id": 9, "text": "ccc", "value": None},
             ]
             assert error.startswith("ResponseParseError")
-
-
-def test_columns_that_are_no_parameters_are_told_before_anything_is_asked():
-    with pytest.raises(UsageError, match="no column for 'text'"):
-        asked(pa.table({"texts": ["a"]}))
