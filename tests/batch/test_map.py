@@ -584,8 +584,6 @@ async def test_what_no_row_can_be_asked_with_is_raised_once(tmp_path) -> None:
     ("options", "problem"),
     [
         ({"concurrency": 0}, "concurrency"),
-        ({"concurrency": True}, "concurrency"),
-        ({"concurrency": "many"}, "concurrency"),
         ({"on_error": "ignore"}, "on_error"),
         ({"retry_errors": "all"}, "retry_errors is None, True or False"),
         ({"budget": {"euros": 3}}, "euros"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -34,24 +35,19 @@ def test_it_tells_rate_cost_failures_and_time_left() -> None:
 
 
 def test_a_bar_where_tqdm_is(monkeypatch) -> None:
-    screen = Screen()
-    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(sys, "stderr", screen := Screen())
     view = progress_view(None)
     view(state(), None)
     view(state(done=60, asked=50), None)
     view(state(done=90, asked=80), "how to go on")
     shown = screen.getvalue()
-    assert "grade" in shown
-    assert "90/90" in shown
-    assert "failed=2" in shown
-    assert "USD=0.5000" in shown
+    assert all(said in shown for said in ("grade", "90/90", "failed=2", "USD=0.5000"))
     assert shown.endswith("how to go on\n")
 
 
 @pytest.mark.usefixtures("_no_tqdm")
 def test_a_line_on_a_terminal_is_written_again(monkeypatch) -> None:
-    screen = Screen()
-    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(sys, "stderr", screen := Screen())
     view = progress_view(None)
     view(state(), None)
     view(state(total=None, cost=None), None)
@@ -74,19 +70,12 @@ def test_lines_elsewhere_are_few(monkeypatch, capsys) -> None:
 
 
 def test_without_a_terminal_nothing_is_shown(monkeypatch) -> None:
-    assert progress_view(False) is None
-    assert progress_view(None) is None
+    assert [progress_view(False), progress_view(None)] == [None, None]
     monkeypatch.setattr(sys, "stderr", None)
-    assert progress_view(None) is None
-    assert progress_view(True) is None
+    assert [progress_view(None), progress_view(True)] == [None, None]
 
 
 def test_a_notebook_looks(monkeypatch) -> None:
-    class ZMQInteractiveShell:
-        pass
-
-    class IPython:
-        get_ipython = staticmethod(ZMQInteractiveShell)
-
-    monkeypatch.setitem(sys.modules, "IPython", IPython)
+    shell = type("ZMQInteractiveShell", (), {})
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=shell))
     assert progress_view(None) is not None
