@@ -20,26 +20,14 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import BaseModel
-
 from SimpleLLMFunc import OpenAICompatible, llm_function
+from tests.batch.ray.ray_app import Word, answer_to
 from tests.support.server import LoopbackServer, text_answer
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def answer_to(text: str) -> str:
-    """What the server says to a text, and so what the row must be in the end."""
-    number = int(text.rsplit(" ", 1)[1])
-    return json.dumps({"number": number, "words": [f"w{number % 7}", text[::-1]]})
-
-
 # --- the map ---------------------------------------------------------------------------------------------------
-
-
-class Word(BaseModel):
-    number: int
-    words: list[str]
 
 
 def rows(count: int) -> list[str]:
