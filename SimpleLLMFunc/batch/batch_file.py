@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from itertools import islice, zip_longest
+from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
@@ -45,11 +45,7 @@ R = TypeVar("R")
 
 @border
 async def to_batch_file(
-    function: Decorated[Any],
-    rows: Rows,
-    path: str | os.PathLike[str],
-    *,
-    on_error: Literal["raise", "skip"] = "raise",
+    function: Decorated[Any], rows: Rows, path: str | os.PathLike[str], *, on_error: Literal["raise", "skip"] = "raise"
 ) -> list[Path]:
     """Write one request a row, in the OpenAI Batch JSONL format, and return the files.
 
@@ -118,13 +114,16 @@ def _request(function: Decorated[Any], arguments: RowArguments, version: bytes, 
 
 
 def _named(paths: Sequence[Path], target: Path) -> list[Path]:
-    """Give the files their names, which depend on how many there are; without any, make an empty one."""
+    """Give the files their names, which depend on how many there are; no rows are an empty file."""
     names = [target.with_stem(f"{target.stem}-{number:04}") for number in range(1, len(paths) + 1)]
     if len(paths) <= 1:
         names = [target]
-    for path, name in zip_longest(paths, names):
+    for place, name in enumerate(names):
         with replaced_whole(name) as part:
-            part.touch() if path is None else path.replace(part)
+            if paths:
+                paths[place].replace(part)
+            else:
+                part.touch()
     return names
 
 

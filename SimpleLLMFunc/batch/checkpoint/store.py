@@ -38,10 +38,7 @@ class Store:
     """
 
     def __init__(
-        self,
-        function: Mappable[Any],
-        checkpoint: str | os.PathLike[str] | None,
-        progress: Callable[[], MapProgress],
+        self, function: Mappable[Any], checkpoint: str | os.PathLike[str] | None, progress: Callable[[], MapProgress]
     ) -> None:
         self._function = function
         self._progress = progress
@@ -80,17 +77,8 @@ class Store:
         definition = self._function.definition()
         if self._checkpoint is None:
             return version_of(definition)
-        opening = asyncio.ensure_future(
-            self._worker.run(self._checkpoint.open, self._function.name, definition, self._progress())
-        )
-        try:
-            version = await asyncio.shield(opening)
-        except asyncio.CancelledError:
-            # The thread goes on, and what it opens must be closed again.
-            await asyncio.wait((opening,))
-            if not opening.cancelled() and opening.exception() is None:
-                await self._worker.run(self._checkpoint.close)
-            raise
+        # Where this is cancelled the thread goes on; what it opens is closed by `close`, which the same thread does next.
+        version = await self._worker.run(self._checkpoint.open, self._function.name, definition, self._progress())
         self._file = self._checkpoint.rows
         self.first_new_id = self._file.last_id
         return version
@@ -130,7 +118,7 @@ class Store:
     async def _write(self, before: asyncio.Task[None] | None) -> None:
         """Write the rows that wait, once those before them are written."""
         if before is not None:
-            await asyncio.wait((before,))
+            await asyncio.gather(before, return_exceptions=True)  # its own rows hear of an error
         await asyncio.sleep(0)  # what finishes in the same round of the loop goes along
         records, self._waiting = self._waiting, []
         self._writing, self._next = self._next, None

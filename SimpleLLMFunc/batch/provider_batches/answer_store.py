@@ -109,16 +109,11 @@ class AnswerStore:
                 ((key, tag, mode) for key, mode in requests),
             )
 
-    def sent(self, tag: str, batch_id: str, file_id: str | None) -> None:
-        """Note what the service calls a batch."""
+    def sent(self, tag: str, batch_id: str | None, file_id: str | None) -> None:
+        """Note what the service calls a batch and the file of its requests, as far as they are there."""
         with self._file.changing() as connection:
-            statement = "UPDATE batches SET id = ?, file = coalesce(?, file) WHERE tag = ?"
+            statement = "UPDATE batches SET id = coalesce(?, id), file = coalesce(?, file) WHERE tag = ?"
             connection.execute(statement, (batch_id, file_id, tag))
-
-    def uploaded(self, tag: str, file_id: str) -> None:
-        """Note that the requests of a batch are at the service."""
-        with self._file.changing() as connection:
-            connection.execute("UPDATE batches SET file = ? WHERE tag = ?", (file_id, tag))
 
     def end(self, tag: str, lines: Iterable[KeptLine] = ()) -> None:
         """Keep the answers of a batch, and forget the batch; its other requests are not under way any more."""

@@ -21,12 +21,7 @@ from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
 from SimpleLLMFunc.batch.options import MapOptions
 from SimpleLLMFunc.batch.progress import Progress, progress_view
 from SimpleLLMFunc.batch.provider_batches.answer_store import AnswerStore
-from SimpleLLMFunc.batch.provider_batches.lines import (
-    answer_of,
-    check_single_shot,
-    endpoint_of,
-    problem_code,
-)
+from SimpleLLMFunc.batch.provider_batches.lines import answer_of, check_single_shot, endpoint_of, problem_code
 from SimpleLLMFunc.batch.provider_batches.run import LEFT, BatchRun
 from SimpleLLMFunc.batch.provider_batches.service import BatchService
 from SimpleLLMFunc.batch.relayed import Decorated, Relayed

@@ -188,7 +188,7 @@ class BatchRun:
             try:
                 await in_thread(self.store.begin, tag, self.service.address, list(part.modes.items()))
                 file_id = await self.service.upload(part.path, f"simplellmfunc-{tag}.jsonl")
-                await in_thread(self.store.uploaded, tag, file_id)
+                await in_thread(self.store.sent, tag, None, file_id)
                 state = await self._begun(file_id, tag)
                 await in_thread(self.store.sent, tag, state.id, file_id)
                 is_sent = True

@@ -146,12 +146,7 @@ class BatchService:
         Raises:
             ProviderError: the service failed or refused.
         """
-        body = {
-            "input_file_id": file_id,
-            "endpoint": endpoint,
-            "completion_window": "24h",
-            "metadata": {TAG: tag},
-        }
+        body = {"input_file_id": file_id, "endpoint": endpoint, "completion_window": "24h", "metadata": {TAG: tag}}
         begun = False
 
         async def begin(client: Any) -> Any:
@@ -255,11 +250,7 @@ class BatchService:
             raise failure
 
         return await retried(
-            attempt,
-            clock=clock,
-            max_retries=llm.max_retries,
-            retry_delay=llm.retry_delay,
-            longest_wait=llm.timeout,
+            attempt, clock=clock, max_retries=llm.max_retries, retry_delay=llm.retry_delay, longest_wait=llm.timeout
         )
 
     def _failure(self, error: Exception, tries: int) -> Exception:

@@ -7,8 +7,8 @@ deadline, and alone writes the checkpoint. An actor that dies is started again b
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from SimpleLLMFunc.base.run import Answer, RunLimits
@@ -47,14 +47,6 @@ _OTHERS_SECONDS = 5.0
 """How long the first worker waits for the others: else it would have the rows of all of them."""
 
 
-@dataclass(slots=True, eq=False)
-class _Worker:
-    """An actor that can ask, and how many rows it has."""
-
-    actor: Any
-    rows: int = 0
-
-
 class OnRay(Relayed[R], Generic[R]):
     """A function, asked by the workers of a cluster; they are started with the first row, and gone after `aclose`.
 
@@ -73,7 +65,7 @@ class OnRay(Relayed[R], Generic[R]):
         self._is_connected = False
         self._actors: list[Any] = []
         self._joining: list[asyncio.Task[None]] = []
-        self._workers: list[_Worker] = []
+        self._workers: Counter[Any] = Counter()  # actors that can ask, with the rows of each
         self._rows = 0
 
     async def ask(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Answer[R]:
@@ -120,9 +112,9 @@ class OnRay(Relayed[R], Generic[R]):
                     raise self._grants.exceeded(error) from None
 
     async def _outcome(self, row: bytes, clock: Deadline, grant: Grant | None) -> Outcome:
-        ray, worker = ray_package(), min(self._workers, key=lambda each: each.rows)
-        worker.rows += 1
-        call = worker.actor.ask.remote(row, clock.left(), grant)
+        ray, actor = ray_package(), min(self._workers, key=self._workers.__getitem__)
+        self._workers[actor] += 1
+        call = actor.ask.remote(row, clock.left(), grant)
         try:
             outcome: Outcome = await call
         except ray.exceptions.RayActorError as error:
@@ -136,7 +128,7 @@ class OnRay(Relayed[R], Generic[R]):
             ray.cancel(call)
             raise
         finally:
-            worker.rows -= 1
+            self._workers[actor] -= 1
         return outcome
 
     def _answer(self, outcome: Outcome) -> Answer[R]:
@@ -186,7 +178,7 @@ class OnRay(Relayed[R], Generic[R]):
             problem: SimpleLLMFuncError = self._cannot_start(error)
         else:
             if not failure:
-                self._workers.append(_Worker(actor))
+                self._workers[actor] = 0
                 return
             problem = decode_error(failure, NO_USAGE)
         if self._workers:

@@ -70,6 +70,9 @@ class Outcome:
     wrong: int
     seconds: float
 
+    def is_as_promised(self, concurrency: int) -> bool:
+        return not self.wrong and not self.finished_again and self.most_again <= concurrency
+
 
 async def killed_until_done(
     count: int, kills: int, concurrency: int, latency: float, seed: int, folder: Path
@@ -171,7 +174,7 @@ def main() -> None:
             killed_until_done(told.rows, told.kills, told.concurrency, told.latency, told.seed, Path(folder))
         )
     print(outcome)
-    if outcome.wrong or outcome.finished_again or outcome.most_again > told.concurrency:
+    if not outcome.is_as_promised(told.concurrency):
         raise SystemExit("not as promised")
 
 

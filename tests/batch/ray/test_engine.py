@@ -179,14 +179,9 @@ async def test_a_worker_that_is_killed_in_the_middle_costs_what_it_had_under_way
 
 
 async def test_a_row_that_kills_its_worker_is_given_up(cluster) -> None:
+    die = tool_calls_answer([("die", {"now": True})])
     async with Server() as server:
-
-        def answer(text, request):
-            if text == "poison":
-                return tool_calls_answer([("die", {"now": True})])(request)
-            return text_answer(text.upper())(request)
-
-        server.answer_to = answer
+        server.answer_to = lambda text, request: (die if text == "poison" else text_answer(text.upper()))(request)
         with use_llm(server.model):
             report = await dangerous.map(["poison", "fine"], engine=ONE, concurrency=1)
     poison, fine = report.rows
@@ -259,16 +254,9 @@ async def test_a_tool_that_holds_a_key_does_not_travel(cluster) -> None:
 
 
 async def test_errors_are_results(cluster) -> None:
+    bad = {"row number 3": text_answer("no idea"), "row number 5": lambda _: error_answer(500, "broken")}
     async with Server() as server:
-
-        def answer(text, request):
-            if text.endswith("3"):
-                return text_answer("no idea")(request)
-            if text.endswith("5"):
-                return error_answer(500, "broken")
-            return text_answer(answer_to(text))(request)
-
-        server.answer_to = answer
+        server.answer_to = lambda text, request: bad.get(text, text_answer(answer_to(text)))(request)
         with use_llm(server.model):
             report = await read.map(texts(8), engine=ONE)
             errors = {row.index: type(row.error).__name__ for row in report.rows if row.error is not None}
@@ -399,11 +387,9 @@ async def test_a_dataset_of_ones_own(cluster) -> None:
 
     ray.data.DataContext.get_current().enable_progress_bars = False
     async with Server() as server:
-
-        def answer(text, request):
-            return text_answer("no idea" if text.endswith(" 13") else answer_to(text))(request)
-
-        server.answer_to = answer
+        server.answer_to = lambda text, request: text_answer("no idea" if text.endswith(" 13") else answer_to(text))(
+            request
+        )
         with use_llm(server.model):
             actor = read.as_ray_actor(columns={"comment": "text"}, concurrency=20, actors=2)
 

@@ -10,7 +10,7 @@ import sys
 import pytest
 from pydantic import BaseModel
 
-from SimpleLLMFunc import BudgetExceeded, ConfigError, OpenAICompatible, UsageError, budget, llm_function, tool, use_llm
+from SimpleLLMFunc import BudgetExceeded, ConfigError, UsageError, budget, llm_function, tool, use_llm
 from SimpleLLMFunc.batch import RayEngine
 from SimpleLLMFunc.batch.ray.grants import Grants
 from SimpleLLMFunc.extras import install_line
@@ -22,14 +22,6 @@ from tests.batch.ray.ray_app import read
 
 class Mood(BaseModel):
     mood: str
-
-
-def pickled(function, **more):
-    cluster = pytest.importorskip("SimpleLLMFunc.batch.ray.cluster")
-    pytest.importorskip("ray.cloudpickle", exc_type=ImportError)
-    mapped = MappedFunction(function._pipeline)
-    data = cluster.shipped(mapped, mapped.reducers)
-    return data, cluster.unpacked(data)
 
 
 async def test_a_function_of_a_module_travels_by_its_name() -> None:
@@ -56,9 +48,11 @@ async def test_a_function_of_no_module_is_the_same_over_there() -> None:
 
     llm = ScriptedLLM(tool_calls(("count", {"word": "rain"})), '[{"mood": "good"}]', repeat=True)
     function = Reader().tell.with_options(template_params={"kind": "short"})
+    cluster = pytest.importorskip("SimpleLLMFunc.batch.ray.cluster")
+    pytest.importorskip("ray.cloudpickle", exc_type=ImportError)
     with use_llm(llm):
-        _, over_there = pickled(function)
         here = MappedFunction(function._pipeline)
+        over_there = cluster.unpacked(cluster.shipped(here, here.reducers))
         assert over_there.definition() == here.definition()
         asked_here = here.preview(("rain",), {"strict": True}).messages
     assert over_there.name == "tell"
@@ -66,28 +60,6 @@ async def test_a_function_of_no_module_is_the_same_over_there() -> None:
     answer = await over_there.ask(("rain",), {})
     assert [mood.mood for mood in answer.value] == ["good"]
     assert over_there.llm.requests[-1][-1]["content"] == "4"  # the tool ran
-
-
-@pytest.mark.heavy
-def test_no_key_travels(monkeypatch) -> None:
-    canary = "sk-canary-0123456789abcdefghij"
-    llm = OpenAICompatible("m", base_url="https://llm.invalid/v1", api_key=canary)
-
-    @llm_function(llm_interface=llm)
-    async def tell(text: str) -> str:
-        """Tell."""
-        raise RuntimeError(canary)  # what a body holds stays here
-
-    data, _ = pickled(tell)
-    assert canary.encode() not in data
-
-    @tool
-    def look(word: str) -> str:
-        """Look it up."""
-        return canary
-
-    with pytest.raises(UsageError, match="keys are not sent to workers"):
-        pickled(tell.with_options(toolkit=[look]))
 
 
 def test_settings_that_cannot_be() -> None:
