@@ -156,7 +156,7 @@ class _Answered(Relayed[R], Generic[R]):
         )
         try:
             with _within_the_budget_of_time():
-                async with self._service:
+                async with self._service.opened():
                     await run.gather(self._rows)
         except asyncio.CancelledError:
             push_warning(await in_thread(_how_to_go_on, store, self._service, kept))

@@ -6,11 +6,11 @@ a budget counts every request, and what the openai package raises comes out as o
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from SimpleLLMFunc.errors import BadReply, BadRequest, UsageError
@@ -86,7 +86,7 @@ def _told(problem: Mapping[str, Any]) -> str:
 
 
 class BatchService:
-    """Files and batches of the service behind a model, to be used inside ``async with``.
+    """Files and batches of the service behind a model, to be used inside ``async with service.opened()``.
 
     Args:
         llm: the model; its key, address, tries and timeouts count here too.
@@ -106,17 +106,14 @@ class BatchService:
         self._client: Any = None
         self._lent = lent
 
-    async def __aenter__(self) -> Self:
+    @asynccontextmanager
+    async def opened(self) -> AsyncGenerator[None, None]:
+        """Hold a client of the service, for all other methods."""
         for name in ("files", "batches"):  # a client loads them when it is first asked for them, on the loop
             await import_module(f"openai.resources.{name}")
         await warm_up_clients()
-        self._client = await self._lent.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._lent.__aexit__(kind, error, trace)
+        async with self._lent as self._client:
+            yield
 
     @property
     def address(self) -> str:

@@ -545,8 +545,9 @@ def test_lines_are_told_apart(caplog):
 
 @pytest.fixture
 async def service(server):
-    async with BatchService(OpenAICompatible("m", base_url=server.base_url, retry_delay=0.001)) as opened:
-        yield opened
+    service = BatchService(OpenAICompatible("m", base_url=server.base_url, retry_delay=0.001))
+    async with service.opened():
+        yield service
 
 
 def test_a_batch_as_the_service_tells_of_it():
