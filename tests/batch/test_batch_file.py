@@ -78,9 +78,6 @@ def answers(tmp_path):
     return write
 
 
-# --- out ---
-
-
 def test_a_line_is_the_request_that_a_call_would_send(tmp_path):
     paths = review.to_batch_file(["Wet, but fun.", "好"], tmp_path / "requests.jsonl")
     assert paths == [tmp_path / "requests.jsonl"]
@@ -163,9 +160,6 @@ def test_a_row_that_cannot_be_asked_leaves_no_file(tmp_path):
         review.to_batch_file(["a"], tmp_path / "no" / "r.jsonl")
     with pytest.raises(UsageError, match="on_error"):
         review.to_batch_file(["a"], tmp_path / "r.jsonl", on_error="keep")  # type: ignore[arg-type]
-
-
-# --- back ---
 
 
 def test_answers_in_any_order_are_in_the_order_of_the_rows(requested, answers):

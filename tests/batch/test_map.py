@@ -550,13 +550,10 @@ def test_ctrl_c_stops_within_a_second_and_says_how_to_go_on(kind, tmp_path) -> N
 # --- what cannot be asked at all -----------------------------------------------------------------------------------
 
 
-async def test_without_a_model_nothing_begins(tmp_path) -> None:
+async def test_without_a_model_or_its_price_nothing_begins(tmp_path) -> None:
     with pytest.raises(ConfigError, match="SIMPLELLMFUNC_MODEL"):
         await shout.map(["a"], checkpoint=tmp_path / "run.sqlite")
     assert not (tmp_path / "run.sqlite").exists()
-
-
-async def test_what_no_row_can_be_asked_with_is_raised_once(tmp_path) -> None:
     llm = OpenAICompatible("no-such-model", base_url="https://api.example.com/v1", api_key="sk-not-a-key-at-all")
     with pytest.raises(ConfigError, match="price"):
         await shout.with_options(llm_interface=llm).map(["a", "b"], budget=1.0, checkpoint=tmp_path / "run.sqlite")

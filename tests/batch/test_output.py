@@ -64,9 +64,6 @@ def report():
     return Report(Review, [Row(0, {"id": 1, "text": "好"}, REVIEW), Row(1, {"id": 2, "text": "b"}, error=FAILED)])
 
 
-# --- files ---
-
-
 def test_jsonl(report, tmp_path):
     write_rows(report, tmp_path / "out.jsonl")
     text = (tmp_path / "out.jsonl").read_text("utf-8")
@@ -103,16 +100,13 @@ def test_parquet(report, tmp_path):
     assert second["error"].startswith("ServerUnavailable")
 
 
-def test_parquet_of_many_rows_and_of_none(tmp_path):
+def test_parquet_of_many_rows_of_none_and_of_mixed_and_large_numbers(tmp_path):
     write_rows(Report(int, [Row(n, n, n * 2) for n in range(3000)]), tmp_path / "many.parquet")
     table = pq.read_table(tmp_path / "many.parquet")
     assert table.column("value").to_pylist() == [n * 2 for n in range(3000)]
     assert table.column("row").to_pylist() == list(range(3000))
     write_rows(Report(Review), tmp_path / "none.parquet")
     assert pq.read_table(tmp_path / "none.parquet").column_names == ["title", "stars", "mood", "people", "error"]
-
-
-def test_parquet_of_mixed_and_of_large_numbers(tmp_path):
     write_rows(Report(Any, [Row(0, 1, 1), Row(1, 2.5, "x"), Row(2, True, [1])]), tmp_path / "mixed.parquet")
     table = pq.read_table(tmp_path / "mixed.parquet")
     assert table.column("value").to_pylist() == ["1", "x", "[1]"]
@@ -205,9 +199,6 @@ def test_paths_are_looked_at_before_anything_is_asked(tmp_path):
     for name, said in (kinds | {"no/out.csv": "there is no folder", "dir.csv": "is a folder"}).items():
         with pytest.raises(ConfigError, match=said):
             check_output_path(tmp_path / name)
-
-
-# --- frames ---
 
 
 def test_a_pandas_frame_keeps_its_columns_and_its_index(report):

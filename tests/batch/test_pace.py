@@ -27,8 +27,11 @@ def simulate(pace: Concurrency, rows: int, *, places: float = float("inf"), refu
     return limits
 
 
-def test_a_number_stays_what_it_is() -> None:
+def test_a_number_stays_what_it_is_and_nothing_else_is_one() -> None:
     assert set(simulate(concurrency_of(7), 100, refuses_at=3)) == {7}
+    for wrong in (0, -1, 1.5, True, None, "all"):
+        with pytest.raises(UsageError, match="concurrency"):
+            concurrency_of(wrong)
 
 
 def test_a_service_that_bears_everything_gets_everything() -> None:
@@ -63,9 +66,3 @@ def test_it_does_not_grow_where_there_are_no_more_rows() -> None:
     for number in range(100):
         pace.finished(number, number + 1.0, is_refused=False, is_full=False)
     assert pace.limit == 8
-
-
-@pytest.mark.parametrize("value", [0, -1, 1.5, True, None, "all"])
-def test_what_is_no_concurrency(value) -> None:
-    with pytest.raises(UsageError, match="concurrency"):
-        concurrency_of(value)

@@ -69,13 +69,11 @@ def test_lines_elsewhere_are_few(monkeypatch, capsys) -> None:
     assert capsys.readouterr().err.splitlines() == [str(state()), str(state(done=90))]
 
 
-def test_without_a_terminal_nothing_is_shown(monkeypatch) -> None:
+def test_without_a_terminal_nothing_is_shown_but_in_a_notebook(monkeypatch) -> None:
     assert [progress_view(False), progress_view(None)] == [None, None]
     monkeypatch.setattr(sys, "stderr", None)
     assert [progress_view(None), progress_view(True)] == [None, None]
-
-
-def test_a_notebook_looks(monkeypatch) -> None:
+    monkeypatch.undo()
     shell = type("ZMQInteractiveShell", (), {})
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=shell))
     assert progress_view(None) is not None

@@ -27,9 +27,6 @@ from tests.support.server import LoopbackServer, text_answer
 ROOT = Path(__file__).resolve().parents[3]
 
 
-# --- the map ---------------------------------------------------------------------------------------------------
-
-
 def rows(count: int) -> list[str]:
     return [f"row number {number}" for number in range(count)]
 
@@ -43,9 +40,6 @@ async def run_map(address: str, count: int, checkpoint: str, concurrency: int, o
     with Path(out).open("w") as file:
         for row in report.rows:
             file.write(json.dumps([row.index, row.row, row.value.model_dump()]) + "\n")
-
-
-# --- killing it --------------------------------------------------------------------------------------------------
 
 
 @dataclass

@@ -73,7 +73,6 @@ def test_of_texts_without_end_the_beginning_is_kept() -> None:
 def test_a_secret_at_the_cut_is_not_cut_in_two() -> None:
     secret = "CANARY-0123456789-abcdefghij"
     remember_secret(secret)
-    for start in range(99_970, 100_003, 4):
-        text = HUGE[:start] + secret + HUGE
+    for text in (HUGE[:start] + secret + HUGE for start in range(99_970, 100_003, 4)):
         for error in (ValueError(text), OutputTruncated(partial=text), ResponseParseError(text, int)):
             assert b"CANARY" not in encode_error(error)

@@ -324,16 +324,14 @@ async def test_the_file_of_a_batch_that_may_have_begun_is_seen_to_by_the_next_ru
 
 
 async def test_who_cannot_is_refused(server, echo):
+    def search(query: str) -> str:
+        """Search."""
+
     with pytest.raises(UsageError, match="ScriptedLLM is not asked over HTTP"):
         await mapped(echo_of(ScriptedLLM("x")))
     with pytest.raises(UsageError, match="has tools"):
-        await mapped(echo.with_options(toolkit=[_tool]))
+        await mapped(echo.with_options(toolkit=[search]))
     assert server.requests == []
-
-
-def _tool(query: str) -> str:
-    """Search."""
-    return query
 
 
 async def test_forbidden_calls_and_budgets_hold(server, echo):

@@ -62,10 +62,13 @@ async def test_a_function_of_no_module_is_the_same_over_there() -> None:
     assert over_there.llm.requests[-1][-1]["content"] == "4"  # the tool ran
 
 
-def test_settings_that_cannot_be() -> None:
+def test_settings_and_actors_that_cannot_be() -> None:
     for wrong in ({"workers": 0}, {"workers": True}, {"workers": 1.5}, {"cpus": -1}, {"cpus": "many"}):
         with pytest.raises(UsageError, match="is a"):
             RayEngine(**wrong)
+    for wrong in ({"concurrency": 0}, {"concurrency": True}, {"on_error": "ignore"}):
+        with use_llm(ScriptedLLM("x")), pytest.raises(UsageError, match="is"):
+            read.as_ray_actor(**wrong)
 
 
 async def test_without_ray_it_says_what_to_install(monkeypatch) -> None:
@@ -76,12 +79,6 @@ async def test_without_ray_it_says_what_to_install(monkeypatch) -> None:
         with pytest.raises(ConfigError, match=re.escape(install_line("ray"))):
             read.as_ray_actor()
     assert not llm.calls
-
-
-@pytest.mark.parametrize("wrong", [{"concurrency": 0}, {"concurrency": True}, {"on_error": "ignore"}])
-def test_an_actor_that_cannot_be(wrong) -> None:
-    with use_llm(ScriptedLLM("x")), pytest.raises(UsageError, match="is"):
-        read.as_ray_actor(**wrong)
 
 
 def test_plain_code_of_a_method_does_not_travel() -> None:

@@ -55,6 +55,8 @@ def test_tuples_dicts_and_values():
     assert arguments(one, {"text": "a", "other": 1}) == ((), {"text": "a"})
     # Its keys are parameters, so it is a call; that one is missing, the call says.
     assert arguments(two, {"lang": "b"}) == ((), {"lang": "b"})
+    with pytest.raises(UsageError, match="line 3"):
+        arguments(one, None, error=UsageError("line 3: broken"))
 
 
 @pytest.mark.parametrize("value", [{"other": 1}, {}, {1: 2}, {"other": 1, "note": 2}])
@@ -144,8 +146,3 @@ def test_one_column_is_named():
             arguments(one, value, column="txt")
     with pytest.raises(UsageError, match=r"one required parameter, and two\(\) takes 'text', 'lang', 'strict'"):
         rows_of(two, "txt")
-
-
-def test_a_row_that_could_not_be_read_has_no_arguments():
-    with pytest.raises(UsageError, match="line 3"):
-        arguments(one, None, error=UsageError("line 3: broken"))

@@ -73,10 +73,6 @@ def test_batches_are_read_as_they_are_wanted():
     rows.close()
 
 
-def test_a_column_alone_is_its_values():
-    assert values(pl.Series("n", [1, 2])) == [1, 2]
-
-
 def test_what_cannot_be_read_is_told():
     twice = pa.table([pa.array([1]), pa.array([2])], names=["n", "n"])
     with pytest.raises(ConfigError, match="two columns 'n'"):

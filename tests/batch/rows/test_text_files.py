@@ -26,9 +26,6 @@ def cells(path):
     return lines(path, csv_records)
 
 
-# --- JSONL ---
-
-
 def test_a_value_a_line_and_blank_lines_are_counted(written):
     path = written('{"a": 1}\n\n  \n"text"\r\n[1, 2]\nnull', "rows.jsonl")
     assert lines(path) == [(1, {"a": 1}), (4, "text"), (5, [1, 2]), (6, None)]
@@ -55,9 +52,6 @@ def test_packed_files_and_broken_ones(written):
     for data in (b"no gzip", gzip.compress(b"1\n" * 1000)[:-12]):
         with pytest.raises(ConfigError, match=r"rows\.jsonl\.gz"):
             lines(written(data, "rows.jsonl.gz"))
-
-
-# --- CSV ---
 
 
 def test_rows_are_dicts_of_text(written):
@@ -108,24 +102,19 @@ def test_a_quote_that_is_never_closed_is_a_bad_row(written):
     assert (line, "not CSV" in problem) == (2, True)
 
 
-def test_columns_without_name_and_with_one_name(written):
+def test_columns_without_name_and_with_one_name_and_large_or_strange_cells(written):
     # What a data frame's index is written as.
     assert cells(written(",text\n0,a\n", "rows.csv")) == [(2, {"column_1": "0", "text": "a"})]
     with pytest.raises(ConfigError, match="two columns 'a'"):
         cells(written("a,a\n1,2\n", "rows.csv"))
-
-
-def test_large_cells_and_characters_beyond_text(written):
     text = "x" * 300_000
     assert cells(written(f"text\n{text}\n", "rows.csv")) == [(2, {"text": text})]
     assert cells(written("a,b\n1,x\0y\n", "rows.csv")) == [(2, {"a": "1", "b": "x\0y"})]
 
 
-def test_empty_files_have_no_rows(written):
+def test_empty_files_have_no_rows_and_packed_ones_and_tabs_are_known_by_name(written):
     found = [cells(written("", "rows.csv")), cells(written("\n\na,b\n", "rows.csv")), lines(written("", "rows.jsonl"))]
     assert found == [[], [], []]
 
-
-def test_packed_csv_and_tabs_by_name(written):
     assert cells(written(gzip.compress(b"a,b\n1,2\n"), "rows.csv.gz")) == [(2, {"a": "1", "b": "2"})]
     assert cells(written("a\tb\n1,5\t2\n", "rows.tsv")) == [(2, {"a": "1,5", "b": "2"})]
