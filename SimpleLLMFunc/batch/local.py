@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 from array import array
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Any, Generic, TypeVar
@@ -22,7 +22,7 @@ from SimpleLLMFunc.batch.progress import MapProgress, progress_view
 from SimpleLLMFunc.batch.relayed import asked
 from SimpleLLMFunc.batch.report import MapCounts, MapReport, MapRows
 from SimpleLLMFunc.batch.rows.arguments import RowArguments
-from SimpleLLMFunc.batch.rows.feed import Feed
+from SimpleLLMFunc.batch.rows.feed import PIECE, Feed
 from SimpleLLMFunc.batch.rows.rows import InputRow, Rows
 from SimpleLLMFunc.errors import (
     BudgetExceeded,
@@ -77,6 +77,7 @@ class LocalMap(Generic[R]):
         self._pace = concurrency_of(options.get("concurrency", "auto"), _most_sockets()) if pace is None else pace
         self._view = progress_view(options.get("progress"))
         self._ids: array[int] = array("q")
+        self._ready: deque[Record] = deque()
         self._pending: dict[bytes, Record] = {}
         self._has_room = asyncio.Event()
         self._workers: set[asyncio.Task[None]] = set()
@@ -141,7 +142,7 @@ class LocalMap(Generic[R]):
                 self._total = counted
 
     async def _take(self, piece: Sequence[InputRow], version: bytes) -> None:
-        """Look what is known of some rows, and ask for the others."""
+        """Look what is known of some rows, and queue the others."""
         first = len(self._ids)
         self._ids.extend([0] * len(piece))
         # In a thread, which reads their files and their long texts.
@@ -155,10 +156,12 @@ class LocalMap(Generic[R]):
             else:
                 same.also.append(row.place)
         found = await self._store.find([row.key for row in fresh])
-        wanted = [row for row in fresh if not await self._is_known(row, found.get(row.key))]
-        for row in wanted:
-            await self._begin(row)
+        self._ready.extend([row for row in fresh if not await self._is_known(row, found.get(row.key))])
+        self._fill_places()
         await asyncio.sleep(0)  # rows at hand must not hold up those that are under way
+        while len(self._ready) >= 2 * max(self._pace.limit, PIECE):
+            self._has_room.clear()
+            await self._has_room.wait()
 
     def _record(self, given: InputRow, place: int, version: bytes) -> Record:
         """Return a row with its arguments and its key, or with the reason why it cannot be asked."""
@@ -203,20 +206,19 @@ class LocalMap(Generic[R]):
 
     # --- rows asked ----------------------------------------------------------------------------------------------
 
-    async def _begin(self, row: Record) -> None:
-        """Ask for a row in a task, as soon as there is a place for it."""
-        while len(self._workers) >= self._pace.limit:
-            self._has_room.clear()
-            await self._has_room.wait()
-        worker = self._loop.create_task(self._ask(row))
-        self._workers.add(worker)
-        worker.add_done_callback(self._left)
+    def _fill_places(self) -> None:
+        while self._ready and len(self._workers) < self._pace.limit:
+            worker = self._loop.create_task(self._ask(self._ready.popleft()))
+            self._workers.add(worker)
+            worker.add_done_callback(self._left)
+            self._has_room.set()
 
     def _left(self, worker: asyncio.Task[None]) -> None:
         self._workers.discard(worker)
         if not worker.cancelled() and (error := worker.exception()) is not None:
             self._fail(error)
-        self._has_room.set()
+        if not self._has_ended.is_set():
+            self._fill_places()
         self._look_whether_done()
 
     async def _ask(self, row: Record) -> None:
@@ -263,7 +265,7 @@ class LocalMap(Generic[R]):
     # --- the end -------------------------------------------------------------------------------------------------
 
     def _look_whether_done(self) -> None:
-        if self._is_fed and not self._workers:
+        if self._is_fed and not self._workers and not self._ready:
             self._has_ended.set()
 
     def _fail(self, error: BaseException | None) -> None:
@@ -276,6 +278,7 @@ class LocalMap(Generic[R]):
         if self._stopped is None:
             without_frames(error)
             self._stopped = error
+            self._ready.clear()
             if self._reader is not None:
                 self._reader.cancel()
 
@@ -314,6 +317,7 @@ class LocalMap(Generic[R]):
 
     async def _end(self) -> None:
         """Leave nothing behind: no task, no lock."""
+        self._has_ended.set()  # first: a place that becomes free now stays empty
         tasks = [*self._workers, *self._helpers, *([] if self._reader is None else [self._reader])]
         for task in tasks:
             task.cancel()

@@ -19,7 +19,7 @@ from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.logger import push_warning
 from SimpleLLMFunc.runtime import ForkSafeLock, Worker, in_thread
 
-_PIECE = 128
+PIECE = 128
 """Rows in a piece, at most."""
 
 _PATIENCE = 0.005
@@ -117,7 +117,7 @@ def _pulled(rows: Iterator[InputRow]) -> tuple[list[InputRow], Exception | None]
     piece: list[InputRow] = []
     until = time.monotonic() + _PATIENCE
     try:
-        for row in islice(rows, _PIECE):
+        for row in islice(rows, PIECE):
             piece.append(row)
             if time.monotonic() > until:
                 break
