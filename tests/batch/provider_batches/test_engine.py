@@ -182,7 +182,12 @@ async def test_failed_lines_missing_ones_and_bad_answers_are_asked_live(server, 
 async def test_what_would_come_again_is_not_asked_live(server, echo):
     cut, blocked = completion('"cut', finish_reason="length"), completion(None, finish_reason="content_filter")
     server.outcomes.append(Outcome(texts={0: cut, 1: blocked}, line_errors={2: (401, "no such key")}))
-    assert values(await mapped(echo, ["a", "b", "c"])) == [OutputTruncated, ContentBlocked, AuthenticationError]
+
+    @llm_function(llm_interface=echo._pipeline.options.llm_interface)
+    async def review(text: str) -> list[str]:
+        """Sum up."""
+
+    assert values(await mapped(review, ["a", "b", "c"])) == [OutputTruncated, ContentBlocked, AuthenticationError]
     assert server.live == []
 
 
