@@ -115,8 +115,7 @@ async def test_answers_that_did_not_fit_are_asked_again_only_when_told(tmp_path)
         assert restored.usage == second.rows[0].usage == error.usage
         third = await asked.map([*texts, "bad"], checkpoint=path, retry_errors=True)
     assert len(llm.calls) == 2
-    assert isinstance(restored, ResponseParseError)
-    assert isinstance(error, ResponseParseError)
+    assert type(restored) is type(error) is ResponseParseError
     assert (str(restored), restored.violations, restored.text) == (str(error), error.violations, error.text)
     assert second.counts.failed == 2
     assert [row.value for row in third.rows] == [12, 1, 12, 12]

@@ -181,9 +181,6 @@ async def test_a_program_that_is_ended_leaves_nothing_and_goes_on_from_what_is_c
         assert len(server.requests) - before == 40 - version.values
 
 
-# --- the page about clusters ---
-
-
 RUN = """
 import sys
 from pathlib import Path

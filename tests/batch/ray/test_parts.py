@@ -91,9 +91,6 @@ def test_plain_code_of_a_method_does_not_travel() -> None:
         pickle.dumps(Shop().tell._mapped())
 
 
-# --- what each row may spend: parts of a budget, which together are never more than it ---
-
-
 async def test_what_is_left_is_cut_for_the_places_and_comes_back() -> None:
     with budget(requests=10, usd=1.0) as spent:
         grants = Grants(scopes_around())
