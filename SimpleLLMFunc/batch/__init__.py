@@ -20,34 +20,10 @@ from SimpleLLMFunc.batch.report import MapCounts, MapReport, MapRow, MapRows
 from SimpleLLMFunc.batch.rows.rows import RowSource
 
 __all__ = [
-    "Checkpoint",
-    "CheckpointStatus",
-    "Engine",
-    "MapCounts",
-    "MapOptions",
-    "MapReport",
-    "MapRow",
-    "MapRows",
-    "RayEngine",
-    "RowSource",
-    "RunOptions",
-    "VersionStatus",
-    "map_rows",
-]
+    "Checkpoint", "CheckpointStatus", "Engine", "MapCounts", "MapOptions", "MapReport", "MapRow", "MapRows", "RayEngine",
+    "RowSource", "RunOptions", "VersionStatus", "map_rows",
+]  # fmt: skip
 __all__ += [
-    "Budget",
-    "EngineName",
-    "LocalMap",
-    "Progress",
-    "check_options",
-    "check_output_path",
-    "checkpoint",
-    "json_lines",
-    "limits",
-    "ray",
-    "read_batch_file",
-    "replaced_whole",
-    "rows",
-    "to_batch_file",
-    "write_rows",
-]  # for other rooms
+    "Budget", "EngineName", "LocalMap", "Progress", "check_options", "check_output_path", "checkpoint", "json_lines",
+    "limits", "ray", "read_batch_file", "replaced_whole", "rows", "to_batch_file", "write_rows",
+]  # fmt: skip  # for other rooms

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import tempfile
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from itertools import islice
@@ -17,24 +17,22 @@ from SimpleLLMFunc.batch.map import map_rows
 from SimpleLLMFunc.batch.output import replaced_whole
 from SimpleLLMFunc.batch.provider_batches.answer_store import AnswerStore
 from SimpleLLMFunc.batch.provider_batches.lines import (
-    BatchFunction,
-    RequestFile,
     RequestId,
     RequestLine,
     answer_of,
     answers_in,
     check_single_shot,
     endpoint_of,
+    request_files,
     request_line,
 )
-from SimpleLLMFunc.batch.relayed import Relayed
+from SimpleLLMFunc.batch.relayed import Decorated, Relayed
 from SimpleLLMFunc.batch.report import MapReport
 from SimpleLLMFunc.batch.rows.arguments import RowArguments
 from SimpleLLMFunc.batch.rows.feed import Feed
 from SimpleLLMFunc.batch.rows.rows import InputRow, Rows
 from SimpleLLMFunc.batch.rows.text_files import opened
 from SimpleLLMFunc.errors import ConfigError, RunError, UsageError, counted
-from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.logger import border, push_warning
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.storage import KEY_BYTES, key_of, version_of
@@ -47,11 +45,7 @@ R = TypeVar("R")
 
 @border
 async def to_batch_file(
-    function: BatchFunction[Any],
-    rows: Rows,
-    path: str | os.PathLike[str],
-    *,
-    on_error: Literal["raise", "skip"] = "raise",
+    function: Decorated[Any], rows: Rows, path: str | os.PathLike[str], *, on_error: Literal["raise", "skip"] = "raise"
 ) -> list[Path]:
     """Write one request a row, in the OpenAI Batch JSONL format, and return the files.
 
@@ -76,15 +70,15 @@ async def to_batch_file(
     target = _target(path)
     version = version_of(function.definition())
     arguments = RowArguments(function)
+
+    def requests_of(piece: Sequence[InputRow], _: object) -> list[RequestLine]:
+        return list(_requests(function, arguments, version, piece, skips=on_error == "skip"))
+
     with tempfile.TemporaryDirectory(prefix=".part-", dir=target.parent) as folder:
-        files = [RequestFile(Path(folder))]
-        try:
-            async with aclosing(Feed(rows, arguments if on_error == "raise" else None).pieces()) as pieces:
-                async for piece in pieces:
-                    await in_thread(_add, files, function, arguments, version, piece, on_error == "skip")
-        finally:
-            files[-1].close()
-        return await in_thread(_named, files, target)
+        feed = Feed(rows, arguments if on_error == "raise" else None)
+        async with aclosing(request_files(feed, requests_of, Path(folder))) as written:
+            paths = [file.path async for file in written]
+        return await in_thread(_named, paths, target)
 
 
 def _target(path: str | os.PathLike[str]) -> Path:
@@ -94,31 +88,21 @@ def _target(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def _add(
-    files: list[RequestFile],
-    function: BatchFunction[Any],
-    arguments: RowArguments,
-    version: bytes,
-    piece: Sequence[InputRow],
-    skips: bool,
-) -> None:
+def _requests(
+    function: Decorated[Any], arguments: RowArguments, version: bytes, piece: Sequence[InputRow], *, skips: bool
+) -> Iterator[RequestLine]:
     for row in piece:
         try:
-            request = _request(function, arguments, version, row)
+            yield _request(function, arguments, version, row)
         except UsageError as error:
             if not skips:
                 if row.error is None:
                     error.add_note(f"It was row {row.index}, from 0{f' (line {row.line})' if row.line else ''}.")
                 raise
             push_warning(f"row {row.index} was left out of the file: {error}")
-            continue
-        if files[-1].add([request]):  # it found no room
-            files[-1].close()
-            files.append(RequestFile(files[-1].path.parent))
-            files[-1].add([request])
 
 
-def _request(function: BatchFunction[Any], arguments: RowArguments, version: bytes, row: InputRow) -> RequestLine:
+def _request(function: Decorated[Any], arguments: RowArguments, version: bytes, row: InputRow) -> RequestLine:
     try:
         args, kwargs = arguments.of(row)
         key = key_of(version, function.bind(args, kwargs))
@@ -129,14 +113,17 @@ def _request(function: BatchFunction[Any], arguments: RowArguments, version: byt
         raise UsageError(f"it cannot be written as a request: {error}") from error
 
 
-def _named(files: Sequence[RequestFile], target: Path) -> list[Path]:
-    """Give the files their names, which depend on how many there are."""
-    names = [target.with_stem(f"{target.stem}-{number:04}") for number in range(1, len(files) + 1)]
-    if len(files) == 1:
+def _named(paths: Sequence[Path], target: Path) -> list[Path]:
+    """Give the files their names, which depend on how many there are; no rows are an empty file."""
+    names = [target.with_stem(f"{target.stem}-{number:04}") for number in range(1, len(paths) + 1)]
+    if len(paths) <= 1:
         names = [target]
-    for file, name in zip(files, names, strict=True):
+    for place, name in enumerate(names):
         with replaced_whole(name) as part:
-            file.path.replace(part)
+            if paths:
+                paths[place].replace(part)
+            else:
+                part.touch()
     return names
 
 
@@ -145,7 +132,7 @@ def _named(files: Sequence[RequestFile], target: Path) -> list[Path]:
 
 @border
 async def read_batch_file(
-    function: BatchFunction[R],
+    function: Decorated[R],
     path: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     *,
     rows: Rows | None = None,
@@ -237,13 +224,11 @@ _BY_PLACE = inspect.Signature([inspect.Parameter("custom_id", inspect.Parameter.
 class _Reader(Relayed[R], Generic[R]):
     """A function whose answers are in the store."""
 
-    def __init__(self, function: BatchFunction[R], store: AnswerStore, version: bytes, *, by_place: bool) -> None:
+    def __init__(self, function: Decorated[R], store: AnswerStore, version: bytes, *, by_place: bool) -> None:
         super().__init__(function)
-        self._answered = function
         self._store = store
         self._version = version
         self._by_place = by_place
-        self._llm: LLM_Interface = function.llm
         if by_place:
             self.signature, self.type_hints = _BY_PLACE, {"custom_id": str}
             self.bind = lambda args, kwargs: _BY_PLACE.bind(*args, **kwargs).arguments
@@ -258,4 +243,4 @@ class _Reader(Relayed[R], Generic[R]):
         if line is None:
             what = "" if self._by_place else " as the function is now"
             raise RunError(f"the batch file holds no answer for this row{what}. Map it to have it asked.")
-        return await answer_of(self._answered, line.mode, line.line, self._llm)
+        return await answer_of(self._function, line)

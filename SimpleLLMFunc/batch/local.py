@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from array import array
 from collections import Counter, deque
@@ -12,10 +13,9 @@ from typing import Any, Generic, TypeVar
 
 from SimpleLLMFunc.base.run import Answer, Mappable
 from SimpleLLMFunc.batch.checkpoint.codec import asks_again
-from SimpleLLMFunc.batch.checkpoint.keyed import KeyedRow, RowKeys
 from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
 from SimpleLLMFunc.batch.checkpoint.store import Store
-from SimpleLLMFunc.batch.checkpoint.stored_row import Found, Record
+from SimpleLLMFunc.batch.checkpoint.stored_row import Finished, Record
 from SimpleLLMFunc.batch.options import MapOptions
 from SimpleLLMFunc.batch.pace import MOST_AT_A_TIME, Concurrency, concurrency_of
 from SimpleLLMFunc.batch.progress import MapProgress, progress_view
@@ -40,6 +40,8 @@ from SimpleLLMFunc.errors import (
 from SimpleLLMFunc.interface.http import without_frames
 from SimpleLLMFunc.interface.spending import Deadline, strictest_time_limit
 from SimpleLLMFunc.logger import push_warning, shown_error
+from SimpleLLMFunc.runtime import in_thread
+from SimpleLLMFunc.storage import KEY_BYTES, key_of
 from SimpleLLMFunc.type import NO_USAGE, Usage
 
 R = TypeVar("R")
@@ -75,8 +77,8 @@ class LocalMap(Generic[R]):
         self._pace = concurrency_of(options.get("concurrency", "auto"), _most_sockets()) if pace is None else pace
         self._view = progress_view(options.get("progress"))
         self._ids: array[int] = array("q")
-        self._ready: deque[KeyedRow] = deque()
-        self._pending: dict[bytes, KeyedRow] = {}
+        self._ready: deque[Record] = deque()
+        self._pending: dict[bytes, Record] = {}
         self._has_room = asyncio.Event()
         self._workers: set[asyncio.Task[None]] = set()
         self._has_ended = asyncio.Event()
@@ -101,14 +103,7 @@ class LocalMap(Generic[R]):
             version = await self._store.open()
             if self._prepare is not None:
                 await self._prepare(self._store.file)
-            keys = RowKeys(
-                self._function,
-                self._arguments,
-                version,
-                is_kept=self._store.path is not None,
-                keeps_given=self._store.path is not None or self._feed.rows is None,
-            )
-            self._reader = asyncio.create_task(self._read(keys))
+            self._reader = asyncio.create_task(self._read(version))
             self._helpers = [asyncio.create_task(self._count_rows()), asyncio.create_task(self._watch())]
             await self._has_ended.wait()
             if self._stopped is not None:
@@ -124,11 +119,11 @@ class LocalMap(Generic[R]):
 
     # --- rows in -----------------------------------------------------------------------------------------------
 
-    async def _read(self, keys: RowKeys) -> None:
+    async def _read(self, version: bytes) -> None:
         try:
             async with aclosing(self._feed.pieces()) as pieces:
                 async for piece in pieces:
-                    await self._take(piece, keys)
+                    await self._take(piece, version)
         except Exception as error:  # noqa: BLE001 - raised by `result`, when what was read before has been asked
             if isinstance(error, CheckpointError):
                 self._fail(error)
@@ -146,12 +141,13 @@ class LocalMap(Generic[R]):
             if not self._is_fed:
                 self._total = counted
 
-    async def _take(self, piece: Sequence[InputRow], keys: RowKeys) -> None:
+    async def _take(self, piece: Sequence[InputRow], version: bytes) -> None:
         """Look what is known of some rows, and queue the others."""
         first = len(self._ids)
         self._ids.extend([0] * len(piece))
-        rows = await keys.keyed(piece, first)
-        fresh: list[KeyedRow] = []
+        # In a thread, which reads their files and their long texts.
+        rows = await in_thread(lambda: [self._record(each, place, version) for place, each in enumerate(piece, first)])
+        fresh: list[Record] = []
         for row in rows:
             same = self._pending.get(row.key)
             if same is None:
@@ -160,19 +156,33 @@ class LocalMap(Generic[R]):
             else:
                 same.also.append(row.place)
         found = await self._store.find([row.key for row in fresh])
-        for row in fresh:
-            known = found.get(row.key)
-            if known is None and row.problem is None:
-                self._ready.append(row)
-            else:
-                await self._sort(row, known)
+        self._ready.extend([row for row in fresh if not await self._is_known(row, found.get(row.key))])
         self._fill_places()
         await asyncio.sleep(0)  # rows at hand must not hold up those that are under way
         while len(self._ready) >= 2 * max(self._pace.limit, PIECE):
             self._has_room.clear()
             await self._has_room.wait()
 
-    async def _sort(self, row: KeyedRow, found: Found | None) -> None:
+    def _record(self, given: InputRow, place: int, version: bytes) -> Record:
+        """Return a row with its arguments and its key, or with the reason why it cannot be asked."""
+        is_kept = self._store.path is not None
+        kept = given.value if is_kept or self._feed.rows is None else None
+        try:
+            args, kwargs = self._arguments.of(given)
+            bound = self._function.bind(args, kwargs)
+        except UsageError as error:
+            failure = error
+        else:
+            try:
+                return Record(place, key_of(version, bound), args, kwargs, kept)
+            except (UsageError, OSError, ValueError) as error:
+                if not is_kept:
+                    return Record(place, os.urandom(KEY_BYTES), args, kwargs, kept)  # like no other row
+                failure = error if isinstance(error, UsageError) else UsageError(str(error))
+        return Record(place, key_of(version, ["invalid", place, str(failure)]), given=kept, failure=failure)
+
+    async def _is_known(self, row: Record, found: Finished | None) -> bool:
+        """Whether the result of a row is known before it is asked; it is counted then."""
         if found is not None and not found.is_sound:
             raise CheckpointError(
                 f"what {str(self._store.path)!r} holds of it is damaged. Nothing more is asked, so that nothing is paid "
@@ -181,19 +191,18 @@ class LocalMap(Generic[R]):
             )
         if found is not None:
             is_own = found.id > self._store.first_new_id or found.id in self._retried
-            if is_own or not asks_again(found.error, self._retry_errors):
-                if found.error is not None and self._raises:
-                    self._fail(await self._store.error(found.id, row.place))
-                self._settle(row, found.id, found.error, "duplicates" if is_own else "restored")
-                return
+            if is_own or not asks_again(found.error_name, self._retry_errors):
+                if self._raises and (error := found.error(row.place)) is not None:
+                    self._fail(error)
+                self._settle(row, found.id, found.error_name, "duplicates" if is_own else "restored")
+                return True
             row.id = found.id
             self._retried.add(found.id)
-        if row.problem is None:
-            self._ready.append(row)
-        elif self._raises:
-            self._fail(row.problem)
-        else:
-            await self._finish(row, None, row.problem, NO_USAGE, "invalid")
+        if row.failure is not None and self._raises:
+            self._fail(row.failure)
+        elif row.failure is not None:
+            await self._finish(row, "invalid")
+        return row.failure is not None
 
     # --- rows asked ----------------------------------------------------------------------------------------------
 
@@ -212,19 +221,19 @@ class LocalMap(Generic[R]):
             self._fill_places()
         self._look_whether_done()
 
-    async def _ask(self, row: KeyedRow) -> None:
+    async def _ask(self, row: Record) -> None:
         began = self._loop.time()
         is_full = len(self._workers) >= self._pace.limit
-        answer, error = await asked(self._function, row.args, row.kwargs)
-        usage = answer.usage if answer is not None else getattr(error, "usage", None) or NO_USAGE
-        self._usage += usage
+        row.answer, row.failure = answer, error = await asked(self._function, row.args, row.kwargs)
+        row.usage = answer.usage if answer is not None else getattr(error, "usage", None) or NO_USAGE
+        self._usage += row.usage
         if isinstance(error, SimpleLLMFuncError) and self._ends_the_map(error):
             self._stop(error)
             return
         self._pace.finished(began, self._loop.time(), is_refused=_is_refused(answer, error), is_full=is_full)
         if error is not None and (self._raises or self._cannot_ask(error)):
             raise error
-        await self._finish(row, answer, error, usage, "asked")
+        await self._finish(row, "asked")
         self._has_asked = self._has_asked or error is None
 
     def _cannot_ask(self, error: Exception) -> bool:
@@ -237,16 +246,13 @@ class LocalMap(Generic[R]):
             isinstance(error, DeadlineExceeded) and self._clock.is_over
         )
 
-    async def _finish(
-        self, row: KeyedRow, answer: Answer[R] | None, error: Exception | None, usage: Usage, way: str
-    ) -> None:
+    async def _finish(self, row: Record, way: str) -> None:
         """Commit a row, and then count it."""
-        if error is not None:
-            without_frames(error)
-        record = Record(row.key, answer, error, usage, row.id, row.given)
-        self._settle(row, await self._store.keep(record), record.error_name, way)
+        if row.failure is not None:
+            without_frames(row.failure)
+        self._settle(row, await self._store.keep(row), row.error_name, way)
 
-    def _settle(self, row: KeyedRow, number: int, error: str | None, way: str) -> None:
+    def _settle(self, row: Record, number: int, error: str | None, way: str) -> None:
         self._pending.pop(row.key, None)
         self._ids[row.place] = number
         self._counts[way] += 1
@@ -286,12 +292,13 @@ class LocalMap(Generic[R]):
                 return self._stop(DeadlineExceeded(self._clock.seconds, doing="mapping"))
             if limit is not None and limit.left() == 0:
                 return self._stop(limit.out_of_time())
-            if self._view is not None:
-                self._show(self._view.show)
+            self._show(None)
 
-    def _show(self, how: Callable[[MapProgress], object]) -> None:
+    def _show(self, note: str | None) -> None:
+        if self._view is None:
+            return
         try:
-            how(self._state())
+            self._view(self._state(), note)
         except Exception as error:  # noqa: BLE001 - what only watches must not end what it watches
             push_warning(f"the progress of {self._function.name!r} cannot be shown: {shown_error(error)}")
             self._view = None
@@ -318,9 +325,7 @@ class LocalMap(Generic[R]):
             await asyncio.gather(*tasks, return_exceptions=True)
         finally:
             await self._store.close()
-        if self._view is not None:
-            view = self._view
-            self._show(lambda state: view.end(state, self._note))
+        self._show(self._note)
 
     def _report(self) -> MapReport[R]:
         stopped = self._stopped
@@ -333,7 +338,7 @@ class LocalMap(Generic[R]):
             self._errors[type(stopped).__name__] += unasked
         counts = MapCounts(rows=len(self._ids), unasked=unasked, failed=sum(self._errors.values()), **self._counts)
         return MapReport(
-            rows=MapRows(self._ids, self._store, self._feed.rows, stopped),
+            rows=MapRows(self._ids, self._store, self._feed.rows, stopped, range(len(self._ids))),
             counts=counts,
             usage=self._usage,
             seconds=self._loop.time() - self._began,

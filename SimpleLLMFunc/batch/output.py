@@ -39,7 +39,8 @@ def write_rows(report: Reported, path: str | os.PathLike[str]) -> None:
         if suffix_of(place) in PARQUET:
             write_parquet(report, part)
         elif suffix_of(place) in _LINES:
-            _write_jsonl(report, part, place)
+            with _text(part, place) as file:
+                file.writelines(json_lines(report))
         else:
             _write_csv(report, part, place)
 
@@ -118,12 +119,6 @@ def json_lines(report: Reported) -> Generator[str, None, None]:
                 ERROR: error_text(error),
             }
         )
-
-
-def _write_jsonl(report: Reported, part: Path, place: Path) -> None:
-    with _text(part, place) as file:
-        for line in json_lines(report):
-            file.write(line)
 
 
 def _line(record: dict[str, Any]) -> str:

@@ -65,14 +65,18 @@ Progress: TypeAlias = bool | Callable[[MapProgress], object] | None
 with a `MapProgress` about twice a second."""
 
 
-def progress_view(progress: Progress) -> _Told | _Line | _Bar | None:
-    """Return the view that `progress` asks for, with `show` and `end`; None for none.
+ProgressView: TypeAlias = Callable[[MapProgress, str | None], object]
+"""Shows how far a map is; the last time with a text, empty or how to go on, else with None."""
+
+
+def progress_view(progress: Progress) -> ProgressView | None:
+    """Return the view that `progress` asks for; None for none.
 
     Raises:
         UsageError: `progress` is something else.
     """
     if callable(progress):
-        return _Told(progress)
+        return lambda state, _: progress(state)  # the log has the note
     if progress is not None and not isinstance(progress, bool):
         raise UsageError(f"progress is True, False, None or a function, not {progress!r}.")
     is_seen = _is_terminal() or _is_notebook()
@@ -85,17 +89,6 @@ def progress_view(progress: Progress) -> _Told | _Line | _Bar | None:
     return _Bar(auto.tqdm)
 
 
-class _Told:
-    def __init__(self, function: Callable[[MapProgress], object]) -> None:
-        self._function = function
-
-    def show(self, state: MapProgress) -> None:
-        self._function(state)
-
-    def end(self, state: MapProgress, note: str) -> None:  # noqa: ARG002 - the log has it
-        self._function(state)
-
-
 class _Line:
     """Rewrites one line of a terminal; elsewhere writes a line every ten seconds."""
 
@@ -103,16 +96,13 @@ class _Line:
         self._next = 0.0
         self._width = 0
 
-    def show(self, state: MapProgress) -> None:
+    def __call__(self, state: MapProgress, note: str | None) -> None:
         if _is_terminal():
-            _write(f"\r{str(state).ljust(self._width)}")
+            _write(f"\r{str(state).ljust(self._width)}" + ("" if note is None else "\n"))
             self._width = len(str(state))
-        elif time.monotonic() >= self._next:
+        elif note is not None or time.monotonic() >= self._next:
             self._next = time.monotonic() + 10
             _write(f"{state}\n")
-
-    def end(self, state: MapProgress, note: str) -> None:
-        _write(f"\r{str(state).ljust(self._width)}\n" if _is_terminal() else f"{state}\n")
         _write(f"{note}\n" if note else "")
 
 
@@ -123,7 +113,7 @@ class _Bar:
         self._tqdm = tqdm
         self._bar: Any = None
 
-    def show(self, state: MapProgress) -> None:
+    def __call__(self, state: MapProgress, note: str | None) -> None:
         if self._bar is None:
             # What was there before says nothing of how fast it goes.
             before = state.done - state.asked
@@ -131,10 +121,8 @@ class _Bar:
         facts = {"failed": state.failed}
         self._bar.set_postfix({**facts, "USD": f"{state.cost:.4f}"} if state.cost else facts, refresh=False)
         self._bar.update(state.done - self._bar.n)
-
-    def end(self, state: MapProgress, note: str) -> None:
-        self.show(state)
-        self._bar.close()
+        if note is not None:
+            self._bar.close()
         _write(f"{note}\n" if note else "")
 
 

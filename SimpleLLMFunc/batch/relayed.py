@@ -4,13 +4,44 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
+from SimpleLLMFunc.base.metadata import FunctionMetadata
 from SimpleLLMFunc.base.parsing import RepairLevel
-from SimpleLLMFunc.base.run import Answer, Mappable
+from SimpleLLMFunc.base.run import Abort, Answer, Mappable
 from SimpleLLMFunc.errors import RunAborted
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Decorated(Mappable[R_co], Protocol[R_co]):
+    """A function that is asked elsewhere: its requests can be written into a file, and it can be pickled."""
+
+    @property
+    def llm(self) -> LLM_Interface:
+        """The model that it asks.
+
+        Raises:
+            ConfigError: no model is set.
+        """
+        ...
+
+    @property
+    def metadata(self) -> FunctionMetadata:
+        """Its metadata for sinks and traces."""
+        ...
+
+    @property
+    def abort(self) -> Abort | None:
+        """What may end its runs."""
+        ...
+
+    @property
+    def reducers(self) -> Mapping[type, Any]:
+        """How what belongs to it is pickled, as in `copyreg`."""
+        ...
 
 
 async def asked(
@@ -31,7 +62,7 @@ async def asked(
 class Relayed(Generic[R]):
     """The attributes of `Mappable`, taken from a function; a subclass has `ask`."""
 
-    def __init__(self, function: Mappable[R]) -> None:
+    def __init__(self, function: Decorated[R]) -> None:
         self._function = function
         self.name = function.name
         self.signature = function.signature

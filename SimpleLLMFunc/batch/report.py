@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast, overload
 
 from SimpleLLMFunc.base.run import Shown
 from SimpleLLMFunc.batch.checkpoint.store import Store
-from SimpleLLMFunc.batch.checkpoint.stored_row import Record, StoredRow
+from SimpleLLMFunc.batch.checkpoint.stored_row import Finished
 from SimpleLLMFunc.batch.output import write_rows
 from SimpleLLMFunc.batch.rows.arrow import arrow_reader
 from SimpleLLMFunc.batch.rows.feed import RowsAgain
@@ -57,7 +57,7 @@ class MapRow(Generic[R_co]):
     """
 
     index: int
-    _finished: Record | StoredRow | None
+    _finished: Finished | None
     _source: Sequence[Any] | RowsAgain | None
     _stopped: Exception | None
 
@@ -66,7 +66,7 @@ class MapRow(Generic[R_co]):
         """The row as it was given; one that came from a stream and was no plain data comes back as plain data."""
         if self._source is not None:
             return self._source[self.index]
-        return None if self._finished is None else self._finished.given()
+        return None if self._finished is None else self._finished.given
 
     @property
     def value(self) -> R_co:
@@ -104,22 +104,15 @@ class MapRow(Generic[R_co]):
         return f"MapRow(index={self.index}, {came})"
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class MapRows(Sequence[MapRow[R_co]]):
     """The rows of a map in the order of the input, read on access: a million rows take no memory."""
 
-    def __init__(
-        self,
-        ids: array[int],
-        store: Store,
-        source: Sequence[Any] | RowsAgain | None = None,
-        stopped: Exception | None = None,
-        places: range | None = None,
-    ) -> None:
-        self._ids = ids
-        self._store = store
-        self._source = source
-        self._stopped = stopped
-        self._places = range(len(ids)) if places is None else places
+    _ids: array[int]
+    _store: Store
+    _source: Sequence[Any] | RowsAgain | None
+    _stopped: Exception | None
+    _places: range
 
     def __len__(self) -> int:
         return len(self._places)
@@ -130,7 +123,7 @@ class MapRows(Sequence[MapRow[R_co]]):
     def __getitem__(self, index: slice) -> MapRows[R_co]: ...
     def __getitem__(self, index: int | slice) -> MapRow[R_co] | MapRows[R_co]:
         if isinstance(index, slice):
-            return MapRows(self._ids, self._store, self._source, self._stopped, self._places[index])
+            return replace(self, _places=self._places[index])
         return self._read([self._places[index]])[0]
 
     def __iter__(self) -> Iterator[MapRow[R_co]]:
@@ -153,7 +146,7 @@ class MapRows(Sequence[MapRow[R_co]]):
         found = self._store.read(sorted({self._ids[place] for place in places if self._ids[place]}))
         return [self._row(place, found) for place in places]
 
-    def _row(self, place: int, found: Mapping[int, Record | StoredRow]) -> MapRow[R_co]:
+    def _row(self, place: int, found: Mapping[int, Finished]) -> MapRow[R_co]:
         number = self._ids[place]
         finished = found.get(number) if number else None
         if number and finished is None:

@@ -68,9 +68,7 @@ class durable:  # noqa: N801 - used like a function
             file = JournalFile(self.path, sync=self._sync)
             stack.enter_context(file.lock(self.key))
             stack.enter_context(closing(file))
-            log = stack.enter_context(closing(KeyLog(file, self.key)))
-            log.read()
-            steps = Steps(log, restarts=self._on_change == "restart")
+            steps = Steps(KeyLog(file, self.key).read(), restarts=self._on_change == "restart")
             scope = Scope(steps)
             self._entered = stack.pop_all(), steps, scope, JOURNAL.enter(scope)
         return self

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_bytes
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 import filelock
 
@@ -213,8 +213,8 @@ class KeyLog:
         self._number = 0
         self._last = b""
 
-    def read(self) -> None:
-        """Read and verify all rows.
+    def read(self) -> Self:
+        """Read and verify all rows; return this.
 
         Raises:
             CheckpointError: they are damaged.
@@ -245,6 +245,7 @@ class KeyLog:
             raise self._damaged(
                 f"it has {self._number} of the {noted} steps that were written: it was cut, or its log was"
             )
+        return self
 
     def append(self, rows: Sequence[NewRow], *, used: str = "") -> list[Row]:
         """Write rows, all or none; `used` is the id of a call whose answer is consumed."""
@@ -295,10 +296,6 @@ class KeyLog:
                 connection.execute(f"DELETE FROM {statement} = ?", of_key or (-1,))  # noqa: S608
         self._begin_empty()
         return of_key is not None
-
-    def close(self) -> None:
-        """Close the file of step counts."""
-        self._counts.close()
 
     def _damaged(self, problem: str) -> CheckpointError:
         return CheckpointError(

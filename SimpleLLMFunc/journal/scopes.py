@@ -240,11 +240,8 @@ class CallScope(Scope):
         raise self.interrupt(OutcomeUnknown(self.steps.key, self.call_id, self.tool, dict(arguments))) from cause
 
     def _asked(self, why: str, arguments: Mapping[str, Any]) -> NewRow:
-        return (
-            "asked",
-            self.place,
-            {"call_id": self.call_id, "tool": self.tool, "arguments": dict(arguments), "why": why},
-        )
+        data = {"call_id": self.call_id, "tool": self.tool, "arguments": dict(arguments), "why": why}
+        return "asked", self.place, data
 
     async def begins(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
         """Write that the tool is about to run."""

@@ -51,9 +51,8 @@ def paused(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     with closing(JournalFile(path, must_exist=True)) as file:
         for key in file.all_keys():
-            with closing(KeyLog(file, key)) as log:
-                log.read()
-                found += [each for call_id, each in pending_in(log).items() if call_id not in log.answers]
+            log = KeyLog(file, key).read()
+            found += [each for call_id, each in pending_in(log).items() if call_id not in log.answers]
     return sorted(found, key=lambda each: each["since"])
 
 
@@ -72,8 +71,8 @@ def answer(path: str | os.PathLike[str], key: str, call_id: str, result: Any) ->
         UsageError: no call waits under this id, it has been answered, or the result has the wrong type.
         CheckpointError: as in `paused`.
     """
-    with closing(JournalFile(path, must_exist=True)) as file, closing(KeyLog(file, key)) as log:
-        log.read()
+    with closing(JournalFile(path, must_exist=True)) as file:
+        log = KeyLog(file, key).read()
         waits = pending_in(log).get(call_id)
         if waits is None:
             raise UsageError(f"nothing waits under the id {call_id!r} of {key!r}. paused(path) lists what does.")
@@ -117,8 +116,8 @@ def prune(path: str | os.PathLike[str], older_than: float | dt.timedelta) -> int
 
 
 def _forgotten(file: JournalFile, key: str) -> bool:
-    with file.lock(key), closing(KeyLog(file, key)) as log:
-        return log.forget()
+    with file.lock(key):
+        return KeyLog(file, key).forget()
 
 
 def told_answer(data: Mapping[str, Any]) -> Any:

@@ -35,7 +35,6 @@ class StepCounts:
     path: Path
     key: bytes
     shown: str
-    _file: int | None = None
     _place: int | None = None
 
     def read(self) -> int:
@@ -62,16 +61,15 @@ class StepCounts:
     def note(self, count: int) -> None:
         """Write the number of steps; on a full disk the earlier number stays."""
         with suppress(OSError):
-            if self._file is None:
-                self._file = os.open(self.path, _FLAGS, 0o600)
-            if self._place is None:
-                with filelock.FileLock(self.path.with_suffix(".lock"), timeout=10.0, thread_local=False):
-                    slots = self.path.read_bytes()
-                    found = _find(slots, self.key)
-                    self._place = len(slots) // _SLOT.size * _SLOT.size if found is None else found
-                    self._write(count)
-            else:
-                self._write(count)
+            if self._place is not None:
+                self._write(self._place, count)
+                return
+            with filelock.FileLock(self.path.with_suffix(".lock"), timeout=10.0, thread_local=False):
+                slots = self.path.read_bytes() if self.path.exists() else b""
+                found = _find(slots, self.key)
+                place = len(slots) // _SLOT.size * _SLOT.size if found is None else found
+                self._write(place, count)
+            self._place = place
 
     def forget(self) -> None:
         """Set the number of steps to 0, if there is one."""
@@ -80,16 +78,12 @@ class StepCounts:
         if self._place is not None:
             self.note(0)
 
-    def _write(self, count: int) -> None:
-        assert self._file is not None, "it is open"
-        assert self._place is not None, "there is a slot"
-        os.lseek(self._file, self._place, os.SEEK_SET)
-        os.write(self._file, _SLOT.pack(self.key, count, _checksum(self.key, count)))
-
-    def close(self) -> None:
-        """Close the file."""
-        file, self._file = self._file, None
-        if file is not None:
+    def _write(self, place: int, count: int) -> None:
+        file = os.open(self.path, _FLAGS, 0o600)
+        try:
+            os.lseek(file, place, os.SEEK_SET)
+            os.write(file, _SLOT.pack(self.key, count, _checksum(self.key, count)))
+        finally:
             os.close(file)
 
 

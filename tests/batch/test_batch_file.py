@@ -3,7 +3,6 @@
 import asyncio
 import json
 import random
-from itertools import pairwise
 
 import pytest
 from pydantic import BaseModel
@@ -49,6 +48,16 @@ def requests_in(*paths):
     return [json.loads(line) for path in paths for line in path.read_bytes().splitlines()]
 
 
+@pytest.fixture
+def requested(tmp_path):
+    """Writes rows into a file, and gives its requests."""
+
+    def write(*rows):
+        return requests_in(*review.to_batch_file(rows, tmp_path / "r.jsonl"))
+
+    return write
+
+
 def line(request, body, *, status=200, **more):
     response = {"status_code": status, "request_id": "req_1", "body": body}
     return {"id": "b", "custom_id": request["custom_id"], "response": response, "error": None, **more}
@@ -67,9 +76,6 @@ def answers(tmp_path):
         return path
 
     return write
-
-
-# --- out ---
 
 
 def test_a_line_is_the_request_that_a_call_would_send(tmp_path):
@@ -146,6 +152,8 @@ def test_a_row_that_cannot_be_asked_leaves_no_file(tmp_path):
     with pytest.raises(UsageError, match=r"rows\.jsonl, line 2"):
         review.to_batch_file(tmp_path / "rows.jsonl", tmp_path / "r.jsonl")
     assert [path.name for path in tmp_path.iterdir()] == ["rows.jsonl"]
+    (empty,) = review.to_batch_file([], tmp_path / "empty.jsonl")
+    assert empty.read_bytes() == b""
     paths = review.to_batch_file(tmp_path / "rows.jsonl", tmp_path / "r.jsonl", on_error="skip")
     assert [request["custom_id"].rpartition("-")[2] for request in requests_in(*paths)] == ["0", "2"]
     with pytest.raises(ConfigError, match="cannot be written"):
@@ -154,30 +162,19 @@ def test_a_row_that_cannot_be_asked_leaves_no_file(tmp_path):
         review.to_batch_file(["a"], tmp_path / "r.jsonl", on_error="keep")  # type: ignore[arg-type]
 
 
-def test_no_rows_are_an_empty_file(tmp_path):
-    (path,) = review.to_batch_file([], tmp_path / "r.jsonl")
-    assert path.read_bytes() == b""
-
-
-# --- back ---
-
-
-def test_answers_in_any_order_are_in_the_order_of_the_rows(tmp_path, answers):
-    rows = [f"row {n}" for n in range(50)]
-    (path,) = review.to_batch_file(rows, tmp_path / "r.jsonl")
-    lines = [answered(r, json.dumps({"title": f"T{n}", "stars": n})) for n, r in enumerate(requests_in(path))]
+def test_answers_in_any_order_are_in_the_order_of_the_rows(requested, answers):
+    requests = requested(*(f"row {n}" for n in range(50)))
+    lines = [answered(r, json.dumps({"title": f"T{n}", "stars": n})) for n, r in enumerate(requests)]
     random.Random(1).shuffle(lines)
     report = review.read_batch_file(answers(*lines))
-    assert [row.value.stars for row in report.rows] == list(range(50))
-    assert all(isinstance(row.value, Review) for row in report.rows)
+    assert [row.value for row in report.rows] == [Review(title=f"T{n}", stars=n) for n in range(50)]
     assert [row.index for row in report.rows] == list(range(50))
     assert report.usage.input_tokens == 250
     assert report.counts.failed == 0
 
 
-def test_several_files_with_errors_gaps_and_strangers(tmp_path, answers):
-    (path,) = review.to_batch_file([f"row {n}" for n in range(5)], tmp_path / "r.jsonl")
-    requests = requests_in(path)
+def test_several_files_with_errors_gaps_and_strangers(requested, answers):
+    requests = requested(*(f"row {n}" for n in range(5)))
     good = '{"title": "T", "stars": 1}'
     first = answers(answered(requests[3], good), "", "broken{", answered({"custom_id": "mine"}, good), name="a.jsonl")
     second = answers(answered(requests[0], good), answered(requests[0], good), name="b.jsonl")
@@ -195,9 +192,8 @@ def test_several_files_with_errors_gaps_and_strangers(tmp_path, answers):
     assert found[1].request_id == "req_1"
 
 
-def test_an_answer_counts_over_an_error_whichever_comes_first(tmp_path, answers):
-    (path,) = review.to_batch_file(["a"], tmp_path / "r.jsonl")
-    (request,) = requests_in(path)
+def test_an_answer_counts_over_an_error_whichever_comes_first(requested, answers):
+    (request,) = requested("a")
     bad = line(request, {"error": {"message": "busy"}}, status=503)
     good = answered(request, '{"title": "T", "stars": 1}')
     for lines in ((bad, good), (good, bad)):
@@ -216,18 +212,16 @@ def test_an_answer_counts_over_an_error_whichever_comes_first(tmp_path, answers)
         (None, BadReply),
     ],
 )
-def test_bad_answers_are_the_errors_of_a_live_call(tmp_path, answers, body, error):
-    (path,) = review.to_batch_file(["a"], tmp_path / "r.jsonl")
-    (request,) = requests_in(path)
+def test_bad_answers_are_the_errors_of_a_live_call(requested, answers, body, error):
+    (request,) = requested("a")
     report = review.read_batch_file(answers(line(request, body)))
     assert type(report.rows[0].error) is error
     with pytest.raises(error):
         review.read_batch_file(answers(line(request, body)), on_error="raise")
 
 
-def test_answers_are_read_as_a_live_call_reads_them(tmp_path, answers):
-    (path,) = review.to_batch_file(["a", "b", "c"], tmp_path / "r.jsonl")
-    first, second, third = requests_in(path)
+def test_answers_are_read_as_a_live_call_reads_them(requested, answers):
+    first, second, third = requested("a", "b", "c")
     report = review.read_batch_file(
         answers(
             answered(first, '<think>hm</think>```json\n{"title": "T", "stars": "4 stars",}\n```'),
@@ -241,15 +235,13 @@ def test_answers_are_read_as_a_live_call_reads_them(tmp_path, answers):
 
 
 async def test_text_is_read_as_text_and_tools_as_tools(tmp_path, answers):
-    (path,) = await echo.to_batch_file(["a"], tmp_path / "r.jsonl")
-    (request,) = requests_in(path)
+    (request,) = requests_in(*await echo.to_batch_file(["a"], tmp_path / "r.jsonl"))
     assert "-text-" in request["custom_id"]
     report = await echo.read_batch_file(answers(answered(request, '{"value": "a"}')))
     assert report.rows[0].value == '{"value": "a"}'
 
     by_tool = review.with_options(output_mode="tool")
-    (path,) = by_tool.to_batch_file(["a"], tmp_path / "r.jsonl")
-    (request,) = requests_in(path)
+    (request,) = requests_in(*by_tool.to_batch_file(["a"], tmp_path / "r.jsonl"))
     arguments = '{"title": "T", "stars": 3}'
     call = {"id": "1", "type": "function", "function": {"name": "answer", "arguments": arguments}}
     found = answers(answered(request, None, tool_calls=[call]))
@@ -258,9 +250,9 @@ async def test_text_is_read_as_text_and_tools_as_tools(tmp_path, answers):
     assert review.read_batch_file(found).rows[0].value.stars == 3
 
 
-def test_with_the_rows_answers_are_found_by_what_was_asked(tmp_path, answers):
-    (path,) = review.to_batch_file(["a", "b", "b"], tmp_path / "r.jsonl")
-    lines = [answered(r, json.dumps({"title": f"T{n}", "stars": n})) for n, r in enumerate(requests_in(path))]
+def test_with_the_rows_answers_are_found_by_what_was_asked(requested, answers):
+    requests = requested("a", "b", "b")
+    lines = [answered(r, json.dumps({"title": f"T{n}", "stars": n})) for n, r in enumerate(requests)]
     report = review.read_batch_file(answers(*lines), rows=["new", "b", "a"])
     assert [row.row for row in report.rows] == ["new", "b", "a"]
     assert isinstance(report.rows[0].error, RunError)
@@ -270,9 +262,8 @@ def test_with_the_rows_answers_are_found_by_what_was_asked(tmp_path, answers):
     assert isinstance(changed.rows[0].error, RunError)
 
 
-def test_a_checkpoint_keeps_what_was_read(tmp_path, answers):
-    (path,) = review.to_batch_file(["a", "b"], tmp_path / "r.jsonl")
-    first, _ = requests_in(path)
+def test_a_checkpoint_keeps_what_was_read(requested, tmp_path, answers):
+    first, _ = requested("a", "b")
     checkpoint = tmp_path / "run.sqlite"
     good = answers(answered(first, '{"title": "T", "stars": 1}'))
     review.read_batch_file(good, rows=["a", "b"], checkpoint=checkpoint)
@@ -285,17 +276,15 @@ def test_a_checkpoint_keeps_what_was_read(tmp_path, answers):
         review.read_batch_file(good, checkpoint=checkpoint)
 
 
-def test_it_costs_half_and_no_budget_pays_again(tmp_path, answers):
-    (path,) = review.to_batch_file(["a"], tmp_path / "r.jsonl")
-    (request,) = requests_in(path)
+def test_it_costs_half_and_no_budget_pays_again(requested, answers):
+    (request,) = requested("a")
     usage = {"prompt_tokens": 1_000_000, "completion_tokens": 0, "total_tokens": 1_000_000}
     found = answers(answered(request, '{"title": "T", "stars": 1}', usage=usage))
     with budget(usd=0.000001, requests=0) as spent:
         report = review.read_batch_file(found)
     full = OPENAI.price(report.usage)
     assert full
-    assert report.cost == pytest.approx(full / 2)
-    assert report.rows[0].usage.cost == pytest.approx(full / 2)
+    assert report.cost == report.rows[0].usage.cost == pytest.approx(full / 2)
     assert (spent.usd, spent.requests) == (0, 0)
 
 
@@ -309,19 +298,16 @@ def test_no_file_of_ours(tmp_path, answers):
         review.read_batch_file([])
 
 
-def test_a_far_place_is_a_long_report_and_not_a_large_list(tmp_path, answers):
-    (path,) = review.to_batch_file((f"{n}" for n in range(200)), tmp_path / "r.jsonl")
-    last = requests_in(path)[-1]
+def test_a_far_place_is_a_long_report_and_not_a_large_list(requested, answers):
+    last = requested(*(f"{n}" for n in range(200)))[-1]
     report = review.read_batch_file(answers(answered(last, '{"title": "T", "stars": 1}')))
-    assert len(report.rows) == 200
+    assert [row.index for row in report.rows] == list(range(200))
     assert report.counts.failed == 199
-    assert all(one.index < two.index for one, two in pairwise(report.rows))
     assert report.rows[-1].value.stars == 1
 
 
 async def test_a_very_long_answer_is_read_off_the_loop(tmp_path):
-    (path,) = await echo.to_batch_file(["a"], tmp_path / "requests.jsonl")
-    (request,) = requests_in(path)
+    (request,) = requests_in(*await echo.to_batch_file(["a"], tmp_path / "requests.jsonl"))
     said = "字a " * 1_500_000  # the guard looks
     content = await asyncio.to_thread(json.dumps, answered(request, said))
     await asyncio.to_thread((tmp_path / "answers.jsonl").write_text, content)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -34,28 +35,23 @@ def test_it_tells_rate_cost_failures_and_time_left() -> None:
 
 
 def test_a_bar_where_tqdm_is(monkeypatch) -> None:
-    screen = Screen()
-    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(sys, "stderr", screen := Screen())
     view = progress_view(None)
-    view.show(state())
-    view.show(state(done=60, asked=50))
-    view.end(state(done=90, asked=80), "how to go on")
+    view(state(), None)
+    view(state(done=60, asked=50), None)
+    view(state(done=90, asked=80), "how to go on")
     shown = screen.getvalue()
-    assert "grade" in shown
-    assert "90/90" in shown
-    assert "failed=2" in shown
-    assert "USD=0.5000" in shown
+    assert all(said in shown for said in ("grade", "90/90", "failed=2", "USD=0.5000"))
     assert shown.endswith("how to go on\n")
 
 
 @pytest.mark.usefixtures("_no_tqdm")
 def test_a_line_on_a_terminal_is_written_again(monkeypatch) -> None:
-    screen = Screen()
-    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(sys, "stderr", screen := Screen())
     view = progress_view(None)
-    view.show(state())
-    view.show(state(total=None, cost=None))
-    view.end(state(done=90), "how to go on")
+    view(state(), None)
+    view(state(total=None, cost=None), None)
+    view(state(done=90), "how to go on")
     first, second, third = screen.getvalue().split("\r")[1:]
     assert len(first) == len(second)  # the shorter one leaves nothing of the longer one
     assert third == f"{state(done=90)}\nhow to go on\n"
@@ -67,26 +63,17 @@ def test_lines_elsewhere_are_few(monkeypatch, capsys) -> None:
     monkeypatch.setattr(module.time, "monotonic", lambda: now)
     view = progress_view(True)
     now = 100.0
-    view.show(state())
-    view.show(state(done=31))
-    view.end(state(done=90), "")
+    view(state(), None)
+    view(state(done=31), None)
+    view(state(done=90), "")
     assert capsys.readouterr().err.splitlines() == [str(state()), str(state(done=90))]
 
 
-def test_without_a_terminal_nothing_is_shown(monkeypatch) -> None:
-    assert progress_view(False) is None
-    assert progress_view(None) is None
+def test_without_a_terminal_nothing_is_shown_but_in_a_notebook(monkeypatch) -> None:
+    assert [progress_view(False), progress_view(None)] == [None, None]
     monkeypatch.setattr(sys, "stderr", None)
-    assert progress_view(None) is None
-    assert progress_view(True) is None
-
-
-def test_a_notebook_looks(monkeypatch) -> None:
-    class ZMQInteractiveShell:
-        pass
-
-    class IPython:
-        get_ipython = staticmethod(ZMQInteractiveShell)
-
-    monkeypatch.setitem(sys.modules, "IPython", IPython)
+    assert [progress_view(None), progress_view(True)] == [None, None]
+    monkeypatch.undo()
+    shell = type("ZMQInteractiveShell", (), {})
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=shell))
     assert progress_view(None) is not None

@@ -7,7 +7,7 @@ import polars
 from scene import check, seen
 
 from SimpleLLMFunc import OpenAICompatible, llm_function
-from SimpleLLMFunc.batch.rows import RowSource
+from SimpleLLMFunc.batch import RowSource
 
 
 @llm_function(OpenAICompatible("m"))

@@ -55,7 +55,6 @@ def weather(city: str, days: int = 1) -> str:
 @llm_function(llm_interface=llm)
 async def summary(text: str) -> str:
     """Sum up."""
-    raise NotImplementedError
 
 
 @llm_function(llm_interface=llm, temperature=0.2)
@@ -65,59 +64,49 @@ async def line_of(text: str, *, strict: bool = False) -> Line:
     Args:
         text: as it was printed.
     """
-    raise NotImplementedError
 
 
 @llm_function(llm_interface=llm, toolkit=[weather], max_tool_calls=2)
 async def advise(city: str) -> Literal["coat", "hat"]:
     """Say what to wear."""
-    raise NotImplementedError
 
 
 @llm_function(llm_interface=llm, output_mode="prompt", system_prompt_template="Do: {function_description}")
 def points(text: str, around: Point | None = None) -> list[Point]:
     """Find the points."""
-    raise NotImplementedError
 
 
 @llm_function(llm_interface=llm, examples=[("sun", Mood.GOOD), ("rain", Mood.BAD)], max_examples=2)
 async def mood(text: str) -> Mood:
     """Tell the mood."""
-    raise NotImplementedError
 
 
 @llm_function(llm_interface=llm, votes=3, vote_on=["name"])
 async def sure(text: str) -> Confident[Line]:
     """Read the line, three times."""
-    raise NotImplementedError
 
 
 @llm_function(llm_interface=llm)
 async def excerpt(report: str) -> Excerpt:
     """Find it."""
-    raise NotImplementedError
 
 
 @llm_function(llm_interface=llm)
 def lines(text: str) -> AsyncIterator[Annotated[Line, "one"]]:
     """List the lines."""
-    raise NotImplementedError
 
 
 @llm_function
 async def anything(a: dict[str, Any], b: tuple[int, ...] = (), *rest: str, **more: int) -> Any:
     """Do something."""
-    raise NotImplementedError
 
 
 @llm_chat(llm_interface=llm, toolkit=[weather], stream=True)
 async def talk(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
     """You are a guide."""
-    raise NotImplementedError
 
 
 class Shop:
     @llm_function(llm_interface=llm)
     async def name(self, text: str) -> str:
         """Name it."""
-        raise NotImplementedError

@@ -5,19 +5,18 @@ from __future__ import annotations
 import itertools
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from SimpleLLMFunc.base.parsing import RepairLevel
 from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.batch.checkpoint.codec import encode_answer, encode_error, encode_given, encode_usage
-from SimpleLLMFunc.batch.checkpoint.stored_row import Found, Record, StoredRow, checksum, is_sound
+from SimpleLLMFunc.batch.checkpoint.stored_row import Record, StoredRow, checksum, is_sound
 from SimpleLLMFunc.batch.progress import MapProgress
 from SimpleLLMFunc.errors import CheckpointError
 from SimpleLLMFunc.storage import SqliteFile, identity_of, is_damage, transaction
-
-T = TypeVar("T")
 
 FORMAT: Final = 3
 """The format we write. Older files are read as they are; the next map that writes one migrates it."""
@@ -111,23 +110,9 @@ class RowFile:
         Raises:
             CheckpointError: it is not, or none of ours, or of another version.
         """
-
-        def work(connection: sqlite3.Connection) -> None:
-            (self.format,) = connection.execute("PRAGMA user_version").fetchone()
-            if not 1 <= self.format <= FORMAT:
-                raise CheckpointError(
-                    f"{self._shown} has format {self.format}, and this version of the library reads format {FORMAT} and "
-                    "older ones. Give another path, or use the version that wrote it."
-                )
-            problems = [text for (text,) in connection.execute("PRAGMA integrity_check(3)") if text != "ok"]
-            if problems:
-                raise self._damaged("; ".join(problems))
-            (self.commits,) = connection.execute("SELECT commits FROM progress").fetchone()
-            (self.last_id,) = connection.execute("SELECT coalesce(max(id), 0) FROM rows").fetchone()
-
         self._identity = None
         try:
-            self.do("opened", work)
+            self._load()
         except CheckpointError as error:
             damaged = next((number for number, is_sound in self.checked_rows() if not is_sound), None)
             if damaged is None:
@@ -135,10 +120,24 @@ class RowFile:
             raise CheckpointError(f"{error} The first damaged row is this one.", row=damaged) from error
         self._identity = identity_of(self.path)
 
+    def _load(self) -> None:
+        """Read the figures of the file, and raise what is wrong with it."""
+        with self.connection("opened") as connection:
+            (self.format,) = connection.execute("PRAGMA user_version").fetchone()
+            if not 1 <= self.format <= FORMAT:
+                raise CheckpointError(
+                    f"{self._shown} has format {self.format}, and this version of the library reads format {FORMAT} "
+                    "and older ones. Give another path, or use the version that wrote it."
+                )
+            problems = [text for (text,) in connection.execute("PRAGMA integrity_check(3)") if text != "ok"]
+            if problems:
+                raise self._damaged("; ".join(problems))
+            (self.commits,) = connection.execute("SELECT commits FROM progress").fetchone()
+            (self.last_id,) = connection.execute("SELECT coalesce(max(id), 0) FROM rows").fetchone()
+
     def use_version(self, version: bytes, name: str, definition: str) -> None:
         """Say of which function the rows to come are; a file of an older format is brought up to date."""
-
-        def work(connection: sqlite3.Connection) -> None:
+        with self.connection("written") as connection:
             if self.format < FORMAT:
                 with transaction(connection):
                     for statements in _MIGRATIONS[self.format - 1 :]:
@@ -159,27 +158,32 @@ class RowFile:
             else:
                 self._version = known[0]
 
-        self.do("written", work)
-
     # --- rows ------------------------------------------------------------------------------------------------
 
-    def find(self, keys: Sequence[bytes]) -> dict[bytes, Found]:
+    def find(self, keys: Sequence[bytes]) -> dict[bytes, StoredRow]:
         """Return what there is under these keys, a few hundred at most."""
-        return {row[1]: Found(row[0], row[3], is_sound(row)) for row in self._rows_with("key", keys)}
+        return {row.key: row for row in self._rows_with("key", keys)}
+
+    def read(self, ids: Sequence[int]) -> dict[int, StoredRow]:
+        """Return the rows of these numbers, a few hundred at most."""
+        return {row.id: row for row in self._rows_with("id", ids)}
+
+    def _rows_with(self, column: str, values: Sequence[Any]) -> Iterator[StoredRow]:
+        assert self._output is not None, "rows are read for a function"
+        statement = f"SELECT {_COLUMNS} FROM rows WHERE {column} IN ({marks(values)})"  # noqa: S608 - question marks
+        for cells in self.query(statement, values):
+            number, key, _, error, answer, usage, given, _, _ = cells
+            yield StoredRow(number, key, error, answer, usage, given, is_sound(cells), self._output)
 
     def write(self, records: Sequence[Record], progress: MapProgress | None = None) -> None:
         """Keep rows, and how far their map is with them, all or none; each row gets its number."""
         now, numbers = time.time(), itertools.count(self.last_id + 1)
         rows = [self._row(record, record.id or next(numbers), now) for record in records]
-
-        def work(connection: sqlite3.Connection) -> None:
-            with transaction(connection):
-                connection.executemany("INSERT OR REPLACE INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
-                connection.execute(_COUNTED)
-                if progress is not None:
-                    self._note(connection, progress, now)
-
-        self.do("written", work)
+        with self.changing() as connection:
+            connection.executemany("INSERT OR REPLACE INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            connection.execute(_COUNTED)
+            if progress is not None:
+                self._note(connection, progress, now)
         self.commits += 1
         for record, row in zip(records, rows, strict=True):
             record.id = row[0]
@@ -187,7 +191,8 @@ class RowFile:
 
     def note(self, progress: MapProgress) -> None:
         """Keep how far the map is."""
-        self.do("written", lambda connection: self._note(connection, progress, time.time()))
+        with self.connection("written") as connection:
+            self._note(connection, progress, time.time())
 
     def progress(self) -> dict[int, tuple[MapProgress, float]]:
         """Return how far the latest map of each version is, and when that was, in seconds since the epoch."""
@@ -199,24 +204,20 @@ class RowFile:
         )
         return {version: (MapProgress(*facts), at) for version, *facts, at in self.query(statement)}
 
-    def read(self, ids: Sequence[int]) -> dict[int, StoredRow]:
-        """Return the rows of these numbers, a few hundred at most."""
-        assert self._output is not None, "rows are read for a function"
-        return {
-            row[0]: StoredRow(row[1], is_sound(row), row[3] is not None, row[5], row[4], row[6], self._output)
-            for row in self._rows_with("id", ids)
-        }
-
-    def _rows_with(self, column: str, values: Sequence[Any]) -> list[Any]:
-        statement = f"SELECT {_COLUMNS} FROM rows WHERE {column} IN ({marks(values)})"  # noqa: S608 - question marks
-        return self.query(statement, values)
-
     def query(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         """Return what a statement finds."""
-        return self.do("read", lambda connection: connection.execute(statement, values).fetchall())
+        with self.connection("read") as connection:
+            return connection.execute(statement, values).fetchall()
 
-    def do(self, what: str, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Return what `work` gives; `what` says in errors what could not be done.
+    @contextmanager
+    def changing(self) -> Iterator[sqlite3.Connection]:
+        """Yield the connection; all that is written inside is kept, or nothing. Raises what `connection` does."""
+        with self.connection("written") as connection, transaction(connection):
+            yield connection
+
+    @contextmanager
+    def connection(self, what: str) -> Iterator[sqlite3.Connection]:
+        """Yield the connection, under the lock of the file; `what` says in errors what could not be done.
 
         Raises:
             CheckpointError: the file is gone, damaged, or cannot be read or written.
@@ -229,7 +230,7 @@ class RowFile:
                     "back, or map again to ask for all rows."
                 )
             try:
-                return work(self.file.connection())
+                yield self.file.connection()
             except (sqlite3.Error, OverflowError) as error:
                 if isinstance(error, sqlite3.DatabaseError) and _is_damage(error):
                     raise self._damaged(str(error)) from error
@@ -273,7 +274,7 @@ class RowFile:
         else:
             assert self._output is not None, "rows are written for a function"
             data = encode_answer(record.answer, self._output, self._repair)
-        given = None if record.row is None else encode_given(record.row)
+        given = None if record.given is None else encode_given(record.given)
         row = (number, record.key, self._version, record.error_name, data, encode_usage(record.usage), given, now)
         return (*row, checksum(row))
 

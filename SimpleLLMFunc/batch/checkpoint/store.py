@@ -15,7 +15,7 @@ from typing import Any
 from SimpleLLMFunc.base.run import Mappable
 from SimpleLLMFunc.batch.checkpoint.checkpoint import Checkpoint
 from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
-from SimpleLLMFunc.batch.checkpoint.stored_row import Found, Record, StoredRow
+from SimpleLLMFunc.batch.checkpoint.stored_row import Finished, Record
 from SimpleLLMFunc.batch.progress import MapProgress
 from SimpleLLMFunc.errors import CheckpointError
 from SimpleLLMFunc.runtime import Worker
@@ -38,10 +38,7 @@ class Store:
     """
 
     def __init__(
-        self,
-        function: Mappable[Any],
-        checkpoint: str | os.PathLike[str] | None,
-        progress: Callable[[], MapProgress],
+        self, function: Mappable[Any], checkpoint: str | os.PathLike[str] | None, progress: Callable[[], MapProgress]
     ) -> None:
         self._function = function
         self._progress = progress
@@ -52,7 +49,8 @@ class Store:
         self._file: RowFile | None = None
         self._memory: list[Record] = []
         self._ids: dict[bytes, int] = {}
-        self._waiting: list[tuple[Record, asyncio.Future[int]]] = []
+        self._waiting: list[Record] = []
+        self._next: asyncio.Task[None] | None = None  # will write what waits
         self._writing: asyncio.Task[None] | None = None
         if checkpoint is not None:
             self._checkpoint = Checkpoint(checkpoint, function.output, function.repair)
@@ -79,33 +77,18 @@ class Store:
         definition = self._function.definition()
         if self._checkpoint is None:
             return version_of(definition)
-        opening = asyncio.ensure_future(
-            self._worker.run(self._checkpoint.open, self._function.name, definition, self._progress())
-        )
-        try:
-            version = await asyncio.shield(opening)
-        except asyncio.CancelledError:
-            # The thread goes on, and what it opens must be closed again.
-            await asyncio.wait((opening,))
-            if not opening.cancelled() and opening.exception() is None:
-                await self._worker.run(self._checkpoint.close)
-            raise
+        # Where this is cancelled the thread goes on; what it opens is closed by `close`, which the same thread does next.
+        version = await self._worker.run(self._checkpoint.open, self._function.name, definition, self._progress())
         self._file = self._checkpoint.rows
         self.first_new_id = self._file.last_id
         return version
 
-    async def find(self, keys: Sequence[bytes]) -> Mapping[bytes, Found]:
+    async def find(self, keys: Sequence[bytes]) -> Mapping[bytes, Finished]:
         """Return what is known of these rows."""
-        known = {key: number for key in keys if (number := self._ids.get(key))}
-        found = {key: Found(number, self._memory[number - 1].error_name, True) for key, number in known.items()}
-        if self._file is not None and (others := [key for key in keys if key not in known]):
+        found: dict[bytes, Finished] = {key: self._memory[number - 1] for key in keys if (number := self._ids.get(key))}
+        if self._file is not None and (others := [key for key in keys if key not in found]):
             found.update(await self._worker.run(self._file.find, others))
         return found
-
-    async def error(self, number: int, place: int) -> Exception | None:
-        """Return what went wrong with a row, by its number; `place` is that in the input."""
-        finished = (await self._worker.run(self.read, (number,)))[number]
-        return finished.error(place)
 
     async def keep(self, record: Record) -> int:
         """Keep a row, and return its number when it has been committed.
@@ -117,43 +100,32 @@ class Store:
             self._memory.append(record)
             record.id = self._ids[record.key] = len(self._memory)
             return record.id
-        committed: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._waiting.append((record, committed))
-        if self._writing is None:
-            self._writing = asyncio.get_running_loop().create_task(self._write())
-        return await committed
+        self._waiting.append(record)
+        if self._next is None:
+            self._next = asyncio.create_task(self._write(self._writing))
+        await asyncio.shield(self._next)  # the other rows of the group are written where one is cancelled
+        return record.id
 
     async def close(self) -> None:
         """Write what waits, and give the checkpoint up for others; the rows can still be read."""
-        while self._writing is not None:
-            await asyncio.wait((self._writing,))
+        await asyncio.gather(*filter(None, (self._writing, self._next)), return_exceptions=True)
         if self._checkpoint is not None:
             progress = self._progress()
             # Rows that were committed during the cancellation are finished, although the map did not count them.
             done = max(progress.done, self._done)
             await self._worker.run(self._checkpoint.close, replace(progress, done=done))
 
-    async def _write(self) -> None:
-        group: list[tuple[Record, asyncio.Future[int]]] = []
-        try:
-            await asyncio.sleep(0)  # what finishes in the same round of the loop goes along
-            if self._file is None:
-                self._file = await self._worker.run(self._spilled)
-                self._memory, self._ids = [], {}
-            while self._waiting:
-                group, self._waiting = self._waiting, []
-                await self._worker.run(self._committed, [record for record, _ in group], self._progress())
-                for record, committed in group:
-                    if not committed.done():
-                        committed.set_result(record.id)
-        except Exception as error:  # noqa: BLE001 - it is raised where the rows are waited for
-            for _, committed in (*group, *self._waiting):
-                if not committed.done():
-                    committed.set_exception(error)
-                    committed.exception()  # the waiting task may be gone
-            self._waiting = []
-        finally:
-            self._writing = None
+    async def _write(self, before: asyncio.Task[None] | None) -> None:
+        """Write the rows that wait, once those before them are written."""
+        if before is not None:
+            await asyncio.gather(before, return_exceptions=True)  # its own rows hear of an error
+        await asyncio.sleep(0)  # what finishes in the same round of the loop goes along
+        records, self._waiting = self._waiting, []
+        self._writing, self._next = self._next, None
+        if self._file is None:
+            self._file = await self._worker.run(self._spilled)
+            self._memory, self._ids = [], {}
+        await self._worker.run(self._committed, records, self._progress())
 
     # --- in the thread ---------------------------------------------------------------------------------------
 
@@ -187,7 +159,7 @@ class Store:
 
     # --- when it has ended -----------------------------------------------------------------------------------
 
-    def read(self, ids: Sequence[int]) -> Mapping[int, Record | StoredRow]:
+    def read(self, ids: Sequence[int]) -> Mapping[int, Finished]:
         """Return rows by number."""
         if self._file is None:
             return {number: self._memory[number - 1] for number in ids}

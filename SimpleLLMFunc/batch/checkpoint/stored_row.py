@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 from SimpleLLMFunc.base.run import Answer
 from SimpleLLMFunc.base.schemas import OutputSpec
@@ -14,23 +14,29 @@ from SimpleLLMFunc.errors import CheckpointError
 from SimpleLLMFunc.type import NO_USAGE, Usage
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Record:
-    """A row that was asked, before it is written.
+    """A row under way in a map, and what came of it.
 
     Attributes:
+        place: in the input, from 0.
+        given: as it was given; None where it need not be kept.
+        also: places of the rows that are the same.
+        id: its number among the finished rows; 0 for a new one.
         answer: None where there is no value.
-        failure: why not.
-        id: its number in the file; 0 for a new one.
-        row: as it was given; None where it need not be kept.
+        failure: why not; of a row that cannot be asked from the beginning.
     """
 
+    place: int
     key: bytes
-    answer: Answer[Any] | None
-    failure: Exception | None
-    usage: Usage
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    given: Any = None
+    also: list[int] = field(default_factory=list)
     id: int = 0
-    row: Any = None
+    answer: Answer[Any] | None = None
+    failure: Exception | None = None
+    usage: Usage = NO_USAGE
 
     is_sound = True
 
@@ -48,35 +54,23 @@ class Record:
         """Return what went wrong."""
         return self.failure
 
-    def given(self) -> Any:
-        """Return the row as it was given."""
-        return self.row
-
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A row of the file, found by its key.
+class StoredRow:
+    """A row of the file, decoded on access.
 
     Attributes:
-        error: name of the error, None where there is a value.
+        error_name: the name of the error's class; None where there is a value.
         is_sound: its checksum fits.
     """
 
     id: int
-    error: str | None
-    is_sound: bool
-
-
-@dataclass(frozen=True, slots=True)
-class StoredRow:
-    """A row of the file, decoded on access."""
-
     key: bytes
-    is_sound: bool
-    _is_error: bool
-    _usage: str
+    error_name: str | None
     _answer: bytes
+    _usage: str
     _given: bytes | None
+    is_sound: bool
     _output: OutputSpec
 
     @property
@@ -99,16 +93,20 @@ class StoredRow:
 
     def error(self, place: int) -> Exception | None:
         """Return what went wrong, None where there is a value."""
-        if not self._is_error:
+        if self.error_name is None:
             return None
         try:
             return decode_error(self._answer, self.usage)
         except (ValueError, TypeError) as error:
             raise CheckpointError(f"its stored error cannot be read: {error}", row=place) from error
 
+    @property
     def given(self) -> Any:
-        """Return the row as it was given, as plain data."""
+        """The row as it was given, as plain data."""
         return decode_given(self._given)
+
+
+Finished: TypeAlias = Record | StoredRow
 
 
 def checksum(row: Sequence[Any]) -> bytes:

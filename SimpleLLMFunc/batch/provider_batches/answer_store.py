@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,8 +80,7 @@ class AnswerStore:
             )
 
         old = SqliteFile(path, application_id=_APPLICATION_ID_OF_1_0, tables=BATCH_TABLES, unusable=unusable)
-
-        def work(connection: sqlite3.Connection) -> None:
+        with self._file.connection("written") as connection:
             old.connection()  # whether it is one of ours
             old.close()
             connection.execute("ATTACH ? AS old", (str(path),))
@@ -91,8 +90,6 @@ class AnswerStore:
                         connection.execute(f"INSERT OR IGNORE INTO main.{table} SELECT * FROM old.{table}")  # noqa: S608
             finally:
                 connection.execute("DETACH old")
-
-        self._file.do("written", work)
         for suffix in ("", "-wal", "-shm"):
             path.with_name(path.name + suffix).unlink(missing_ok=True)
 
@@ -105,37 +102,25 @@ class AnswerStore:
 
     def begin(self, tag: str, address: str, requests: Sequence[tuple[bytes, OutputMode]]) -> None:
         """Note that a batch with these requests is about to be sent."""
-
-        def work(connection: sqlite3.Connection) -> None:
+        with self._file.changing() as connection:
             connection.execute("INSERT INTO batches (tag, address) VALUES (?, ?)", (tag, address))
             connection.executemany(
                 "INSERT OR REPLACE INTO requests (key, tag, mode) VALUES (?, ?, ?)",
                 ((key, tag, mode) for key, mode in requests),
             )
 
-        self._write(work)
-
-    def sent(self, tag: str, batch_id: str, file_id: str | None) -> None:
-        """Note what the service calls a batch."""
-        self._write(
-            lambda connection: connection.execute(
-                "UPDATE batches SET id = ?, file = coalesce(?, file) WHERE tag = ?", (batch_id, file_id, tag)
-            )
-        )
-
-    def uploaded(self, tag: str, file_id: str) -> None:
-        """Note that the requests of a batch are at the service."""
-        self._write(lambda connection: connection.execute("UPDATE batches SET file = ? WHERE tag = ?", (file_id, tag)))
+    def sent(self, tag: str, batch_id: str | None, file_id: str | None) -> None:
+        """Note what the service calls a batch and the file of its requests, as far as they are there."""
+        with self._file.changing() as connection:
+            statement = "UPDATE batches SET id = coalesce(?, id), file = coalesce(?, file) WHERE tag = ?"
+            connection.execute(statement, (batch_id, file_id, tag))
 
     def end(self, tag: str, lines: Iterable[KeptLine] = ()) -> None:
         """Keep the answers of a batch, and forget the batch; its other requests are not under way any more."""
-
-        def work(connection: sqlite3.Connection) -> None:
+        with self._file.changing() as connection:
             self._keep(connection, lines)
             connection.execute("DELETE FROM requests WHERE tag = ?", (tag,))
             connection.execute("DELETE FROM batches WHERE tag = ?", (tag,))
-
-        self._write(work)
 
     def requests_of(self, tag: str) -> dict[bytes, OutputMode]:
         """Return the keys of the requests in a batch, and how each was asked."""
@@ -145,7 +130,8 @@ class AnswerStore:
 
     def keep(self, lines: Iterable[KeptLine]) -> None:
         """Keep lines of answers; of two with one key a success counts, and else the first."""
-        self._write(lambda connection: self._keep(connection, lines))
+        with self._file.changing() as connection:
+            self._keep(connection, lines)
 
     @staticmethod
     def _keep(connection: sqlite3.Connection, lines: Iterable[KeptLine]) -> None:
@@ -200,18 +186,12 @@ class AnswerStore:
     def forget_used(self) -> None:
         """Forget answers without a value, so that these rows are asked again, and those of rows that are finished."""
         statement = "DELETE FROM answers WHERE NOT is_good OR key IN (SELECT key FROM rows)"
-        self._write(lambda connection: connection.execute(statement))
+        with self._file.changing() as connection:
+            connection.execute(statement)
 
     def close(self) -> None:
         """Close the file; the next use opens it again."""
         self._file.file.close()
-
-    def _write(self, work: Callable[[sqlite3.Connection], object]) -> None:
-        def whole(connection: sqlite3.Connection) -> None:
-            with transaction(connection):
-                work(connection)
-
-        self._file.do("written", whole)
 
 
 def _checksum(key: bytes, line: bytes) -> bytes:

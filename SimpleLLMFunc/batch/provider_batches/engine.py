@@ -21,16 +21,10 @@ from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
 from SimpleLLMFunc.batch.options import MapOptions
 from SimpleLLMFunc.batch.progress import Progress, progress_view
 from SimpleLLMFunc.batch.provider_batches.answer_store import AnswerStore
-from SimpleLLMFunc.batch.provider_batches.lines import (
-    BatchFunction,
-    answer_of,
-    check_single_shot,
-    endpoint_of,
-    problem_code,
-)
+from SimpleLLMFunc.batch.provider_batches.lines import answer_of, check_single_shot, endpoint_of, problem_code
 from SimpleLLMFunc.batch.provider_batches.run import LEFT, BatchRun
 from SimpleLLMFunc.batch.provider_batches.service import BatchService
-from SimpleLLMFunc.batch.relayed import Relayed
+from SimpleLLMFunc.batch.relayed import Decorated, Relayed
 from SimpleLLMFunc.batch.rows.arguments import RowArguments
 from SimpleLLMFunc.batch.rows.feed import Feed, can_read_again
 from SimpleLLMFunc.batch.rows.rows import Rows, RowSource
@@ -67,7 +61,7 @@ _ASKED_LIVE = (
 
 @asynccontextmanager
 async def answered_in_batches(
-    function: BatchFunction[R], rows: Rows, options: MapOptions
+    function: Decorated[R], rows: Rows, options: MapOptions
 ) -> AsyncGenerator[tuple[_Answered[R], Rows], None]:
     """Give the function, whose rows are answered by batches, and the rows; the map calls `gather` before it asks.
 
@@ -138,10 +132,9 @@ class _Answered(Relayed[R], Generic[R]):
     """The function, with most rows answered by a batch."""
 
     def __init__(
-        self, function: BatchFunction[R], rows: Rows, service: BatchService, folder: Path, options: MapOptions
+        self, function: Decorated[R], rows: Rows, service: BatchService, folder: Path, options: MapOptions
     ) -> None:
         super().__init__(function)
-        self._asked = function
         self._rows = rows
         self._service = service
         self._folder = folder
@@ -156,12 +149,14 @@ class _Answered(Relayed[R], Generic[R]):
         """
         self._store = store = await in_thread(self._opened, kept)
         tell = _teller(self._options.get("progress"))
-        arguments = RowArguments(self._asked, self._options.get("column"))
+        arguments = RowArguments(self._function, self._options.get("column"))
         retry_errors = self._options.get("retry_errors")
-        self._run = run = BatchRun(self._asked, arguments, self._service, store, self._folder, tell, kept, retry_errors)
+        self._run = run = BatchRun(
+            self._function, arguments, self._service, store, self._folder, tell, kept, retry_errors
+        )
         try:
             with _within_the_budget_of_time():
-                async with self._service:
+                async with self._service.opened():
                     await run.gather(self._rows)
         except asyncio.CancelledError:
             push_warning(await in_thread(_how_to_go_on, store, self._service, kept))
@@ -192,7 +187,7 @@ class _Answered(Relayed[R], Generic[R]):
                 raise self._run.stopped
             return await self._function.ask(args, kwargs)
         try:
-            return await answer_of(self._asked, line.mode, line.line, self._asked.llm)
+            return await answer_of(self._function, line)
         except _ASKED_LIVE as error:
             if problem_code(line.line) in LEFT or (isinstance(error, RateLimited) and error.kind == "quota"):
                 raise

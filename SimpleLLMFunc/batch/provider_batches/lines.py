@@ -7,19 +7,23 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, TypeVar, get_args
+from typing import Any, BinaryIO, TypeVar, get_args
 
 from pydantic_core import from_json, to_json
 
-from SimpleLLMFunc.base.metadata import FunctionMetadata, RunMetadata
+from SimpleLLMFunc.base.metadata import RunMetadata
 from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.base.ReAct import react_events
 from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.base.run import Answer, AnswerReview, Mappable, Run, generate_trace_id
 from SimpleLLMFunc.batch.provider_batches.answer_store import KeptLine
+from SimpleLLMFunc.batch.relayed import Decorated
+from SimpleLLMFunc.batch.rows.feed import Feed
+from SimpleLLMFunc.batch.rows.rows import InputRow
 from SimpleLLMFunc.errors import BadReply, BadRequest, ConfigError, ProviderError, ServerUnavailable, UsageError
 from SimpleLLMFunc.interface.body_json import encode
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
@@ -28,14 +32,14 @@ from SimpleLLMFunc.interface.spending import paid_already
 from SimpleLLMFunc.interface.wires import CHAT, Received, Wire
 from SimpleLLMFunc.interface.wires.responses import ResponsesWire
 from SimpleLLMFunc.logger import async_log_context, push_warning, redact_head
-from SimpleLLMFunc.runtime import off_loop_if_large
+from SimpleLLMFunc.runtime import in_thread, off_loop_if_large
 from SimpleLLMFunc.storage import KEY_BYTES
-from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, ChatCompletionChunk, Message, Usage
+from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, ChatCompletionChunk, Message, Usage, mapping, text_or_none
 from SimpleLLMFunc.utils import get_last_item_of_async_generator
 
-R_co = TypeVar("R_co", covariant=True)
+R = TypeVar("R")
 
-DISCOUNT = 0.5
+_DISCOUNT = 0.5
 """The share of the usual price that a batch costs."""
 
 _WIRES: tuple[Wire, ...] = (CHAT, ResponsesWire())
@@ -46,24 +50,6 @@ MOST_BYTES = 200_000_000
 
 _MODES = get_args(OutputMode)
 _ID = re.compile(rf"([0-9a-f]{{{2 * KEY_BYTES}}})-({'|'.join(_MODES)})-(\d{{1,9}})\Z")
-
-
-class BatchFunction(Mappable[R_co], Protocol[R_co]):
-    """A function whose requests can be written into a file."""
-
-    @property
-    def llm(self) -> LLM_Interface:
-        """The model that it asks.
-
-        Raises:
-            ConfigError: no model is set.
-        """
-        ...
-
-    @property
-    def metadata(self) -> FunctionMetadata:
-        """Its metadata for sinks and traces."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +122,7 @@ class RequestLine:
 
 
 def request_line(
-    function: BatchFunction[Any], key: bytes, index: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    function: Decorated[Any], key: bytes, index: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> RequestLine:
     """Return the request of a row.
 
@@ -182,6 +168,36 @@ class RequestFile:
         self._file.close()
 
 
+async def request_files(
+    feed: Feed, requests_of: Callable[[Sequence[InputRow], Collection[bytes]], Sequence[RequestLine]], folder: Path
+) -> AsyncGenerator[RequestFile, None]:
+    """Yield files with the requests of all rows, each when it is full, and closed.
+
+    Args:
+        feed: the rows.
+        requests_of: returns the requests of some rows, given the keys in the file under way; called in a thread.
+        folder: for the files.
+    """
+    file: RequestFile | None = None
+    try:
+        async with aclosing(feed.pieces()) as pieces:
+            async for piece in pieces:
+                requests = await in_thread(requests_of, piece, file.modes if file is not None else {})
+                while requests:
+                    file = file or RequestFile(folder)
+                    requests = await in_thread(file.add, requests)
+                    if requests:  # the rest found no room
+                        file.close()
+                        yield file
+                        file = None
+        if file is not None:
+            file.close()
+            yield file
+    finally:
+        if file is not None:
+            file.close()
+
+
 def answers_in(file: BinaryIO, name: str) -> Iterator[KeptLine | None]:
     """Yield the answers in a file, None for the ``custom_id`` of another program; a line that is no JSON is passed over."""
     for number, line in enumerate(file, 1):
@@ -192,40 +208,27 @@ def answers_in(file: BinaryIO, name: str) -> Iterator[KeptLine | None]:
         except ValueError:
             push_warning(f"{name}, line {number}: it is not JSON, so its row has no answer.")
             continue
-        told = data if isinstance(data, Mapping) else {}
-        request, response = RequestId.read(told.get("custom_id")), told.get("response")
-        status = response.get("status_code") if isinstance(response, Mapping) else None
+        request = RequestId.read(mapping(data).get("custom_id"))
+        status = mapping(mapping(data).get("response")).get("status_code")
         is_good = isinstance(status, int) and 200 <= status < 300
         yield None if request is None else KeptLine(request.key, request.mode, request.index, is_good, line)
 
 
 def problem_code(line: bytes) -> str:
     """Return the code by which the service says why a request has no response; empty where it has one."""
-    data = from_json(line)
-    error = data.get("error") if isinstance(data, Mapping) else None
-    code = error.get("code") if isinstance(error, Mapping) else None
-    return code if isinstance(code, str) else ""
+    error = mapping(mapping(from_json(line)).get("error"))
+    return text_or_none(error.get("code")) or ""
 
 
-async def answer_of(function: BatchFunction[R_co], mode: OutputMode, line: bytes, llm: LLM_Interface) -> Answer[R_co]:
-    """Return the answer in a line of a file of answers.
-
-    Args:
-        function: that it answers.
-        mode: how it was asked for.
-        line: of the file.
-        llm: knows the prices.
+async def answer_of(function: Decorated[R], line: KeptLine) -> Answer[R]:
+    """Return the answer of a function in a line of a file of answers.
 
     Raises:
         SimpleLLMFuncError: what a live call with this reply raises, but that nothing is asked again.
     """
     run = Run(function.name, generate_trace_id(function.name), about=RunMetadata(function.metadata))
-    request = ModelRequest(
-        _Told(line, llm),
-        [],
-        answer_tool=function.output.answer_tool() if mode == "tool" else None,
-        output_mode=mode,
-    )
+    answer_tool = function.output.answer_tool() if line.mode == "tool" else None
+    request = ModelRequest(_Told(line.line, function.llm), [], answer_tool=answer_tool, output_mode=line.mode)
     review = AnswerReview(
         run, retry_times=0, spec=function.output, repair=function.repair, max_reasks=0, description=""
     )
@@ -234,7 +237,7 @@ async def answer_of(function: BatchFunction[R_co], mode: OutputMode, line: bytes
             await get_last_item_of_async_generator(react_events(request, None, review, run))
     assert run.parsed is not None, "an accepted answer was parsed"
     assert run.reply is not None, "a finished run has a reply"
-    return Answer(run.parsed.value, run.reply.text, mode, run.usage)
+    return Answer(run.parsed.value, run.reply.text, line.mode, run.usage)
 
 
 class _Told(LLM_Interface):
@@ -268,17 +271,22 @@ class _Told(LLM_Interface):
 
     def price(self, usage: Usage, model: str = "") -> float | None:
         """Return the price of a batch."""
-        cost = self._llm.price(usage, model)
-        return None if cost is None else cost * DISCOUNT
+        return batch_price(self._llm, usage, model)
 
 
-def usage_in(line: bytes, model: str) -> tuple[Usage, str]:
-    """Return what the answer in a line took, and the model that it names; nothing where it is no reply."""
-    try:
-        reply = _reply_in(line, model)
-    except (AttemptFailed, ProviderError):
-        return NO_USAGE, ""
-    return (NO_USAGE if reply.usage is None else reply.usage.tokens), reply.model
+def batch_price(llm: LLM_Interface, usage: Usage, model: str = "") -> float | None:
+    """Return what a usage costs in a batch; None when unknown."""
+    cost = llm.price(usage, model)
+    return None if cost is None else cost * _DISCOUNT
+
+
+def usage_in(line: bytes, llm: LLM_Interface) -> Usage:
+    """Return what the answer in a line took; nothing where it is no reply."""
+    usage, model = NO_USAGE, ""
+    with suppress(AttemptFailed, ProviderError):
+        reply = _reply_in(line, llm.model_name)
+        usage, model = (NO_USAGE if reply.usage is None else reply.usage.tokens), reply.model
+    return replace(usage, cost=batch_price(llm, usage, model))
 
 
 def _reply_in(line: bytes, model: str) -> ChatCompletion:
@@ -292,10 +300,9 @@ def _reply_in(line: bytes, model: str) -> ChatCompletion:
         data = from_json(line)
     except ValueError:
         data = None
-    told = data if isinstance(data, Mapping) else {}
-    response, error = told.get("response"), told.get("error")
-    if isinstance(response, Mapping) and isinstance(response.get("status_code"), int):
-        status, body, request_id = response["status_code"], response.get("body"), response.get("request_id")
+    response, error = mapping(mapping(data).get("response")), mapping(data).get("error")
+    status, body, request_id = response.get("status_code"), response.get("body"), response.get("request_id")
+    if isinstance(status, int):
         headers = {"x-request-id": request_id} if isinstance(request_id, str) else {}
         received = Received(model, status=status, headers=headers)
         wire = _WIRES[isinstance(body, Mapping) and "output" in body]

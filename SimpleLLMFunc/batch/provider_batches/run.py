@@ -6,7 +6,7 @@ import asyncio
 import secrets
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +16,18 @@ from SimpleLLMFunc.batch.checkpoint.codec import asks_again
 from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
 from SimpleLLMFunc.batch.provider_batches.answer_store import AnswerStore, KeptLine, OpenBatch
 from SimpleLLMFunc.batch.provider_batches.lines import (
-    DISCOUNT,
-    BatchFunction,
     RequestFile,
     RequestLine,
     answers_in,
+    batch_price,
     endpoint_of,
     problem_code,
+    request_files,
     request_line,
     usage_in,
 )
 from SimpleLLMFunc.batch.provider_batches.service import BatchService, BatchState
+from SimpleLLMFunc.batch.relayed import Decorated
 from SimpleLLMFunc.batch.rows.arguments import RowArguments
 from SimpleLLMFunc.batch.rows.feed import Feed
 from SimpleLLMFunc.batch.rows.rows import InputRow, Rows
@@ -41,7 +42,6 @@ from SimpleLLMFunc.errors import (
     UsageError,
     counted,
 )
-from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.spending import (
     Charge,
     charge_lost,
@@ -86,7 +86,7 @@ class BatchRun:
         stopped: the budget that kept rows from being sent; None where none did.
     """
 
-    function: BatchFunction[Any]
+    function: Decorated[Any]
     arguments: RowArguments
     service: BatchService
     store: AnswerStore
@@ -100,10 +100,6 @@ class BatchRun:
         self._version = version_of(self.function.definition())
         self._charges: dict[str, Charge] = {}
         self._out_since: float | None = None
-
-    @property
-    def _llm(self) -> LLM_Interface:
-        return self.function.llm
 
     def key(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
         """Return the key of a row."""
@@ -145,24 +141,12 @@ class BatchRun:
     # --- out ---------------------------------------------------------------------------------------------
 
     async def _send_missing(self, rows: Rows) -> None:
-        part: RequestFile | None = None
         try:
-            async with aclosing(Feed(rows, self.arguments).pieces()) as pieces:
-                async for piece in pieces:
-                    lines = await in_thread(self._lines, piece, part.modes if part is not None else {})
-                    while lines:
-                        part = part or RequestFile(self.folder)
-                        lines = await in_thread(part.add, lines)
-                        if lines:  # the rest found no room
-                            await self._send(part)
-                            part = None
-            if part is not None:
-                await self._send(part)
+            async with aclosing(request_files(Feed(rows, self.arguments), self._lines, self.folder)) as parts:
+                async for part in parts:
+                    await self._send(part)
         except BudgetExceeded as error:
             self.stopped = error  # what is under way is paid: it is waited for all the same
-        finally:
-            if part is not None:
-                part.close()
 
     def _lines(self, piece: Sequence[InputRow], under_way: Collection[bytes]) -> Sequence[RequestLine]:
         """Return the requests of those rows that need one."""
@@ -179,7 +163,7 @@ class BatchRun:
         keys = [key for key in rows if key not in known]
         if self.finished is not None:
             found = self.finished.find(keys)
-            keys = [key for key in keys if key not in found or asks_again(found[key].error, self.retry_errors)]
+            keys = [key for key in keys if key not in found or asks_again(found[key].error_name, self.retry_errors)]
         requests = []
         for key in keys:
             row, args, kwargs = rows[key]
@@ -194,18 +178,17 @@ class BatchRun:
             BudgetExceeded: it would break a budget; nothing was sent.
             ProviderError: the service failed or refused.
         """
-        part.close()
         usd = 0.0
         if is_limited("usd"):
-            await require_prices(self._llm)
-            usd = DISCOUNT * (self._llm.price(Usage(input_tokens=part.tokens)) or 0.0)
+            await require_prices(self.function.llm)
+            usd = batch_price(self.function.llm, Usage(input_tokens=part.tokens)) or 0.0
         tag = secrets.token_hex(16)
         with charge_question(part.tokens, usd) as charge:
             is_sent = False
             try:
                 await in_thread(self.store.begin, tag, self.service.address, list(part.modes.items()))
                 file_id = await self.service.upload(part.path, f"simplellmfunc-{tag}.jsonl")
-                await in_thread(self.store.uploaded, tag, file_id)
+                await in_thread(self.store.sent, tag, None, file_id)
                 state = await self._begun(file_id, tag)
                 await in_thread(self.store.sent, tag, state.id, file_id)
                 is_sent = True
@@ -220,7 +203,7 @@ class BatchRun:
     async def _begun(self, file_id: str, tag: str) -> BatchState:
         """Begin a batch; where the service refuses, its file is not left there."""
         try:
-            return await self.service.create(file_id, endpoint_of(self._llm), tag)
+            return await self.service.create(file_id, endpoint_of(self.function.llm), tag)
         except (AuthenticationError, BadRequest, RateLimited):
             await self._take_away(file_id)
             raise
@@ -334,7 +317,7 @@ class BatchRun:
                     if line.is_good:
                         requests.pop(line.key)
                         if counted:
-                            total = total + self._usage_in(line.line)
+                            total = total + usage_in(line.line, self.function.llm)
                     yield line
             if not is_again and state.status != "completed":
                 said = state.problem or f"the batch {state.id} is {state.status}"
@@ -344,11 +327,6 @@ class BatchRun:
 
         self.store.end(batch.tag, lines())
         return total
-
-    def _usage_in(self, line: bytes) -> Usage:
-        usage, model = usage_in(line, self._llm.model_name)
-        cost = self._llm.price(usage, model)
-        return replace(usage, cost=None if cost is None else cost * DISCOUNT)
 
 
 def _lines_of(files: Iterable[Path]) -> Iterator[KeptLine]:

@@ -6,11 +6,11 @@ a budget counts every request, and what the openai package raises comes out as o
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from SimpleLLMFunc.errors import BadReply, BadRequest, UsageError
@@ -22,6 +22,7 @@ from SimpleLLMFunc.interface.spending import Deadline, charge_fetch, charge_try,
 from SimpleLLMFunc.interface.wires import Received, failure_of, read_error
 from SimpleLLMFunc.logger import redact_head
 from SimpleLLMFunc.runtime import import_module, in_thread
+from SimpleLLMFunc.type import count, mapping, mappings, text_or_none
 
 T = TypeVar("T")
 
@@ -66,19 +67,16 @@ class BatchState:
     def read(cls, data: Mapping[str, Any]) -> BatchState:
         """Read the service's object; missing fields keep their defaults."""
         counts = data.get("request_counts")
-        counts = counts if isinstance(counts, Mapping) else {}
-        errors = data.get("errors")
-        found = errors.get("data") if isinstance(errors, Mapping) else None
-        problems = [each for each in found or () if isinstance(each, Mapping)]
-        names = (data.get("output_file_id"), data.get("error_file_id"))
+        problems = mappings(mapping(data.get("errors")).get("data"))
+        names = (text_or_none(data.get("output_file_id")), text_or_none(data.get("error_file_id")))
         return cls(
             id=str(data.get("id") or ""),
             status=str(data.get("status") or ""),
-            files=tuple(name for name in names if isinstance(name, str) and name),
+            files=tuple(name for name in names if name),
             problem=redact_head("; ".join(_told(each) for each in problems[:3]), 500),
             codes=frozenset(str(each["code"]) for each in problems if each.get("code")),
-            total=_count(counts, "total"),
-            done=_count(counts, "completed") + _count(counts, "failed"),
+            total=count(counts, "total"),
+            done=count(counts, "completed") + count(counts, "failed"),
         )
 
 
@@ -87,13 +85,8 @@ def _told(problem: Mapping[str, Any]) -> str:
     return f"{problem.get('message') or problem.get('code')}{f' (line {line})' if line is not None else ''}"
 
 
-def _count(counts: Mapping[str, Any], name: str) -> int:
-    value = counts.get(name)
-    return value if isinstance(value, int) else 0
-
-
 class BatchService:
-    """Files and batches of the service behind a model, to be used inside ``async with``.
+    """Files and batches of the service behind a model, to be used inside ``async with service.opened()``.
 
     Args:
         llm: the model; its key, address, tries and timeouts count here too.
@@ -113,17 +106,14 @@ class BatchService:
         self._client: Any = None
         self._lent = lent
 
-    async def __aenter__(self) -> Self:
+    @asynccontextmanager
+    async def opened(self) -> AsyncGenerator[None, None]:
+        """Hold a client of the service, for all other methods."""
         for name in ("files", "batches"):  # a client loads them when it is first asked for them, on the loop
             await import_module(f"openai.resources.{name}")
         await warm_up_clients()
-        self._client = await self._lent.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._lent.__aexit__(kind, error, trace)
+        async with self._lent as self._client:
+            yield
 
     @property
     def address(self) -> str:
@@ -153,12 +143,7 @@ class BatchService:
         Raises:
             ProviderError: the service failed or refused.
         """
-        body = {
-            "input_file_id": file_id,
-            "endpoint": endpoint,
-            "completion_window": "24h",
-            "metadata": {TAG: tag},
-        }
+        body = {"input_file_id": file_id, "endpoint": endpoint, "completion_window": "24h", "metadata": {TAG: tag}}
         begun = False
 
         async def begin(client: Any) -> Any:
@@ -195,11 +180,9 @@ class BatchService:
         for _ in range(_PAGES):
             query = urlencode({"limit": _LISTED, **after})
             page = await client.get(f"/batches?{query}", cast_to=object)
-            listed = page.get("data") if isinstance(page, Mapping) else None
-            batches = [each for each in listed or () if isinstance(each, Mapping)]
+            batches = mappings(mapping(page).get("data"))
             for each in batches:
-                metadata = each.get("metadata")
-                if isinstance(metadata, Mapping) and metadata.get(TAG) == tag:
+                if mapping(each.get("metadata")).get(TAG) == tag:
                     return each
             if not batches or not page.get("has_more"):
                 break
@@ -264,11 +247,7 @@ class BatchService:
             raise failure
 
         return await retried(
-            attempt,
-            clock=clock,
-            max_retries=llm.max_retries,
-            retry_delay=llm.retry_delay,
-            longest_wait=llm.timeout,
+            attempt, clock=clock, max_retries=llm.max_retries, retry_delay=llm.retry_delay, longest_wait=llm.timeout
         )
 
     def _failure(self, error: Exception, tries: int) -> Exception:

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from SimpleLLMFunc.batch.ray.cluster import ray_package, shipped, unpacked
-from SimpleLLMFunc.batch.ray.engine import ShippedFunction
+from SimpleLLMFunc.batch.relayed import Decorated
 from SimpleLLMFunc.batch.rows.arguments import RowArguments
 from SimpleLLMFunc.batch.rows.columns import Table, plain
 from SimpleLLMFunc.batch.rows.rows import InputRow
@@ -16,7 +16,7 @@ from SimpleLLMFunc.interface.attempts import part_of_rates
 
 
 def ray_actor(
-    function: ShippedFunction[Any],
+    function: Decorated[Any],
     *,
     columns: Mapping[str, str] | None = None,
     concurrency: int = 100,
@@ -68,7 +68,7 @@ class RayActor:
 
     def __init__(self) -> None:
         with part_of_rates(self.actors):
-            self._function: ShippedFunction[Any] = unpacked(self.pickled)
+            self._function: Decorated[Any] = unpacked(self.pickled)
         self._arguments = RowArguments(self._function)
         self._places = asyncio.Semaphore(self.concurrency)
 

@@ -7,18 +7,18 @@ deadline, and alone writes the checkpoint. An actor that dies is started again b
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
-from SimpleLLMFunc.base.run import Abort, Answer, Mappable, RunLimits
+from SimpleLLMFunc.base.run import Answer, RunLimits
 from SimpleLLMFunc.batch.checkpoint.codec import decode_error, decode_value
 from SimpleLLMFunc.batch.options import RayEngine
 from SimpleLLMFunc.batch.pace import MOST_AT_A_TIME, Concurrency
 from SimpleLLMFunc.batch.ray.cluster import connection, ray_package, shipped
 from SimpleLLMFunc.batch.ray.grants import Grant, Grants
 from SimpleLLMFunc.batch.ray.worker import Outcome, RowWorker
-from SimpleLLMFunc.batch.relayed import Relayed
+from SimpleLLMFunc.batch.relayed import Decorated, Relayed
 from SimpleLLMFunc.errors import (
     BudgetExceeded,
     ConfigError,
@@ -36,7 +36,6 @@ from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.type import NO_USAGE
 
 R = TypeVar("R")
-R_co = TypeVar("R_co", covariant=True)
 
 _MOST_WORKERS = 1_000
 """More of them one driver cannot feed; a number that is given counts all the same."""
@@ -48,28 +47,6 @@ _OTHERS_SECONDS = 5.0
 """How long the first worker waits for the others: else it would have the rows of all of them."""
 
 
-class ShippedFunction(Mappable[R_co], Protocol[R_co]):
-    """A function that can be pickled, and may be aborted."""
-
-    @property
-    def abort(self) -> Abort | None:
-        """What may end its runs."""
-        ...
-
-    @property
-    def reducers(self) -> Mapping[type, Any]:
-        """How what belongs to it is pickled, as in `copyreg`."""
-        ...
-
-
-@dataclass(slots=True, eq=False)
-class _Worker:
-    """An actor that can ask, and how many rows it has."""
-
-    actor: Any
-    rows: int = 0
-
-
 class OnRay(Relayed[R], Generic[R]):
     """A function, asked by the workers of a cluster; they are started with the first row, and gone after `aclose`.
 
@@ -79,9 +56,8 @@ class OnRay(Relayed[R], Generic[R]):
         pace: told how many rows the workers bear.
     """
 
-    def __init__(self, function: ShippedFunction[R], engine: RayEngine, pace: Concurrency) -> None:
+    def __init__(self, function: Decorated[R], engine: RayEngine, pace: Concurrency) -> None:
         super().__init__(function)
-        self._shipped = function
         self._engine = engine
         self._pace = pace
         self._grants = Grants(scopes) if (scopes := scopes_around()) else None
@@ -89,7 +65,7 @@ class OnRay(Relayed[R], Generic[R]):
         self._is_connected = False
         self._actors: list[Any] = []
         self._joining: list[asyncio.Task[None]] = []
-        self._workers: list[_Worker] = []
+        self._workers: Counter[Any] = Counter()  # actors that can ask, with the rows of each
         self._rows = 0
 
     async def ask(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Answer[R]:
@@ -101,7 +77,7 @@ class OnRay(Relayed[R], Generic[R]):
         self._rows += 1
         try:
             asked = self._asked(args, kwargs, self._starting, strictest)
-            return await RunLimits(strictest, self._shipped.abort).wait(asked, "waiting for a worker")
+            return await RunLimits(strictest, self._function.abort).wait(asked, "waiting for a worker")
         except DeadlineExceeded as error:
             if limited is not None and limited.left() == 0:
                 raise limited.out_of_time() from error
@@ -136,9 +112,9 @@ class OnRay(Relayed[R], Generic[R]):
                     raise self._grants.exceeded(error) from None
 
     async def _outcome(self, row: bytes, clock: Deadline, grant: Grant | None) -> Outcome:
-        ray, worker = ray_package(), min(self._workers, key=lambda each: each.rows)
-        worker.rows += 1
-        call = worker.actor.ask.remote(row, clock.left(), grant)
+        ray, actor = ray_package(), min(self._workers, key=self._workers.__getitem__)
+        self._workers[actor] += 1
+        call = actor.ask.remote(row, clock.left(), grant)
         try:
             outcome: Outcome = await call
         except ray.exceptions.RayActorError as error:
@@ -152,7 +128,7 @@ class OnRay(Relayed[R], Generic[R]):
             ray.cancel(call)
             raise
         finally:
-            worker.rows -= 1
+            self._workers[actor] -= 1
         return outcome
 
     def _answer(self, outcome: Outcome) -> Answer[R]:
@@ -168,7 +144,7 @@ class OnRay(Relayed[R], Generic[R]):
     async def _start(self) -> None:
         """Start the workers, and return when there is one that can ask; others may join later."""
         await in_thread(ray_package)
-        function = await in_thread(shipped, (self._shipped, used_llm()), self._shipped.reducers)
+        function = await in_thread(shipped, (self._function, used_llm()), self._function.reducers)
         self._is_connected = True
         await connection.thread.run(self._make, function, _is_forbidden())
         self._pace.most = MOST_AT_A_TIME * len(self._actors)
@@ -202,7 +178,7 @@ class OnRay(Relayed[R], Generic[R]):
             problem: SimpleLLMFuncError = self._cannot_start(error)
         else:
             if not failure:
-                self._workers.append(_Worker(actor))
+                self._workers[actor] = 0
                 return
             problem = decode_error(failure, NO_USAGE)
         if self._workers:

@@ -91,16 +91,9 @@ class Feed:
                 yield piece
 
     def _pieces(self) -> AsyncGenerator[list[InputRow], None]:
-        if isinstance(self._source, (list, tuple, range)):
-            return _at_hand(self._source)
         if isinstance(self._told.source, AsyncIterable):
-            return _as_told(_as_they_come(self._told.source), self._told)
+            return _as_they_come(self._told.source, self._told)
         return _from_thread(read_rows(self._source))
-
-
-async def _at_hand(rows: Sequence[Any]) -> AsyncGenerator[list[InputRow], None]:
-    for start in range(0, len(rows), PIECE):
-        yield [InputRow(start + place, row) for place, row in enumerate(rows[start : start + PIECE])]
 
 
 async def _from_thread(rows: Generator[InputRow, None, None]) -> AsyncGenerator[list[InputRow], None]:
@@ -133,23 +126,17 @@ def _pulled(rows: Iterator[InputRow]) -> tuple[list[InputRow], Exception | None]
     return piece, None
 
 
-async def _as_told(
-    pieces: AsyncGenerator[list[InputRow], None], told: RowSource
-) -> AsyncGenerator[list[InputRow], None]:
-    """Yield pieces with their columns renamed, up to the limit."""
-    async with aclosing(pieces):
-        while told.limit != 0 and (piece := await anext(pieces, None)):
-            yield list(as_told(piece, told))
-            if told.limit is not None and piece[-1].index + 1 >= told.limit:
-                return
-
-
-async def _as_they_come(source: AsyncIterable[Any]) -> AsyncGenerator[list[InputRow], None]:
+async def _as_they_come(source: AsyncIterable[Any], told: RowSource) -> AsyncGenerator[list[InputRow], None]:
+    """Yield rows one by one with their columns renamed, up to the limit."""
+    if told.limit == 0:
+        return
     iterator, index = aiter(source), 0
     try:
         async for value in iterator:
-            yield [InputRow(index, value)]
+            yield list(as_told([InputRow(index, value)], told))
             index += 1
+            if index == told.limit:
+                return
     finally:
         close = getattr(iterator, "aclose", None)
         if close is not None:

@@ -8,24 +8,12 @@ import resource
 import sys
 import time
 
-from pydantic import BaseModel
-
 from SimpleLLMFunc.base.run.mappable import Answer
 from SimpleLLMFunc.batch import map_rows
-from SimpleLLMFunc.llm_decorator import llm_function
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type.usage import Usage
-
-
-class Word(BaseModel):
-    number: int
-    words: list[str]
-
-
-@llm_function(ScriptedLLM())
-async def read(text: str) -> Word:
-    """Read the text."""
+from tests.batch.ray.ray_app import Word, read
 
 
 class Instant(MappedFunction[Word]):
@@ -40,7 +28,8 @@ class Instant(MappedFunction[Word]):
 async def main(count: int, checkpoint: str | None) -> dict[str, float]:
     began = time.monotonic()
     texts = (f"row number {number}" for number in range(count))
-    report = await map_rows(Instant(read._pipeline), texts, concurrency=100, checkpoint=checkpoint, progress=False)
+    asked = Instant(read.with_options(llm_interface=ScriptedLLM())._pipeline)
+    report = await map_rows(asked, texts, concurrency=100, checkpoint=checkpoint, progress=False)
     mapped = time.monotonic() - began
     assert report.counts.asked == count
     total = sum(row.value.number for row in report.rows)

@@ -20,26 +20,11 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import BaseModel
-
 from SimpleLLMFunc import OpenAICompatible, llm_function
+from tests.batch.ray.ray_app import Word, answer_to
 from tests.support.server import LoopbackServer, text_answer
 
 ROOT = Path(__file__).resolve().parents[3]
-
-
-def answer_to(text: str) -> str:
-    """What the server says to a text, and so what the row must be in the end."""
-    number = int(text.rsplit(" ", 1)[1])
-    return json.dumps({"number": number, "words": [f"w{number % 7}", text[::-1]]})
-
-
-# --- the map ---------------------------------------------------------------------------------------------------
-
-
-class Word(BaseModel):
-    number: int
-    words: list[str]
 
 
 def rows(count: int) -> list[str]:
@@ -55,9 +40,6 @@ async def run_map(address: str, count: int, checkpoint: str, concurrency: int, o
     with Path(out).open("w") as file:
         for row in report.rows:
             file.write(json.dumps([row.index, row.row, row.value.model_dump()]) + "\n")
-
-
-# --- killing it --------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -81,6 +63,9 @@ class Outcome:
     finished_again: int
     wrong: int
     seconds: float
+
+    def is_as_promised(self, concurrency: int) -> bool:
+        return not self.wrong and not self.finished_again and self.most_again <= concurrency
 
 
 async def killed_until_done(
@@ -183,7 +168,7 @@ def main() -> None:
             killed_until_done(told.rows, told.kills, told.concurrency, told.latency, told.seed, Path(folder))
         )
     print(outcome)
-    if outcome.wrong or outcome.finished_again or outcome.most_again > told.concurrency:
+    if not outcome.is_as_promised(told.concurrency):
         raise SystemExit("not as promised")
 
 

@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import errno
 import json
+import multiprocessing
 import os
 import shutil
 import signal
@@ -27,9 +28,10 @@ from pydantic import BaseModel, Field, SecretStr, computed_field
 from typing_extensions import TypedDict
 
 from SimpleLLMFunc import CheckpointError, OpenAICompatible, RateLimited, ResponseParseError, llm_function, use_llm
-from SimpleLLMFunc.batch import Checkpoint
+from SimpleLLMFunc.batch import Checkpoint, MapReport
 from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
-from SimpleLLMFunc.errors import ConfigError, OutputTruncated, ServerUnavailable
+from SimpleLLMFunc.batch.checkpoint.writer_lock import WriterLock
+from SimpleLLMFunc.errors import OutputTruncated, ServerUnavailable
 from SimpleLLMFunc.testing import ScriptedLLM
 from tests.support.server import LoopbackServer, text_answer
 
@@ -53,9 +55,15 @@ def counting() -> ScriptedLLM:
 TEXTS = ["a", "bb", "ccc", "dddd", "eeeee"]
 
 
-async def filled(path: Path, texts=TEXTS) -> None:
+async def filled(path: Path) -> None:
     with use_llm(counting()):
-        await count.map(texts, checkpoint=path)
+        await count.map(TEXTS, checkpoint=path)
+
+
+def run_sql(path: Path, *statements: str) -> list[tuple]:
+    """Run statements in a file, and return what the last one finds."""
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        return [connection.execute(statement).fetchall() for statement in statements][-1]
 
 
 # --- going on ------------------------------------------------------------------------------------------------------
@@ -81,9 +89,7 @@ async def test_a_row_is_committed_before_its_place_is_given_to_another(tmp_path)
     kept: list[int] = []
 
     def reply(request) -> str:
-        with sqlite3.connect(path) as other:
-            kept.append(other.execute("SELECT count(*) FROM rows").fetchone()[0])
-        other.close()
+        kept.append(run_sql(path, "SELECT count(*) FROM rows")[0][0])
         return counted(request)
 
     with use_llm(ScriptedLLM(reply, repeat=True)):
@@ -100,6 +106,8 @@ async def test_answers_that_did_not_fit_are_asked_again_only_when_told(tmp_path)
     llm = ScriptedLLM("12", repeat=True)
     with use_llm(llm):
         second = await asked.map(texts, checkpoint=path)
+        with pytest.raises(ResponseParseError):
+            await asked.map(texts, checkpoint=path, on_error="raise")
         assert not llm.calls
         for report in (first, second):
             assert [row.error is None for row in report.rows] == [False, True, False]
@@ -107,8 +115,7 @@ async def test_answers_that_did_not_fit_are_asked_again_only_when_told(tmp_path)
         assert restored.usage == second.rows[0].usage == error.usage
         third = await asked.map([*texts, "bad"], checkpoint=path, retry_errors=True)
     assert len(llm.calls) == 2
-    assert isinstance(restored, ResponseParseError)
-    assert isinstance(error, ResponseParseError)
+    assert type(restored) is type(error) is ResponseParseError
     assert (str(restored), restored.violations, restored.text) == (str(error), error.violations, error.text)
     assert second.counts.failed == 2
     assert [row.value for row in third.rows] == [12, 1, 12, 12]
@@ -134,14 +141,6 @@ async def test_failures_of_the_service_and_of_the_run_are_asked_again_unless_tol
     assert (again.counts.asked, again.counts.restored, len(llm.calls)) == (2, 1, 2)
     assert [row.value for row in again.rows[:2]] == [7, 7]
     assert isinstance(again.rows[2].error, ResponseParseError)
-
-
-async def test_raise_raises_the_error_that_is_kept(tmp_path) -> None:
-    path = tmp_path / "run.sqlite"
-    with use_llm(counting()):
-        await count.with_options(max_reasks=0).map(["bad"], checkpoint=path)
-        with pytest.raises(ResponseParseError):
-            await count.with_options(max_reasks=0).map(["bad"], checkpoint=path, on_error="raise")
 
 
 async def test_what_the_service_said_comes_back_with_the_error(tmp_path) -> None:
@@ -307,7 +306,8 @@ async def test_a_restored_value_is_the_very_same(kind, answer, tmp_path) -> None
     first = (await asyncio.to_thread(made.map, ["a"])).rows[0].value
     await asyncio.to_thread(made.map, ["a"], checkpoint=tmp_path / "run.sqlite")
     llm.calls.clear()
-    again = (await asyncio.to_thread(made.map, ["a"], checkpoint=tmp_path / "run.sqlite")).rows[0].value
+    report = await asyncio.to_thread(made.map, ["a", "a"], checkpoint=tmp_path / "run.sqlite")
+    again = report.rows[0].value
     assert not llm.calls
     assert type(again) is type(first)
     assert again == first
@@ -317,17 +317,8 @@ async def test_a_restored_value_is_the_very_same(kind, answer, tmp_path) -> None
         assert again.left_out == 7
     if dataclasses.is_dataclass(kind):
         assert isinstance(again.tags, set)
-
-
-async def test_values_are_built_at_each_access(tmp_path) -> None:
-    @llm_function(ScriptedLLM("[1]", repeat=True))
-    async def numbers(text: str) -> list[int]:
-        """Give numbers."""
-
-    report = await numbers.map(["a", "a"], checkpoint=tmp_path / "run.sqlite")
-    report.rows[0].value.append(2)
-    assert report.rows[1].value == [1]
-    assert report.rows[0].value == [1]
+        again.tags.add("c")  # values are built at each access
+        assert report.rows[0].value == report.rows[1].value == first
 
 
 # --- one writer ----------------------------------------------------------------------------------------------------
@@ -346,7 +337,6 @@ async def reply(request):
 @llm_function(ScriptedLLM(reply, repeat=True))
 async def count(text: str) -> int:
     "Count the letters."
-    raise NotImplementedError
 
 asyncio.run(count.map(["a", "bb"], checkpoint=sys.argv[1], concurrency=1))
 """
@@ -393,6 +383,18 @@ async def test_a_second_writer_is_refused_with_the_first_ones_pid_and_host(write
     assert Checkpoint.status(path).writer is None
 
 
+async def test_an_empty_file_is_a_new_checkpoint_beside_which_no_other_file_stays(tmp_path) -> None:
+    path = tmp_path / "run.sqlite"
+    path.touch(0o600)
+    assert Checkpoint.status(path).values == 0
+    await filled(path)
+    assert Checkpoint.status(path).values == 5
+    path.unlink()
+    await filled(path)
+    assert [file.name for file in tmp_path.iterdir()] == ["run.sqlite"]
+    assert path.stat().st_mode & 0o077 == 0
+
+
 async def test_a_disk_too_full_for_the_lock_is_said_and_leaves_no_lock(tmp_path, monkeypatch) -> None:
     path = tmp_path / "run.sqlite"
 
@@ -425,9 +427,7 @@ async def test_a_disk_too_full_for_the_lock_is_said_and_leaves_no_lock(tmp_path,
 async def test_a_file_with_anything_that_is_not_ours_in_it_is_refused(tmp_path, planted) -> None:
     path = tmp_path / "run.sqlite"
     await filled(path)
-    with contextlib.closing(sqlite3.connect(path)) as other:
-        other.execute(planted)
-        other.commit()
+    run_sql(path, planted)
     before = path.read_bytes()
     llm = counting()
     with use_llm(llm), pytest.raises(CheckpointError, match=r"not those that we made .* Give another path"):
@@ -436,12 +436,6 @@ async def test_a_file_with_anything_that_is_not_ours_in_it_is_refused(tmp_path, 
         Checkpoint.status(path)
     assert not llm.calls
     assert path.read_bytes() == before
-
-
-async def test_no_other_file_stays(tmp_path) -> None:
-    await filled(tmp_path / "run.sqlite")
-    assert [file.name for file in tmp_path.iterdir()] == ["run.sqlite"]
-    assert (tmp_path / "run.sqlite").stat().st_mode & 0o077 == 0
 
 
 # --- damage --------------------------------------------------------------------------------------------------------
@@ -498,12 +492,8 @@ async def test_garbage_in_the_file_is_never_believed_and_never_paid_for(tmp_path
 async def test_a_changed_cell_is_named_by_its_row(cell, tmp_path) -> None:
     path = tmp_path / "run.sqlite"
     await filled(path)
-    with sqlite3.connect(path) as other:
-        other.execute(
-            f"UPDATE rows SET {cell} = '[9,9,9,9,9]' WHERE id = (SELECT id FROM rows ORDER BY id LIMIT 1 OFFSET 2)"
-        )
-        (key,) = other.execute("SELECT key FROM rows ORDER BY id LIMIT 1 OFFSET 2").fetchone()
-    other.close()
+    changed = f"UPDATE rows SET {cell} = '[9,9,9,9,9]' WHERE id = (SELECT id FROM rows ORDER BY id LIMIT 1 OFFSET 2)"
+    ((key,),) = run_sql(path, changed, "SELECT key FROM rows ORDER BY id LIMIT 1 OFFSET 2")
     llm = counting()
     with use_llm(llm), pytest.raises(CheckpointError) as caught:
         await count.map(TEXTS, checkpoint=path)
@@ -518,9 +508,7 @@ async def test_a_row_that_is_damaged_after_the_map_is_not_given_out(tmp_path) ->
     path = tmp_path / "run.sqlite"
     with use_llm(counting()):
         report = await count.map(TEXTS, checkpoint=path)
-    with sqlite3.connect(path) as other:
-        other.execute("UPDATE rows SET answer = x'7039'")
-    other.close()
+    run_sql(path, "UPDATE rows SET answer = x'7039'")
     with pytest.raises(CheckpointError, match="row 1"):
         _ = report.rows[1]
     report.close()
@@ -534,27 +522,31 @@ async def test_a_log_that_was_cut_or_taken_away_after_a_kill_is_seen(writer, tmp
     path, log = tmp_path / "run.sqlite", tmp_path / "run.sqlite-wal"
     writer.send_signal(signal.SIGKILL)
     writer.wait()
-    kept = tmp_path / "kept"
-    kept.mkdir()
-    for file in tmp_path.glob("run.sqlite*"):
-        shutil.copy(file, kept / file.name)
-    whole = log.read_bytes()
+    kept = {file: file.read_bytes() for file in tmp_path.glob("run.sqlite*")}
+    whole = kept[log]
+
+    def restore() -> None:
+        for file, content in kept.items():
+            file.write_bytes(content)
+
     llm = counting()
     with use_llm(llm):
         for size in (0, 10, 32, len(whole) // 2, len(whole) - 1):
             log.write_bytes(whole[:size])
             with pytest.raises(CheckpointError, match="lost rows"):
                 await count.map(["a", "bb"], checkpoint=path)
-            for file in kept.iterdir():
-                shutil.copy(file, tmp_path / file.name)
+            restore()
             (tmp_path / "run.sqlite-shm").unlink(missing_ok=True)
         path.write_bytes(b"")
         with pytest.raises(CheckpointError, match="was cut"):
             await count.map(["a", "bb"], checkpoint=path)
         assert not llm.calls
-        for file in kept.iterdir():
-            shutil.copy(file, tmp_path / file.name)
+        restore()
         assert (await count.map(["a", "bb"], checkpoint=path)).counts.restored == 1
+        restore()
+        path.unlink()  # what is beside it is of a file that was removed: a new one begins
+        for asked in (2, 0):
+            assert (await count.map(["a", "bb"], checkpoint=path)).counts.asked == asked
 
 
 async def test_a_removed_file_is_a_new_one(writer, tmp_path) -> None:
@@ -567,22 +559,10 @@ async def test_a_removed_file_is_a_new_one(writer, tmp_path) -> None:
         assert (await count.map(["a", "bb"], checkpoint=path)).counts.restored == 2
 
 
-async def test_an_empty_file_is_a_new_checkpoint(tmp_path) -> None:
-    path = tmp_path / "run.sqlite"
-    path.touch()
-    assert Checkpoint.status(path).values == 0
-    with use_llm(counting()):
-        assert (await count.map(TEXTS, checkpoint=path)).counts.asked == 5
-    assert Checkpoint.status(path).values == 5
-
-
 async def test_what_is_no_checkpoint_is_refused_and_left_alone(tmp_path) -> None:
-    text = tmp_path / "notes.txt"
+    text, database = tmp_path / "notes.txt", tmp_path / "other.sqlite"
     text.write_text("my notes, " * 100)
-    database = tmp_path / "other.sqlite"
-    with sqlite3.connect(database) as other:
-        other.execute("CREATE TABLE mine (a)")
-    other.close()
+    run_sql(database, "CREATE TABLE mine (a)")
     for path in (text, database, tmp_path):
         before = path.read_bytes() if path.is_file() else b""
         with use_llm(counting()), pytest.raises(CheckpointError, match=path.name):
@@ -594,16 +574,6 @@ async def test_what_is_no_checkpoint_is_refused_and_left_alone(tmp_path) -> None
     with pytest.raises(CheckpointError, match="no checkpoint"):
         Checkpoint.status(tmp_path / "none.sqlite")
     assert sorted(file.name for file in tmp_path.iterdir()) == ["notes.txt", "other.sqlite"]
-
-
-async def test_a_file_of_another_format_is_refused(tmp_path) -> None:
-    path = tmp_path / "run.sqlite"
-    await filled(path)
-    with sqlite3.connect(path) as other:
-        other.execute("PRAGMA user_version = 99")
-    other.close()
-    with use_llm(counting()), pytest.raises(CheckpointError, match="format 99"):
-        await count.map(TEXTS, checkpoint=path)
 
 
 async def test_a_full_disk_ends_the_map_and_costs_no_row_that_was_kept(tmp_path, monkeypatch) -> None:
@@ -632,16 +602,10 @@ async def test_a_full_disk_ends_the_map_and_costs_no_row_that_was_kept(tmp_path,
 
 @pytest.mark.skipif(os.name != "posix", reason="rights as on Unix")
 async def test_a_place_that_may_not_be_written_is_named(tmp_path) -> None:
-    with use_llm(counting()), pytest.raises(CheckpointError, match="cannot be"):
-        await count.map(TEXTS, checkpoint="/proc/run.sqlite")
-    with use_llm(counting()), pytest.raises(CheckpointError, match="folder"):
-        (tmp_path / "file").touch()
-        await count.map(TEXTS, checkpoint=tmp_path / "file" / "run.sqlite")
-
-
-def test_the_path_must_be_one() -> None:
-    with pytest.raises(ConfigError):
-        Checkpoint("", None, "coerce")  # type: ignore[arg-type]
+    (tmp_path / "file").touch()
+    for path, said in (("/proc/run.sqlite", "cannot be"), (tmp_path / "file" / "run.sqlite", "folder")):
+        with use_llm(counting()), pytest.raises(CheckpointError, match=said):
+            await count.map(TEXTS, checkpoint=path)
 
 
 async def test_the_status_tells_what_a_run_took(tmp_path) -> None:
@@ -676,11 +640,8 @@ async def test_the_status_tells_how_far_the_latest_map_came(tmp_path) -> None:
 async def test_a_file_of_an_earlier_format_is_read_as_it_is_and_goes_on_in_the_latest(tmp_path, version) -> None:
     path = tmp_path / "run.sqlite"
     await filled(path)
-    with sqlite3.connect(path) as other:
-        for table in ("batches", "requests", "answers", *(["maps"] if version == 1 else [])):
-            other.execute(f"DROP TABLE {table}")
-        other.execute(f"PRAGMA user_version = {version}")
-    other.close()
+    newer = ("batches", "requests", "answers", *(["maps"] if version == 1 else []))
+    run_sql(path, *(f"DROP TABLE {table}" for table in newer), f"PRAGMA user_version = {version}")
     before = path.read_bytes()
     status = Checkpoint.status(path)
     assert (status.values, status.versions[0].progress is None) == (5, version == 1)
@@ -689,7 +650,130 @@ async def test_a_file_of_an_earlier_format_is_read_as_it_is_and_goes_on_in_the_l
     with use_llm(llm):
         report = await count.map([*TEXTS, "new"], checkpoint=path)
     assert (report.counts.restored, report.counts.asked, len(llm.calls)) == (5, 1, 1)
-    with sqlite3.connect(path) as other:
-        assert other.execute("PRAGMA user_version").fetchone() == (3,)
-    other.close()
+    assert run_sql(path, "PRAGMA user_version") == [(3,)]
     assert Checkpoint.status(path).versions[0].progress.share == 1.0
+    run_sql(path, "PRAGMA user_version = 99")
+    with use_llm(counting()), pytest.raises(CheckpointError, match="format 99"):
+        await count.map(TEXTS, checkpoint=path)
+
+
+# --- trouble in the middle of a map ---------------------------------------------------------------------------------
+
+
+class Held:
+    """A model that answers ten rows, and the others when it is told to."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+        self.go = asyncio.Event()
+        self.llm = ScriptedLLM(self._reply, repeat=True)
+
+    async def _reply(self, request):
+        if request.index >= 10:
+            self.asked.set()
+            await self.go.wait()
+        return "1"
+
+
+MANY = [f"text {number}" for number in range(40)]
+
+
+async def troubled(path: Path, trouble) -> CheckpointError:
+    """Map, make trouble when ten rows are kept, go on, and return the error."""
+    held = Held()
+    with use_llm(held.llm):
+        running = asyncio.create_task(count.map(MANY, checkpoint=path, concurrency=2))
+        await held.asked.wait()
+        trouble()
+        held.go.set()
+        with pytest.raises(CheckpointError) as caught:
+            await running
+    assert len(held.llm.calls) <= 12 + 2  # nothing is asked that could not be kept
+    return caught.value
+
+
+async def test_a_folder_that_is_removed_in_the_middle_ends_the_map(tmp_path) -> None:
+    folder = tmp_path / "runs"
+    assert "is gone" in str(await troubled(folder / "run.sqlite", lambda: shutil.rmtree(folder)))
+    assert not (folder / "run.sqlite").exists()
+
+
+async def test_a_file_that_is_replaced_in_the_middle_ends_the_map(tmp_path) -> None:
+    path = tmp_path / "run.sqlite"
+
+    def replace() -> None:
+        path.rename(tmp_path / "old.sqlite")
+        path.touch()
+
+    assert "is gone" in str(await troubled(path, replace))
+    assert path.stat().st_size == 0
+
+
+async def test_a_file_that_is_overwritten_in_the_middle_is_never_believed(tmp_path) -> None:
+    path = tmp_path / "run.sqlite"
+    held = Held()
+    with use_llm(held.llm):
+        running = asyncio.create_task(count.map(MANY, checkpoint=path, concurrency=2))
+        await held.asked.wait()
+        for suffix in ("", "-wal"):
+            file = path.with_name(path.name + suffix)
+            with file.open("r+b") as opened:
+                opened.write(os.urandom(file.stat().st_size))
+        held.go.set()
+        # Who writes need not see it: what it has in memory is sound.
+        (came,) = await asyncio.gather(running, return_exceptions=True)
+    assert isinstance(came, (CheckpointError, MapReport)), came
+    with use_llm(ScriptedLLM()) as llm, pytest.raises(CheckpointError):
+        await count.map(MANY, checkpoint=path)
+    assert not llm.calls
+
+
+READ_ONLY = """
+import asyncio, os, sys
+from SimpleLLMFunc import llm_function, CheckpointError
+from SimpleLLMFunc.testing import ScriptedLLM
+llm = ScriptedLLM("1", repeat=True)
+@llm_function(llm)
+async def count(text: str) -> int:
+    "Count the letters."
+asyncio.run(count.map(["c"], checkpoint=sys.argv[2]))  # what is imported late is there now
+if not os.getuid():
+    os.setgid(65534)
+    os.setuid(65534)  # to root everything is allowed
+llm.calls.clear()
+try:
+    asyncio.run(count.map(["a", "b"], checkpoint=sys.argv[1]))
+except CheckpointError as error:
+    print(len(llm.calls), "asked, refused:", error)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="rights as on Unix")
+async def test_a_file_that_may_only_be_read_is_refused(tmp_path) -> None:
+    path = tmp_path / "run.sqlite"
+    with use_llm(ScriptedLLM("1", repeat=True)):
+        await count.map(MANY, checkpoint=path)
+    path.chmod(0o444)
+    for folder in (tmp_path, *tmp_path.parents[:3]):
+        folder.chmod(0o777)
+    command = [sys.executable, "-c", READ_ONLY, path, tmp_path / "other.sqlite"]
+    said = await asyncio.to_thread(subprocess.check_output, command, cwd=ROOT, text=True)
+    assert said.startswith("0 asked, refused:")
+    assert "Permission denied" in said
+    assert Checkpoint.status(path).values == 40
+
+
+@pytest.mark.skipif(os.name != "posix", reason="forks as on Unix")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_child_that_ends_does_not_free_the_lock_of_its_parent(tmp_path):
+    lock, other = WriterLock(tmp_path / "run.sqlite"), WriterLock(tmp_path / "run.sqlite")
+    lock.acquire()
+    child = multiprocessing.get_context("fork").Process(target=int)
+    child.start()
+    child.join(30)
+    assert child.exitcode == 0
+    with pytest.raises(CheckpointError, match="another map of this process"):
+        other.acquire()
+    lock.release(ended_well=True)
+    other.acquire()
+    other.release(ended_well=True)

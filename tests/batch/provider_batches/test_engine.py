@@ -10,6 +10,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -19,9 +20,12 @@ from SimpleLLMFunc import Anthropic, Gemini, Usage, budget, forbid_real_calls, l
 from SimpleLLMFunc.batch.checkpoint.row_file import BATCH_TABLES
 from SimpleLLMFunc.batch.provider_batches import lines as openai_lines
 from SimpleLLMFunc.batch.provider_batches import run as openai_run
+from SimpleLLMFunc.batch.provider_batches import service as batch_service
 from SimpleLLMFunc.batch.provider_batches.answer_store import AnswerStore, KeptLine
+from SimpleLLMFunc.batch.provider_batches.service import BatchService, BatchState
 from SimpleLLMFunc.errors import (
     AuthenticationError,
+    BadReply,
     BadRequest,
     BudgetExceeded,
     CheckpointError,
@@ -32,12 +36,13 @@ from SimpleLLMFunc.errors import (
     ProviderError,
     ResponseParseError,
     ServerUnavailable,
+    SignatureError,
     UsageError,
 )
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.testing import ScriptedLLM
 from tests.support.batch_server import BatchServer, Outcome
-from tests.support.server import Answer, completion, error_answer
+from tests.support.server import Answer, completion, error_answer, json_answer
 
 ROOT = Path(__file__).resolve().parents[3]
 KEY = "sk-CANARY-of-the-batches"
@@ -116,9 +121,7 @@ async def test_other_protocols_have_no_batches_of_openai(llm, tmp_path):
 
 async def test_identical_rows_are_asked_once_and_bad_ones_not_at_all(server, echo):
     report = await mapped(echo, ["a", ("a",), ("b", "c"), {"text": "a"}, "b"])
-    assert values(report)[:2] == ["a", "a"]
-    assert values(report)[3:] == ["a", "b"]
-    assert isinstance(report.rows[2].error, UsageError)
+    assert values(report) == ["a", "a", SignatureError, "a", "b"]
     assert sorted(server.paid) == ["a", "b"]
 
 
@@ -177,22 +180,14 @@ async def test_failed_lines_missing_ones_and_bad_answers_are_asked_live(server, 
 
 
 async def test_what_would_come_again_is_not_asked_live(server, echo):
-    server.outcomes.append(
-        Outcome(
-            texts={
-                0: completion('"cut', finish_reason="length"),
-                1: completion(None, finish_reason="content_filter"),
-            },
-            line_errors={2: (401, "no such key")},
-        )
-    )
+    cut, blocked = completion('"cut', finish_reason="length"), completion(None, finish_reason="content_filter")
+    server.outcomes.append(Outcome(texts={0: cut, 1: blocked}, line_errors={2: (401, "no such key")}))
 
     @llm_function(llm_interface=echo._pipeline.options.llm_interface)
     async def review(text: str) -> list[str]:
         """Sum up."""
 
-    report = await mapped(review, ["a", "b", "c"])
-    assert values(report) == [OutputTruncated, ContentBlocked, AuthenticationError]
+    assert values(await mapped(review, ["a", "b", "c"])) == [OutputTruncated, ContentBlocked, AuthenticationError]
     assert server.live == []
 
 
@@ -234,27 +229,26 @@ async def test_a_batch_that_is_refused_says_why_and_is_not_asked_live(server, ec
     assert (server.live, server.paid) == ([], [])
 
 
-async def test_a_batch_without_room_is_sent_again(server, echo):
+async def test_a_batch_without_room_is_sent_again_and_a_cancelled_one_keeps_what_it_has_answered(server, echo):
     server.outcomes.append(Outcome("failed", errors=({"code": "token_limit_exceeded", "message": "Enqueued limit."},)))
     assert values(await mapped(echo)) == ROWS
-    assert len(server.batches) == 2
-
-
-async def test_a_cancelled_batch_keeps_what_it_has_answered(server, echo):
     server.outcomes.append(Outcome("cancelled", answered=2))
     assert values(await mapped(echo)) == [*ROWS[:2], *[ServerUnavailable] * 4]
-    assert (len(server.batches), server.live) == (1, [])
+    assert (len(server.batches), server.live) == (3, [])
 
 
 # --- the service ---
 
 
-@pytest.mark.parametrize("what", ["POST /files", "POST /batches", "GET /batches/", "GET /files/"])
-async def test_a_busy_service_is_tried_again(server, echo, what):
-    server.trouble(what, error_answer(429, headers={"retry-after": "0.001"}))
-    server.trouble(what, error_answer(503))
+async def test_a_busy_service_is_tried_again_and_one_that_forgot_a_batch_is_sent_another(server, echo):
+    for what in ("POST /files", "POST /batches", "GET /batches/", "GET /files/"):
+        server.trouble(what, error_answer(429, headers={"retry-after": "0.001"}))
+        server.trouble(what, error_answer(503))
     assert values(await mapped(echo)) == ROWS
     assert len(server.batches) == 1
+    server.trouble("GET /batches/", error_answer(404, "no such batch"))
+    assert values(await mapped(echo)) == ROWS
+    assert len(server.batches) == 3
 
 
 async def test_a_service_that_is_away_for_a_while_is_waited_for(server, echo, monkeypatch, tmp_path):
@@ -302,23 +296,20 @@ async def test_a_service_that_refuses_is_an_error_of_the_map(server, echo, answe
         assert "may have no files or batches" in text
 
 
-@pytest.mark.parametrize("status", [400, 401, 429])
-async def test_the_file_of_a_batch_that_was_refused_does_not_stay(server, echo, status):
-    for _ in range(3 if status == 429 else 1):
-        server.trouble("POST /batches", error_answer(status, "no"))
-    with pytest.raises(ProviderError):
-        await mapped(echo)
-    assert server.files == {}
-    assert [request.method for request in server.requests].count("DELETE") == 1
-
-
-async def test_a_file_that_cannot_be_taken_away_is_named(server, echo, caplog):
+async def test_the_file_of_a_batch_that_was_refused_does_not_stay_or_is_named(server, echo, caplog):
+    for number, status in enumerate((400, 401, 429), 1):
+        for _ in range(3 if status == 429 else 1):
+            server.trouble("POST /batches", error_answer(status, "no"))
+        with pytest.raises(ProviderError):
+            await mapped(echo)
+        assert server.files == {}
+        assert [request.method for request in server.requests].count("DELETE") == number
     server.trouble("POST /batches", error_answer(400, "no"))
     server.trouble("DELETE /files", error_answer(403, "not yours"))
     with pytest.raises(BadRequest):
         await mapped(echo)
-    assert list(server.files) == ["file-0"]
-    assert "the file file-0 with the requests of a batch that never began stays at the service" in caplog.text
+    (file,) = server.files
+    assert f"the file {file} with the requests of a batch that never began stays at the service" in caplog.text
 
 
 @pytest.mark.parametrize("has_begun", [True, False])
@@ -337,23 +328,15 @@ async def test_the_file_of_a_batch_that_may_have_begun_is_seen_to_by_the_next_ru
     assert ("file-0" in server.files) == has_begun
 
 
-async def test_a_service_that_forgot_a_batch_is_sent_another(server, echo):
-    server.trouble("GET /batches/", error_answer(404, "no such batch"))
-    assert values(await mapped(echo)) == ROWS
-    assert len(server.batches) == 2
-
-
 async def test_who_cannot_is_refused(server, echo):
+    def search(query: str) -> str:
+        """Search."""
+
     with pytest.raises(UsageError, match="ScriptedLLM is not asked over HTTP"):
         await mapped(echo_of(ScriptedLLM("x")))
     with pytest.raises(UsageError, match="has tools"):
-        await mapped(echo.with_options(toolkit=[_tool]))
+        await mapped(echo.with_options(toolkit=[search]))
     assert server.requests == []
-
-
-def _tool(query: str) -> str:
-    """Search."""
-    return query
 
 
 async def test_forbidden_calls_and_budgets_hold(server, echo):
@@ -423,26 +406,19 @@ async def test_what_both_the_batch_and_the_repair_took_is_told(server, echo):
     assert report.rows[0].usage.input_tokens == report.usage.input_tokens == 10
 
 
-async def test_a_rerun_sends_only_rows_without_a_value(server, echo, tmp_path):
+async def test_a_rerun_sends_only_rows_without_a_value_in_batches_and_live(server, echo, tmp_path):
     checkpoint = tmp_path / "run.sqlite"
+    await echo.map(ROWS[:2], checkpoint=checkpoint, progress=False)
     await mapped(echo, ROWS[:3], checkpoint=checkpoint)
     report = await mapped(echo, [*ROWS, "new"], checkpoint=checkpoint)
     assert values(report) == [*ROWS, "new"]
     assert report.counts.restored == 3
-    assert server.lines == 7
-    assert values(await mapped(echo, ROWS, checkpoint=checkpoint)) == ROWS
-    assert len(server.batches) == 2
+    assert (server.lines, len(server.live)) == (5, 2)
+    for again in (mapped(echo, checkpoint=checkpoint), echo.map(ROWS, checkpoint=checkpoint, progress=False)):
+        assert values(await again) == ROWS
+    assert (len(server.batches), len(server.live)) == (2, 2)
     # The files of the answers are closed, and the checkpoint is free.
     assert [path.name for path in tmp_path.iterdir() if not path.name.endswith(("-wal", "-shm"))] == ["run.sqlite"]
-
-
-async def test_rows_asked_live_and_rows_asked_in_batches_are_the_same(server, echo, tmp_path):
-    checkpoint = tmp_path / "run.sqlite"
-    await echo.map(ROWS[:3], checkpoint=checkpoint, progress=False)
-    assert values(await mapped(echo, checkpoint=checkpoint)) == ROWS
-    assert server.lines == 3
-    await echo.map(ROWS, checkpoint=checkpoint, progress=False)
-    assert len(server.live) == 3
 
 
 async def test_cancelled_at_every_request_and_begun_again_nothing_is_asked_twice(server, echo, tmp_path):
@@ -499,10 +475,8 @@ def test_an_answer_that_was_changed_on_the_disk_is_not_believed(tmp_path):
     shelf.keep([KeptLine(b"k" * 16, "text", 0, is_good=True, line=b"{}")])
     assert shelf.line(b"k" * 16).line == b"{}"
     shelf.close()
-    connection = sqlite3.connect(tmp_path / "answers.sqlite")
-    connection.execute("UPDATE answers SET line = ?", (b"{ }",))
-    connection.commit()
-    connection.close()
+    with contextlib.closing(sqlite3.connect(tmp_path / "answers.sqlite")) as connection, connection:
+        connection.execute("UPDATE answers SET line = ?", (b"{ }",))
     with pytest.raises(CheckpointError, match="not as it was written"):
         shelf.line(b"k" * 16)
     shelf.close()
@@ -511,8 +485,7 @@ def test_an_answer_that_was_changed_on_the_disk_is_not_believed(tmp_path):
 PROGRAM = """
 import asyncio, sys
 from SimpleLLMFunc import OpenAICompatible, llm_function
-from SimpleLLMFunc.batch.provider_batches import lines as openai_lines
-from SimpleLLMFunc.batch.provider_batches import run as openai_run
+from SimpleLLMFunc.batch.provider_batches import lines as openai_lines, run as openai_run
 
 openai_run.FIRST_POLL = openai_run.LONGEST_POLL = 0.02
 openai_lines.MOST_LINES = 20
@@ -521,13 +494,11 @@ openai_lines.MOST_LINES = 20
 @llm_function(llm_interface=OpenAICompatible("gpt-4o-mini", api_key="sk-test", base_url=sys.argv[1], retry_delay=0.01))
 async def echo(text: str) -> str:
     "Say it."
-    raise NotImplementedError
 
 
-report = asyncio.run(
-    echo.map([f"row {n}" for n in range(100)], engine="openai-batch", checkpoint=sys.argv[2], progress=False)
-)
-assert [row.value for row in report.rows] == [f"row {n}" for n in range(100)]
+rows = [f"row {n}" for n in range(100)]
+report = asyncio.run(echo.map(rows, engine="openai-batch", checkpoint=sys.argv[2], progress=False))
+assert [row.value for row in report.rows] == rows
 print("done")
 """
 
@@ -540,9 +511,8 @@ async def test_killed_at_any_instant_and_begun_again_every_row_is_paid_once(serv
     command = [sys.executable, str(program), server.base_url, str(tmp_path / "run.sqlite")]
     kills = 0
     while True:
-        process = await asyncio.create_subprocess_exec(
-            *command, cwd=Path(__file__).parents[3], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, **pipes)
         # At every second request of a run: while it sends, waits, and fetches.
         seen = len(server.requests)
         arrived = asyncio.ensure_future(server.received(seen + 1 + kills % 7))
@@ -571,3 +541,60 @@ def test_lines_are_told_apart(caplog):
     assert (found.key, found.mode, found.place, found.is_good) == (b"\xab" * 16, "native", 7, True)
     for other in ("", "x", f"{'ab' * 16}-native-", f"{'AB' * 16}-native-7", f"{'ab' * 16}-other-7", request + "\n", 7):
         assert openai_lines.RequestId.read(other) is None
+
+
+# --- files and batches of the service ---
+
+
+@pytest.fixture
+async def service(server):
+    service = BatchService(OpenAICompatible("m", base_url=server.base_url, retry_delay=0.001))
+    async with service.opened():
+        yield service
+
+
+def test_a_batch_as_the_service_tells_of_it():
+    state = BatchState.read(
+        {
+            "id": "b",
+            "status": "failed",
+            "output_file_id": None,
+            "error_file_id": "f",
+            "request_counts": {"total": 5, "completed": 2, "failed": 1},
+            "errors": {"data": [{"code": "c", "message": "bad", "line": 2}, {"code": "d"}, None]},
+        }
+    )
+    assert (state.files, state.total, state.done, state.has_ended) == (("f",), 5, 3, True)
+    assert state.problem == "bad (line 2); d"
+    assert state.codes == {"c", "d"}
+    assert BatchState.read({"request_counts": [], "errors": "x"}) == BatchState("", "")
+    assert not BatchState("b", "finalizing").has_ended
+
+
+async def test_the_disk_is_not_waited_for_on_the_event_loop(server, service, tmp_path, monkeypatch):
+    monkeypatch.setattr(batch_service, "_PORTION", 1000)
+    server.files["f"] = content = os.urandom(10_500)
+    append, calls = batch_service._append, []
+
+    def spy(path, portion):
+        calls.append((len(portion), threading.get_ident()))
+        append(path, portion)
+
+    monkeypatch.setattr(batch_service, "_append", spy)
+    (tmp_path / "down").write_text("of a try that broke off")
+    await service.download("f", tmp_path / "down")
+    assert (tmp_path / "down").read_bytes() == content
+    assert [size for size, _ in calls] == [*[1000] * 10, 500]
+    assert threading.get_ident() not in {thread for _, thread in calls}
+
+
+async def test_what_is_no_batch_is_a_bad_reply_and_a_name_leads_nowhere_else(server, service):
+    for data in ("text", [], {}, {"id": ""}):
+        server.trouble("GET /batches/", json_answer(data))
+        with pytest.raises(BadReply):
+            await service.retrieve("x")
+    server.trouble("GET /batches/", json_answer({"id": 7}))
+    assert (await service.retrieve("x")).id == "7"
+    with pytest.raises(BadRequest):
+        await service.retrieve("../files?x=1")
+    assert server.requests[-1].path.endswith("/batches/..%2Ffiles%3Fx%3D1")

@@ -1,4 +1,4 @@
-"""Functions that the workers of a cluster import; and a map that starts and ends a cluster.
+"""Functions that other processes import, such as the workers of a cluster; and a map that starts and ends a cluster.
 
 python -m tests.batch.ray.ray_app BASE_URL CHECKPOINT
 """
@@ -22,6 +22,7 @@ class Word(BaseModel):
 
 
 def answer_to(text: str) -> str:
+    """What the server says to a text, and so what the row must be in the end."""
     number = int(text.rsplit(" ", 1)[1])
     return json.dumps({"number": number, "words": [f"w{number % 7}", text[::-1]]})
 
@@ -60,12 +61,8 @@ def main(base_url: str, checkpoint: str) -> None:
     def local(text: str) -> Word:
         """Read the text."""
 
-    report = local.map(
-        [f"row number {number}" for number in range(40)],
-        engine=RayEngine(workers=1),
-        checkpoint=checkpoint,
-        progress=False,
-    )
+    rows = [f"row number {number}" for number in range(40)]
+    report = local.map(rows, engine=RayEngine(workers=1), checkpoint=checkpoint, progress=False)
     print(json.dumps([row.value.number for row in report.rows]))
 
 

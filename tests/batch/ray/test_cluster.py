@@ -29,6 +29,12 @@ LONG = 240
 """Seconds that no program takes, even under load."""
 
 
+def environment(**more: str) -> dict[str, str]:
+    # Ray's workers step back behind every other process: next to other tests they would get no time.
+    without = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    return without | {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0", **more}
+
+
 class Process:
     """A process, known by its start time too: the system reuses numbers."""
 
@@ -71,19 +77,10 @@ class Program:
     @classmethod
     @asynccontextmanager
     async def started(cls, *arguments: object, **more: str) -> AsyncGenerator[Program, None]:
-        """Start Python.
-
-        Ray's workers step back behind every other process: next to other tests they would get no time.
-        """
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
-        environment |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0", **more}
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, *map(str, arguments)),
-            cwd=ROOT,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
+        """Start Python."""
+        command = (sys.executable, *map(str, arguments))
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, env=environment(**more), **pipes)
         program = cls(process)
         try:
             yield program
@@ -182,3 +179,35 @@ async def test_a_program_that_is_ended_leaves_nothing_and_goes_on_from_what_is_c
             assert program.process.returncode == 0, err
             assert json.loads(out) == list(range(40))
         assert len(server.requests) - before == 40 - version.values
+
+
+RUN = """
+import sys
+from pathlib import Path
+from tests.docs.pages import blocks
+import __main__
+for block in blocks(Path(sys.argv[1]).read_text(encoding="utf-8")):
+    print(f"--- {block.line}", flush=True)
+    exec(compile("\\n" * (block.line - 1) + block.code, sys.argv[1], "exec", dont_inherit=True), vars(__main__))
+"""
+
+
+def test_every_block_of_the_page_runs(tmp_path) -> None:
+    """They run as they stand, those too that want more than is installed for the other pages."""
+    pytest.importorskip("ray.data")
+    pytest.importorskip("dask.bag")
+    command = [sys.executable, "-c", RUN, str(ROOT / "docs" / "how-to" / "map-cluster.md")]
+    out, err = tmp_path / "out.txt", tmp_path / "err.txt"  # no pipe, which another process could hold open
+    with out.open("wb") as stdout, err.open("wb") as stderr:
+        options = {"cwd": tmp_path, "env": environment(PYTHONPATH=str(ROOT)), "timeout": 340}
+        done = subprocess.run(command, stdout=stdout, stderr=stderr, check=False, **options)
+    assert done.returncode == 0, err.read_text()[-3000:]
+    shown = [line for line in out.read_text().splitlines() if not line.startswith("---")]
+    assert shown == [
+        "['good', 'bad', 'good'] 3 asked",
+        "['good', 'bad', 'good'] 3 asked",
+        "3 asked, 0 failed",
+        "bad",
+        "('Review 99, cold', 'bad')",
+        "4 checkpoints",
+    ]

@@ -35,7 +35,6 @@ from SimpleLLMFunc.testing import ScriptedLLM
 from tests.batch.ray.ray_app import Word, answer_to, dangerous, look, read
 from tests.support.server import LoopbackServer, error_answer, text_answer, tool_calls_answer
 
-ROOT = Path(__file__).resolve().parents[3]
 ONE, TWO = RayEngine(workers=1), RayEngine(workers=2)
 QUIET_AND_QUICK = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
 """Ray's workers step back behind every other process: next to other tests they would get no time."""
@@ -119,10 +118,6 @@ def processes(package, names=WORKER) -> dict[int, str]:
     return found
 
 
-def worker_pids(package) -> list[int]:
-    return list(processes(package))
-
-
 async def nothing_stays(package) -> None:
     """Return when no process works for a map any more: at once, or soon."""
     try:
@@ -167,7 +162,7 @@ async def test_a_worker_that_is_killed_in_the_middle_costs_what_it_had_under_way
                 read.map(texts(400), engine=TWO, concurrency=concurrency, checkpoint=tmp_path / "run.sqlite")
             )
             await server.asked(150)
-            before = await asyncio.to_thread(worker_pids, cluster)
+            before = list(await asyncio.to_thread(processes, cluster))
             assert before
             os.kill(before[0], signal.SIGKILL)
             report = await running
@@ -184,14 +179,9 @@ async def test_a_worker_that_is_killed_in_the_middle_costs_what_it_had_under_way
 
 
 async def test_a_row_that_kills_its_worker_is_given_up(cluster) -> None:
+    die = tool_calls_answer([("die", {"now": True})])
     async with Server() as server:
-
-        def answer(text, request):
-            if text == "poison":
-                return tool_calls_answer([("die", {"now": True})])(request)
-            return text_answer(text.upper())(request)
-
-        server.answer_to = answer
+        server.answer_to = lambda text, request: (die if text == "poison" else text_answer(text.upper()))(request)
         with use_llm(server.model):
             report = await dangerous.map(["poison", "fine"], engine=ONE, concurrency=1)
     poison, fine = report.rows
@@ -264,16 +254,9 @@ async def test_a_tool_that_holds_a_key_does_not_travel(cluster) -> None:
 
 
 async def test_errors_are_results(cluster) -> None:
+    bad = {"row number 3": text_answer("no idea"), "row number 5": lambda _: error_answer(500, "broken")}
     async with Server() as server:
-
-        def answer(text, request):
-            if text.endswith("3"):
-                return text_answer("no idea")(request)
-            if text.endswith("5"):
-                return error_answer(500, "broken")
-            return text_answer(answer_to(text))(request)
-
-        server.answer_to = answer
+        server.answer_to = lambda text, request: bad.get(text, text_answer(answer_to(text)))(request)
         with use_llm(server.model):
             report = await read.map(texts(8), engine=ONE)
             errors = {row.index: type(row.error).__name__ for row in report.rows if row.error is not None}
@@ -282,15 +265,15 @@ async def test_errors_are_results(cluster) -> None:
             assert report.rows[3].usage.input_tokens == 15  # with two re-asks
 
 
+class SecondTry(Server):
+    """Every row needs two requests."""
+
+    def answer_to(self, text, request):
+        return text_answer("no idea" if self.paid[text] == 1 else answer_to(text))(request)
+
+
 async def test_a_budget_holds_over_all_workers_and_re_asks(cluster) -> None:
-    async with Server() as server:
-
-        def answer(text, request):
-            # Every row needs two requests.
-            is_first = server.paid[text] == 1
-            return text_answer("no idea" if is_first else answer_to(text))(request)
-
-        server.answer_to = answer
+    async with SecondTry() as server:
         with use_llm(server.model), budget(requests=100) as around:
             report = await read.map(texts(40), engine=TWO, concurrency=6, budget={"requests": 21})
         assert isinstance(report.stopped, BudgetExceeded)
@@ -302,35 +285,22 @@ async def test_a_budget_holds_over_all_workers_and_re_asks(cluster) -> None:
 
 
 async def test_a_budget_that_just_suffices_does(cluster) -> None:
-    async with Server() as server:
-
-        def answer(text, request):
-            is_first = server.paid[text] == 1
-            return text_answer("no idea" if is_first else answer_to(text))(request)
-
-        server.answer_to = answer
+    async with SecondTry() as server:
         with use_llm(server.model), budget(requests=60) as spent:
             report = await read.map(texts(30), engine=TWO, concurrency=30)
         assert report.stopped is None
         assert spent.requests == 60 == server.paid.total()
 
 
-async def test_a_budget_of_time_ends_what_is_asked(cluster) -> None:
-    async with Server(delay=60) as server:
-        with use_llm(server.model):
-            report = await read.map(texts(40), engine=ONE, concurrency=4, budget={"seconds": 5})
-    assert isinstance(report.stopped, BudgetExceeded)
-    assert report.stopped.unit == "seconds"
-    assert report.counts.unasked == 40
-
-
-async def test_a_deadline_stops_the_map(cluster) -> None:
+@pytest.mark.parametrize("limit", [{"budget": {"seconds": 5}}, {"deadline": 5}])
+async def test_a_budget_of_time_and_a_deadline_end_what_is_asked(cluster, limit) -> None:
     async with Server(delay=60) as server:
         with use_llm(server.model):
             # The cluster is there; workers take a second or two to start.
-            report = await read.map(texts(40), engine=ONE, concurrency=4, deadline=5)
-        assert isinstance(report.stopped, DeadlineExceeded)
-        assert report.counts.unasked == 40
+            report = await read.map(texts(40), engine=ONE, concurrency=4, **limit)
+    assert isinstance(report.stopped, DeadlineExceeded if "deadline" in limit else BudgetExceeded)
+    assert getattr(report.stopped, "unit", "seconds") == "seconds"
+    assert report.counts.unasked == 40
 
 
 async def test_abort_ends_the_map(cluster) -> None:
@@ -366,7 +336,7 @@ async def test_a_map_that_is_cancelled_while_its_workers_start_leaves_none(clust
     async with Server(delay=60) as server:
         with use_llm(server.model):
             running = asyncio.create_task(read.map(texts(40), engine=TWO, concurrency=4))
-            while not await asyncio.to_thread(worker_pids, cluster):
+            while not list(await asyncio.to_thread(processes, cluster)):
                 await asyncio.sleep(0.02)
             running.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -396,13 +366,8 @@ async def test_what_is_forbidden_here_is_forbidden_there(cluster) -> None:
 
 async def test_a_function_that_is_not_there_is_named(cluster, monkeypatch) -> None:
     module = type(sys)("nowhere_else")
-    model = ScriptedLLM("x", repeat=True)
-    namespace = vars(module)
-    namespace["model"] = model
-    code = (
-        "from SimpleLLMFunc import llm_function\n@llm_function(model)\nasync def lost(text: str) -> str:\n 'Shorten.'"
-    )
-    exec(code, namespace)
+    vars(module).update(model=ScriptedLLM("x", repeat=True), llm_function=llm_function)
+    exec("@llm_function(model)\nasync def lost(text: str) -> str:\n 'Shorten.'", vars(module))
     monkeypatch.setitem(sys.modules, "nowhere_else", module)
     with pytest.raises(ConfigError, match=r"nowhere_else:lost.*runtime_env"):
         await module.lost.map(texts(2), engine=ONE)
@@ -422,11 +387,9 @@ async def test_a_dataset_of_ones_own(cluster) -> None:
 
     ray.data.DataContext.get_current().enable_progress_bars = False
     async with Server() as server:
-
-        def answer(text, request):
-            return text_answer("no idea" if text.endswith(" 13") else answer_to(text))(request)
-
-        server.answer_to = answer
+        server.answer_to = lambda text, request: text_answer("no idea" if text.endswith(" 13") else answer_to(text))(
+            request
+        )
         with use_llm(server.model):
             actor = read.as_ray_actor(columns={"comment": "text"}, concurrency=20, actors=2)
 

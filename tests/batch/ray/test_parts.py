@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import pickle
 import re
 import sys
@@ -9,9 +10,11 @@ import sys
 import pytest
 from pydantic import BaseModel
 
-from SimpleLLMFunc import ConfigError, OpenAICompatible, UsageError, llm_function, tool, use_llm
+from SimpleLLMFunc import BudgetExceeded, ConfigError, UsageError, budget, llm_function, tool, use_llm
 from SimpleLLMFunc.batch import RayEngine
+from SimpleLLMFunc.batch.ray.grants import Grants
 from SimpleLLMFunc.extras import install_line
+from SimpleLLMFunc.interface.spending import scopes_around
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from tests.batch.ray.ray_app import read
@@ -19,14 +22,6 @@ from tests.batch.ray.ray_app import read
 
 class Mood(BaseModel):
     mood: str
-
-
-def pickled(function, **more):
-    cluster = pytest.importorskip("SimpleLLMFunc.batch.ray.cluster")
-    pytest.importorskip("ray.cloudpickle", exc_type=ImportError)
-    mapped = MappedFunction(function._pipeline)
-    data = cluster.shipped(mapped, mapped.reducers)
-    return data, cluster.unpacked(data)
 
 
 async def test_a_function_of_a_module_travels_by_its_name() -> None:
@@ -53,9 +48,11 @@ async def test_a_function_of_no_module_is_the_same_over_there() -> None:
 
     llm = ScriptedLLM(tool_calls(("count", {"word": "rain"})), '[{"mood": "good"}]', repeat=True)
     function = Reader().tell.with_options(template_params={"kind": "short"})
+    cluster = pytest.importorskip("SimpleLLMFunc.batch.ray.cluster")
+    pytest.importorskip("ray.cloudpickle", exc_type=ImportError)
     with use_llm(llm):
-        _, over_there = pickled(function)
         here = MappedFunction(function._pipeline)
+        over_there = cluster.unpacked(cluster.shipped(here, here.reducers))
         assert over_there.definition() == here.definition()
         asked_here = here.preview(("rain",), {"strict": True}).messages
     assert over_there.name == "tell"
@@ -65,32 +62,13 @@ async def test_a_function_of_no_module_is_the_same_over_there() -> None:
     assert over_there.llm.requests[-1][-1]["content"] == "4"  # the tool ran
 
 
-@pytest.mark.heavy
-def test_no_key_travels(monkeypatch) -> None:
-    canary = "sk-canary-0123456789abcdefghij"
-    llm = OpenAICompatible("m", base_url="https://llm.invalid/v1", api_key=canary)
-
-    @llm_function(llm_interface=llm)
-    async def tell(text: str) -> str:
-        """Tell."""
-        raise RuntimeError(canary)  # what a body holds stays here
-
-    data, _ = pickled(tell)
-    assert canary.encode() not in data
-
-    @tool
-    def look(word: str) -> str:
-        """Look it up."""
-        return canary
-
-    with pytest.raises(UsageError, match="keys are not sent to workers"):
-        pickled(tell.with_options(toolkit=[look]))
-
-
-def test_settings_that_cannot_be() -> None:
+def test_settings_and_actors_that_cannot_be() -> None:
     for wrong in ({"workers": 0}, {"workers": True}, {"workers": 1.5}, {"cpus": -1}, {"cpus": "many"}):
         with pytest.raises(UsageError, match="is a"):
             RayEngine(**wrong)
+    for wrong in ({"concurrency": 0}, {"concurrency": True}, {"on_error": "ignore"}):
+        with use_llm(ScriptedLLM("x")), pytest.raises(UsageError, match="is"):
+            read.as_ray_actor(**wrong)
 
 
 async def test_without_ray_it_says_what_to_install(monkeypatch) -> None:
@@ -103,17 +81,6 @@ async def test_without_ray_it_says_what_to_install(monkeypatch) -> None:
     assert not llm.calls
 
 
-@pytest.mark.parametrize("wrong", [{"concurrency": 0}, {"concurrency": True}, {"on_error": "ignore"}])
-def test_an_actor_that_cannot_be(wrong) -> None:
-    with use_llm(ScriptedLLM("x")), pytest.raises(UsageError, match="is"):
-        read.as_ray_actor(**wrong)
-
-
-async def test_an_engine_that_is_none() -> None:
-    with use_llm(ScriptedLLM("x")), pytest.raises(UsageError, match="RayEngine"):
-        await read.map(["rain"], engine="dask")
-
-
 def test_plain_code_of_a_method_does_not_travel() -> None:
     class Shop:
         @llm_function(fallback=lambda self, text: "none")
@@ -122,3 +89,67 @@ def test_plain_code_of_a_method_does_not_travel() -> None:
 
     with use_llm(ScriptedLLM("x")), pytest.raises(ConfigError, match="need the object"):
         pickle.dumps(Shop().tell._mapped())
+
+
+async def test_what_is_left_is_cut_for_the_places_and_comes_back() -> None:
+    with budget(requests=10, usd=1.0) as spent:
+        grants = Grants(scopes_around())
+        given = [await grants.take(4) for _ in range(4)]
+        assert [grant["requests"] for grant in given] == [2, 2, 3, 3]
+        assert sum(grant["usd"] for grant in given) == pytest.approx(1.0)
+        assert all(grant["tokens"] is None for grant in given)
+        assert spent.left_of("requests") == 0
+        grants.give_back(given[0], (1, 8, 0.1))
+        grants.give_back(given[1], None)  # of a row that was cancelled
+        assert spent.left_of("requests") == 2
+        assert (spent.tokens, spent.usd) == (8, 0.1)
+        for grant in given[2:]:
+            grants.give_back(grant, (2, 0, 0.0))
+    assert spent.requests == 6
+    assert spent.left_of("usd") == pytest.approx(0.9)
+
+
+async def test_a_row_waits_until_there_is_as_much_as_rows_need() -> None:
+    with budget(requests=5):
+        grants = Grants(scopes_around())
+        first = await grants.take(1)
+        grants.give_back(first, (2, 0, 0.0))
+        second = await grants.take(2)  # all three that are left: a row may need four
+        assert second["requests"] == 3
+        waiting = asyncio.create_task(grants.take(2))
+        await asyncio.sleep(0.01)
+        assert not waiting.done()
+        grants.give_back(second, (2, 0, 0.0))
+        last = await waiting
+        assert last["requests"] == 1  # no other row will bring any back
+        grants.give_back(last, (1, 0, 0.0))
+        with pytest.raises(BudgetExceeded, match="5 requests"):
+            await grants.take(2)
+
+
+async def test_a_part_that_was_too_small_is_made_larger_where_there_is_more() -> None:
+    with budget(tokens=100) as spent:
+        grants = Grants(scopes_around())
+        first, second = await grants.take(2), await grants.take(2)
+        assert first["tokens"] == second["tokens"] == 50
+        error = BudgetExceeded("tokens", limit=50, spent=0, needed=70)
+        grants.give_back(first, (0, 0, 0.0))
+        assert grants.has_more(error, (0, 0, 0.0))
+        grants.give_back(second, (1, 10, 0.0))
+        assert (await grants.take(2))["tokens"] == 70
+        assert not grants.has_more(error, (1, 30, 0.0))  # it would be paid twice
+        assert grants.exceeded(error).limit == 100
+        assert spent.tokens == 10
+
+
+async def test_the_strictest_scope_counts_and_all_are_settled() -> None:
+    with budget(requests=9) as outer, budget(requests=4, tokens=1_000) as inner:
+        grants = Grants(scopes_around())
+        grant = await grants.take(1)
+        assert (grant["requests"], grant["tokens"]) == (4, 1_000)
+        grants.give_back(grant, (3, 30, 0.0))
+        assert outer.requests == inner.requests == 3
+        assert outer.tokens == inner.tokens == 30
+        assert grants.exceeded(BudgetExceeded("requests", limit=1, spent=1)).limit == 4
+        own = BudgetExceeded("usd", limit=1, spent=1)  # a budget that a tool keeps
+        assert grants.exceeded(own) is own

@@ -55,6 +55,8 @@ def test_tuples_dicts_and_values():
     assert arguments(one, {"text": "a", "other": 1}) == ((), {"text": "a"})
     # Its keys are parameters, so it is a call; that one is missing, the call says.
     assert arguments(two, {"lang": "b"}) == ((), {"lang": "b"})
+    with pytest.raises(UsageError, match="line 3"):
+        arguments(one, None, error=UsageError("line 3: broken"))
 
 
 @pytest.mark.parametrize("value", [{"other": 1}, {}, {1: 2}, {"other": 1, "note": 2}])
@@ -64,24 +66,13 @@ def test_a_dict_with_other_keys_is_refused(value):
             arguments(one, value, is_record=is_record)
 
 
-@pytest.mark.parametrize(
-    "hint",
-    [
-        *(
-            dict,
-            dict[str, int],
-            Mapping[str, Any],
-            Order,
-            Orders,
-            Told,
-            Any,
-            object,
-            Order | None,
-            str | dict[str, int],
-        ),
-        *(Annotated[Order, "the order"], Mapped),
-    ],
-)
+MAY_BE_A_DICT = [
+    *(dict, dict[str, int], Mapping[str, Any], Order, Orders, Told, Any, object, Order | None, str | dict[str, int]),
+    *(Annotated[Order, "the order"], Mapped),
+]
+
+
+@pytest.mark.parametrize("hint", MAY_BE_A_DICT)
 def test_a_dict_is_the_value_of_a_parameter_that_may_be_one(hint):
     def named(order): ...
 
@@ -155,8 +146,3 @@ def test_one_column_is_named():
             arguments(one, value, column="txt")
     with pytest.raises(UsageError, match=r"one required parameter, and two\(\) takes 'text', 'lang', 'strict'"):
         rows_of(two, "txt")
-
-
-def test_a_row_that_could_not_be_read_has_no_arguments():
-    with pytest.raises(UsageError, match="line 3"):
-        arguments(one, None, error=UsageError("line 3: broken"))

@@ -73,10 +73,6 @@ def test_batches_are_read_as_they_are_wanted():
     rows.close()
 
 
-def test_a_column_alone_is_its_values():
-    assert values(pl.Series("n", [1, 2])) == [1, 2]
-
-
 def test_what_cannot_be_read_is_told():
     twice = pa.table([pa.array([1]), pa.array([2])], names=["n", "n"])
     with pytest.raises(ConfigError, match="two columns 'n'"):
@@ -117,8 +113,3 @@ def test_a_map_of_arrow_gives_arrow(is_read_once, tmp_path):
                 {"id": 9, "text": "ccc", "value": None},
             ]
             assert error.startswith("ResponseParseError")
-
-
-def test_columns_that_are_no_parameters_are_told_before_anything_is_asked():
-    with pytest.raises(UsageError, match="no column for 'text'"):
-        asked(pa.table({"texts": ["a"]}))
