@@ -100,6 +100,7 @@ class Definition:
     Attributes:
         func: the function.
         is_static, binds_class: it was a `staticmethod`, a `classmethod`.
+        takes_class: a `classmethod` is around it, as far as its place and its first parameter tell.
 
     Raises:
         SignatureError: it is not a function.
@@ -119,7 +120,8 @@ class Definition:
         self.func: Callable[..., Any] = func.__func__ if self.binds_class or self.is_static else func
         if not callable(self.func) or isinstance(self.func, type):
             raise SignatureError(f"{func!r} is not a function. Decorate a def or an async def.")
-        self.is_method = self.binds_class or (is_method and not self.is_static)
+        self.takes_class = not self.binds_class and _takes_class(self.func)
+        self.is_method = self.binds_class or self.takes_class or (is_method and not self.is_static)
         self._written = func
         self._frame = frame
         self._extracted = extracted
@@ -299,3 +301,9 @@ class Definition:
 def _stands_in_class(func: Any) -> bool:
     around = getattr(func, "__qualname__", "").rpartition(".")[0]
     return bool(around) and not around.endswith("<locals>")
+
+
+def _takes_class(func: Any) -> bool:
+    """Say whether a function in a class calls its first parameter `cls`: the decorator does not see what is around."""
+    code = getattr(func, "__code__", None)
+    return code is not None and code.co_varnames[:1] == ("cls",) and code.co_argcount > 0 and _stands_in_class(func)

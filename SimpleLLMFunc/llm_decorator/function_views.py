@@ -102,8 +102,8 @@ class FunctionViews(Views[FunctionPipeline, P], Generic[P]):
 
     def _called(self, args: tuple[Any, ...]) -> tuple[Answers, tuple[Any, ...]]:
         """Return what answers a call, and its arguments without an instance."""
-        answers = self._answered_by()
-        return (answers.bound(args[0]), args[1:]) if self._lacks_instance and args else (answers, args)
+        answers, given = self._answered_by(), self._without_instance(args)
+        return (answers if len(given) == len(args) else answers.bound(args[0])), given
 
     def __set_name__(self, owner: type, name: str) -> None:
         pipeline = self._pipeline.as_method()

@@ -132,7 +132,8 @@ class Views(Generic[L, P]):
     @property
     def _lacks_instance(self) -> bool:
         """Whether it is an unbound method: called through its class, it gets the instance as first argument."""
-        return self._instance is None and self._pipeline.definition.is_method
+        definition = self._pipeline.definition
+        return self._instance is None and definition.is_method and not definition.takes_class
 
     @border
     def with_options(self, **options: Any) -> Self:
@@ -149,7 +150,16 @@ class Views(Generic[L, P]):
         return type(self)(pipeline, self._instance)
 
     def _without_instance(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        return args[1:] if self._lacks_instance else args
+        """Return the arguments without the instance, or the class, that Python puts before them.
+
+        A `classmethod` around a decorated function asks its `__get__`; from Python 3.13 on it puts the class first instead.
+        """
+        has_class = (
+            self._instance is None
+            and self._pipeline.definition.takes_class
+            and isinstance(next(iter(args), None), type)
+        )
+        return args[1:] if self._lacks_instance or has_class else args
 
     @view
     @border
