@@ -91,8 +91,8 @@ class TraceStore:
         queue_size: int = 50_000,
         interval: float = 0.2,
     ) -> None:
-        numbers = {"max_age": max_age, "max_bytes": max_bytes, "max_text": max_text, "queue_size": queue_size}
-        numbers |= {"interval": interval}
+        limits = {"max_age": max_age, "max_bytes": max_bytes, "max_text": max_text}
+        numbers = {**limits, "queue_size": queue_size, "interval": interval}
         _check(numbers)
         self.path = Path(path)
         self.writes_to = f"trace:{os.path.abspath(self.path)}"  # noqa: PTH100 - asks the disk nothing, as resolve() would
@@ -234,10 +234,8 @@ class TraceStore:
         self.dropped += count
         if not self._has_warned:
             self._has_warned = True
-            text = (
-                f"the trace store {redact(str(self.path))!r} is missing something: {why}. Calls go on; "
-                "TraceStore.dropped counts what is lost."
-            )
+            lost = f"the trace store {redact(str(self.path))!r} is missing something: {why}."
+            text = f"{lost} Calls go on; TraceStore.dropped counts what is lost."
             push_warning(text)
             # For programs without a log. Where warnings are errors, no caller could catch it here.
             with suppress(TraceStoreWarning):
@@ -305,12 +303,8 @@ class TraceStore:
         """Keep the rows for a later attempt; warn once."""
         self._problem = said(error)
         self._retry_at = time.monotonic() + _PAUSE_SECONDS
-        self._drop(
-            0,
-            self._problem.rstrip(".")
-            if isinstance(error, ConfigError)
-            else f"it cannot be written: {redact(self._problem)}",
-        )
+        is_told = isinstance(error, ConfigError)
+        self._drop(0, self._problem.rstrip(".") if is_told else f"it cannot be written: {redact(self._problem)}")
         self._make_room()
 
     def _make_room(self) -> None:
