@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from SimpleLLMFunc import ConfigError, llm_function, watching
+from SimpleLLMFunc import ConfigError, watching
 from SimpleLLMFunc.base.events import MessageAppended, RunFinished, RunStarted
 from SimpleLLMFunc.base.metadata import FunctionMetadata, RunMetadata
 from SimpleLLMFunc.observability.store import tables as schema
@@ -26,6 +26,7 @@ from SimpleLLMFunc.observability.store.writer import used_bytes
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type.completion import ChatCompletion
 from SimpleLLMFunc.type.usage import NO_USAGE
+from tests.support.functions import function_of
 
 ROOT = Path(__file__).parents[3]
 REPLY = ChatCompletion.from_dict({"choices": [{"message": {"content": "ok"}, "finish_reason": "stop"}]})
@@ -42,10 +43,7 @@ def ask(text: str) -> str:
 """
 
 
-@llm_function(llm_interface=ScriptedLLM("yes", repeat=True))
-def ask(text: str) -> str:
-    """Answer."""
-    raise NotImplementedError
+ask = function_of(ScriptedLLM("yes", repeat=True))
 
 
 def begin(store, number, text="x"):
@@ -221,14 +219,8 @@ def test_a_file_of_the_first_schema_is_migrated(tmp_path, monkeypatch):
     connection.execute("PRAGMA user_version = 1")
     connection.execute("UPDATE counter SET seq = 1")
     columns = [row[1] for row in connection.execute("PRAGMA table_info(runs)")]
-    row = dict.fromkeys(columns, 0) | {
-        "id": 5,
-        "seq": 1,
-        "started": time.time(),
-        "trace_id": "f_1",
-        "function": "f",
-        "question": "the old one",
-    }
+    row = dict.fromkeys(columns, 0) | {"id": 5, "seq": 1, "started": time.time(), "trace_id": "f_1"}
+    row |= {"function": "f", "question": "the old one"}
     row |= dict.fromkeys(("parent", "parent_call", "model", "answer_head", "error", "error_text", "version"), "")
     row |= {"status": "ok", "arguments": None, "answer": None, "value": None}
     connection.execute(f"INSERT INTO runs ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", list(row.values()))
