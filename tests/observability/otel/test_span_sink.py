@@ -18,22 +18,14 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import SpanKind, StatusCode
 from pydantic import BaseModel
 
-from SimpleLLMFunc import (
-    BadRequest,
-    FallbackLLM,
-    LocalModel,
-    OpenAICompatible,
-    ServerUnavailable,
-    budget,
-    llm_function,
-    watching,
-)
+from SimpleLLMFunc import BadRequest, FallbackLLM, LocalModel, OpenAICompatible, ServerUnavailable, budget, watching
 from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.observability.otel.attributes import is_in_process, request_params
 from SimpleLLMFunc.observability.otel.span_sink import SpanSink
 from SimpleLLMFunc.observability.paths import declared_path
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
-from SimpleLLMFunc.type.completion import ChatCompletion
+from tests.support.functions import async_function_of as function
+from tests.support.functions import function_of
 from tests.support.server import LoopbackServer, completion, error_answer
 
 KEY = "sk-CANARY0123456789abcdefCANARY"
@@ -42,11 +34,9 @@ KEY = "sk-CANARY0123456789abcdefCANARY"
 class Traced:
     """Providers of their own, and what they were given."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, sampler: Any = None, span_limits: Any = None, **options: Any) -> None:
         self.exporter = InMemorySpanExporter()
-        self.provider = TracerProvider(
-            **{name: options.pop(name) for name in ("sampler", "span_limits") if name in options}
-        )
+        self.provider = TracerProvider(sampler, span_limits=span_limits)
         self.provider.add_span_processor(SimpleSpanProcessor(self.exporter))
         self.reader = InMemoryMetricReader()
         self.meters = MeterProvider([self.reader])
@@ -68,14 +58,10 @@ class Traced:
 
     def points(self, name: str) -> list[Any]:
         data = self.reader.get_metrics_data()
-        found = [
-            metric
-            for of_resource in (data.resource_metrics if data else ())
-            for of_scope in of_resource.scope_metrics
-            for metric in of_scope.metrics
-            if metric.name == name
+        scopes = [scope for each in (data.resource_metrics if data else ()) for scope in each.scope_metrics]
+        return [
+            point for scope in scopes for each in scope.metrics if each.name == name for point in each.data.data_points
         ]
-        return list(found[0].data.data_points) if found else []
 
     def close(self) -> None:
         assert self.sink._runs == {}, "a run that has ended is forgotten"
@@ -103,15 +89,6 @@ class Grade(BaseModel):
 
 def events(span: ReadableSpan) -> list[tuple[str, dict[str, Any]]]:
     return [(event.name, dict(event.attributes or {})) for event in span.events]
-
-
-def function(llm: Any, returns: Any = str, **options: Any) -> Any:
-    async def ask(question: str) -> Any:
-        """Answer."""
-        raise NotImplementedError
-
-    ask.__annotations__["return"] = returns
-    return llm_function(llm_interface=llm, **options)(ask)
 
 
 def search(query: str) -> str:
@@ -154,11 +131,8 @@ async def test_a_function_with_a_tool(traced):
         "gen_ai.tool.description": "Search the catalogue.",
     }
     assert first.attributes["gen_ai.response.finish_reasons"] == ("tool_calls",)
-    used = [
-        (span.attributes["gen_ai.usage.input_tokens"], span.attributes["gen_ai.usage.output_tokens"])
-        for span in (first, second)
-    ]
-    assert tuple(map(sum, zip(*used, strict=True))) == (result.usage.input_tokens, result.usage.output_tokens)
+    for kind, used in (("input", result.usage.input_tokens), ("output", result.usage.output_tokens)):
+        assert sum(span.attributes[f"gen_ai.usage.{kind}_tokens"] for span in (first, second)) == used
     scope = agent.instrumentation_scope
     assert (scope.name, scope.schema_url) == ("SimpleLLMFunc", "https://opentelemetry.io/schemas/1.41.0")
     assert scope.version
@@ -166,16 +140,10 @@ async def test_a_function_with_a_tool(traced):
 
 async def test_a_model_call_over_http(traced):
     seen = traced()
-    reply = completion("12", model="m-2026-01-01", usage=None)
-    reply["usage"] = {
-        "prompt_tokens": 100,
-        "completion_tokens": 20,
-        "total_tokens": 120,
-        "prompt_tokens_details": {"cached_tokens": 64},
-        "completion_tokens_details": {"reasoning_tokens": 7},
-    }
+    usage = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
+    usage |= {"prompt_tokens_details": {"cached_tokens": 64}, "completion_tokens_details": {"reasoning_tokens": 7}}
     async with LoopbackServer() as server:
-        server.reply_json(reply)
+        server.reply_json(completion("12", model="m-2026-01-01", usage=usage))
         llm = OpenAICompatible("m", base_url=server.base_url, api_params={"top_p": 0.9})
         ask = function(llm, temperature=0.5, max_tokens=99, seed=7, stop=["END"])
         with watching(seen.sink, session_id="s1"):
@@ -221,14 +189,13 @@ async def test_a_streamed_reply_has_a_first_chunk(traced):
 
 async def test_the_cost_is_told_when_it_is_known(traced):
     seen = traced()
-    reply = ChatCompletion.from_dict(completion("yes"))
 
     class Priced(ScriptedLLM):
         def price(self, usage, model=""):
             return 0.25
 
     with watching(seen.sink), budget(usd=10):
-        result = await function(Priced(reply)).call("?")
+        result = await function(Priced("yes")).call("?")
     agent = seen.one("invoke_agent ask")
     assert result.cost == 0.25
     assert (agent.attributes["gen_ai.usage.cost"], agent.attributes["operation.cost"]) == (0.25, 0.25)
@@ -310,22 +277,15 @@ async def test_failed_tries_are_events_of_the_model_call(traced):
 
 
 async def test_re_asks_and_repairs_are_events_of_the_function(traced):
-    seen = traced()
-    with watching(seen.sink):
-        await function(ScriptedLLM('{"points": "lots of secrets"}', '{"points": "3 secrets"}'), Grade)("?")
+    seen, open_ = traced(), traced(capture_content=True)
+    with watching(seen.sink, open_.sink):
+        await function(ScriptedLLM('{"points": "many"}', '{"points": "3"}'), Grade)("?")
     assert events(seen.one("invoke_agent ask")) == [
         ("simplellmfunc.re_ask", {"simplellmfunc.turn": 1, "simplellmfunc.paths": ("points",)}),
         ("simplellmfunc.repair", {"simplellmfunc.turn": 2, "simplellmfunc.path": "points"}),
     ]
-
-
-async def test_with_content_they_say_what_was_found(traced):
-    seen = traced(capture_content=True)
-    with watching(seen.sink):
-        await function(ScriptedLLM('{"points": "many"}', '{"points": "3"}'), Grade)("?")
-    reask, repair = events(seen.one("invoke_agent ask"))
-    assert reask[1]["simplellmfunc.message"] == "points: expected int, got 'many'"
-    assert repair[1]["simplellmfunc.message"] == "number taken from '3'"
+    told = [attributes["simplellmfunc.message"] for _, attributes in events(open_.one("invoke_agent ask"))]
+    assert told == ["points: expected int, got 'many'", "number taken from '3'"], "with content they say what was found"
 
 
 async def test_an_answer_that_is_given_up_is_not_asked_for_again(traced):
@@ -360,50 +320,26 @@ async def test_a_mode_that_is_refused_is_a_failed_model_call(traced):
 
 async def test_nested_runs_stand_below_the_tool_they_run_in(traced):
     inner_llm = ScriptedLLM("in", repeat=True, model_name="inner")
-
-    @llm_function(llm_interface=inner_llm)
-    def in_a_thread(question: str) -> str:
-        """Ask."""
-        raise NotImplementedError
-
-    @llm_function(llm_interface=inner_llm)
-    async def on_the_loop(question: str) -> str:
-        """Ask."""
-        raise NotImplementedError
-
-    calls = tool_calls(("in_a_thread", {"question": "a"}), ("on_the_loop", {"question": "b"}))
+    in_a_thread = function_of(inner_llm, name="in_a_thread")
+    on_the_loop = function(inner_llm, name="on_the_loop")
+    calls = tool_calls(("in_a_thread", {"text": "a"}), ("on_the_loop", {"text": "b"}))
     seen = traced()
     with watching(seen.sink):
         await function(ScriptedLLM(calls, "done"), toolkit=[in_a_thread, on_the_loop])("?")
-    assert sorted(seen.tree, key=str) == sorted(
-        [
-            ("invoke_agent ask", None),
-            ("chat scripted", "invoke_agent ask"),
-            ("execute_tool in_a_thread", "invoke_agent ask"),
-            ("execute_tool on_the_loop", "invoke_agent ask"),
-            ("invoke_agent in_a_thread", "execute_tool in_a_thread"),
-            ("invoke_agent on_the_loop", "execute_tool on_the_loop"),
-            ("chat inner", "invoke_agent in_a_thread"),
-            ("chat inner", "invoke_agent on_the_loop"),
-            ("chat scripted", "invoke_agent ask"),
-        ],
-        key=str,
-    )
+    wanted = [("invoke_agent ask", None), *[("chat scripted", "invoke_agent ask")] * 2]
+    for name in ("in_a_thread", "on_the_loop"):
+        wanted.append((f"execute_tool {name}", "invoke_agent ask"))
+        wanted += [(f"invoke_agent {name}", f"execute_tool {name}"), ("chat inner", f"invoke_agent {name}")]
+    assert sorted(seen.tree, key=str) == sorted(wanted, key=str)
     assert len({span.context.trace_id for span in seen.spans}) == 1
 
 
 async def test_a_run_stands_below_the_callers_span(traced):
     seen = traced()
     tracer = seen.provider.get_tracer("mine")
-
-    @llm_function(llm_interface=ScriptedLLM("yes"))
-    def sync(question: str) -> str:
-        """Answer."""
-        raise NotImplementedError
-
     with watching(seen.sink), tracer.start_as_current_span("request") as span:
         await function(ScriptedLLM("yes"))("?")
-        sync("?")
+        function_of(ScriptedLLM("yes"))("?")
         assert trace.get_current_span() is span
     assert [parent for name, parent in seen.tree if name.startswith("invoke_agent")] == ["request", "request"]
 
@@ -458,13 +394,15 @@ async def test_a_tool_that_fails(traced):
     assert seen.one("invoke_agent ask").status.status_code is StatusCode.UNSET
 
 
-async def test_an_error_marks_the_model_call_and_the_function(traced):
-    seen = traced()
-    with watching(seen.sink), pytest.raises(ServerUnavailable):
-        await function(ScriptedLLM(ServerUnavailable("m", status=503)))("?")
+async def test_an_error_marks_the_model_call_and_the_function_and_is_redacted(traced):
+    seen, open_ = traced(), traced(capture_content=True)
+    with watching(seen.sink, open_.sink), pytest.raises(ServerUnavailable):
+        await function(ScriptedLLM(ServerUnavailable("m", status=503, body=f"key {KEY} is known")))("?")
     for span in seen.spans:
         assert span.attributes["error.type"] == "ServerUnavailable"
         assert (span.status.status_code, span.status.description) == (StatusCode.ERROR, "ServerUnavailable (503)")
+    assert "503" in (open_.one("invoke_agent ask").status.description or "")
+    assert "CANARY" not in "".join(span.to_json() for span in open_.spans)
 
 
 async def test_a_run_that_is_cancelled_inside_a_tool(traced):
@@ -550,20 +488,10 @@ def test_parameters_have_the_form_of_the_conventions(given, shown):
     assert request_params(given) == shown
 
 
-@pytest.mark.parametrize(
-    ("path", "shown"),
-    [
-        ("", ""),
-        ("points", "points"),
-        ("[3].points", "[3].points"),
-        ("a.points[0].b-c", "*.points[0].*"),
-        ("5551234", "*"),
-    ],
-)
-def test_a_path_shows_what_a_type_declares(path, shown):
-    assert (
-        declared_path(path, {"$defs": {"Grade": {"properties": {"points": {}}}}, "anyOf": [{"type": "null"}]}) == shown
-    )
+def test_a_path_shows_what_a_type_declares():
+    schema = {"$defs": {"Grade": {"properties": {"points": {}}}}, "anyOf": [{"type": "null"}]}
+    shown = {path: declared_path(path, schema) for path in ("", "points", "[3].points", "a.points[0].b-c", "5551234")}
+    assert list(shown.values()) == ["", "points", "[3].points", "*.points[0].*", "*"]
     assert declared_path("points", None) == "*"
 
 
@@ -597,7 +525,7 @@ async def test_content_has_the_form_of_the_conventions(traced):
     with watching(seen.sink):
         await function(llm, Grade, toolkit=[search])("where?")
     agent, first, tool, second = seen.spans
-    assert data(agent, "input.value") == {"question": "where?"}
+    assert data(agent, "input.value") == {"text": "where?"}
     assert data(agent, "output.value") == {"points": 3}
     assert agent.attributes["input.mime_type"] == agent.attributes["output.mime_type"] == "application/json"
     [instruction] = data(first, "gen_ai.system_instructions")
@@ -617,13 +545,10 @@ async def test_content_has_the_form_of_the_conventions(traced):
     ]
     assert data(second, "gen_ai.output.messages")[0]["finish_reason"] == "stop"
     [definition] = data(first, "gen_ai.tool.definitions")
-    assert (definition["type"], definition["name"], definition["parameters"]["required"]) == (
-        *("function", "search", ["query"]),
-    )
-    assert (data(tool, "gen_ai.tool.call.arguments"), data(tool, "gen_ai.tool.call.result")) == (
-        {"query": "tides"},
-        "shelf 12: tides",
-    )
+    assert (definition["type"], definition["name"]) == ("function", "search")
+    assert definition["parameters"]["required"] == ["query"]
+    assert data(tool, "gen_ai.tool.call.arguments") == {"query": "tides"}
+    assert data(tool, "gen_ai.tool.call.result") == "shelf 12: tides"
     for span in (first, second):
         assert not {"input.value", "output.value"} & set(span.attributes)
 
@@ -641,14 +566,6 @@ async def test_content_is_redacted(traced):
     told = "".join(span.to_json() for span in seen.spans)
     assert "my key is" in told
     assert "CANARY" not in told
-
-
-async def test_an_error_is_redacted(traced):
-    seen = traced(capture_content=True)
-    with watching(seen.sink), pytest.raises(ServerUnavailable):
-        await function(ScriptedLLM(ServerUnavailable("m", status=503, body=f"key {KEY} is known")))("?")
-    assert "503" in (seen.one("invoke_agent ask").status.description or "")
-    assert "CANARY" not in "".join(span.to_json() for span in seen.spans)
 
 
 @pytest.mark.parametrize("limit", [1, 5, 40, 400, 4000])
