@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
-from pathlib import Path
+from importlib.resources import files
 from typing import Any, Final
 
 from jinja2 import Environment, Template
@@ -76,7 +76,7 @@ def as_test(detail: RunDetail) -> str:
 def _template() -> Template:
     environment = Environment(autoescape=False, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)  # noqa: S701 - Python, no HTML
     environment.filters["literal"] = _literal
-    return environment.from_string(Path(__file__).with_name("recorded_test.py.jinja").read_text(encoding="utf-8"))
+    return environment.from_string(files("SimpleLLMFunc.viewer").joinpath("recorded_test.py.jinja").read_text("utf-8"))
 
 
 def _problem(detail: RunDetail, path: Sequence[str], replies: Sequence[Any]) -> str:
