@@ -73,6 +73,7 @@ class TraceStore:
         interval: seconds between batches.
 
     Attributes:
+        reader: reads the same file.
         writes_to: identifies the file: of several stores of one file, one keeps a run.
         dropped: events that were not written: the queue was full, or the file could not be written.
 
@@ -105,7 +106,7 @@ class TraceStore:
         self._queue_size = queue_size
         self._interval = interval
         self._starting = ForkSafeLock()
-        self._reader: TraceReader | None = None
+        self.reader = TraceReader(self.path, create=True)
         self._problem = ""
         self._has_warned = False
         self._reset()
@@ -175,21 +176,13 @@ class TraceStore:
         """Write all waiting events and close the file; later events open it again."""
         self.flush_at_end()
         self._file.close()
-        if self._reader is not None:
-            self._reader.close()
+        self.reader.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    @property
-    def reader(self) -> TraceReader:
-        """A reader of the same file."""
-        if self._reader is None:
-            self._reader = TraceReader(self.path, create=True)
-        return self._reader
 
     def __repr__(self) -> str:
         return f"TraceStore({redact(str(self.path))!r}{'' if self.content else ', content=False'})"

@@ -109,13 +109,12 @@ class Fold:
         return run
 
     def _version(self, function: FunctionMetadata) -> Row:
+        texts = {name: self.content.text(getattr(function, name)) for name in ("docstring", "signature", "place")}
         return {
             "function": self.content.text(function.name),
             "version": function.version,
             "kind": function.kind,
-            "docstring": self.content.text(function.docstring),
-            "signature": self.content.text(function.signature),
-            "place": self.content.text(function.place),
+            **texts,
             "schema": None if function.output_schema is None else pack(self.content.data(function.output_schema)),
             "tools": pack(self.content.data(list(function.tools))),
         }
