@@ -83,6 +83,16 @@ def traced():
     assert trace.get_current_span() is trace.INVALID_SPAN, "nothing stays behind in the context"
 
 
+@pytest.fixture
+def seen(traced):
+    return traced()
+
+
+@pytest.fixture
+def told_all(traced):
+    return traced(capture_content=True)
+
+
 class Grade(BaseModel):
     points: int
 
@@ -99,17 +109,12 @@ def search(query: str) -> str:
 # --- the table ---
 
 
-async def test_a_function_with_a_tool(traced):
-    seen = traced()
+async def test_a_function_with_a_tool(seen):
     llm = ScriptedLLM(tool_calls(("search", {"query": "tides"})), "12")
     with watching(seen.sink, session_id="s1", user_id="u1"):
         result = await function(llm, toolkit=[search]).call("where?")
-    assert seen.tree == [
-        ("invoke_agent ask", None),
-        ("chat scripted", "invoke_agent ask"),
-        ("execute_tool search", "invoke_agent ask"),
-        ("chat scripted", "invoke_agent ask"),
-    ]
+    names = ("chat scripted", "execute_tool search", "chat scripted")
+    assert seen.tree == [("invoke_agent ask", None), *((name, "invoke_agent ask") for name in names)]
     agent, first, tool, second = seen.spans
     assert {span.kind for span in seen.spans} == {SpanKind.INTERNAL}
     assert {span.status.status_code for span in seen.spans} == {StatusCode.UNSET}
@@ -138,8 +143,7 @@ async def test_a_function_with_a_tool(traced):
     assert scope.version
 
 
-async def test_a_model_call_over_http(traced):
-    seen = traced()
+async def test_a_model_call_over_http(seen):
     usage = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
     usage |= {"prompt_tokens_details": {"cached_tokens": 64}, "completion_tokens_details": {"reasoning_tokens": 7}}
     async with LoopbackServer() as server:
@@ -175,8 +179,7 @@ async def test_a_model_call_over_http(traced):
     }
 
 
-async def test_a_streamed_reply_has_a_first_chunk(traced):
-    seen = traced()
+async def test_a_streamed_reply_has_a_first_chunk(seen):
     with watching(seen.sink):
         assert [piece async for piece in function(ScriptedLLM("a long answer")).stream("?")]
     span = seen.one("chat scripted")
@@ -187,8 +190,7 @@ async def test_a_streamed_reply_has_a_first_chunk(traced):
     assert (point.count, point.sum) == (1, seconds)
 
 
-async def test_the_cost_is_told_when_it_is_known(traced):
-    seen = traced()
+async def test_the_cost_is_told_when_it_is_known(seen):
 
     class Priced(ScriptedLLM):
         def price(self, usage, model=""):
@@ -227,8 +229,7 @@ def test_a_model_in_this_process_is_no_client():
 # --- metrics ---
 
 
-async def test_metrics(traced):
-    seen = traced()
+async def test_metrics(seen):
     llm = ScriptedLLM("not a number", "3", ServerUnavailable("scripted", status=503))
     ask = function(llm, int)
     with watching(seen.sink):
@@ -254,8 +255,7 @@ async def test_metrics(traced):
 # --- events ---
 
 
-async def test_failed_tries_are_events_of_the_model_call(traced):
-    seen = traced()
+async def test_failed_tries_are_events_of_the_model_call(seen):
     async with LoopbackServer() as server:
         server.answer(error_answer(503))
         server.answer(error_answer(503))
@@ -288,8 +288,7 @@ async def test_re_asks_and_repairs_are_events_of_the_function(traced):
     assert told == ["points: expected int, got 'many'", "number taken from '3'"], "with content they say what was found"
 
 
-async def test_an_answer_that_is_given_up_is_not_asked_for_again(traced):
-    seen = traced()
+async def test_an_answer_that_is_given_up_is_not_asked_for_again(seen):
     with watching(seen.sink), pytest.raises(ValueError, match="no"):
         await function(ScriptedLLM("no", "no"), int, max_reasks=1)("?")
     agent = seen.one("invoke_agent ask")
@@ -298,13 +297,12 @@ async def test_an_answer_that_is_given_up_is_not_asked_for_again(traced):
     assert (agent.status.status_code, agent.status.description) == (StatusCode.ERROR, "ResponseParseError")
 
 
-async def test_a_mode_that_is_refused_is_a_failed_model_call(traced):
+async def test_a_mode_that_is_refused_is_a_failed_model_call(seen):
     def answer(request: Any) -> Any:
         if request.response_format is not None:
             raise BadRequest("m", status=400, body="response_format is not supported")
         return '{"points": 3}'
 
-    seen = traced()
     with watching(seen.sink):
         await function(ScriptedLLM(answer, repeat=True, profile=PROFILES["openai"]), Grade)("?")
     refused, answered = (span for span in seen.spans if span.name == "chat scripted")
@@ -318,12 +316,11 @@ async def test_a_mode_that_is_refused_is_a_failed_model_call(traced):
 # --- how runs nest ---
 
 
-async def test_nested_runs_stand_below_the_tool_they_run_in(traced):
+async def test_nested_runs_stand_below_the_tool_they_run_in(seen):
     inner_llm = ScriptedLLM("in", repeat=True, model_name="inner")
     in_a_thread = function_of(inner_llm, name="in_a_thread")
     on_the_loop = function(inner_llm, name="on_the_loop")
     calls = tool_calls(("in_a_thread", {"text": "a"}), ("on_the_loop", {"text": "b"}))
-    seen = traced()
     with watching(seen.sink):
         await function(ScriptedLLM(calls, "done"), toolkit=[in_a_thread, on_the_loop])("?")
     wanted = [("invoke_agent ask", None), *[("chat scripted", "invoke_agent ask")] * 2]
@@ -334,8 +331,7 @@ async def test_nested_runs_stand_below_the_tool_they_run_in(traced):
     assert len({span.context.trace_id for span in seen.spans}) == 1
 
 
-async def test_a_run_stands_below_the_callers_span(traced):
-    seen = traced()
+async def test_a_run_stands_below_the_callers_span(seen):
     tracer = seen.provider.get_tracer("mine")
     with watching(seen.sink), tracer.start_as_current_span("request") as span:
         await function(ScriptedLLM("yes"))("?")
@@ -344,7 +340,7 @@ async def test_a_run_stands_below_the_callers_span(traced):
     assert [parent for name, parent in seen.tree if name.startswith("invoke_agent")] == ["request", "request"]
 
 
-async def test_tools_at_the_same_time_end_when_they_end(traced):
+async def test_tools_at_the_same_time_end_when_they_end(seen):
     quick_is_done = asyncio.Event()
 
     async def slow() -> str:
@@ -358,14 +354,12 @@ async def test_tools_at_the_same_time_end_when_they_end(traced):
         quick_is_done.set()
         return "quick"
 
-    seen = traced()
     with watching(seen.sink):
         await function(ScriptedLLM(tool_calls(("slow", {}), ("quick", {})), "done"), toolkit=[slow, quick])("?")
     assert seen.one("execute_tool quick").end_time < seen.one("execute_tool slow").end_time
 
 
-async def test_whose_run_it_is_may_come_from_the_baggage(traced):
-    seen = traced()
+async def test_whose_run_it_is_may_come_from_the_baggage(seen):
     token = context.attach(baggage.set_baggage("user.id", "u7", baggage.set_baggage("session.id", "s7")))
     try:
         with watching(seen.sink):
@@ -379,12 +373,11 @@ async def test_whose_run_it_is_may_come_from_the_baggage(traced):
 # --- how runs end ---
 
 
-async def test_a_tool_that_fails(traced):
+async def test_a_tool_that_fails(seen):
     def broken() -> str:
         """Break."""
         raise KeyError("the secret of the customer")
 
-    seen = traced()
     with watching(seen.sink):
         await function(ScriptedLLM(tool_calls(("broken", {}), ("none", {})), "done"), toolkit=[broken])("?")
     failed, unknown = seen.one("execute_tool broken"), seen.one("execute_tool none")
@@ -405,7 +398,7 @@ async def test_an_error_marks_the_model_call_and_the_function_and_is_redacted(tr
     assert "CANARY" not in "".join(span.to_json() for span in open_.spans)
 
 
-async def test_a_run_that_is_cancelled_inside_a_tool(traced):
+async def test_a_run_that_is_cancelled_inside_a_tool(seen):
     running = asyncio.Event()
 
     async def never() -> str:
@@ -414,7 +407,6 @@ async def test_a_run_that_is_cancelled_inside_a_tool(traced):
         await asyncio.Event().wait()
         return ""
 
-    seen = traced()
     with watching(seen.sink):
         task = asyncio.ensure_future(function(ScriptedLLM(tool_calls(("never", {}))), toolkit=[never])("?"))
         await running.wait()
@@ -428,8 +420,7 @@ async def test_a_run_that_is_cancelled_inside_a_tool(traced):
     }
 
 
-async def test_a_stream_that_is_left_early(traced):
-    seen = traced()
+async def test_a_stream_that_is_left_early(seen):
     with watching(seen.sink):
         async with aclosing(function(ScriptedLLM("a long answer")).stream("?")) as pieces:
             async for _ in pieces:
@@ -453,8 +444,7 @@ async def test_what_is_not_sampled_costs_no_text(traced, monkeypatch):
 # --- content ---
 
 
-async def test_content_is_off_unless_asked_for(traced):
-    seen = traced()
+async def test_content_is_off_unless_asked_for(seen):
     llm = ScriptedLLM(tool_calls(("search", {"query": "private-tool"})), '{"points": "private-bad"}', '{"points": 7}')
     with watching(seen.sink):
         await function(llm, Grade, toolkit=[search])("private-question")
@@ -475,17 +465,11 @@ async def test_the_keys_that_a_model_chose_are_content(traced):
     assert told["simplellmfunc.paths"] == ("points.private-key.points", "private-too")
 
 
-@pytest.mark.parametrize(
-    ("given", "shown"),
-    [
-        ({"stop": "END"}, {"gen_ai.request.stop_sequences": ["END"]}),
-        ({"stop": ("A", "B")}, {"gen_ai.request.stop_sequences": ["A", "B"]}),
-        ({"stop": [], "seed": True, "temperature": "hot"}, {}),
-        ({"max_completion_tokens": 5}, {"gen_ai.request.max_tokens": 5}),
-    ],
-)
-def test_parameters_have_the_form_of_the_conventions(given, shown):
-    assert request_params(given) == shown
+def test_parameters_have_the_form_of_the_conventions():
+    assert request_params({"stop": "END"}) == {"gen_ai.request.stop_sequences": ["END"]}
+    assert request_params({"stop": ("A", "B")}) == {"gen_ai.request.stop_sequences": ["A", "B"]}
+    assert request_params({"stop": [], "seed": True, "temperature": "hot"}) == {}
+    assert request_params({"max_completion_tokens": 5}) == {"gen_ai.request.max_tokens": 5}
 
 
 def test_a_path_shows_what_a_type_declares():
@@ -519,12 +503,11 @@ def data(span: ReadableSpan, name: str) -> Any:
     return json.loads(text)
 
 
-async def test_content_has_the_form_of_the_conventions(traced):
-    seen = traced(capture_content=True)
+async def test_content_has_the_form_of_the_conventions(told_all):
     llm = ScriptedLLM(tool_calls(("search", {"query": "tides"}), content="Let me see."), '{"points": 3}')
-    with watching(seen.sink):
+    with watching(told_all.sink):
         await function(llm, Grade, toolkit=[search])("where?")
-    agent, first, tool, second = seen.spans
+    agent, first, tool, second = told_all.spans
     assert data(agent, "input.value") == {"text": "where?"}
     assert data(agent, "output.value") == {"points": 3}
     assert agent.attributes["input.mime_type"] == agent.attributes["output.mime_type"] == "application/json"
@@ -553,17 +536,16 @@ async def test_content_has_the_form_of_the_conventions(traced):
         assert not {"input.value", "output.value"} & set(span.attributes)
 
 
-async def test_content_is_redacted(traced):
-    seen = traced(capture_content=True)
+async def test_content_is_redacted(told_all):
 
     def leaky(api_key: str) -> str:
         """Leak."""
         return f"Bearer {KEY}"
 
     llm = ScriptedLLM(tool_calls(("leaky", {"api_key": KEY})), f"the key is {KEY}")
-    with watching(seen.sink):
+    with watching(told_all.sink):
         await function(llm, toolkit=[leaky])(f"my key is {KEY}")
-    told = "".join(span.to_json() for span in seen.spans)
+    told = "".join(span.to_json() for span in told_all.spans)
     assert "my key is" in told
     assert "CANARY" not in told
 
@@ -581,13 +563,12 @@ async def test_json_is_valid_under_the_limit_of_the_sdk(traced, monkeypatch, lim
                 json.loads(value)
 
 
-async def test_what_no_database_can_hold_is_replaced(traced):
-    seen = traced(capture_content=True)
-    with watching(seen.sink):
+async def test_what_no_database_can_hold_is_replaced(told_all):
+    with watching(told_all.sink):
         await function(ScriptedLLM("b\x00d \ud800"))("a\x00b \udfff 世界")
-    [asked] = data(seen.one("chat scripted"), "gen_ai.input.messages")
+    [asked] = data(told_all.one("chat scripted"), "gen_ai.input.messages")
     assert "世界" in asked["parts"][0]["content"]
-    told = "".join(str(value) for span in seen.spans for value in span.attributes.values())
+    told = "".join(str(value) for span in told_all.spans for value in span.attributes.values())
     told.encode()
     assert "\\u0000" not in told
     assert "\x00" not in told

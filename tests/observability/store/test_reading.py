@@ -133,11 +133,6 @@ def test_the_tree_of_a_run_holds_what_is_below(reader):
     assert reader.tree("f1_00013") == reader.tree("none") == []
 
 
-def test_an_order_that_is_none_is_refused(reader):
-    with pytest.raises(ConfigError, match="not sorted by 'name'"):
-        reader.runs(sort="name")
-
-
 def test_runs_of_one_moment_are_on_one_page_each(tmp_path):
     with TraceStore(tmp_path / "r.sqlite", max_age=None) as store:
         fill(store, 20)
@@ -146,10 +141,20 @@ def test_runs_of_one_moment_are_on_one_page_each(tmp_path):
         assert numbers(paged(store.reader, limit=7)) == list(range(19, -1, -1))
 
 
-@pytest.mark.parametrize("after", ["x", "1", "1:", ":1", "1:2:3", "'; DROP TABLE runs; --"])
-def test_a_place_that_is_none_is_refused(reader, after):
-    with pytest.raises(ConfigError, match="not a place in the list"):
-        reader.runs(after=after)
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        *(
+            ({"after": after}, "not a place in the list")
+            for after in ("x", "1", "1:", ":1", "1:2:3", "'; DROP TABLE runs; --")
+        ),
+        ({"sort": "name"}, "not sorted by 'name'"),
+    ],
+    ids=str,
+)
+def test_a_place_or_an_order_that_is_none_is_refused(reader, asked, said):
+    with pytest.raises(ConfigError, match=said):
+        reader.runs(**asked)
 
 
 @pytest.mark.parametrize(
