@@ -157,11 +157,11 @@ def plays(tmp_path_factory):
     assert set(runs) == set(PLAYS)
     for at, name in enumerate(names):
         (folder / f"test_copy_{at}.py").write_text(as_test(runs[name]))
-    yield folder, runs, tested(folder, "--junitxml=out.xml")
+    yield folder, runs, pytest_in(folder, "--junitxml=out.xml")
     store.close()
 
 
-def tested(folder, *options):
+def pytest_in(folder, *options):
     """Run pytest in a folder; loading schemathesis takes a second."""
     without = [f"-pno:{plugin}" for plugin in ("asyncio", "schemathesis", "cacheprovider")]
     command = [sys.executable, "-m", "pytest", "-q", "--noconftest", *without, *options]
@@ -187,7 +187,7 @@ def test_the_copied_test_fails_when_the_function_gives_something_else(plays, tmp
     assert green
     (tmp_path / "my_shop.py").write_text((folder / "my_shop.py").read_text())
     (tmp_path / "test_it.py").write_text(before + green.replace("green", "red") + after)
-    done = tested(tmp_path)
+    done = pytest_in(tmp_path)
     assert done.returncode == 1, done.stdout
     assert "AssertionError" in done.stdout
 
