@@ -87,6 +87,21 @@ def conversation(messages: Sequence[Any]) -> Part:
     return Part(counted(len(messages), "message"), rows, ("who", "what"))
 
 
+def listed(rows: Sequence[Sequence[str]], noun: str, headers: Sequence[str] = (), plural: str = "") -> Part:
+    """Return rows as a part that is titled with their number."""
+    return Part(counted(len(rows), noun, plural), rows, headers)
+
+
+def in_dollars(cost: float | None) -> str:
+    """Return a cost as text; empty for an unknown one."""
+    return "" if cost is None else f"{cost:.6f} USD"
+
+
+def in_tokens(usage: Any) -> str:
+    """Return the tokens of a `Usage`, or of a stored run, as text."""
+    return f"{usage.input_tokens} read, {usage.output_tokens} written"
+
+
 def fact_lines(card: Card) -> Iterator[tuple[str, str]]:
     """Yield the facts of a card with a text."""
     return ((name, text) for name, text in card.facts if text)

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any
 
 from SimpleLLMFunc.batch import MapReport, MapRow, MapRows
-from SimpleLLMFunc.display.cards import Card, Part, plainly
+from SimpleLLMFunc.display.cards import Card, Part, in_dollars, in_tokens, plainly
 from SimpleLLMFunc.errors import CheckpointError, counted
 
 _SHOWN = 10
@@ -16,7 +16,6 @@ _SHOWN = 10
 def report_card(report: MapReport[Any]) -> Card:
     """Return the report of a map as a card."""
     counts = report.counts
-    usage = report.usage
     facts = [
         ("rows", str(counts.rows)),
         ("asked", str(counts.asked)),
@@ -24,20 +23,16 @@ def report_card(report: MapReport[Any]) -> Card:
         ("duplicates", str(counts.duplicates or "")),
         ("not asked", str(counts.invalid + counts.unasked or "")),
         ("failed", str(counts.failed)),
-        ("tokens", f"{usage.input_tokens} read, {usage.output_tokens} written"),
-        ("cost", "" if report.cost is None else f"{report.cost:.6f} USD"),
+        ("tokens", in_tokens(report.usage)),
+        ("cost", in_dollars(report.cost)),
         ("seconds", f"{report.seconds:.1f}"),
         ("stopped", "" if report.stopped is None else str(report.stopped)),
     ]
     errors = [(kind, str(count)) for kind, count in report.errors.items()]
-    shown = min(len(report.rows), _SHOWN)
+    first = f"the first {min(len(report.rows), _SHOWN)} of {counted(len(report.rows), 'row')}"
     parts = [
         Part("errors by kind", errors, ("error", "rows")),
-        Part(
-            f"the first {shown} of {counted(len(report.rows), 'row')}",
-            _rows_shown(report.rows),
-            ("row", "given", "value or error"),
-        ),
+        Part(first, _rows_shown(report.rows), ("row", "given", "value or error")),
     ]
     return Card(f"Map of {report.name}" if report.name else "Map", facts, parts)
 

@@ -5,21 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from SimpleLLMFunc.base.run import Preview, Result
-from SimpleLLMFunc.display.cards import Card, Part, conversation, plainly
+from SimpleLLMFunc.display.cards import Card, Part, conversation, in_dollars, in_tokens, listed, plainly
 from SimpleLLMFunc.errors import counted
-from SimpleLLMFunc.type import spec_name
+from SimpleLLMFunc.type import ToolSpec, spec_name
 
 
 def result_card(result: Result[Any]) -> Card:
     """Return the result of a call as a card."""
-    usage = result.usage
     value = plainly(result.value)
     facts = [
         ("value", value),
         ("answer", result.text if result.text != value else ""),
         ("thinking", result.thinking),
-        ("tokens", f"{usage.input_tokens} read, {usage.output_tokens} written"),
-        ("cost", _usd(result.cost)),
+        ("tokens", in_tokens(result.usage)),
+        ("cost", in_dollars(result.cost)),
         ("seconds", f"{result.seconds:.2f}{' (from a cache)' if result.cached else ''}"),
         ("asked for", result.output_mode_reason or result.output_mode),
         ("ended", result.finish_reason if result.finish_reason not in {None, "stop", "tool_calls"} else ""),
@@ -31,21 +30,15 @@ def result_card(result: Result[Any]) -> Card:
         for path, expected, got in attempt.violations
     ]
     calls = [(call.function.name, call.function.arguments) for call in result.tool_calls]
+    service_tools = [(each.type, plainly(each.input), plainly(each.output)) for each in result.server_tools]
+    citations = [(each.title, each.url, each.text) for each in result.citations]
     parts = [
-        Part(counted(len(result.repairs), "repair"), [(path or "the answer", what) for path, what in result.repairs]),
+        listed([(path or "the answer", what) for path, what in result.repairs], "repair"),
         Part(counted(len(rejected), "violation") + " of rejected answers", rejected, ("where", "expected", "got")),
-        Part(counted(len(result.downgrades), "downgrade"), result.downgrades, ("what", "the service said")),
-        Part(counted(len(calls), "tool call"), calls, ("tool", "arguments")),
-        Part(
-            counted(len(result.server_tools), "tool") + " that the service ran",
-            [(each.type, plainly(each.input), plainly(each.output)) for each in result.server_tools],
-            ("tool", "input", "output"),
-        ),
-        Part(
-            counted(len(result.citations), "citation"),
-            [(each.title, each.url, each.text) for each in result.citations],
-            ("title", "url", "text"),
-        ),
+        listed(result.downgrades, "downgrade", ("what", "the service said")),
+        listed(calls, "tool call", ("tool", "arguments")),
+        Part(counted(len(service_tools), "tool") + " that the service ran", service_tools, ("tool", "input", "output")),
+        listed(citations, "citation", ("title", "url", "text")),
         conversation(result.messages),
     ]
     return Card("Result", [(name, text or "") for name, text in facts], parts)
@@ -58,28 +51,22 @@ def preview_card(preview: Preview) -> Card:
         ("address", preview.url),
         ("asked for", preview.output_mode_reason or preview.output_mode),
         ("input", f"about {preview.input_tokens} tokens"),
-        ("price", _usd(preview.cost) or "unknown"),
+        ("price", in_dollars(preview.cost) or "unknown"),
         ("improvement", preview.improvement),
         *((name, plainly(value)) for name, value in preview.params.items()),
     ]
-    tools = [
-        (
-            spec_name(tool),
-            told.get("description", ""),
-            plainly(told.get("parameters", {}) if "function" in tool else tool),
-        )
-        for tool in preview.tools or ()
-        for told in (tool.get("function", {}),)
-    ]
+    tools = [_tool(tool) for tool in preview.tools or ()]
     schema = [] if preview.response_format is None else [(plainly(preview.response_format),)]
     parts = [
         conversation(preview.messages),
-        Part(counted(len(tools), "tool"), tools, ("tool", "description", "parameters")),
+        listed(tools, "tool", ("tool", "description", "parameters")),
         Part("response format", schema),
         Part("as curl", [(preview.as_curl(),)]),
     ]
     return Card("Preview: nothing has been sent", facts, parts)
 
 
-def _usd(cost: float | None) -> str:
-    return "" if cost is None else f"{cost:.6f} USD"
+def _tool(spec: ToolSpec) -> tuple[str, str, str]:
+    function = spec.get("function", {})
+    parameters = function.get("parameters", {}) if "function" in spec else spec
+    return spec_name(spec), function.get("description", ""), plainly(parameters)

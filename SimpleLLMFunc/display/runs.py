@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from SimpleLLMFunc.display.cards import Card, Part, conversation, plainly
-from SimpleLLMFunc.errors import counted
+from SimpleLLMFunc.display.cards import Card, conversation, in_dollars, in_tokens, listed, plainly
 
 
 def page_card(page: Any) -> Card:
@@ -28,7 +27,7 @@ def page_card(page: Any) -> Card:
     ]
     headers = ("run", "began", "function", "model", "status", "seconds", "tokens", "USD", "arguments", "answer")
     more = "there are more" if page.next is not None else ""
-    return Card("Runs", [("runs", str(len(rows))), ("next", more)], [Part(counted(len(rows), "run"), rows, headers)])
+    return Card("Runs", [("runs", str(len(rows))), ("next", more)], [listed(rows, "run", headers)])
 
 
 def run_card(detail: Any) -> Card:
@@ -36,35 +35,24 @@ def run_card(detail: Any) -> Card:
     run = detail.summary
     facts = [
         ("error", f"{run.error}: {detail.error_text}" if run.error else ""),
-        ("value", "" if detail.value is None else plainly(detail.value)),
+        ("value", _plainly_or_empty(detail.value)),
         ("arguments", "" if not detail.arguments else plainly(detail.arguments)),
         ("model", f"{run.model} ({run.provider})" if run.model else ""),
         ("began", when(run.started)),
         ("seconds", _seconds(run.seconds)),
-        ("tokens", f"{run.input_tokens} read, {run.output_tokens} written"),
-        ("cost", "" if run.cost is None else f"{run.cost:.6f} USD"),
+        ("tokens", in_tokens(run)),
+        ("cost", in_dollars(run.cost)),
         ("version", run.version),
         ("trace", run.trace_id),
         ("part of", run.parent),
         ("mark", marked(run)),
     ]
     turns = [
-        (
-            str(turn.turn),
-            _seconds(turn.seconds),
-            turn.model,
-            f"{turn.input_tokens} / {turn.output_tokens}",
-            turn.finish_reason,
-        )
+        (str(turn.turn), _seconds(turn.seconds), turn.model, _read_and_written(turn), turn.finish_reason)
         for turn in detail.turns
     ]
     calls = [
-        (
-            call.name,
-            plainly(call.arguments),
-            plainly(call.content) if call.content is not None else "",
-            _seconds(call.seconds),
-        )
+        (call.name, plainly(call.arguments), _plainly_or_empty(call.content), _seconds(call.seconds))
         for call in detail.tool_calls
     ]
     tries = [(f"{each.at:.2f}", each.error, each.text) for each in detail.tries]
@@ -72,12 +60,12 @@ def run_card(detail: Any) -> Card:
     repairs = [(str(path) or "the answer", *rest) for review in detail.reviews for path, *rest in review.repairs]
     children = [(str(child.id), child.function, child.status, _seconds(child.seconds)) for child in detail.children]
     parts = [
-        Part(counted(len(turns), "turn"), turns, ("turn", "seconds", "model", "read / written", "ended")),
-        Part(counted(len(tries), "failed try", "failed tries"), tries, ("after s", "error", "text")),
-        Part(counted(len(violations), "violation"), violations, ("where", "expected", "got")),
-        Part(counted(len(repairs), "repair"), repairs, ("where", "what")),
-        Part(counted(len(calls), "tool call"), calls, ("tool", "arguments", "result", "seconds")),
-        Part(counted(len(children), "run inside", "runs inside"), children, ("run", "function", "status", "seconds")),
+        listed(turns, "turn", ("turn", "seconds", "model", "read / written", "ended")),
+        listed(tries, "failed try", ("after s", "error", "text"), "failed tries"),
+        listed(violations, "violation", ("where", "expected", "got")),
+        listed(repairs, "repair", ("where", "what")),
+        listed(calls, "tool call", ("tool", "arguments", "result", "seconds")),
+        listed(children, "run inside", ("run", "function", "status", "seconds"), "runs inside"),
         conversation(detail.messages),
     ]
     return Card(f"Run {run.id}: {run.function} {run.status}", facts, parts)
@@ -92,6 +80,14 @@ def marked(run: Any) -> str:
 def when(moment: float) -> str:
     """Return seconds since the epoch as date and time of this machine."""
     return datetime.fromtimestamp(moment).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _plainly_or_empty(value: Any) -> str:
+    return "" if value is None else plainly(value)
+
+
+def _read_and_written(turn: Any) -> str:
+    return f"{turn.input_tokens} / {turn.output_tokens}"
 
 
 def _seconds(value: float | None) -> str:

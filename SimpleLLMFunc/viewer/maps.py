@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from SimpleLLMFunc.batch.checkpoint.checkpoint import VersionStatus, versions_of
 from SimpleLLMFunc.batch.checkpoint.codec import decode_error, decode_given, decode_usage
 from SimpleLLMFunc.batch.checkpoint.row_file import FORMAT, RowFile
 from SimpleLLMFunc.batch.checkpoint.writer_lock import WriterLock
@@ -28,7 +30,7 @@ class MapPages(NamedFiles):
 
     async def maps(self, _request: Request) -> Response:
         """Return every checkpoint in short."""
-        return await reply_of(lambda: {"maps": [{"number": n, **_in_short(path)} for n, path in enumerate(self.paths)]})
+        return await self.told(_in_short)
 
     async def map(self, request: Request) -> Response:
         """Return one checkpoint: its versions and its failures by kind."""
@@ -39,7 +41,7 @@ class MapPages(NamedFiles):
         path, before = self.path(request.path_params["number"]), request.query_params.get("before", "")
         if before and not (before.isascii() and before.isdecimal() and len(before) <= 18):
             raise Refusal(400, "before is no number.")
-        return await reply_of(_rows, path, request.query_params.get("error"), before)
+        return await reply_of(_rows, path, request.query_params.get("error", ""), before)
 
 
 @contextmanager
@@ -92,56 +94,32 @@ def _at_length(path: Path) -> dict[str, Any]:
     if found["problem"]:
         return {**found, "versions": [], "kinds": []}
     with _opened(path) as rows:
-        found["versions"] = [_version(row) for row in rows.query(_VERSIONS)]
-        kinds = rows.query("SELECT error, count(*) FROM rows WHERE error IS NOT NULL GROUP BY error ORDER BY 2 DESC")
-        found["kinds"] = [{"kind": clean(kind), "count": count} for kind, count in kinds]
+        versions = versions_of(rows, is_written=False)
+    kinds = Counter[str]()
+    for version in versions.values():
+        kinds.update(version.error_kinds)
+    ordered = sorted(kinds.items(), key=lambda kind: (-kind[1], kind[0]))
+    found["versions"] = [_version(number, version) for number, version in versions.items()]
+    found["kinds"] = [{"kind": clean(kind), "count": count} for kind, count in ordered]
     return found
 
 
-_VERSIONS: Final = """
-    SELECT versions.id, versions.name, versions.at, versions.definition,
-           coalesce(sum(rows.error IS NULL), 0), coalesce(sum(rows.error IS NOT NULL), 0),
-           coalesce(sum(json_extract(usage, '$[0]')), 0), coalesce(sum(json_extract(usage, '$[1]')), 0),
-           sum(json_extract(usage, '$[4]')), count(json_extract(usage, '$[4]')), count(rows.id)
-    FROM versions LEFT JOIN rows ON rows.version = versions.id
-    GROUP BY versions.id ORDER BY versions.at DESC, versions.id DESC
-"""
+def _version(number: int, version: VersionStatus) -> dict[str, Any]:
+    model = ", ".join(map(str, version.definition.get("model", [])))
+    names = ("began", "values", "errors", "input_tokens", "output_tokens", "cost")
+    shown = {name: getattr(version, name) for name in names}
+    return {"number": number, "name": clean(version.name), "model": clean(model), **shown}
 
 
-def _version(row: tuple[Any, ...]) -> dict[str, Any]:
-    number, name, began, definition, values, errors, tokens_in, tokens_out, cost, known, count = row
-    try:
-        told = json.loads(definition)
-    except ValueError:
-        told = {}
-    return {
-        "number": number,
-        "name": clean(name),
-        "began": began,
-        "model": clean(", ".join(map(str, told.get("model", [])))),
-        "values": values if count else 0,
-        "errors": errors if count else 0,
-        "input_tokens": tokens_in,
-        "output_tokens": tokens_out,
-        "cost": cost if count and known == count else None,
-    }
-
-
-def _rows(path: Path, error: str | None, before: str) -> dict[str, Any]:
+def _rows(path: Path, error: str, before: str) -> dict[str, Any]:
     """Return a page of rows; `error` is the name of an error type, or "*" for all failed rows."""
-    where = [f"id < {int(before)}" if before else "1"]
-    if error == "*":
-        where.append("error IS NOT NULL")
-    elif error:
-        # As hexadecimal digits in the statement, since `query` takes no values.
-        where.append(f"error = CAST(x'{error.encode('utf-8', 'replace').hex()}' AS TEXT)")
-    statement = (
-        "SELECT id, version, error, answer, usage, given, at FROM rows "  # noqa: S608 - numbers and hexadecimal digits
-        f"WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT {_ROWS + 1}"
-    )
+    statement = """
+        SELECT id, version, error, answer, usage, given, at FROM rows
+        WHERE id < ?1 AND (?2 = '' OR ?2 = error OR ?2 = '*' AND error IS NOT NULL) ORDER BY id DESC LIMIT ?3
+    """
     try:
         with _opened(path) as rows:
-            found = rows.query(statement)
+            found = rows.query(statement, (int(before or 2**62), error, _ROWS + 1))
     except (SimpleLLMFuncError, OSError) as problem:
         raise Refusal(409, reason(problem)) from None
     shown = [_row(row) for row in found[:_ROWS]]

@@ -26,6 +26,8 @@ from SimpleLLMFunc.llm_decorator.steps.chat.message import HISTORY_PARAMS
 from SimpleLLMFunc.tools import Tool
 from SimpleLLMFunc.type import spec_name
 
+_KINDS = (*FUNCTIONS, *CHATS, AIAssistant)
+
 
 @dataclass(frozen=True, slots=True)
 class OfferedFunction:
@@ -123,14 +125,16 @@ def offered_of(given: Iterable[Any]) -> Offered:
     for each in given:
         if isinstance(each, ModuleType):
             models |= {name: value for name, value in vars(each).items() if isinstance(value, LLM_Interface)}
-        found = _members(each) if isinstance(each, ModuleType) else [(_name_of(each), each)]
-        if not found:
+            home, found = each.__name__, _members(each)
+        elif isinstance(each, _KINDS):
+            home = str(getattr(each, "__module__", ""))
+            found = {"assistant" if isinstance(each, AIAssistant) else str(getattr(each, "__name__", "function")): each}
+        else:
             raise ConfigError(
-                f"the module {each.__name__} has nothing to run. Put @llm_function or @llm_chat on a function at its top "
-                "level, or an AIAssistant."
+                f"{cut(repr(each), 80)} cannot be run from the page. Give a module, a function under @llm_function or "
+                "@llm_chat, or an AIAssistant."
             )
-        for name, value in found:
-            home = each.__name__ if isinstance(each, ModuleType) else str(getattr(value, "__module__", ""))
+        for name, value in found.items():
             if isinstance(value, FUNCTIONS):
                 free = _free(name, home, functions)
                 functions[free] = _function(free, value, home)
@@ -140,25 +144,19 @@ def offered_of(given: Iterable[Any]) -> Offered:
     return Offered(functions, chats, models)
 
 
-def _members(module: ModuleType) -> list[tuple[str, Any]]:
-    def home(value: Any) -> str:
+def _members(module: ModuleType) -> dict[str, Any]:
+    found = {}
+    for name, value in vars(module).items():
         # An AIAssistant has the module of our class; the user's module has made it.
-        return module.__name__ if isinstance(value, AIAssistant) else str(getattr(value, "__module__", ""))
-
-    kinds = (*FUNCTIONS, *CHATS, AIAssistant)
-    found = [(name, value) for name, value in vars(module).items() if isinstance(value, kinds)]
-    return [(name, value) for name, value in found if is_offered(module, name, home(value))]
-
-
-def _name_of(value: Any) -> str:
-    if isinstance(value, AIAssistant):
-        return "assistant"
-    if not isinstance(value, (*FUNCTIONS, *CHATS)):
+        home = module.__name__ if isinstance(value, AIAssistant) else str(getattr(value, "__module__", ""))
+        if isinstance(value, _KINDS) and is_offered(module, name, home):
+            found[name] = value
+    if not found:
         raise ConfigError(
-            f"{cut(repr(value), 80)} cannot be run from the page. Give a module, a function under @llm_function or "
-            "@llm_chat, or an AIAssistant."
+            f"the module {module.__name__} has nothing to run. Put @llm_function or @llm_chat on a function at its top "
+            "level, or an AIAssistant."
         )
-    return str(getattr(value, "__name__", "function"))
+    return found
 
 
 def _free(name: str, home: str, taken: Mapping[str, Any]) -> str:
@@ -171,17 +169,18 @@ def _free(name: str, home: str, taken: Mapping[str, Any]) -> str:
 
 
 def _function(name: str, value: Any, home: str) -> OfferedFunction:
-    pipeline = pipeline_of(value)
-    for parameter, hint in pipeline.definition.hints.items():
-        if takes_a_file(hint):
-            why = f"Its parameter {parameter!r} takes the path of a file, which a page must not name."
-            return OfferedFunction(name, pipeline, None, home, why)
-    if lacks_instance(value):
-        return OfferedFunction(name, pipeline, None, home, "It is a method without an instance.")
-    try:
-        return OfferedFunction(name, pipeline, Tool(func=value), home)
-    except ToolDefinitionError as error:
-        return OfferedFunction(name, pipeline, None, home, f"No form can be made of its parameters: {error}")
+    pipeline, tool, problem = pipeline_of(value), None, ""
+    file = next((parameter for parameter, hint in pipeline.definition.hints.items() if takes_a_file(hint)), None)
+    if file is not None:
+        problem = f"Its parameter {file!r} takes the path of a file, which a page must not name."
+    elif lacks_instance(value):
+        problem = "It is a method without an instance."
+    else:
+        try:
+            tool = Tool(func=value)
+        except ToolDefinitionError as error:
+            problem = f"No form can be made of its parameters: {error}"
+    return OfferedFunction(name, pipeline, tool, home, problem)
 
 
 def _chat(name: str, value: Any, home: str) -> OfferedChat:
@@ -190,10 +189,8 @@ def _chat(name: str, value: Any, home: str) -> OfferedChat:
     pipeline = chat_pipeline_of(value)
     parameters = pipeline.definition.signature.parameters
     history = next((each for each in HISTORY_PARAMS if each in parameters), "")
-    needed = [
-        each.name for each in parameters.values() if each.name != history and each.default is inspect.Parameter.empty
-    ]
     others = [each for each in parameters if each != history]
+    needed = [each for each in others if parameters[each].default is inspect.Parameter.empty]
     problem = ""
     if pipeline.options.return_mode != "text":
         problem = 'It gives raw replies (return_mode="raw").'

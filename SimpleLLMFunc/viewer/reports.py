@@ -22,9 +22,7 @@ class ReportPages(NamedFiles):
 
     async def reports(self, _request: Request) -> Response:
         """Return every report in short."""
-        return await reply_of(
-            lambda: {"reports": [{"number": number, **_in_short(path)} for number, path in enumerate(self.paths)]}
-        )
+        return await self.told(_in_short)
 
     async def report(self, request: Request) -> Response:
         """Return one report; with the parameter `with`, its differences from another one, case by case."""

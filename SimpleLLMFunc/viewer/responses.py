@@ -72,6 +72,12 @@ class NamedFiles:
             raise Refusal(404, f"There is no such {self.one}.")
         return self.paths[number]
 
+    async def told(self, tell: Callable[[Path], dict[str, Any]]) -> Response:
+        """Return what `tell` says of each file, with its number, as the response to the page."""
+        return await reply_of(
+            lambda: {f"{self.one}s": [{"number": number, **tell(path)} for number, path in enumerate(self.paths)]}
+        )
+
 
 def json_text(data: Any) -> str:
     """Return JSON that a browser reads: ASCII, with null for NaN and infinity; dataclasses as objects."""
@@ -80,18 +86,14 @@ def json_text(data: Any) -> str:
 
 def json_reply(data: Any, status: int = 200) -> Response:
     """Return a small `data` as the response to the page."""
-    return _reply(json_text(data), status)
+    from starlette.responses import Response
+
+    return Response(json_text(data), status, media_type="application/json")
 
 
 async def reply_of(read: Callable[..., Any], *args: Any) -> Response:
     """Return the result of `read` as the response to the page; a thread reads and encodes it."""
-    return _reply(await in_thread(lambda: json_text(read(*args))), 200)
-
-
-def _reply(text: str, status: int) -> Response:
-    from starlette.responses import Response
-
-    return Response(text, status, media_type="application/json")
+    return await in_thread(lambda: json_reply(read(*args)))
 
 
 async def body_of(request: Request) -> dict[str, Any]:

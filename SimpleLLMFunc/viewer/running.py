@@ -88,7 +88,7 @@ class RunningPages:
     async def play(self, request: Request) -> Any:
         """Run a function; the response has a line for each event."""
         function, args, kwargs = await self._asked(request)
-        return Lines(_played(function, args, kwargs, self._sinks))
+        return Lines(_told(_played(function, args, kwargs, self._sinks)))
 
     async def chats(self, _request: Request) -> Response:
         """Return the chats and assistants."""
@@ -111,7 +111,7 @@ class RunningPages:
             raise Refusal(409, "That conversation is with another chat.")
         if session.is_busy:
             raise Refusal(409, "The answer before is still being written.")
-        return Lines(_said(chat, session, name, message, self._sinks))
+        return Lines(_told(_said(chat, session, name, message, self._sinks), session=name))
 
     def _session(self, name: str | None, chat: OfferedChat) -> tuple[str, _Session]:
         if name is None:
@@ -138,35 +138,44 @@ class RunningPages:
         return changed, tuple(args), kwargs
 
 
+async def _told(items: AsyncGenerator[Any, None], **named: str) -> AsyncGenerator[Mapping[str, Any], None]:
+    """Yield the lines that the page gets for the texts, events and lines of a run; of an error, the last one."""
+    veil = Veil()
+    try:
+        async with aclosing(items):
+            async for item in items:
+                for line in _lines(item, veil):
+                    yield line
+    except Exception as error:  # noqa: BLE001 - the page shows every failure
+        yield {"type": "error", **named, **error_facts(error)}
+
+
 async def _played(
     function: OfferedFunction, args: tuple[Any, ...], kwargs: dict[str, Any], sinks: tuple[EventSink, ...]
-) -> AsyncGenerator[Mapping[str, Any], None]:
-    try:
-        with watching(*sinks):
-            run = function.pipeline.start(args, kwargs, stream=True)
-        veil = Veil()
-        async with aclosing(function.pipeline.events_of(run)) as happened:
-            async for event in happened:
-                for line in _lines(event, veil, in_tool=run.output_mode == "tool"):
-                    yield line
-        if rest := veil.rest():
-            yield {"type": "text", "text": rest}
-        yield await in_thread(_done, function, run)
-    except Exception as error:  # noqa: BLE001 - the page shows every failure
-        yield {"type": "error", **error_facts(error)}
+) -> AsyncGenerator[ReActEvent | str | dict[str, Any], None]:
+    with watching(*sinks):
+        run = function.pipeline.start(args, kwargs, stream=True)
+    async with aclosing(function.pipeline.events_of(run)) as happened:
+        async for event in happened:
+            if isinstance(event, events.ReplyDelta) and run.output_mode == "tool":
+                answer = (call.arguments or "" for call in event.tool_calls if call.name in {None, ANSWER_TOOL})
+                yield event.text + "".join(answer)
+            else:
+                yield event
+    yield await in_thread(_done, function, run)
 
 
-def _lines(event: ReActEvent, veil: Veil, *, in_tool: bool) -> list[dict[str, Any]]:
-    """Return the lines that the page gets for one event."""
-    lines: list[dict[str, Any]] = []
-    if not isinstance(event, events.ReplyDelta) and (rest := veil.rest()):
-        lines.append({"type": "text", "text": rest})
-    match event:
-        case events.ReplyDelta(text=text, tool_calls=calls):
-            if in_tool:
-                text += "".join(call.arguments or "" for call in calls if call.name in {None, ANSWER_TOOL})
-            if shown := veil.add(text):
-                lines.append({"type": "text", "text": shown})
+def _lines(item: ReActEvent | str | dict[str, Any], veil: Veil) -> list[dict[str, Any]]:
+    """Return the lines that the page gets for one text, event or line."""
+    if isinstance(item, events.ReplyDelta):
+        item = item.text
+    if isinstance(item, str):
+        return _text_lines(veil.add(item))
+    if isinstance(item, dict):
+        # The sources of an answer come between pieces of its text, one of which may be held.
+        return [*_text_lines(veil.rest() if item["type"] == "done" else ""), item]
+    lines = _text_lines(veil.rest())
+    match item:
         case (
             events.RunStarted()
             | events.TurnStarted()
@@ -175,7 +184,7 @@ def _lines(event: ReActEvent, veil: Veil, *, in_tool: bool) -> list[dict[str, An
             | events.ToolCallProgress()
             | events.ToolCallFinished()
         ):
-            told = events.to_dict(event)
+            told = events.to_dict(item)
             told.pop("messages", None)  # they are in the trace
             lines.append(clean(told))
         case (
@@ -187,12 +196,16 @@ def _lines(event: ReActEvent, veil: Veil, *, in_tool: bool) -> list[dict[str, An
         ):
             pass  # `done` and `error`, the last line, tell of the end
         case _:
-            assert_never(event)
+            assert_never(item)
     return lines
 
 
+def _text_lines(text: str) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": text}] if text else []
+
+
 def _done(function: OfferedFunction, run: Run) -> dict[str, Any]:
-    """Return the result of a run."""
+    """Return the last line of a run."""
     facts, parsed = run.facts(), run.parsed
     assert parsed is not None, "an accepted answer was parsed"
     adapter = function.pipeline.definition.output.adapter
@@ -201,64 +214,31 @@ def _done(function: OfferedFunction, run: Run) -> dict[str, Any]:
         "type": "done",
         "value": clean(value),
         "text": clean(run.reply.text if run.reply else ""),
-        "trace_id": facts["trace_id"],
-        "seconds": facts["seconds"],
-        "usage": asdict(facts["usage"]),
-        "cost": facts["cost"],
-        "output_mode": facts["output_mode"],
         "repairs": clean(parsed.repairs),
         "attempts": [attempt_facts(each) for each in facts["attempts"]],
+        **{name: facts[name] for name in ("trace_id", "seconds", "usage", "cost", "output_mode")},
     }
 
 
 async def _said(
     chat: OfferedChat, session: _Session, name: str, message: str, sinks: tuple[EventSink, ...]
-) -> AsyncGenerator[Mapping[str, Any], None]:
-    veil = Veil()
-    answers = (
-        _assistant(chat, name, message, sinks) if chat.pipeline is None else _chatted(chat, session, message, sinks)
-    )
+) -> AsyncGenerator[ReActEvent | str | dict[str, Any], None]:
+    run: Run | None = None
     session.is_busy = True  # here, where the stream is read: a client that leaves earlier leaves no busy session
     try:
-        async with aclosing(answers):
-            async for item in answers:
-                if isinstance(item, dict):
-                    yield {"type": "sources", "sources": clean(item["sources"])}
-                elif isinstance(item, str):
-                    if shown := veil.add(item):
-                        yield {"type": "text", "text": shown}
-                else:
-                    for line in _lines(item, veil, in_tool=False):
-                        yield line
-        if rest := veil.rest():
-            yield {"type": "text", "text": rest}
+        with watching(*sinks):
+            if chat.assistant is not None:
+                items: AsyncGenerator[Any, None] = chat.assistant.stream_query(message, session_id=name)
+            else:
+                assert chat.pipeline is not None, "what is no assistant is a chat"
+                given: dict[str, Any] = {chat.history: list(session.history), chat.message: message}
+                run = chat.pipeline.start((), given, stream=True)
+                items = chat.pipeline.events_of(run)
+        async with aclosing(items):
+            async for item in items:
+                yield {"type": "sources", "sources": clean(item["sources"])} if isinstance(item, dict) else item
+        if run is not None:
+            session.history = copied(run.messages)
         yield {"type": "done", "session": name}
-    except Exception as error:  # noqa: BLE001 - the page shows every failure
-        yield {"type": "error", "session": name, **error_facts(error)}
     finally:
         session.is_busy = False
-
-
-async def _assistant(
-    chat: OfferedChat, name: str, message: str, sinks: tuple[EventSink, ...]
-) -> AsyncGenerator[Any, None]:
-    assert chat.assistant is not None, "what is no chat is an assistant"
-    with watching(*sinks):
-        items = chat.assistant.stream_query(message, session_id=name)
-    async with aclosing(items):
-        async for item in items:
-            yield item
-
-
-async def _chatted(
-    chat: OfferedChat, session: _Session, message: str, sinks: tuple[EventSink, ...]
-) -> AsyncGenerator[ReActEvent, None]:
-    pipeline = chat.pipeline
-    assert pipeline is not None, "what is no assistant is a chat"
-    given: dict[str, Any] = {chat.history: list(session.history), chat.message: message}
-    with watching(*sinks):
-        run = pipeline.start((), given, stream=True)
-    async with aclosing(pipeline.events_of(run)) as happened:
-        async for event in happened:
-            yield event
-    session.history = copied(run.messages)

@@ -21,7 +21,7 @@ class WaitingPages(NamedFiles):
 
     async def waiting(self, _request: Request) -> Response:
         """Return the waiting calls of each journal."""
-        return await reply_of(lambda: {"journals": [_waiting(number, path) for number, path in enumerate(self.paths)]})
+        return await self.told(_waiting)
 
     async def answer(self, request: Request) -> Response:
         """Take an answer: ``{"key", "call_id", "answer" | "result" | "run_again"}``."""
@@ -29,14 +29,8 @@ class WaitingPages(NamedFiles):
         return await reply_of(_answered, path, await body_of(request))
 
 
-def _waiting(number: int, path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "number": number,
-        "name": path.name,
-        "path": clean(str(path)),
-        "problem": "",
-        "waiting": [],
-    }
+def _waiting(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": path.name, "path": clean(str(path)), "problem": "", "waiting": []}
     try:
         if path.exists():
             # The answer names key and id, so these are not redacted.

@@ -11,12 +11,13 @@ import pytest
 from rich.console import Console
 from rich.pretty import pretty_repr
 
-from SimpleLLMFunc import llm_function, tool, watching
+from SimpleLLMFunc import tool, watching
 from SimpleLLMFunc.display.cards import Card, Part, as_html, as_rich, plainly
 from SimpleLLMFunc.logger import remember_secret
 from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.testing import tool_calls as calling
+from tests.support.functions import function_of
 
 ATTACKS = [
     "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", '"><svg onload=alert(1)>',
@@ -81,12 +82,7 @@ def test_everything_shown_is_text(attack, tmp_path):
         return attack
 
     llm = ScriptedLLM(calling(("look", {"q": attack})), attack, {"content": f'["{len(attack)}"]'}, repeat=True)
-
-    @llm_function(llm_interface=llm, toolkit=[look], extra_body={"note": attack})
-    def ask(text: str) -> list[int]:
-        """Ask."""
-        raise NotImplementedError
-
+    ask = function_of(llm, list[int], toolkit=[look], extra_body={"note": attack})
     with TraceStore(tmp_path / "t.sqlite") as store:
         with watching(store):
             result = ask.call(attack)
@@ -106,11 +102,7 @@ def test_everything_shown_is_text(attack, tmp_path):
 def test_no_key_is_shown(tmp_path):
     remember_secret(KEY)
 
-    @llm_function(llm_interface=ScriptedLLM(f"the key is {KEY}", repeat=True))
-    def ask(text: str) -> str:
-        """Ask."""
-        raise NotImplementedError
-
+    ask = function_of(ScriptedLLM(f"the key is {KEY}", repeat=True))
     result = ask.call(f"api_key={KEY}")
     for each in (result, ask.preview(KEY), ask.map([KEY])):
         assert KEY not in each._repr_html_()
@@ -119,26 +111,14 @@ def test_no_key_is_shown(tmp_path):
 
 
 def test_the_command_of_a_preview_can_be_run_and_shows_no_key():
-    @llm_function(llm_interface=ScriptedLLM())
-    def grade(text: str) -> str:
-        """Grade."""
-        raise NotImplementedError
-
-    preview = grade.preview(f"{KEY} $OPENAI_API_KEY {KEY}")
-    console = Console(file=io.StringIO(), width=200)
-    console.print(as_rich(Card("", [("as curl", preview.as_curl())])))
-    for shown in (preview._repr_html_(), console.file.getvalue()):
+    preview = function_of(ScriptedLLM()).preview(f"{KEY} $OPENAI_API_KEY {KEY}")
+    for shown in (preview._repr_html_(), printed(as_rich(Card("", [("as curl", preview.as_curl())])))):
         assert "Bearer $OPENAI_API_KEY" in shown
         assert KEY not in shown
 
 
 def test_a_result_says_what_matters():
-    @llm_function(llm_interface=ScriptedLLM("no", '{"stars": "5"}'))
-    def grade(text: str) -> dict[str, int]:
-        """Grade."""
-        raise NotImplementedError
-
-    result = grade.call("x")
+    result = function_of(ScriptedLLM("no", '{"stars": "5"}'), dict[str, int]).call("x")
     page = result._repr_html_()
     for wanted in ("stars", "number taken from", "1 repair", "1 violation of", "messages", result.trace_id, "tokens"):
         assert wanted in page, wanted
@@ -148,25 +128,16 @@ def test_a_result_says_what_matters():
 
 
 def test_a_preview_says_that_nothing_was_sent():
-    @llm_function(llm_interface=ScriptedLLM(), temperature=0.5)
-    def ask(text: str) -> str:
-        """Ask."""
-        raise NotImplementedError
-
-    page = ask.preview("x")._repr_html_()
-    for wanted in ("nothing has been sent", "temperature", "curl", "tokens", "[system]"[1:-1]):
+    preview = function_of(ScriptedLLM(), temperature=0.5).preview("x")
+    page = preview._repr_html_()
+    for wanted in ("nothing has been sent", "temperature", "curl", "tokens", "system"):
         assert wanted in page, wanted
-    assert "Preview(" in pretty_repr([ask.preview("x")])
+    assert "Preview(" in pretty_repr([preview])
 
 
 def test_a_map_shows_its_first_rows_and_errors():
-    @llm_function(
-        llm_interface=ScriptedLLM(lambda request: "x" if "7" in request.text else "1", repeat=True), max_reasks=0
-    )
-    def number(text: str) -> int:
-        """Read."""
-        raise NotImplementedError
-
+    llm = ScriptedLLM(lambda request: "x" if "7" in request.text else "1", repeat=True)
+    number = function_of(llm, int, "number", max_reasks=0)
     report = number.map([str(each) for each in range(30)])
     page = report._repr_html_()
     assert "the first 10 of 30 rows" in page
@@ -208,11 +179,7 @@ def test_rich_is_not_imported_until_it_is_used():
 
 
 def test_a_checkpoint_that_is_gone_is_said_and_not_raised(tmp_path):
-    @llm_function(llm_interface=ScriptedLLM("1", repeat=True))
-    def number(text: str) -> int:
-        """Read."""
-        raise NotImplementedError
-
+    number = function_of(ScriptedLLM("1", repeat=True), int, "number")
     path = tmp_path / "run.sqlite"
     report = number.map(["a", "b"], checkpoint=path)
     report.close()

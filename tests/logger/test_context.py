@@ -2,7 +2,7 @@
 
 import asyncio
 import contextvars
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 from SimpleLLMFunc.logger.context import (
     LogContext,
@@ -15,13 +15,10 @@ from SimpleLLMFunc.logger.context import (
 from SimpleLLMFunc.type.usage import Usage
 
 
-def test_outside_there_is_no_run():
+def test_outside_there_is_no_run_inside_it_is_this_one_and_afterwards_none():
     assert get_current_trace_id() == ""
     assert get_current_context() is None
     count_tokens(Usage(1, 2))
-
-
-def test_inside_it_is_this_one_and_afterwards_none():
     with log_context("t1", "grade", 3, 4):
         assert get_current_trace_id() == "t1"
         assert get_current_context() == LogContext("t1", "grade", "", 3, 4)
@@ -70,9 +67,6 @@ def test_no_count_is_lost_between_threads():
             for _ in range(500):
                 context.run(count_tokens, Usage(1, 1))
 
-        threads = [threading.Thread(target=count, args=(context,)) for context in contexts]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(len(contexts)) as pool:
+            list(pool.map(count, contexts))
         assert get_current_context() == LogContext("t1", "", "", 4000, 4000)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import OrderedDict, deque
 
 import pytest
@@ -12,13 +11,8 @@ from SimpleLLMFunc.logger import remember_secret
 from SimpleLLMFunc.logger.failures import RedactedCause, redacted_cause, shown_error, shown_traceback
 from SimpleLLMFunc.logger.redact import holds_little, render_arguments, shown_text, shown_value
 
-known = sys.modules[remember_secret.__module__]
+pytestmark = pytest.mark.usefixtures("no_secrets")
 KEY = "correct-Horse/battery+staple=="
-
-
-@pytest.fixture(autouse=True)
-def forget(monkeypatch):
-    monkeypatch.setattr(known, "_known", ())
 
 
 class Heavy:

@@ -47,17 +47,9 @@ def test_one_record_is_one_line_of_json(capsys):
     (line,) = lines(capsys)
     facts = json.loads(line)
     assert facts.pop("time").endswith("Z")
-    assert facts == {
-        "level": "WARNING",
-        "logger": "SimpleLLMFunc",
-        "message": "first\\nsecond",
-        "location": "a.py:f:1",
-        "trace_id": "t1",
-        "parent_trace_id": "",
-        "func_name": "grade",
-        "input_tokens": 12,
-        "output_tokens": 3,
-    }
+    run = {"trace_id": "t1", "parent_trace_id": "", "func_name": "grade", "input_tokens": 12, "output_tokens": 3}
+    said = {"level": "WARNING", "logger": "SimpleLLMFunc", "message": "first\\nsecond", "location": "a.py:f:1"}
+    assert facts == run | said
 
 
 def test_records_straight_from_logging_are_stamped_redacted_and_on_one_line_too(capsys):
@@ -150,28 +142,23 @@ def test_a_narrow_stream_gets_escapes_that_json_reads_back(monkeypatch, encoding
     assert json.loads(raw.getvalue().decode(encoding))["message"] == "中文 🎉 é"
 
 
-def test_a_program_without_a_console_goes_on(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", None)
-    setup_logging()
-    push_error("hello")
+class Full(io.StringIO):
+    def write(self, text):
+        raise OSError("no space left on device")
 
 
-def test_a_stream_that_fails_does_not_end_the_run(monkeypatch):
-    class Full(io.StringIO):
-        def write(self, text):
-            raise OSError("no space left on device")
-
-    monkeypatch.setattr(sys, "stderr", Full())
+@pytest.mark.parametrize("stream", [None, Full()], ids=["no console", "a stream that fails"])
+def test_a_program_goes_on_without(monkeypatch, stream):
+    monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setattr(logging, "raiseExceptions", False)
     setup_logging()
     push_error("hello")
 
 
-def test_no_such_level():
-    with pytest.raises(ConfigError, match="no log level is named 'LOUD'"):
-        setup_logging("LOUD")
-    with pytest.raises(ConfigError, match="no log level is named None"):
-        setup_logging(None)
+@pytest.mark.parametrize("level", ["LOUD", None])
+def test_no_such_level(level):
+    with pytest.raises(ConfigError, match=f"no log level is named {level!r}"):
+        setup_logging(level)
 
 
 @pytest.mark.parametrize("file", ["missing/folder/log", ".", "nul\x00"])

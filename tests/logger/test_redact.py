@@ -8,7 +8,6 @@ import enum
 import json
 import logging
 import pathlib
-import sys
 import uuid
 
 import pytest
@@ -16,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from SimpleLLMFunc.logger import remember_secret
+from SimpleLLMFunc.logger import known, remember_secret
 from SimpleLLMFunc.logger.redact import (
     MASK,
     RedactingFilter,
@@ -29,40 +28,28 @@ from SimpleLLMFunc.logger.redact import (
 )
 from SimpleLLMFunc.type.multimodal import ImgPath, ImgUrl
 
-module = sys.modules[remember_secret.__module__]
+pytestmark = pytest.mark.usefixtures("no_secrets")
 CANARY = "sk-CANARY0123456789abcdefXYZ"
 PNG = b"\x89PNG\r\n\x1a\n" + b"\x00" * 100
-
-
-@pytest.fixture(autouse=True)
-def forget(monkeypatch):
-    """Each test begins with no secret known, and leaves none."""
-    monkeypatch.setattr(module, "_known", ())
 
 
 # --- secrets we were told ------------------------------------------------------------------------------------
 
 
-def test_a_remembered_secret_is_masked_wherever_it_stands():
-    remember_secret("correct horse battery")
-    assert redact("xcorrect horse batteryx, correct horse battery") == f"x{MASK}x, {MASK}"
-
-
-def test_words_are_no_secrets():
-    remember_secret("short")
-    remember_secret("   seven77   ")
-    assert redact("short seven77") == "short seven77"
-
-
-def test_blanks_around_a_secret_do_not_count():
-    remember_secret("  long enough\n")
-    assert redact("it is long enough!") == f"it is {MASK}!"
-
-
-def test_of_two_secrets_one_inside_the_other_both_go():
-    remember_secret("inner-part")
-    remember_secret("the-inner-part-of-it")
-    assert redact("the-inner-part-of-it inner-part") == f"{MASK} {MASK}"
+@pytest.mark.parametrize(
+    ("secrets", "text", "expected"),
+    [
+        (["correct horse battery"], "xcorrect horse batteryx, correct horse battery", f"x{MASK}x, {MASK}"),
+        (["short", "   seven77   "], "short seven77", "short seven77"),
+        (["  long enough\n"], "it is long enough!", f"it is {MASK}!"),
+        (["inner-part", "the-inner-part-of-it"], "the-inner-part-of-it inner-part", f"{MASK} {MASK}"),
+    ],
+    ids=["wherever it stands", "words are none", "without blanks around it", "one inside the other"],
+)
+def test_a_remembered_secret_is_masked(secrets, text, expected):
+    for secret in secrets:
+        remember_secret(secret)
+    assert redact(text) == expected
 
 
 @given(secret=st.text(min_size=8), before=st.text(), after=st.text())
@@ -72,7 +59,7 @@ def test_any_remembered_secret_goes(secret, before, after):
     secret = secret.strip()
     if len(secret) < 8 or set(secret) <= set(MASK):
         return
-    module._known = ()
+    known._known = ()
     remember_secret(secret)
     assert secret not in redact(before + secret + after)
 
@@ -111,10 +98,8 @@ def test_any_remembered_secret_goes(secret, before, after):
         ("https://h/v1?key=abc&b=2", "https://h/v1?key=***&b=2"),
         ("https://h/v1?a=1&X-Amz-Signature=abc#top", "https://h/v1?a=1&X-Amz-Signature=***#top"),
         ("eyJhbGciOiJIUzI1.eyJzdWIiOiIxMjM0.SflKxwRJ", "***"),
-        (
-            "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----",
-            "-----BEGIN RSA PRIVATE KEY-----***-----END RSA PRIVATE KEY-----",
-        ),
+        ("-----BEGIN PRIVATE KEY-----\nMI\n-----END PRIVATE", "-----BEGIN PRIVATE KEY-----***-----END PRIVATE"),
+        ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n", "-----BEGIN RSA PRIVATE KEY-----***"),
     ],
 )
 def test_what_looks_like_a_secret_is_masked(text, expected):
@@ -199,46 +184,6 @@ def rendered(**arguments):
     return json.loads(render_arguments(arguments))
 
 
-def test_arguments_become_json():
-    assert rendered(
-        text="héllo 中文",
-        number=3,
-        ratio=0.5,
-        yes=True,
-        nothing=None,
-        many=[1, (2, 3)],
-        table={"a": {"b": 1}, 7: 8},
-        colour=Colour.RED,
-        name=Name.ANN,
-        person=Person(name="Ann"),
-        point=Point(1),
-        day=dt.date(2026, 1, 2),
-        price=decimal.Decimal("1.10"),
-        path=pathlib.PurePosixPath("a/b"),
-        id=uuid.UUID(int=0),
-        kind=Point,
-        odd=Broken(),
-    ) == {
-        "text": "héllo 中文",
-        "number": 3,
-        "ratio": 0.5,
-        "yes": True,
-        "nothing": None,
-        "many": [1, [2, 3]],
-        "table": {"a": {"b": 1}, "7": 8},
-        "colour": "red",
-        "name": "ann",
-        "person": {"name": "Ann", "password": MASK},
-        "point": {"x": 1},
-        "day": "2026-01-02",
-        "price": "1.10",
-        "path": "a/b",
-        "id": "00000000-0000-0000-0000-000000000000",
-        "kind": repr(Point),
-        "odd": "<Broken>",
-    }
-
-
 class Torn(dict):
     def items(self):
         yield "a", 1
@@ -249,86 +194,61 @@ released = memoryview(b"abcd")
 released.release()
 
 
-@pytest.mark.parametrize("odd", [Broken(), Torn(a=1), released])
-def test_a_value_that_cannot_be_read_is_named_by_its_type(odd):
-    assert rendered(odd=odd, after=[odd], fine=1) == {
-        "odd": f"<{type(odd).__name__}>",
-        "after": [f"<{type(odd).__name__}>"],
-        "fine": 1,
-    }
-
-
-def test_keys_that_are_no_text():
-    assert rendered(table={1: "a", None: "b", Colour.RED: "c", (1, 2): "d", Point(3): "e"}) == {
-        "table": {"1": "a", "None": "b", "red": "c", "[1, 2]": "d", "{'x': 3}": "e"}
-    }
-
-
-def test_numbers_that_json_cannot_hold_are_shown_as_text():
-    assert rendered(a=float("nan"), b=float("-inf"), c=10**6000) == {
-        "a": "nan",
-        "b": "-inf",
-        "c": "<int of 19932 bits>",
-    }
-
-
-def test_sets_are_lists():
-    assert rendered(a={1}, b=frozenset({2})) == {"a": [1], "b": [2]}
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        *((plain, plain) for plain in ("héllo 中文", 3, 0.5, True, None)),
+        ([1, (2, 3)], [1, [2, 3]]),
+        ({1}, [1]),
+        (frozenset({2}), [2]),
+        ({"a": {"b": 1}, 7: 8}, {"a": {"b": 1}, "7": 8}),
+        (
+            {None: "b", Colour.RED: "c", (1, 2): "d", Point(3): "e"},
+            {"None": "b", "red": "c", "[1, 2]": "d", "{'x': 3}": "e"},
+        ),
+        (Colour.RED, "red"),
+        (Name.ANN, "ann"),
+        (Person(name="Ann"), {"name": "Ann", "password": MASK}),
+        (Point(1), {"x": 1}),
+        (Point, repr(Point)),
+        (dt.date(2026, 1, 2), "2026-01-02"),
+        (decimal.Decimal("1.10"), "1.10"),
+        (pathlib.PurePosixPath("a/b"), "a/b"),
+        (uuid.UUID(int=0), "00000000-0000-0000-0000-000000000000"),
+        (float("nan"), "nan"),
+        (float("-inf"), "-inf"),
+        (10**6000, "<int of 19932 bits>"),
+        *((odd, f"<{type(odd).__name__}>") for odd in (Broken(), Torn(a=1), released)),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_arguments_become_json(value, shown):
+    assert rendered(value=value, after=[value], fine=1) == {"value": shown, "after": [shown], "fine": 1}
 
 
 def test_secrets_are_masked_by_name_and_by_looks():
     remember_secret("remembered-secret")
-    assert rendered(
-        api_key="abc",
-        OPENAI_API_KEY="abc",
-        headers={"Authorization": "abc", "x-api-key": b"abc", "accept": "all"},
-        token="abc",
-        api_keys=["a", "b"],
-        max_tokens=100,
-        tokens=["a", "b"],
-        note=f"it is {CANARY} or remembered-secret",
-        password=None,
-    ) == {
-        "api_key": MASK,
-        "OPENAI_API_KEY": MASK,
+    secrets = {"api_key": "abc", "OPENAI_API_KEY": "abc", "token": "abc", "api_keys": ["a", "b"]}
+    plain = {"max_tokens": 100, "tokens": ["a", "b"], "password": None}
+    headers = {"Authorization": "abc", "x-api-key": b"abc", "accept": "all"}
+    assert rendered(headers=headers, note=f"it is {CANARY} or remembered-secret", **secrets, **plain) == {
         "headers": {"Authorization": MASK, "x-api-key": MASK, "accept": "all"},
-        "token": MASK,
-        "api_keys": MASK,
-        "max_tokens": 100,
-        "tokens": ["a", "b"],
         "note": "it is sk-*** or ***",
-        "password": None,
+        **dict.fromkeys(secrets, MASK),
+        **plain,
     }
 
 
 def test_images_are_named_by_size(tmp_path):
     path = tmp_path / "picture.png"
     path.write_bytes(PNG)
-    data = "data:image/png;base64," + base64.b64encode(PNG * 300).decode()
-    shown = rendered(
-        path=ImgPath(path),
-        data=ImgUrl(data),
-        text=data,
-        raw=PNG,
-        other=b"abc",
-        url=ImgUrl("https://user:pw@example.org/a.png"),
-        sound="data:audio/wav;base64,AAAA",
-    )
-    assert shown == {
-        "path": "<image 108 B>",
-        "data": "<image 32 kB>",
-        "text": "<image 32 kB>",
-        "raw": "<image 108 B>",
-        "other": "<bytes 3 B>",
-        "url": "https://***@example.org/a.png",
-        "sound": "<audio 3 B>",
-    }
-
-
-def test_an_image_that_went_away_is_named_by_its_path(tmp_path):
-    path = tmp_path / "picture.png"
-    path.write_bytes(PNG)
     image = ImgPath(path)
+    data = "data:image/png;base64," + base64.b64encode(PNG * 300).decode()
+    values = [image, ImgUrl(data), data, PNG, b"abc", "data:audio/wav;base64,AAAA"]
+    assert rendered(values=values)["values"] == [
+        *("<image 108 B>", "<image 32 kB>", "<image 32 kB>", "<image 108 B>", "<bytes 3 B>", "<audio 3 B>")
+    ]
+    assert rendered(url=ImgUrl("https://user:pw@example.org/a.png"))["url"] == "https://***@example.org/a.png"
     path.unlink()
     assert "picture.png" in rendered(path=image)["path"]
 

@@ -26,7 +26,6 @@ def functions(trace) -> list[str]:
 @llm_function(llm_interface=ScriptedLLM("many", repeat=True))
 def count(text: str) -> int:
     """Count the words."""
-    raise NotImplementedError
 
 
 def caught(call) -> SimpleLLMFuncError:

@@ -27,6 +27,16 @@ def decorated(returns: Any, llm: Any = None, /, *, name: str = "ask", **options:
     return _made(ask, returns, name, llm, options)
 
 
+def async_function_of(llm: Any, returns: Any = str, name: str = "ask", **options: Any) -> Any:
+    """Return what `async_decorated` does; the model comes first."""
+    return async_decorated(returns, llm, name=name, **options)
+
+
+def function_of(llm: Any, returns: Any = str, name: str = "ask", **options: Any) -> Any:
+    """Return what `decorated` does; the model comes first."""
+    return decorated(returns, llm, name=name, **options)
+
+
 def _made(ask: Any, returns: Any, name: str, llm: Any, options: dict[str, Any]) -> Any:
     ask.__annotations__["return"] = returns
     ask.__name__ = ask.__qualname__ = name

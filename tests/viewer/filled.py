@@ -43,26 +43,14 @@ async def showpiece(store: TraceStore, pace: float) -> str:
     """One run with everything in it: a refused try, tools, an answer that is sent back, a repair. Return its trace id."""
     calls = tool_calls(("stock", {"item": "teapot"}), ("stock", {"item": "tray"}))["tool_calls"]
     calls = [{"id": f"call_{at}", **call} for at, call in enumerate(calls)]
+    busy = {"error": {"message": "Too many requests."}}
+    fenced = "Here is the order:\n```json\n" + shop.order_json("24.50 EUR") + "\n```"
     replies = iter(
         [
-            (
-                0.25,
-                json_answer(
-                    {"error": {"message": "Too many requests."}}, status=429, headers={"retry-after": f"{0.3 * pace:g}"}
-                ),
-            ),
+            (0.25, json_answer(busy, status=429, headers={"retry-after": f"{0.3 * pace:g}"})),
             (0.9, json_answer(completion(None, tool_calls=calls, usage=_usage(412, 38), model="gpt-5-mini"))),
             (1.4, json_answer(completion(shop.order_json("a lot"), usage=_usage(498, 71), model="gpt-5-mini"))),
-            (
-                1.1,
-                json_answer(
-                    completion(
-                        "Here is the order:\n```json\n" + shop.order_json("24.50 EUR") + "\n```",
-                        usage=_usage(611, 84),
-                        model="gpt-5-mini",
-                    )
-                ),
-            ),
+            (1.1, json_answer(completion(fenced, usage=_usage(611, 84), model="gpt-5-mini"))),
         ]
     )
 
@@ -113,24 +101,19 @@ def set_back(path: Path, days: float, keep: str) -> None:
     """Spread the runs over the last `days`, with times and prices as a service has them; `keep` stays as it was."""
     chance = random.Random(11)
     with contextlib.closing(sqlite3.connect(path)) as connection, connection:
-        found = connection.execute(
-            "SELECT id, function, version, output_tokens FROM runs WHERE trace_id != ? ORDER BY id", (keep,)
-        )
-        runs = found.fetchall()
+        statement = "SELECT id, function, version, output_tokens FROM runs WHERE trace_id != ? ORDER BY id"
+        runs = connection.execute(statement, (keep,)).fetchall()
         newest: dict[str, float] = {}
         for at, (number, function, version, tokens) in enumerate(runs):
             started = time.time() - days * DAY * (1 - (at + 1) / len(runs)) - 240
             seconds = chance.lognormvariate(0, 0.35) * (0.25 + tokens * 0.018)
             connection.execute("UPDATE runs SET started = ?, seconds = ? WHERE id = ?", (started, seconds, number))
-            connection.execute(
-                "UPDATE turns SET started = 0.01, seconds = ? WHERE run = ? AND number = 1", (seconds * 0.9, number)
-            )
+            turn = "UPDATE turns SET started = 0.01, seconds = ? WHERE run = ? AND number = 1"
+            connection.execute(turn, (seconds * 0.9, number))
             if version not in newest:
                 newest[version] = started
-                connection.execute(
-                    "UPDATE versions SET first_seen = ? WHERE version = ? AND function = ?",
-                    (started, version, function),
-                )
+                seen = "UPDATE versions SET first_seen = ? WHERE version = ? AND function = ?"
+                connection.execute(seen, (started, version, function))
 
 
 async def mapped(checkpoint: Path, rows: int) -> None:

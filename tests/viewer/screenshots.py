@@ -21,7 +21,7 @@ from SimpleLLMFunc.viewer import viewer_app
 from SimpleLLMFunc.viewer.security import new_token
 from tests.viewer import shop
 from tests.viewer.filled import fill
-from tests.viewer.served import Served, Visit, opened_browser
+from tests.viewer.served import PHONE, Served, Visit, opened_browser
 
 FOLDER = Path(__file__).parents[2] / "docs" / "images"
 MOST_BYTES = 150_000
@@ -63,8 +63,6 @@ class Picture:
     height: int = 800
     context: dict[str, Any] = field(default_factory=dict)
 
-
-PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True, "device_scale_factor": 2}
 
 PICTURES = [
     Picture("runs", "/runs?function=read_order&sort=cost", "tbody tr", filter_more, height=900),

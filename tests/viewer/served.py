@@ -23,6 +23,11 @@ HEADERS = {"X-SimpleLLMFunc-Token": TOKEN}
 LOOPBACK = "http://127.0.0.1:8000"
 
 
+def text_of(lines: list[dict[str, Any]]) -> str:
+    """Return the text that a run has told in its lines."""
+    return "".join(line["text"] for line in lines if line["type"] == "text")
+
+
 def client_of(app: ViewerApp, **headers: str) -> TestClient:
     return TestClient(app, base_url=LOOPBACK, headers={**HEADERS, **headers}, raise_server_exceptions=False)
 
@@ -83,18 +88,14 @@ def chromium() -> str | None:
 @contextlib.contextmanager
 def opened_browser() -> Iterator[Any]:
     """A real browser; skipped where it is missing, unless SIMPLELLMFUNC_DEMAND_BROWSER=1 demands it."""
-    demanded = os.environ.get("SIMPLELLMFUNC_DEMAND_BROWSER") == "1"
+    missing = pytest.fail if os.environ.get("SIMPLELLMFUNC_DEMAND_BROWSER") == "1" else pytest.skip
     path = chromium()
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
-        if demanded:
-            raise
-        pytest.skip("playwright is not installed")
+        missing("playwright is not installed")
     if path is None:
-        if demanded:
-            pytest.fail("no chromium on this machine: apt-get install chromium")
-        pytest.skip("no chromium on this machine")
+        missing("no chromium on this machine: apt-get install chromium")
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=path, args=CHROMIUM_ARGUMENTS)
         yield opened
@@ -161,7 +162,3 @@ def until(tab, expression):
     while not tab.evaluate(expression):
         assert time.monotonic() < deadline, f"never came true: {expression}\n{tab.inner_text('main')}"
         tab.wait_for_timeout(50)
-
-
-def clipboard(tab):
-    return tab.evaluate("navigator.clipboard.readText()")

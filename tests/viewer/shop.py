@@ -103,7 +103,6 @@ def _first() -> Any:
         Args:
             letter: As it came.
         """
-        raise NotImplementedError
 
     return read_order
 
@@ -127,7 +126,6 @@ def _second() -> Any:
         Args:
             letter: As it came.
         """
-        raise NotImplementedError
 
     return read_order
 
@@ -145,25 +143,21 @@ async def read_order(letter: str, *, language: str = "English") -> Order:
         letter: As it came.
         language: Of the names of the items.
     """
-    raise NotImplementedError
 
 
 @llm_function(llm_interface=PricedLLM('{"label": "happy", "confidence": 0.92}', model_name="gpt-5-nano", repeat=True))
 def mood(text: str, scale: int = 3) -> Mood:
     """Say in which mood a text was written."""
-    raise NotImplementedError
 
 
 @llm_function(llm_interface=PricedLLM("The teapot holds one litre and keeps tea warm for an hour.", repeat=True))
 async def describe(item: str, words: int = 20) -> str:
     """Describe an item of the shop in about so many words."""
-    raise NotImplementedError
 
 
 @llm_function(llm_interface=PricedLLM('["small", "green", "round"]', repeat=True))
 def adjectives(item: str) -> Iterator[str]:
     """Yield adjectives for an item."""
-    raise NotImplementedError
 
 
 def talk(request: Any) -> str:
@@ -174,7 +168,6 @@ def talk(request: Any) -> str:
 @llm_chat(llm_interface=PricedLLM(talk, model_name="gpt-5-mini", repeat=True), stream=True)
 async def clerk(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
     """You are the clerk of a small shop for tea things. Be brief and kind."""
-    raise NotImplementedError
 
 
 @tool
@@ -201,7 +194,6 @@ async def size_of(item: str) -> str:
 @llm_function(llm_interface=PricedLLM('"small"', repeat=True), votes=3)
 async def size(item: str) -> Confident[Literal["small", "large"]]:
     """Say how large an item is."""
-    raise NotImplementedError
 
 
 @llm_function(
@@ -214,7 +206,6 @@ async def size(item: str) -> Confident[Literal["small", "large"]]:
 )
 async def clerk_agent(task: str) -> str:
     """Do what the task says."""
-    raise NotImplementedError
 
 
 helper = AIAssistant(PricedLLM("I am the assistant of the shop.", repeat=True), tools=(), language="en")

@@ -14,7 +14,7 @@ from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from SimpleLLMFunc.type import spec_name
 from tests.support.wires import MODELS, wired
 from tests.viewer import shop
-from tests.viewer.served import PHONE, Served, Visit, app_of, in_thread, until
+from tests.viewer.served import PHONE, Served, Visit, app_of, in_thread, keep, until
 
 OWN_TOOLS = {
     "responses": [{"type": "web_search"}],
@@ -80,12 +80,7 @@ def test_runs_are_searched_filtered_and_the_address_keeps_it(visit):
 
 def test_new_runs_show_up_by_themselves(visit, filled):
     tab = visit.go("/runs", "tbody tr")
-
-    def ask():
-        with watching(filled):
-            shop.mood("a brand new run")
-
-    in_thread(ask)
+    in_thread(lambda: keep(filled, lambda: shop.mood("a brand new run")))
     until(tab, "document.querySelectorAll('tbody tr').length === 7")
     assert "mood" in tab.inner_text("tbody tr:first-child")
 
@@ -94,12 +89,7 @@ def test_who_reads_is_not_moved_by_new_runs(visit, filled):
     tab = visit.go("/runs", "tbody tr")
     tab.keyboard.press("j")
     before = tab.inner_text("tbody")
-
-    def ask():
-        with watching(filled):
-            shop.mood("a brand new run")
-
-    in_thread(ask)
+    in_thread(lambda: keep(filled, lambda: shop.mood("a brand new run")))
     tab.wait_for_selector("text=New runs: show them")
     assert tab.inner_text("tbody") == before
     tab.click("text=New runs: show them")
@@ -138,7 +128,6 @@ def test_a_request_is_shown_as_messages_on_each_wire(browser, tmp_path):
             @llm_function(llm, toolkit=[stock, *OWN_TOOLS[name]])
             async def left(text: str) -> dict[str, int]:
                 """Count what is left."""
-                raise NotImplementedError
 
             with watching(store):
                 assert await left("How many <b>pens</b>?") == {"left": 7}
@@ -152,10 +141,8 @@ def test_a_request_is_shown_as_messages_on_each_wire(browser, tmp_path):
             for name, own in OWN_TOOLS.items():
                 tab = visit.go(f"/run/{runs[MODELS[name]]}", "#turn-2 .message.tool")
                 first = tab.locator("#turn-1 .sides > div").first
-                assert [each.get_attribute("class") for each in first.locator(".message").all()] == [
-                    "message system",
-                    "message user",
-                ]
+                roles = [each.get_attribute("class") for each in first.locator(".message").all()]
+                assert roles == ["message system", "message user"]
                 assert "How many <b>pens</b>?" in first.inner_text()
                 assert first.locator(".tag.tool").all_inner_texts() == ["stock", *map(spec_name, own)]
                 second = tab.locator("#turn-2 .sides > div").first
@@ -177,7 +164,6 @@ def test_a_place_that_is_not_there(visit, place):
     assert "There is no such run" in said or "There is no place" in said or "malformed" in said
     assert tab.title() != "Runs · SimpleLLMFunc"
     visit.problems = [problem for problem in visit.problems if "404" not in problem]
-    visit.problems = [problem for problem in visit.problems if "404" not in problem]
 
 
 # --- functions ---
@@ -189,9 +175,8 @@ def test_versions_stand_side_by_side_with_charts(visit):
     tab.wait_for_selector(".diff")
     assert tab.locator(".versions .list li").count() == 3
     assert tab.locator(".chart canvas").count() == 4
-    drawn = tab.evaluate(
-        "[...document.querySelectorAll('.chart canvas')].map((c) => new Set(c.getContext('2d').getImageData(0, 0, c.width, c.height).data).size)"
-    )
+    colours_of = "(c) => new Set(c.getContext('2d').getImageData(0, 0, c.width, c.height).data).size"
+    drawn = tab.evaluate(f"[...document.querySelectorAll('.chart canvas')].map({colours_of})")
     assert all(colours > 10 for colours in drawn), "something is drawn in each"
     added = " ".join(tab.locator(".diff td.add").all_inner_texts())
     removed = " ".join(tab.locator(".diff td.del").all_inner_texts())

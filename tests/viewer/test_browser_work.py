@@ -13,7 +13,7 @@ from SimpleLLMFunc.evaluate import read_cases
 from SimpleLLMFunc.observability.store.rows import RunQuery
 from SimpleLLMFunc.testing import ScriptedLLM
 from tests.viewer import shop
-from tests.viewer.served import Served, Visit, app_of, in_thread, until
+from tests.viewer.served import Served, Visit, app_of, in_thread, keep, until
 from tests.viewer.test_reports import report_of
 
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(120)]
@@ -28,10 +28,8 @@ def test_runs_are_sorted_and_narrowed_and_views_are_kept(visit, filled):
     tab = visit.go("/runs", "tbody tr")
     tab.click("th button:has-text('Cost')")
     until(tab, "document.querySelector('th[aria-sort=descending] button')?.textContent.startsWith('Cost')")
-    costs = [
-        float(text.strip("$").replace("–", "-1"))
-        for text in tab.locator("tbody td.number:nth-child(7)").all_inner_texts()
-    ]
+    shown = tab.locator("tbody td.number:nth-child(7)").all_inner_texts()
+    costs = [float(text.strip("$").replace("–", "-1")) for text in shown]
     assert costs == sorted(costs, reverse=True)
     tab.click("th button:has-text('Cost')")
     until(tab, "document.querySelector('th[aria-sort=ascending]') !== null")
@@ -67,12 +65,8 @@ def test_texts_are_set_as_markdown_without_html_pictures_or_links(visit, filled)
         "![a pot](http://127.0.0.1:1/pot.png) [more](javascript:alert(1))\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```\nx = 1\n```"
     )
 
-    async def ask():
-        with watching(filled):
-            await shop.describe.with_options(llm_interface=ScriptedLLM(answer))("pot")
-
-    in_thread(lambda: asyncio.run(ask()))
-    assert filled.flush()
+    asked = shop.describe.with_options(llm_interface=ScriptedLLM(answer))
+    in_thread(lambda: keep(filled, lambda: asked("pot")))
     tab = visit.go(f"/run/{filled.reader.runs().runs[0].id}", ".fall")
     assert tab.locator(".markdown").count() == 0
     tab.click("button:has-text('Markdown')")
@@ -135,9 +129,8 @@ def test_a_run_is_marked_becomes_a_case_and_is_taken_along(browser, filled, tmp_
         tab.click("text=Add to cases")
         tab.click("dialog button.first")
         tab.wait_for_selector("dialog :text('2 cases written to')")
-        assert [case.expected for case in read_cases(tmp_path / "cases" / "mood.jsonl")] == [
-            {"label": "happy", "confidence": 0.92}
-        ] * 2
+        wanted = [case.expected for case in read_cases(tmp_path / "cases" / "mood.jsonl")]
+        assert wanted == [{"label": "happy", "confidence": 0.92}] * 2
         assert visit.problems == []
 
 
@@ -145,22 +138,14 @@ def test_a_run_is_marked_becomes_a_case_and_is_taken_along(browser, filled, tmp_
 
 
 def test_runs_inside_a_run_stand_in_its_waterfall_as_a_tree(visit, filled):
-    async def ask():
-        with watching(filled):
-            await shop.clerk_agent("Look at the letters.")
-
-    in_thread(lambda: asyncio.run(ask()))
-    assert filled.flush()
+    in_thread(lambda: keep(filled, lambda: shop.clerk_agent("Look at the letters.")))
     run = filled.reader.runs(RunQuery(function="clerk_agent")).runs[0]
     tab = visit.go(f"/run/{run.id}", ".fall .row")
-    rows = [
-        (row.inner_text(), row.evaluate("(label) => parseInt(getComputedStyle(label).paddingLeft)"))
-        for row in tab.locator(".fall .label").all()
-    ]
-    names = [name for name, _ in rows]
+    rows = tab.locator(".fall .label").all()
+    names = [row.inner_text() for row in rows]
     assert names == ["Request 1", "moods_of", "mood", "mood", "size_of", "size", "size", "size", "size", "Request 2"]
     assert filled.reader.run(run.id).tool_calls[0].content == "happy, happy"
-    levels = [level for _, level in rows]
+    levels = [row.evaluate("(label) => parseInt(getComputedStyle(label).paddingLeft)") for row in rows]
     assert levels[2] > levels[1] > levels[0], "the rows of a map are under the tool that asked for it"
     assert levels[6] == levels[7] == levels[8] > levels[5] > levels[4], "the votes are under what they are votes of"
     tab.locator(".fall .row", has_text="mood").nth(1).click()

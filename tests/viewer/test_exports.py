@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
+import re
 import shlex
 import subprocess
 import sys
 import textwrap
+from xml.etree import ElementTree
 
 import pytest
 
 from SimpleLLMFunc.base.run.sinks import watching
+from SimpleLLMFunc.observability.store.rows import StoredTurn
 from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from SimpleLLMFunc.viewer.exports import as_curl, as_test
 from SimpleLLMFunc.viewer.responses import Refusal
@@ -50,27 +54,22 @@ def look_up(item: str) -> str:
 @llm_function(toolkit=[look_up])
 async def price_of(item: str, *, strict: bool = False, note: str | None = None) -> Price:
     '''Say what an item costs.'''
-    raise NotImplementedError
 
 @llm_function
 def repaint(box: Box, colour: Colour) -> Box:
     '''Paint a box.'''
-    raise NotImplementedError
 
 @llm_function
 def say(text: str) -> str:
     '''Say it.'''
-    raise NotImplementedError
 
 @llm_chat(stream=True)
 async def guide(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
     '''You are a guide.'''
-    raise NotImplementedError
 
 @llm_chat
 def quiet(message: str, history: list[Message] | None = None) -> Iterator[ChatPair]:
     '''You are quiet.'''
-    raise NotImplementedError
 """
 
 PLAYS = {
@@ -158,31 +157,21 @@ def plays(tmp_path_factory):
     assert set(runs) == set(PLAYS)
     for at, name in enumerate(names):
         (folder / f"test_copy_{at}.py").write_text(as_test(runs[name]))
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:asyncio",
-        "-p",
-        "no:schemathesis",  # loading it takes a second
-        "--noconftest",
-        "-p",
-        "no:cacheprovider",
-        "--junitxml=out.xml",
-    ]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    yield folder, runs, done
+    yield folder, runs, pytest_in(folder, "--junitxml=out.xml")
     store.close()
+
+
+def pytest_in(folder, *options):
+    """Run pytest in a folder; loading schemathesis takes a second."""
+    without = [f"-pno:{plugin}" for plugin in ("asyncio", "schemathesis", "cacheprovider")]
+    command = [sys.executable, "-m", "pytest", "-q", "--noconftest", *without, *options]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("name", PLAYS)
 def test_the_copied_test_passes(plays, name):
     folder, _, done = plays
-    import xml.etree.ElementTree as ElementTree
-
     at = list(PLAYS).index(name)
     cases = {case.get("classname"): case for case in ElementTree.parse(folder / "out.xml").iter("testcase")}
     assert f"test_copy_{at}" in cases, done.stdout
@@ -198,13 +187,7 @@ def test_the_copied_test_fails_when_the_function_gives_something_else(plays, tmp
     assert green
     (tmp_path / "my_shop.py").write_text((folder / "my_shop.py").read_text())
     (tmp_path / "test_it.py").write_text(before + green.replace("green", "red") + after)
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:schemathesis", "-p", "no:cacheprovider"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = pytest_in(tmp_path)
     assert done.returncode == 1, done.stdout
     assert "AssertionError" in done.stdout
 
@@ -213,20 +196,16 @@ def test_a_test_is_code_that_says_what_it_is(store, order_run):
     text = client_of(app_of(store)).get("/api/runs/1/test").json()["text"]
     compile(text, "test_copy.py", "exec")
     assert text.startswith('"""What read_order did on ')
-    assert order_run.trace_id in text
-    assert "from tests.viewer.shop import read_order" in text
-    assert "def test_read_order():" in text
-    assert "ScriptedLLM(*REPLIES)" in text
-    assert "read_order.with_options(" in text
-    assert "bind(ARGUMENTS)" in text
+    for part in (order_run.trace_id, "from tests.viewer.shop import read_order", "def test_read_order():"):
+        assert part in text
+    for part in ("ScriptedLLM(*REPLIES)", "read_order.with_options(", "bind(ARGUMENTS)"):
+        assert part in text
     assert max(len(line) for line in text.splitlines()) < 140
 
 
 def test_a_function_of_an_unknown_module_leaves_a_place_for_it(store):
     keep(store, lambda: shop.mood("x"))
     detail = store.reader.run(1)
-    import dataclasses
-
     version = dataclasses.replace(detail.function_version, place="__main__:mood")
     text = as_test(dataclasses.replace(detail, function_version=version))
     assert "from your_module import mood" in text
@@ -242,8 +221,6 @@ def test_masked_secrets_and_cut_files_are_said(store):
 
 @pytest.mark.parametrize("status", ["running", "lost", "cancelled"])
 def test_a_run_that_has_not_ended_is_no_test(store, order_run, status):
-    import dataclasses
-
     detail = store.reader.run(1)
     changed = dataclasses.replace(detail, summary=dataclasses.replace(detail.summary, status=status))
     with pytest.raises(Refusal, match=status):
@@ -275,8 +252,7 @@ def test_a_request_is_copied_as_curl(store, tmp_path):
     text = client_of(app_of(store)).get("/api/runs/1/curl", params={"number": 2}).json()["text"]
     words = shlex.split(text)
     assert words[0] == "curl"
-    assert words[1].startswith("http://127.0.0.1:")
-    assert words[1].endswith("/chat/completions")
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/.*/chat/completions", words[1])
     assert "Authorization: Bearer $OPENAI_API_KEY" in words
     body = json.loads(words[words.index("-d") + 1])
     assert body["model"] == "gpt-5-mini"
@@ -285,10 +261,6 @@ def test_a_request_is_copied_as_curl(store, tmp_path):
 
 
 def test_a_shell_does_not_run_what_a_message_says(tmp_path):
-    import dataclasses
-
-    from SimpleLLMFunc.observability.store.rows import StoredTurn
-
     fields = {field.name: None for field in dataclasses.fields(StoredTurn)}
     request = {"messages": [{"role": "user", "content": "'; touch pwned; echo '$(touch pwned)`touch pwned`\n\"\\"}]}
     turn = StoredTurn(**{**fields, "url": "http://127.0.0.1:9/v1/$(touch pwned)", "request": request})

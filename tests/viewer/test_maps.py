@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sqlite3
 import threading
 from dataclasses import dataclass
@@ -35,7 +36,6 @@ def llm(every=5):
 @llm_function(llm_interface=llm(), max_reasks=0)
 def mood(text: str) -> Mood:
     """Say the mood."""
-    raise NotImplementedError
 
 
 def rows(count):
@@ -49,6 +49,13 @@ def checkpoint(tmp_path):
     return path
 
 
+def change(checkpoint, *statements):
+    """Change a checkpoint as another program might."""
+    with contextlib.closing(sqlite3.connect(checkpoint)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
 @pytest.fixture
 def client(store, checkpoint):
     return client_of(app_of(store, checkpoints=[checkpoint]))
@@ -57,9 +64,7 @@ def client(store, checkpoint):
 def test_a_checkpoint_is_told_in_short(client, checkpoint):
     (found,) = client.get("/api/maps").json()["maps"]
     assert (found["name"], found["values"], found["errors"]) == ("moods.sqlite", 96, 24)
-    assert found["functions"] == ["mood"]
-    assert found["writer"] is None
-    assert found["problem"] == ""
+    assert (found["functions"], found["writer"], found["problem"]) == (["mood"], None, "")
     assert client.get("/api/info").json()["maps"] == 1
 
 
@@ -68,11 +73,8 @@ def test_how_far_the_latest_map_is_is_told_where_its_length_is_known(client, che
     assert found["progress"] == {"done": 120, "total": 120, "share": 1.0, "seconds_left": None}
     mood.map(rows(160), checkpoint=checkpoint, budget={"requests": 20}, concurrency=1)
     assert client.get("/api/maps/0").json()["progress"]["share"] == 140 / 160
-    with sqlite3.connect(checkpoint) as other:
-        for table in ("maps", "batches", "requests", "answers"):
-            other.execute(f"DROP TABLE {table}")
-        other.execute("PRAGMA user_version = 1")
-    other.close()
+    tables = ("maps", "batches", "requests", "answers")
+    change(checkpoint, *(f"DROP TABLE {table}" for table in tables), "PRAGMA user_version = 1")
     (older,) = client.get("/api/maps").json()["maps"]
     assert (older["progress"], older["values"] + older["errors"], older["problem"]) == (None, 140, "")
 
@@ -162,10 +164,7 @@ def test_numbers_are_numbers(client, query):
 
 
 def test_a_damaged_row_is_shown_as_such(client, checkpoint):
-    connection = sqlite3.connect(checkpoint)
-    with connection:
-        connection.execute("UPDATE rows SET answer = x'7a7a' WHERE id = 120")
-    connection.close()
+    change(checkpoint, "UPDATE rows SET answer = x'7a7a' WHERE id = 120")
     assert client.get("/api/maps/0/rows").json()["rows"][0]["damaged"] is True
 
 
@@ -191,9 +190,7 @@ def test_a_trace_store_is_no_checkpoint(store):
 
 
 def test_a_format_of_another_version_is_said(client, checkpoint):
-    connection = sqlite3.connect(checkpoint)
-    connection.execute("PRAGMA user_version = 99")
-    connection.close()
+    change(checkpoint, "PRAGMA user_version = 99")
     assert "format 99" in client.get("/api/maps").json()["maps"][0]["problem"]
 
 

@@ -62,11 +62,8 @@ def test_two_versions_are_found_on_the_same_arguments(store):
     for function in (older, newer):
         for letter in ("one", "two", "two"):
             answer = shop.order_json(1.0) if function is newer or letter == "one" else shop.order_json(2.0)
-            llm = shop.PricedLLM(answer, repeat=True)
-            keep(
-                store,
-                lambda function=function, letter=letter, llm=llm: function.with_options(llm_interface=llm)(letter),
-            )
+            asked = function.with_options(llm_interface=shop.PricedLLM(answer, repeat=True))
+            keep(store, lambda asked=asked, letter=letter: asked(letter))
     keep(store, lambda: older.with_options(llm_interface=shop.PricedLLM(shop.order_json(1.0)))("three"))
     versions = [each.version for each in store.reader.versions("read_order")]
     after, before = (store.reader.runs(RunQuery(version=v)).runs[0].version for v in versions)

@@ -19,13 +19,16 @@ KEYS = ["q7Zr2LmVx9TbK4nWc8YpD1sGh6JfAe3u", "two words of a secret", "a\"b\\c'd<
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, [1, -math.inf], {"a": {"b": (math.nan,)}}], ids=str)
 def test_numbers_json_does_not_have_are_null(value):
-    text = json_text(value)
+    text = json_text([value, "a\ud800"])
     assert "null" in text
+    assert "a\\ud800" in text, "half a character is escaped"
     json.loads(text, parse_constant=pytest.fail)
 
 
-def test_half_characters_are_escaped():
-    assert json_text("a\ud800") == '"a\\ud800"'
+def veiled(text, size=1):
+    """Return what is shown of a text that arrives in pieces."""
+    veil = Veil()
+    return "".join([veil.add(text[at : at + size]) for at in range(0, len(text), size)]) + veil.rest()
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -33,9 +36,7 @@ def test_half_characters_are_escaped():
 def test_a_secret_that_arrives_in_pieces_never_shows(key, size):
     remember_secret(key)
     text = f"First line, all well.\nThe key {key}, again {key}! And on we go: {key}"
-    veil = Veil()
-    pieces = [veil.add(text[at : at + size]) for at in range(0, len(text), size)]
-    shown = "".join(pieces) + veil.rest()
+    shown = veiled(text, size)
     assert key not in shown
     assert key[:9] not in shown
     assert shown == text.replace(key, MASK)
@@ -43,8 +44,7 @@ def test_a_secret_that_arrives_in_pieces_never_shows(key, size):
 
 def test_a_secret_by_its_looks_never_shows():
     text = 'Use sk-abcdefghijklmnop0123 or {"api_key": "hidden words here"} or\nBearer abcdefghijklmnop\nnow.'
-    veil = Veil()
-    shown = "".join(veil.add(letter) for letter in text) + veil.rest()
+    shown = veiled(text)
     for part in ("abcdefghij", "hidden"):
         assert part not in shown
     assert shown.endswith("now.")
@@ -90,9 +90,7 @@ def test_the_work_on_a_long_line_is_proportional_to_it(text, monkeypatch):
         return redact(part)
 
     monkeypatch.setattr("SimpleLLMFunc.viewer.responses.redact", counted)
-    veil = Veil()
-    shown = "".join(veil.add(text[at : at + 4]) for at in range(0, len(text), 4)) + veil.rest()
-    assert shown == text
+    assert veiled(text, 4) == text
     assert looked_at < 150 * len(text)
 
 
@@ -102,12 +100,9 @@ def test_a_secret_in_a_long_line_never_shows(size, before):
     key = KEYS[0]
     remember_secret(key)
     filler = ("lorem, ipsum dolor " * 500)[:before]
-    secrets = (
-        f'{key} {{"api_key": "hidden words here, and some more"}} sk-abcdefghijklmnop0123 Bearer abcdefghijklmnop '
-    )
+    secrets = f'{key} {{"api_key": "hidden words here, and more"}} sk-abcdefghijklmnop0123 Bearer abcdefghijklmnop '
     text = f"{filler}{secrets}{filler}{key}{filler}"
-    veil = Veil()
-    shown = "".join(veil.add(text[at : at + size]) for at in range(0, len(text), size)) + veil.rest()
+    shown = veiled(text, size)
     assert shown == redact(text)
     for part in (key[:9], "hidden", "abcdefghij"):
         assert part not in shown
@@ -127,9 +122,8 @@ def test_values_are_cleaned_to_their_depth():
     deep: object = "a-secret-of-ours-42"
     for _ in range(100):
         deep = [deep]
-    assert clean({"a-secret-of-ours-42": ("x a-secret-of-ours-42", 3, None, True, 1.5)}) == {
-        MASK: [f"x {MASK}", 3, None, True, 1.5]
-    }
+    value = {"a-secret-of-ours-42": ("x a-secret-of-ours-42", 3, None, True, 1.5)}
+    assert clean(value) == {MASK: [f"x {MASK}", 3, None, True, 1.5]}
     assert "secret" not in json_text(clean(deep))
     assert clean(object()).startswith("<object")
 

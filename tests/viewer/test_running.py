@@ -10,7 +10,6 @@ import types
 
 import httpx
 import pytest
-from starlette.testclient import TestClient
 
 from SimpleLLMFunc import AIAssistant, ImgPath, Message, llm_chat, llm_function, tool
 from SimpleLLMFunc.errors import ConfigError
@@ -18,16 +17,21 @@ from SimpleLLMFunc.extras import install_line
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.viewer import serve_page, viewer_app
 from SimpleLLMFunc.viewer.offered import offered_of
+from tests.support.functions import async_function_of, function_of
 from tests.viewer import shop
-from tests.viewer.served import HEADERS, LOOPBACK, TOKEN, app_of, client_of
+from tests.viewer.served import HEADERS, LOOPBACK, TOKEN, app_of, client_of, text_of
 
 POST = {"origin": LOOPBACK}
+
+
+def client_for(store, *offered):
+    return client_of(app_of(store, allow_run=offered), **POST)
 
 
 @pytest.fixture
 def client(store):
     store.reader.seq()
-    return client_of(app_of(store, allow_run=[shop]), **POST)
+    return client_for(store, shop)
 
 
 def lines(reply):
@@ -39,6 +43,16 @@ def lines(reply):
 
 def play(client, name, /, **arguments):
     return lines(client.post(f"/api/play/{name}", json={"arguments": arguments}))
+
+
+def guide_of(*replies, **options):
+    """A chat."""
+
+    @llm_chat(llm_interface=ScriptedLLM(*replies), **options)
+    async def guide(history: list[Message], message: str):
+        """Guide."""
+
+    return guide
 
 
 # --- off unless allowed ---
@@ -55,7 +69,7 @@ def test_nothing_runs_unless_it_was_named(store):
 
 
 def test_what_was_not_named_does_not_run(store):
-    client = client_of(app_of(store, allow_run=[shop.mood]), **POST)
+    client = client_for(store, shop.mood)
     assert [each["name"] for each in client.get("/api/play").json()["functions"]] == ["mood"]
     assert client.post("/api/play/describe", json={"arguments": {"item": "x"}}).status_code == 404
     assert client.post("/api/chats/clerk", json={"message": "x"}).status_code == 404
@@ -81,19 +95,13 @@ def test_functions_are_offered_with_their_forms(client):
 
 def test_a_function_is_run_and_watched(client, store):
     told = play(client, "read_order", letter=shop.LETTER)
-    kinds = [line["type"] for line in told]
-    assert kinds[0] == "RunStarted"
-    assert kinds[-1] == "done"
-    assert [line["turn"] for line in told if line["type"] == "TurnStarted"] == [1, 2, 3]
-    assert [line["arguments"] for line in told if line["type"] == "ToolCallStarted"] == [
-        '{"item": "teapot"}',
-        '{"item": "tray"}',
-    ]
-    assert {line["content"] for line in told if line["type"] == "ToolCallFinished"} == {
-        "7 on the shelf, 12 on the way",
-        "31 on the shelf",
-    }
     done = told[-1]
+    assert (told[0]["type"], done["type"]) == ("RunStarted", "done")
+    assert [line["turn"] for line in told if line["type"] == "TurnStarted"] == [1, 2, 3]
+    asked = [line["arguments"] for line in told if line["type"] == "ToolCallStarted"]
+    assert asked == ['{"item": "teapot"}', '{"item": "tray"}']
+    answered = {line["content"] for line in told if line["type"] == "ToolCallFinished"}
+    assert answered == {"7 on the shelf, 12 on the way", "31 on the shelf"}
     assert done["value"]["lines"][0] == {"item": "teapot", "quantity": 2, "price": 24.5}
     assert done["repairs"] == [["", "JSON found in the text"], ["lines[0].price", "number taken from '24.50 EUR'"]]
     assert [len(attempt["violations"]) for attempt in done["attempts"]] == [1, 0]
@@ -106,9 +114,8 @@ def test_a_function_is_run_and_watched(client, store):
 
 def test_text_arrives_in_pieces(client):
     told = play(client, "describe", item="teapot")
-    pieces = [line["text"] for line in told if line["type"] == "text"]
-    assert len(pieces) > 5
-    assert "".join(pieces) == "The teapot holds one litre and keeps tea warm for an hour." == told[-1]["value"]
+    assert [line["type"] for line in told].count("text") > 5
+    assert text_of(told) == "The teapot holds one litre and keeps tea warm for an hour." == told[-1]["value"]
 
 
 def test_sync_functions_and_streams_run_too(client):
@@ -137,11 +144,10 @@ def test_a_body_that_is_no_object_is_refused(client, body):
 
 def test_a_run_that_fails_says_why(store):
     failing = shop.mood.with_options(llm_interface=ScriptedLLM("no idea", repeat=True), max_reasks=1)
-    told = play(client_of(app_of(store, allow_run=[failing]), **POST), "mood", text="x")
-    assert told[-1]["type"] == "error"
-    assert told[-1]["error"] == "ResponseParseError"
-    assert told[-1]["violations"]
-    assert "expected Mood" in told[-1]["message"]
+    last = play(client_for(store, failing), "mood", text="x")[-1]
+    assert (last["type"], last["error"]) == ("error", "ResponseParseError")
+    assert last["violations"]
+    assert "expected Mood" in last["message"]
 
 
 def test_a_fault_of_the_users_own_is_shown_redacted(store):
@@ -150,12 +156,8 @@ def test_a_fault_of_the_users_own_is_shown_redacted(store):
         """Fail."""
         raise RuntimeError("postgres://u:pw-secret-pw@h/db")
 
-    function = shop.describe.with_options(
-        llm_interface=ScriptedLLM(tool_calls(("leak", {}))), toolkit=[leak], on_tool_error="raise"
-    )
-    reply = client_of(app_of(store, allow_run=[function]), **POST).post(
-        "/api/play/describe", json={"arguments": {"item": "x"}}
-    )
+    function = function_of(ScriptedLLM(tool_calls(("leak", {}))), toolkit=[leak], on_tool_error="raise")
+    reply = client_for(store, function).post("/api/play/ask", json={"arguments": {"text": "x"}})
     assert lines(reply)[-1]["error"] == "ToolFailed"
     assert "pw-secret-pw" not in reply.text
 
@@ -171,17 +173,10 @@ def test_the_preview_sends_nothing(client, store):
 
 
 def test_the_preview_of_a_function_without_a_model_says_so(store):
-    @llm_function
-    async def orphan(x: str) -> str:
-        """Answer."""
-        raise NotImplementedError
-
-    client = client_of(app_of(store, allow_run=[orphan]), **POST)
-    assert (
-        client.post("/api/play/orphan/preview", json={"arguments": {"x": "y"}}).json()["failed"]["error"]
-        == "ConfigError"
-    )
-    assert play(client, "orphan", x="y")[-1]["error"] == "ConfigError"
+    client = client_for(store, async_function_of(None))
+    preview = client.post("/api/play/ask/preview", json={"arguments": {"text": "y"}}).json()
+    assert preview["failed"]["error"] == "ConfigError"
+    assert play(client, "ask", text="y")[-1]["error"] == "ConfigError"
 
 
 def test_who_leaves_ends_the_run(store):
@@ -224,25 +219,23 @@ def say(client, name, message, session=None):
 
 
 def test_a_chat_remembers_what_was_said(client, store):
-    assert {each["name"]: each["kind"] for each in client.get("/api/chats").json()["chats"]} == {
-        "clerk": "chat",
-        "helper": "assistant",
-    }
+    offered = {each["name"]: each["kind"] for each in client.get("/api/chats").json()["chats"]}
+    assert offered == {"clerk": "chat", "helper": "assistant"}
     first = say(client, "clerk", "When do you open?")
     session = first[-1]["session"]
-    assert "".join(line["text"] for line in first if line["type"] == "text").startswith("Answer number 1")
-    second = say(client, "clerk", "And on Sundays?", session)
-    assert "".join(line["text"] for line in second if line["type"] == "text").startswith("Answer number 2")
+    assert text_of(first).startswith("Answer number 1")
+    assert text_of(say(client, "clerk", "And on Sundays?", session)).startswith("Answer number 2")
     other = say(client, "clerk", "Hello")
     assert other[-1]["session"] != session
-    assert "".join(line["text"] for line in other if line["type"] == "text").startswith("Answer number 1")
+    assert text_of(other).startswith("Answer number 1")
+    assert client.post("/api/chats/helper", json={"message": "x", "session": session}).status_code == 409, "of one chat"
     store.flush()
     assert {run.kind for run in store.reader.runs().runs} == {"chat"}
 
 
 def test_the_assistant_can_be_talked_to(client):
     told = say(client, "helper", "Who are you?")
-    assert "".join(line["text"] for line in told if line["type"] == "text") == "I am the assistant of the shop."
+    assert text_of(told) == "I am the assistant of the shop."
     assert told[-1]["type"] == "done"
     assert say(client, "helper", "Really?", told[-1]["session"])[-1]["session"] == told[-1]["session"]
 
@@ -253,42 +246,26 @@ def test_tools_of_a_chat_are_shown(store):
         """Say the time."""
         return "noon"
 
-    @llm_chat(llm_interface=ScriptedLLM(tool_calls(("clock", {})), "It is noon."), toolkit=[clock])
-    def guide(history: list[Message], message: str):
-        """Guide."""
-        raise NotImplementedError
-
-    told = say(client_of(app_of(store, allow_run=[guide]), **POST), "guide", "What time is it?")
+    guide = guide_of(tool_calls(("clock", {})), "It is noon.", toolkit=[clock])
+    told = say(client_for(store, guide), "guide", "What time is it?")
     assert [line["type"] for line in told if line["type"].startswith("Tool")] == ["ToolCallStarted", "ToolCallFinished"]
     assert told[-1]["type"] == "done"
 
 
-def test_a_conversation_belongs_to_one_chat(client):
-    session = say(client, "clerk", "Hello")[-1]["session"]
-    assert client.post("/api/chats/helper", json={"message": "x", "session": session}).status_code == 409
-
-
 @pytest.mark.parametrize(
-    "body",
-    [{}, {"message": ""}, {"message": "  "}, {"message": 3}, {"message": "x" * 300_000}],
-    ids=lambda body: str(body)[:30],
+    ("body", "status"),
+    [
+        *(({"message": said}, 400) for said in (None, "", "  ", 3, "x" * 300_000)),
+        *(({"message": "x", "session": session}, 404) for session in ("unknown", 3, ["x"], "")),
+    ],
+    ids=lambda each: str(each)[:30],
 )
-def test_something_has_to_be_said(client, body):
-    assert client.post("/api/chats/clerk", json=body).status_code == 400
-
-
-@pytest.mark.parametrize("session", ["unknown", 3, ["x"], ""])
-def test_a_conversation_that_is_not_kept(client, session):
-    assert client.post("/api/chats/clerk", json={"message": "x", "session": session}).status_code == 404
+def test_something_has_to_be_said_in_a_conversation_that_is_kept(client, body, status):
+    assert client.post("/api/chats/clerk", json=body).status_code == status
 
 
 def test_a_chat_that_fails_can_go_on(store):
-    @llm_chat(llm_interface=ScriptedLLM(ConnectionError("gone"), "Back again."))
-    def guide(history: list[Message], message: str):
-        """Guide."""
-        raise NotImplementedError
-
-    client = client_of(app_of(store, allow_run=[guide]), **POST)
+    client = client_for(store, guide_of(ConnectionError("gone"), "Back again."))
     failed = say(client, "guide", "Hello?")
     assert failed[-1]["type"] == "error"
     assert say(client, "guide", "Hello?", failed[-1]["session"])[-1]["type"] == "done"
@@ -302,13 +279,8 @@ def test_one_answer_at_a_time_in_a_conversation_and_who_leaves_early_blocks_noth
         await go_on.wait()
         return "At nine."
 
-    @llm_chat(llm_interface=ScriptedLLM("Hello.", slowly, "At ten."))
-    async def guide(history: list[Message], message: str):
-        """Guide."""
-        raise NotImplementedError
-
     async def talk():
-        app = app_of(store, allow_run=[guide])
+        app = app_of(store, allow_run=[guide_of("Hello.", slowly, "At ten.")])
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url=LOOPBACK, headers={**HEADERS, **POST}) as client:
             first = lines(await client.post("/api/chats/guide", json={"message": "Hi"}))
@@ -321,7 +293,7 @@ def test_one_answer_at_a_time_in_a_conversation_and_who_leaves_early_blocks_noth
                 await waiting
             again = lines(await client.post("/api/chats/guide", json={"message": "When?", **session}))
             assert again[-1]["type"] == "done"
-            assert "".join(line["text"] for line in again if line["type"] == "text") == "At ten."
+            assert text_of(again) == "At ten."
 
     asyncio.run(talk())
 
@@ -338,9 +310,8 @@ def test_old_conversations_make_room(client, monkeypatch):
 
 def test_a_module_offers_what_is_its_own():
     module = types.ModuleType("my_module")
-    module.mine = llm_function(llm_interface=ScriptedLLM())(_written_in("my_module"))
+    module.mine = module._hidden = _written_in("my_module")
     module.theirs = shop.mood
-    module._hidden = llm_function(llm_interface=ScriptedLLM())(_written_in("my_module"))
     module.helper = AIAssistant(ScriptedLLM(), tools=())
     offered = offered_of([module])
     assert set(offered.functions) == {"mine"}
@@ -352,10 +323,9 @@ def test_a_module_offers_what_is_its_own():
 def _written_in(name):
     def function(x: str) -> str:
         """Answer."""
-        raise NotImplementedError
 
     function.__module__ = name
-    return function
+    return llm_function(llm_interface=ScriptedLLM())(function)
 
 
 @pytest.mark.parametrize("given", [[types.ModuleType("empty")], [len], ["shop"], [3]], ids=str)
@@ -366,7 +336,7 @@ def test_what_cannot_be_run_is_said_at_the_start(given):
 
 def test_two_of_one_name_are_told_apart():
     other = types.ModuleType("other_shop")
-    other.mood = llm_function(llm_interface=ScriptedLLM())(_written_in("other_shop"))
+    other.mood = _written_in("other_shop")
     offered = offered_of([shop, other])
     assert {"mood", "other_shop.mood"} <= set(offered.functions)
     with pytest.raises(ConfigError, match="twice"):
@@ -377,9 +347,8 @@ def test_a_page_names_no_file(store):
     @llm_function(llm_interface=ScriptedLLM("a cat", repeat=True))
     def see(picture: ImgPath | None = None) -> str:
         """See."""
-        raise NotImplementedError
 
-    client = client_of(app_of(store, allow_run=[see]), **POST)
+    client = client_for(store, see)
     (offered,) = client.get("/api/play").json()["functions"]
     assert "path of a file" in offered["problem"]
     assert client.post("/api/play/see", json={"arguments": {"picture": "/etc/passwd"}}).status_code == 404
@@ -390,31 +359,24 @@ def test_methods_without_an_instance_and_odd_chats_are_shown_with_the_reason(sto
         @llm_function(llm_interface=ScriptedLLM("x"))
         def greet(self, name: str) -> str:
             """Greet."""
-            raise NotImplementedError
-
-    @llm_chat(llm_interface=ScriptedLLM("x"), return_mode="raw")
-    def raw(history: list[Message], message: str):
-        """Raw."""
-        raise NotImplementedError
 
     @llm_chat(llm_interface=ScriptedLLM("x"))
     def no_history(message: str):
         """Forget."""
-        raise NotImplementedError
 
     @llm_chat(llm_interface=ScriptedLLM("x"))
     def two(history: list[Message], message: str, mood: str):
         """Two."""
-        raise NotImplementedError
 
+    raw = guide_of("x", return_mode="raw")
     offered = offered_of([Keeper.greet, raw, no_history, two])
     assert "without an instance" in offered.functions["greet"].problem
+    assert len(offered.chats) == 3
     assert all(chat.problem for chat in offered.chats.values())
-    client = client_of(app_of(store, allow_run=[raw]), **POST)
-    assert client.post("/api/chats/raw", json={"message": "x"}).status_code == 404
+    assert client_for(store, raw).post("/api/chats/guide", json={"message": "x"}).status_code == 404
     bound = Keeper().greet
     assert not offered_of([bound]).functions["greet"].problem
-    assert play(client_of(app_of(store, allow_run=[bound]), **POST), "greet", name="Ann")[-1]["value"] == "x"
+    assert play(client_for(store, bound), "greet", name="Ann")[-1]["value"] == "x"
 
 
 def test_the_extra_that_is_missing_is_named(store, monkeypatch):
@@ -425,9 +387,7 @@ def test_the_extra_that_is_missing_is_named(store, monkeypatch):
 
 def test_without_a_store_of_its_own_a_run_is_still_run(store):
     store.reader.seq()
-    client = TestClient(
-        viewer_app(store.reader, token=TOKEN, allow_run=[shop.mood]), base_url=LOOPBACK, headers={**HEADERS, **POST}
-    )
+    client = client_of(viewer_app(store.reader, token=TOKEN, allow_run=[shop.mood]), **POST)
     assert play(client, "mood", text="x")[-1]["type"] == "done"
     store.flush()
     assert store.reader.runs().runs == []

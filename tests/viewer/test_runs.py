@@ -40,13 +40,11 @@ def names(reply):
 
 def test_the_list_is_newest_first_and_counted(client, three):
     page = client.get("/api/runs").json()
+    newest, _, oldest = page["runs"]
     assert [run["function"] for run in page["runs"]] == ["mood", "describe", "mood"]
-    assert page["total"] == 3
-    assert page["next"] is None
-    assert page["runs"][0]["status"] == "error"
-    assert page["runs"][0]["error"] == "ResponseParseError"
-    assert page["runs"][0]["reasks"] == 1
-    assert page["runs"][2]["cost"] > 0
+    assert (page["total"], page["next"]) == (3, None)
+    assert (newest["status"], newest["error"], newest["reasks"]) == ("error", "ResponseParseError", 1)
+    assert oldest["cost"] > 0
 
 
 def test_pages_go_on_where_the_last_one_ended(client, three):
@@ -61,13 +59,10 @@ def test_pages_go_on_where_the_last_one_ended(client, three):
     ("query", "found"),
     [
         ({"function": "describe"}, ["describe"]),
-        ({"status": "error"}, ["mood"]),
         ({"status": "ok"}, ["describe", "mood"]),
         ({"model": "other"}, ["mood"]),
-        ({"text": "litre"}, ["describe"]),
         ({"text": "so much"}, ["mood"]),
         ({"text": "ResponseParseError"}, ["mood"]),
-        ({"text": "nowhere to be found"}, []),
         ({"text": '" OR 1 -- %_*'}, []),
         ({"until": "1000"}, []),
         ({"since": "1000"}, ["mood", "describe", "mood"]),
@@ -118,10 +113,8 @@ def test_one_run_is_told_whole(client, order_run):
     assert [call["content"] for call in run["tool_calls"]] == ["7 on the shelf, 12 on the way", "31 on the shelf"]
     assert [review["accepted"] for review in run["reviews"]] == [False, True]
     assert run["reviews"][0]["violations"] == [["lines[0].price", "float", "'a lot'"]]
-    assert run["reviews"][1]["repairs"] == [
-        ["", "JSON found in the text"],
-        ["lines[0].price", "number taken from '24.50 EUR'"],
-    ]
+    repairs = [["", "JSON found in the text"], ["lines[0].price", "number taken from '24.50 EUR'"]]
+    assert run["reviews"][1]["repairs"] == repairs
     assert run["summary"]["id"] == client.get("/api/runs/1").json()["summary"]["id"]
 
 
@@ -135,10 +128,9 @@ def test_a_run_that_is_not_there(client, order_run, run):
 
 def test_functions_are_told_with_what_they_took(client, three):
     by_name = {each["name"]: each for each in client.get("/api/functions").json()["functions"]}
-    assert by_name["mood"]["runs"] == 2
-    assert by_name["mood"]["metrics"]["error_rate"] == 0.5
-    assert by_name["describe"]["metrics"]["errors"] == 0
-    assert by_name["describe"]["metrics"]["seconds_p50"] >= 0
+    assert (by_name["mood"]["runs"], by_name["mood"]["metrics"]["error_rate"]) == (2, 0.5)
+    assert by_name["describe"]["metrics"]["errors"] == 0 <= by_name["describe"]["metrics"]["seconds_p50"]
+    assert client.get("/api/functions/nothing").status_code == 404, "it never ran"
 
 
 def test_versions_of_a_function_are_told_apart(client, store):
@@ -158,10 +150,6 @@ def test_versions_of_a_function_are_told_apart(client, store):
     assert {row["version"] for row in found["series"]} == {version["version"] for version in found["versions"]}
     assert all(row["bucket"] is not None and row["runs"] == 1 for row in found["series"])
     assert {row["runs"] for row in found["metrics"]} == {1}
-
-
-def test_a_function_that_never_ran(client):
-    assert client.get("/api/functions/nothing").status_code == 404
 
 
 def test_a_store_that_keeps_no_content_shows_sizes(tmp_path):

@@ -35,18 +35,9 @@ def played(client, name="mood", arguments=TEXT, **change):
 
 def test_a_try_is_asked_otherwise_and_the_function_stays(client, store):
     assert client.get("/api/play").json()["models"] == ["stern"]
-    preview = client.post(
-        "/api/play/mood/preview",
-        json={
-            "arguments": TEXT,
-            "change": {
-                "docstring": "Say the mood.\n    Be strict.",
-                "temperature": 0.25,
-                "output_mode": "prompt",
-                "examples": [{"args": {"text": "Wow!"}, "value": {"label": "happy", "confidence": 1}}],
-            },
-        },
-    ).json()
+    change = {"docstring": "Say the mood.\n    Be strict.", "temperature": 0.25, "output_mode": "prompt"}
+    change["examples"] = [{"args": {"text": "Wow!"}, "value": {"label": "happy", "confidence": 1}}]
+    preview = client.post("/api/play/mood/preview", json={"arguments": TEXT, "change": change}).json()
     text = "\n".join(str(message["content"]) for message in preview["messages"])
     assert "Say the mood.\nBe strict." in text
     assert "Say in which mood" not in text
@@ -125,19 +116,17 @@ class Box:
 '''
 
 
+ALL_CHANGES = {"docstring": "数一数。", "temperature": 0, "output_mode": "tool", "model": "openai:gpt-5"}
+ALL_CHANGES["examples"] = [{"args": {"text": "a b"}, "value": 2}]
+
+
 @pytest.mark.parametrize("name", ["bare", "empty", "long", "Box.inside"])
 @pytest.mark.parametrize(
     "change",
     [
         {"temperature": 0.125},
         {"docstring": 'Count \\ the """words""".\n\n- a\n  - "now"'},
-        {
-            "docstring": "数一数。",
-            "temperature": 0,
-            "output_mode": "tool",
-            "model": "openai:gpt-5",
-            "examples": [{"args": {"text": "a b"}, "value": 2}],
-        },
+        ALL_CHANGES,
     ],
     ids=["one", "docstring", "all"],
 )
@@ -157,19 +146,14 @@ def test_the_patch_applies_and_says_the_same(tmp_path, monkeypatch, name, change
 
     (tmp_path / "before.py").write_text(SOURCE, encoding="utf-8")
     patch = patch_of(loaded("before"), change, {})
-    done = subprocess.run(
-        ["git", "apply", "-"], input=patch, text=True, capture_output=True, cwd=tmp_path, check=False, encoding="utf-8"
-    )
-    assert done.returncode == 0, done.stderr + patch
+    done = subprocess.run(["git", "apply", "-"], input=patch.encode(), capture_output=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr.decode() + patch
     (tmp_path / "before.py").rename(tmp_path / "after.py")
     after = loaded("after").pipeline
-    if "docstring" in change:
-        assert after.metadata.docstring == change["docstring"]
-    else:
-        assert after.metadata.docstring.startswith("Count.")
-    assert after.options.llm_kwargs.get("temperature", 0.5) == change.get(
-        "temperature", after.options.llm_kwargs.get("temperature", 0.5)
-    )
+    docstring = after.metadata.docstring
+    assert docstring == change["docstring"] if "docstring" in change else docstring.startswith("Count.")
+    if "temperature" in change:
+        assert after.options.llm_kwargs["temperature"] == change["temperature"]
     if "model" in change:
         assert after.options.llm_interface.model_name == "gpt-5"
         assert after.options.output_mode == "tool"
@@ -177,15 +161,9 @@ def test_the_patch_applies_and_says_the_same(tmp_path, monkeypatch, name, change
 
 
 def test_a_source_that_cannot_be_seen_is_said(client):
+    source = "from SimpleLLMFunc import llm_function\n@llm_function()\ndef f(x: str) -> str:\n    'Do.'\n"
     namespace: dict = {}
-    exec(
-        compile(
-            "from SimpleLLMFunc import llm_function\n@llm_function()\ndef f(x: str) -> str:\n    'Do.'\n",
-            "<nowhere>",
-            "exec",
-        ),
-        namespace,
-    )
+    exec(compile(source, "<nowhere>", "exec"), namespace)
     function = next(iter(offered_of([namespace["f"]]).functions.values()))
     with pytest.raises(Refusal, match="source of f cannot be read"):
         patch_of(function, {"temperature": 1}, {})

@@ -51,14 +51,11 @@ def test_a_mark_is_kept_whole_and_filters_and_exports_show_it(client, store):
 
 def test_runs_become_cases_that_evaluate_reads(client, store, tmp_path):
     edited = {"label": "angry", "confidence": 0.5}
-    added = post(
-        client, "cases", runs=[{"run": 1}, {"run": 2, "expected": edited}, {"run": 3}, {"run": 4}, {"run": 99}]
-    )
+    runs = [{"run": 1}, {"run": 2, "expected": edited}, {"run": 3}, {"run": 4}, {"run": 99}]
+    added = post(client, "cases", runs=runs)
     assert [each["count"] for each in added["written"]] == [2, 1]
-    assert {each["run"]: each["why"][:26] for each in added["skipped"]} == {
-        3: "The run has no answer: wri",
-        99: "There is no such run.",
-    }
+    skipped = {each["run"]: each["why"][:26] for each in added["skipped"]}
+    assert skipped == {3: "The run has no answer: wri", 99: "There is no such run."}
     path = tmp_path / "cases" / "mood.jsonl"
     assert str(path) == added["written"][0]["path"]
     report = evaluate(shop.mood, path, ["exact"], progress=False)
@@ -99,12 +96,8 @@ def test_one_run_as_a_page_to_send(client, store, order_run):
     detail = store.reader.run(order_run.trace_id)
     page = client.get(f"/api/runs/{order_run.trace_id}/html").json()["text"]
     assert page == as_html(detail)
-    for part in (
-        shop.LETTER.replace("'", "&#x27;"),
-        "<pre>float</pre></td><td><pre>&#x27;a lot&#x27;</pre>",
-        "7 on the shelf",
-        "number taken from",
-    ):
+    violation = "<pre>float</pre></td><td><pre>&#x27;a lot&#x27;</pre>"
+    for part in (shop.LETTER.replace("'", "&#x27;"), violation, "7 on the shelf", "number taken from"):
         assert part in page
     assert "<script" not in page
     assert "http" not in page.replace("http-equiv", "")

@@ -240,7 +240,7 @@ class Checkpoint:
             raise rows.unusable("it is no checkpoint, or all but its first bytes were cut off")
         try:
             rows.open()
-            versions = _versions(rows, is_written=writer is not None)
+            versions = tuple(versions_of(rows, is_written=writer is not None).values())
             damaged = tuple(number for number, is_sound in rows.checked_rows() if not is_sound)
         finally:
             rows.file.close()
@@ -268,7 +268,8 @@ _VERSIONS = """
 """Each version with the number of its rows, values, tokens read and written, the cost, and how many costs are known."""
 
 
-def _versions(rows: RowFile, *, is_written: bool) -> tuple[VersionStatus, ...]:
+def versions_of(rows: RowFile, *, is_written: bool) -> dict[int, VersionStatus]:
+    """Return the versions in a file by number, the latest first."""
     maps = rows.progress()
     latest = max(maps, key=lambda number: maps[number][1], default=None)
     kinds: dict[int, dict[str, int]] = {}
@@ -276,28 +277,29 @@ def _versions(rows: RowFile, *, is_written: bool) -> tuple[VersionStatus, ...]:
         "SELECT version, error, count(*) FROM rows WHERE error IS NOT NULL GROUP BY version, error"
     ):
         kinds.setdefault(number, {})[error] = count
-    found: list[VersionStatus] = []
+    found: dict[int, VersionStatus] = {}
     after: dict[str, Any] = {}
     for number, name, text, began, count, values, tokens_in, tokens_out, cost, known in rows.query(_VERSIONS):
-        definition = json.loads(text)
-        found.append(
-            VersionStatus(
-                name=name,
-                values=values,
-                errors=count - values,
-                began=began,
-                error_kinds=kinds.get(number, {}),
-                definition=definition,
-                changed=_changed(definition, after[name]) if name in after else (),
-                input_tokens=int(tokens_in),
-                output_tokens=int(tokens_out),
-                cost=cost if known == count else None,
-                progress=maps[number][0] if number in maps else None,
-                is_under_way=is_written and number == latest,
-            )
+        try:
+            definition = json.loads(text)
+        except ValueError:
+            definition = {}
+        found[number] = VersionStatus(
+            name=name,
+            values=values,
+            errors=count - values,
+            began=began,
+            error_kinds=kinds.get(number, {}),
+            definition=definition,
+            changed=_changed(definition, after[name]) if name in after else (),
+            input_tokens=int(tokens_in),
+            output_tokens=int(tokens_out),
+            cost=cost if known == count else None,
+            progress=maps[number][0] if number in maps else None,
+            is_under_way=is_written and number == latest,
         )
         after[name] = definition
-    return tuple(found)
+    return found
 
 
 def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:

@@ -41,7 +41,6 @@ def is_in_process(llm: LLM_Interface) -> bool:
 
 def request_params(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters of a request that the conventions name; values of another type are left out."""
-    stop = params.get("stop")
     most = params.get("max_tokens", params.get("max_completion_tokens"))
     numbers = {
         Attribute.REQUEST_TEMPERATURE: params.get("temperature"),
@@ -54,17 +53,14 @@ def request_params(params: Mapping[str, Any]) -> dict[str, Any]:
         for name, value in numbers.items()
         if isinstance(value, (int, float)) and not isinstance(value, bool)
     }
-    if isinstance(stop, str):
-        told[Attribute.REQUEST_STOP] = [stop]
-    elif isinstance(stop, (list, tuple)) and stop:
-        told[Attribute.REQUEST_STOP] = [str(each) for each in stop]
+    stop = params.get("stop")
+    stops = [stop] if isinstance(stop, str) else stop
+    if isinstance(stops, (list, tuple)) and stops:
+        told[Attribute.REQUEST_STOP] = list(map(str, stops))
     return told
 
 
 def described(about: RunMetadata, name: str) -> str:
     """Return the description of a tool that the model reads."""
-    for tool in about.function.tools:
-        function = tool.get("function") or {}
-        if function.get("name") == name:
-            return str(function.get("description") or "")
-    return ""
+    functions = (tool.get("function") or {} for tool in about.function.tools)
+    return next((str(each.get("description") or "") for each in functions if each.get("name") == name), "")

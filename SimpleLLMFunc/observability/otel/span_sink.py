@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
@@ -39,7 +39,6 @@ class _Call:
     span: Span
     started: float
     labels: dict[str, Any]
-    is_streamed: bool
     first_chunk: float | None = None
 
 
@@ -129,8 +128,9 @@ class SpanSink:
                 self._tool_started(run, call)
             case events.ToolCallFinished():
                 self._tool_finished(run, event)
-            case events.RunFinished():
-                self._run_finished(trace_id, run, event)
+            case events.RunFinished(value=value, usage=usage, downgrades=downgrades):
+                self._show(run.span, Attribute.OUTPUT_VALUE, lambda: value, Attribute.OUTPUT_MIME_TYPE)
+                self._end_run(trace_id, run, usage, downgrades)
             case events.RunFailed():
                 self._run_failed(trace_id, run, event)
             case events.ToolCallProgress() | events.MessageAppended():
@@ -159,44 +159,32 @@ class SpanSink:
         outside = context.get_current()
         session_id = about.session_id or str(baggage.get_baggage(Attribute.SESSION, outside) or "")
         user_id = about.user_id or str(baggage.get_baggage(Attribute.USER, outside) or "")
-        function = about.function
-        attributes = known(
-            {
-                Attribute.OPERATION: Operation.INVOKE_AGENT,
-                Attribute.AGENT_NAME: function.name,
-                Attribute.TRACE_ID: trace_id,
-                Attribute.FUNCTION_VERSION: function.version,
-                Attribute.SPAN_KIND: "AGENT",
-                Attribute.SESSION: session_id,
-                Attribute.USER: user_id,
-                Attribute.RESTARTS: about.restarts or None,
-            }
-        )
-        span = self._tracer.start_span(
-            f"{Operation.INVOKE_AGENT} {function.name}", outside, SpanKind.INTERNAL, attributes
-        )
+        attributes = {
+            Attribute.AGENT_NAME: about.function.name,
+            Attribute.TRACE_ID: trace_id,
+            Attribute.FUNCTION_VERSION: about.function.version,
+            Attribute.SPAN_KIND: "AGENT",
+            Attribute.SESSION: session_id,
+            Attribute.USER: user_id,
+            Attribute.RESTARTS: about.restarts or None,
+        }
+        span = self._begin(Operation.INVOKE_AGENT, about.function.name, outside, attributes)
         self._show(span, Attribute.INPUT_VALUE, lambda: dict(about.arguments), Attribute.INPUT_MIME_TYPE)
         run = _Run(span, trace.set_span_in_context(span, outside), outside, about, session_id)
         self._runs[trace_id] = run
         context.attach(run.inside)
 
-    def _run_finished(self, trace_id: str, run: _Run, event: events.RunFinished) -> None:
-        self._show(run.span, Attribute.OUTPUT_VALUE, lambda: event.value, Attribute.OUTPUT_MIME_TYPE)
-        self._end_run(trace_id, run, event.usage, event.downgrades)
-
     def _run_failed(self, trace_id: str, run: _Run, event: events.RunFailed) -> None:
         error = event.error
-        abandoned = event.how == "abandoned"
+        marked = None if event.how == "abandoned" else error
         if run.call is not None:
-            self._end_call(run, run.call, None if abandoned else error)
+            self._end_call(run, run.call, marked)
         for tool in run.tools.values():
-            self._mark(tool.span, None if abandoned else error)
+            self._mark(tool.span, marked)
             tool.span.end(tool.ended)
-        run.tools.clear()
-        if abandoned:
+        if marked is None:
             run.span.add_event(Event.ABANDONED)
-        else:
-            self._mark(run.span, error)
+        self._mark(run.span, marked)
         usage, downgrades = (error.usage, error.downgrades) if isinstance(error, SimpleLLMFuncError) else (None, ())
         self._end_run(trace_id, run, usage, downgrades)
 
@@ -217,7 +205,7 @@ class SpanSink:
             self._end_call(run, run.call, run.refused)
         if sent.llm.is_traced:
             return
-        llm, params = sent.llm, sent.params()
+        llm = sent.llm
         labels = {
             Attribute.OPERATION: Operation.CHAT,
             Attribute.PROVIDER: PROVIDERS.get(llm.provider, llm.provider),
@@ -229,13 +217,13 @@ class SpanSink:
             Attribute.REQUEST_STREAM: sent.stream,
             Attribute.OUTPUT_TYPE: "text" if sent.output_mode in {"text", "choice"} else "json",
             Attribute.CONVERSATION: run.session_id,
-            **request_params(params),
+            **request_params(sent.params()),
         }
         kind = SpanKind.INTERNAL if is_in_process(llm) else SpanKind.CLIENT
-        span = self._tracer.start_span(f"{Operation.CHAT} {llm.model_name}", run.inside, kind, known(attributes))
+        span = self._begin(Operation.CHAT, llm.model_name, run.inside, attributes, kind)
         if self.captures_content and span.is_recording():
             self._capture_request(span, sent)
-        run.call = _Call(span, time.perf_counter(), labels, sent.stream)
+        run.call = _Call(span, time.perf_counter(), labels)
         context.attach(trace.set_span_in_context(span, run.inside))
 
     def _capture_request(self, span: Span, sent: SentRequest) -> None:
@@ -279,11 +267,13 @@ class SpanSink:
             Attribute.REPLAYED: event.replayed or None,
         }
         if usage.total_tokens and not event.replayed:
-            attributes[Attribute.INPUT_TOKENS] = usage.input_tokens
-            attributes[Attribute.OUTPUT_TOKENS] = usage.output_tokens
-            attributes[Attribute.CACHED_TOKENS] = usage.cached_tokens or None
-            attributes[Attribute.CACHE_WRITE_TOKENS] = usage.cache_write_tokens or None
-            attributes[Attribute.REASONING_TOKENS] = usage.reasoning_tokens or None
+            attributes |= {
+                Attribute.INPUT_TOKENS: usage.input_tokens,
+                Attribute.OUTPUT_TOKENS: usage.output_tokens,
+                Attribute.CACHED_TOKENS: usage.cached_tokens or None,
+                Attribute.CACHE_WRITE_TOKENS: usage.cache_write_tokens or None,
+                Attribute.REASONING_TOKENS: usage.reasoning_tokens or None,
+            }
         call.span.set_attributes(known(attributes))
         self._show(call.span, Attribute.OUTPUT_MESSAGES, lambda: output_messages(reply))
         self._end_call(run, call, None, usage, is_replayed=event.replayed)
@@ -338,15 +328,12 @@ class SpanSink:
     def _tool_started(self, run: _Run, call: ToolCall) -> None:
         name = call.function.name
         attributes = {
-            Attribute.OPERATION: Operation.EXECUTE_TOOL,
             Attribute.TOOL_NAME: name,
             Attribute.TOOL_CALL_ID: call.id,
             Attribute.TOOL_TYPE: "function",
             Attribute.TOOL_DESCRIPTION: described(run.about, name),
         }
-        span = self._tracer.start_span(
-            f"{Operation.EXECUTE_TOOL} {name}", run.inside, SpanKind.INTERNAL, known(attributes)
-        )
+        span = self._begin(Operation.EXECUTE_TOOL, name, run.inside, attributes)
         self._show(span, Attribute.TOOL_ARGUMENTS, lambda: parsed(call.function.arguments))
         run.tools[call.id] = _ToolSpan(span)
 
@@ -362,7 +349,19 @@ class SpanSink:
         self._show(tool.span, Attribute.TOOL_RESULT, lambda: parsed(event.content))
         tool.span.end(tool.ended)
 
-    # --- text ---
+    # --- spans ---
+
+    def _begin(
+        self,
+        operation: str,
+        name: str,
+        inside: Context,
+        attributes: Mapping[str, Any],
+        kind: SpanKind = SpanKind.INTERNAL,
+    ) -> Span:
+        """Begin a span, with those attributes that have a value."""
+        attributes = known({Attribute.OPERATION: operation, **attributes})
+        return self._tracer.start_span(f"{operation} {name}", inside, kind, attributes)
 
     def _mark(self, span: Span, error: BaseException | None) -> None:
         if error is not None:

@@ -38,11 +38,10 @@ def exported_runs(
     Raises:
         ConfigError: the file cannot be read, or pyarrow is missing.
     """
-    if form == "parquet":
-        arrow = load_extra("pyarrow", "frames", purpose="Parquet")
-        load_extra("pyarrow.parquet", "frames", purpose="Parquet")
-        return _parquet(arrow, _rows(reader, query, sort, ascending=ascending))
     rows = _rows(reader, query, sort, ascending=ascending)
+    if form == "parquet":
+        load_extra("pyarrow.parquet", "frames", purpose="Parquet")
+        return _parquet(load_extra("pyarrow", "frames", purpose="Parquet"), rows)
     if form == "jsonl":
         return (json.dumps(row, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n" for row in rows)
     return _csv(rows)

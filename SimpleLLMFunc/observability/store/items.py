@@ -21,7 +21,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class FailedTry:
-    """A request failed; holds the text of the error."""
+    """A request failed; holds the text of the error. The fields are columns of the table of tries."""
 
     turn: int
     error: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -40,13 +41,19 @@ class OpenRun:
     is_rejected: bool = False
     version: Row | None = None
     texts: dict[str, str] = field(default_factory=dict)
-    numbers: dict[str, int] = field(default_factory=dict)
+    numbers: Counter[str] = field(default_factory=Counter)
     calls: dict[str, Row] = field(default_factory=dict)
     turn: Row | None = None
     usage: Usage = NO_USAGE
     output_schema: Mapping[str, Any] | None = None
 
-    def next_number(self, table: str) -> int:
-        """Return the number of the next row of a table."""
-        self.numbers[table] = self.numbers.get(table, 0) + 1
-        return self.numbers[table]
+    def add(self, table: str, row: Row) -> Row:
+        """Give a new row of a table its number, have it written, and return it."""
+        self.numbers[table] += 1
+        row["number"] = self.numbers[table]
+        return self.change(table, row)
+
+    def change(self, table: str, row: Row) -> Row:
+        """Have a row of a table written again, and return it."""
+        self.rows[table, row["number"]] = row
+        return row

@@ -48,6 +48,7 @@ _SAID = {
 }
 _COLUMNS = ", ".join(_SAID.get(field.name, f"runs.{field.name}") for field in fields(RunSummary))
 _MARKED = "runs LEFT JOIN marks ON marks.run = runs.id"
+_LATER = "runs.seq > :since ORDER BY runs.seq LIMIT :most"
 _CHILDREN = "runs.parent = :parent AND runs.parent != '' ORDER BY runs.started LIMIT :most"
 _LATEST = "runs.trace_id = :trace_id AND :trace_id != '' ORDER BY runs.started DESC LIMIT 1"
 _FLAGS = {"cached", "streamed", "accepted", "failed"}
@@ -145,9 +146,7 @@ class TraceReader:
         """Return the runs that are new or different since `RunPage.seq` or `Changes.seq`."""
         limit = min(max(limit, 1), _MOST_RUNS)
         with self.connection() as connection:
-            found = _summaries(
-                connection, "runs.seq > :since ORDER BY runs.seq LIMIT :most", since=since, most=limit + 1
-            )
+            found = _summaries(connection, _LATER, since=since, most=limit + 1)
         rows = found[:limit]
         return Changes(rows, rows[-1].seq if rows else since, len(found) > limit)
 
@@ -332,9 +331,8 @@ def _found(connection: sqlite3.Connection, trace_id: str) -> int | None:
 
 def _summary(row: Sequence[Any]) -> RunSummary:
     values = dict(zip((field.name for field in fields(RunSummary)), row, strict=True))
-    values |= {name: bool(values[name]) for name in ("cached", "streamed")} | {
-        "tags": json.loads(values["tags"] or "[]")
-    }
+    values |= {name: bool(values[name]) for name in ("cached", "streamed")}
+    values["tags"] = json.loads(values["tags"] or "[]")
     return RunSummary(**values)
 
 
@@ -357,9 +355,8 @@ def _rows(connection: sqlite3.Connection, run: int, table: str, kind: Callable[.
     """Return the rows of a run in a table, in order; the columns have the names of `kind`'s fields."""
     names = [field.name for field in fields(kind)]  # type: ignore[arg-type] # it is a dataclass
     found = connection.execute(f"SELECT {', '.join(names)} FROM {table} WHERE run = ? ORDER BY number", (run,))  # noqa: S608
-    return [
-        kind(*(_cell(table, name, cell) for name, cell in zip(names, row, strict=True))) for row in found.fetchall()
-    ]
+    rows = (zip(names, row, strict=True) for row in found.fetchall())
+    return [kind(*(_cell(table, name, cell) for name, cell in row)) for row in rows]
 
 
 def _cell(table: str, name: str, cell: Any) -> Any:

@@ -73,6 +73,7 @@ class TraceStore:
         interval: seconds between batches.
 
     Attributes:
+        reader: reads the same file.
         writes_to: identifies the file: of several stores of one file, one keeps a run.
         dropped: events that were not written: the queue was full, or the file could not be written.
 
@@ -91,8 +92,8 @@ class TraceStore:
         queue_size: int = 50_000,
         interval: float = 0.2,
     ) -> None:
-        numbers = {"max_age": max_age, "max_bytes": max_bytes, "max_text": max_text, "queue_size": queue_size}
-        numbers |= {"interval": interval}
+        limits = {"max_age": max_age, "max_bytes": max_bytes, "max_text": max_text}
+        numbers = {**limits, "queue_size": queue_size, "interval": interval}
         _check(numbers)
         self.path = Path(path)
         self.writes_to = f"trace:{os.path.abspath(self.path)}"  # noqa: PTH100 - asks the disk nothing, as resolve() would
@@ -105,7 +106,7 @@ class TraceStore:
         self._queue_size = queue_size
         self._interval = interval
         self._starting = ForkSafeLock()
-        self._reader: TraceReader | None = None
+        self.reader = TraceReader(self.path, create=True)
         self._problem = ""
         self._has_warned = False
         self._reset()
@@ -175,21 +176,13 @@ class TraceStore:
         """Write all waiting events and close the file; later events open it again."""
         self.flush_at_end()
         self._file.close()
-        if self._reader is not None:
-            self._reader.close()
+        self.reader.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    @property
-    def reader(self) -> TraceReader:
-        """A reader of the same file."""
-        if self._reader is None:
-            self._reader = TraceReader(self.path, create=True)
-        return self._reader
 
     def __repr__(self) -> str:
         return f"TraceStore({redact(str(self.path))!r}{'' if self.content else ', content=False'})"
@@ -234,10 +227,8 @@ class TraceStore:
         self.dropped += count
         if not self._has_warned:
             self._has_warned = True
-            text = (
-                f"the trace store {redact(str(self.path))!r} is missing something: {why}. Calls go on; "
-                "TraceStore.dropped counts what is lost."
-            )
+            lost = f"the trace store {redact(str(self.path))!r} is missing something: {why}."
+            text = f"{lost} Calls go on; TraceStore.dropped counts what is lost."
             push_warning(text)
             # For programs without a log. Where warnings are errors, no caller could catch it here.
             with suppress(TraceStoreWarning):
@@ -305,12 +296,8 @@ class TraceStore:
         """Keep the rows for a later attempt; warn once."""
         self._problem = said(error)
         self._retry_at = time.monotonic() + _PAUSE_SECONDS
-        self._drop(
-            0,
-            self._problem.rstrip(".")
-            if isinstance(error, ConfigError)
-            else f"it cannot be written: {redact(self._problem)}",
-        )
+        is_told = isinstance(error, ConfigError)
+        self._drop(0, self._problem.rstrip(".") if is_told else f"it cannot be written: {redact(self._problem)}")
         self._make_room()
 
     def _make_room(self) -> None:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from SimpleLLMFunc.observability.store.open_runs import OpenRun
+from SimpleLLMFunc.observability.store.open_runs import OpenRun, Row
 from SimpleLLMFunc.observability.store.tables import TraceFile, has_text_index
 from SimpleLLMFunc.storage import transaction
 
@@ -53,10 +53,9 @@ class TraceWriter:
                 process = self._present(connection)
                 seq = next_seq(connection, len(runs))
                 ids = [_put_run(connection, run, process, seq + number) for number, run in enumerate(runs)]
-                for row in (run.version for run in runs if run.version is not None):
-                    connection.execute(_insert("versions", tuple(row), "OR IGNORE"), tuple(row.values()))
-                _put_rows(connection, runs, ids)
-                _put_texts(connection, runs, ids)
+                for run, number in zip(runs, ids, strict=True):
+                    _put_rows(connection, run, number)
+                    _put_text(connection, run, number)
             # After the commit.
             self._process = process
             for run, number in zip(runs, ids, strict=True):
@@ -88,10 +87,7 @@ class TraceWriter:
             changed = connection.execute("UPDATE processes SET seen = ? WHERE id = ?", (now, self._process)).rowcount
             if changed:
                 return self._process
-        name = f"{platform.node()}:{os.getpid()}"
-        added = connection.execute("INSERT INTO processes (name, seen) VALUES (?, ?)", (name, now)).lastrowid
-        assert added is not None, "a row was inserted"
-        return added
+        return _insert(connection, "processes", {"name": f"{platform.node()}:{os.getpid()}", "seen": now})
 
 
 def shrink(connection: sqlite3.Connection, max_bytes: int) -> int:
@@ -155,49 +151,48 @@ def _put_run(connection: sqlite3.Connection, run: OpenRun, process: int, seq: in
         ).fetchone()
         if before is not None:
             run.id, run.columns["started"] = before
-    names = (*run.columns, "seq", "process")
-    values = (*run.columns.values(), seq, process)
-    changes = ", ".join(f"{name} = ?" for name in names)
-    if run.id is not None and connection.execute(f"UPDATE runs SET {changes} WHERE id = ?", (*values, run.id)).rowcount:  # noqa: S608
+    row = {**run.columns, "seq": seq, "process": process}
+    changes = ", ".join(f"{name} = :{name}" for name in row)
+    update = f"UPDATE runs SET {changes} WHERE id = :id"  # noqa: S608 - the names are ours
+    if run.id is not None and connection.execute(update, {**row, "id": run.id}).rowcount:
         return run.id
-    added = connection.execute(_insert("runs", names), values).lastrowid
-    assert added is not None, "a row was inserted"
-    return added
+    return _insert(connection, "runs", row)
 
 
-def _put_rows(connection: sqlite3.Connection, runs: list[OpenRun], ids: list[int]) -> None:
-    """Write the runs' rows of other tables."""
-    for run, number in zip(runs, ids, strict=True):
-        for (table, _), row in run.rows.items():
-            cells = {"run": number, **row}
-            if (prompt := row.get("prompt")) is not None:
-                cells["prompt"] = _prompt(connection, run.columns, prompt)
-            connection.execute(_insert(table, tuple(cells), "OR REPLACE"), tuple(cells.values()))
+def _put_rows(connection: sqlite3.Connection, run: OpenRun, number: int) -> None:
+    """Write a run's rows of other tables."""
+    if run.version is not None:
+        _insert(connection, "versions", run.version, "OR IGNORE")
+    for (table, _), row in run.rows.items():
+        cells = {"run": number, **row}
+        if (prompt := row.get("prompt")) is not None:
+            cells["prompt"] = _prompt(connection, run.columns, prompt)
+        _insert(connection, table, cells, "OR REPLACE")
 
 
-def _put_texts(connection: sqlite3.Connection, runs: list[OpenRun], ids: list[int]) -> None:
-    """Write the texts for the full-text index, when a run is new and when it ends."""
-    for run, number in zip(runs, ids, strict=True):
-        if run.id is not None and not run.has_ended:
-            continue
-        if run.id == number:  # else it has no earlier text, since row numbers are never reused
-            connection.execute("DELETE FROM run_texts WHERE rowid = ?", (number,))
-        texts = "\n".join(text for text in run.texts.values() if text)
-        connection.execute("INSERT INTO run_texts (rowid, text) VALUES (?, ?)", (number, texts))
+def _put_text(connection: sqlite3.Connection, run: OpenRun, number: int) -> None:
+    """Write the text for the full-text index, when a run is new and when it ends."""
+    if run.id is not None and not run.has_ended:
+        return
+    if run.id == number:  # else it has no earlier text, since row numbers are never reused
+        connection.execute("DELETE FROM run_texts WHERE rowid = ?", (number,))
+    texts = "\n".join(text for text in run.texts.values() if text)
+    connection.execute("INSERT INTO run_texts (rowid, text) VALUES (?, ?)", (number, texts))
 
 
-def _insert(table: str, names: tuple[str, ...], conflict: str = "") -> str:
-    places = ", ".join("?" * len(names))
-    return f"INSERT {conflict} INTO {table} ({', '.join(names)}) VALUES ({places})"  # noqa: S608
+def _insert(connection: sqlite3.Connection, table: str, row: Row, conflict: str = "") -> int:
+    """Insert a row, and return its number."""
+    places = ", ".join("?" * len(row))
+    statement = f"INSERT {conflict} INTO {table} ({', '.join(row)}) VALUES ({places})"  # noqa: S608
+    return connection.execute(statement, tuple(row.values())).lastrowid or 0
 
 
-def _prompt(connection: sqlite3.Connection, run: dict[str, Any], stored: str | bytes) -> int:
+def _prompt(connection: sqlite3.Connection, run: Row, stored: str | bytes) -> int:
     """Return the number of a prompt, stored now if it is new."""
     digest = hashlib.sha256(stored if isinstance(stored, bytes) else stored.encode()).hexdigest()
-    key = (run["function"], run["version"], digest)
-    connection.execute(
-        "INSERT OR IGNORE INTO prompts (function, version, digest, message, first_seen) VALUES (?, ?, ?, ?, ?)",
-        (*key, stored, run["started"]),
+    key = {"function": run["function"], "version": run["version"], "digest": digest}
+    _insert(connection, "prompts", {**key, "message": stored, "first_seen": run["started"]}, "OR IGNORE")
+    found = connection.execute(
+        "SELECT id FROM prompts WHERE function = :function AND version = :version AND digest = :digest", key
     )
-    found = connection.execute("SELECT id FROM prompts WHERE function = ? AND version = ? AND digest = ?", key)
     return int(found.fetchone()[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, assert_never
 
 from SimpleLLMFunc.base import events
@@ -100,9 +101,7 @@ class Fold:
             told |= {"session": facts.session_id, "user": facts.user_id}
             columns |= {column: self.content.text(text) for column, text in told.items()}
             columns["restarts"] = facts.restarts
-        run = OpenRun(trace_id, at, columns)
-        run.output_schema = function.output_schema
-        run.texts["function"] = name
+        run = OpenRun(trace_id, at, columns, texts={"function": name}, output_schema=function.output_schema)
         if arguments and self.content.keep:
             columns["question"] = cut(storable(_shown(_said(kept))), _HEAD)
             run.texts["arguments"] = storable(_shown(kept))[:_SEARCHED]
@@ -110,13 +109,12 @@ class Fold:
         return run
 
     def _version(self, function: FunctionMetadata) -> Row:
+        texts = {name: self.content.text(getattr(function, name)) for name in ("docstring", "signature", "place")}
         return {
             "function": self.content.text(function.name),
             "version": function.version,
             "kind": function.kind,
-            "docstring": self.content.text(function.docstring),
-            "signature": self.content.text(function.signature),
-            "place": self.content.text(function.place),
+            **texts,
             "schema": None if function.output_schema is None else pack(self.content.data(function.output_schema)),
             "tools": pack(self.content.data(list(function.tools))),
         }
@@ -133,13 +131,9 @@ class Fold:
         run.has_ended = True
 
     def _end(self, run: OpenRun, since: float, item: Ended) -> None:
-        run.columns |= {
-            "status": item.status,
-            "seconds": since,
-            "error": item.error,
-            "error_text": self.content.head(item.text, 2000),
-        }
-        run.texts["error"] = f"{item.error} {run.columns['error_text']}"
+        text = self.content.head(item.text, 2000)
+        run.columns |= {"status": item.status, "seconds": since, "error": item.error, "error_text": text}
+        run.texts["error"] = f"{item.error} {text}"
         run.has_ended = True
 
     def _answer(self, run: OpenRun, text: str) -> None:
@@ -156,15 +150,12 @@ class Fold:
             # The request of a broken stream, sent again unchanged.
             run.turn["first_chunk_seconds"] = None
             return
-        number = run.next_number("turns")
-        run.turn = run.rows["turns", number] = {
+        columns = {
             **dict.fromkeys(("model", "provider", "url", "finish_reason"), ""),
             **dict.fromkeys(("seconds", "first_chunk_seconds", "request", "reply", "cost", "headers")),
             **dict.fromkeys((*_USAGE, "tries", "cached"), 0),
-            "number": number,
-            "turn": item.turn,
-            "started": since,
         }
+        run.turn = run.add("turns", {**columns, "turn": item.turn, "started": since})
         if item.sent is not None:
             self._sent(run, run.turn, item.sent)
 
@@ -186,7 +177,7 @@ class Fold:
         if run.turn is None or run.turn["first_chunk_seconds"] is not None:
             return
         run.turn["first_chunk_seconds"] = since - run.turn["started"]
-        run.rows["turns", run.turn["number"]] = run.turn
+        run.change("turns", run.turn)
         if run.columns["first_chunk_seconds"] is None:
             run.columns["first_chunk_seconds"] = since
 
@@ -205,38 +196,28 @@ class Fold:
             "cached": reply.cached,
             **_counts(usage),
         }
-        run.rows["turns", run.turn["number"]] = run.turn
+        run.change("turns", run.turn)
         run.columns |= {"turns": run.columns["turns"] + 1, **_counts(run.usage)}
         if not reply.tool_calls:
             self._answer(run, reply.text)
 
     def _failed_try(self, run: OpenRun, since: float, item: FailedTry) -> None:
-        number = run.next_number("tries")
-        run.rows["tries", number] = {
-            "number": number,
-            "turn": item.turn,
-            "at": since,
-            "error": item.error,
-            "text": self.content.head(item.text, 2000),
-            "status": item.status,
-            "pause": item.pause,
-            "model": self.content.text(item.model),
-            "next_model": self.content.text(item.next_model),
-        }
+        kept = {"text": self.content.head(item.text, 2000), "model": self.content.text(item.model)}
+        kept["next_model"] = self.content.text(item.next_model)
+        run.add("tries", {**asdict(item), **kept, "at": since})
         run.columns["failed_tries"] += 1
 
     def _review(self, run: OpenRun, since: float, item: events.AnswerReviewed) -> None:
-        number = run.next_number("reviews")
         attempt = item.attempt
-        run.rows["reviews", number] = {
-            "number": number,
+        row: Row = {
             "turn": item.turn,
             "at": since,
             "accepted": item.accepted,
-            "violations": pack([self._without_content(run, each, 2) for each in attempt.violations]),
-            "repairs": pack([self._without_content(run, each, 1) for each in attempt.repairs]),
             "text": self.content.packed(attempt.text),
         }
+        row["violations"] = pack([self._without_content(run, each, 2) for each in attempt.violations])
+        row["repairs"] = pack([self._without_content(run, each, 1) for each in attempt.repairs])
+        run.add("reviews", row)
         if item.accepted:
             run.columns["repairs"] = len(attempt.repairs)
         run.is_rejected = not item.accepted
@@ -246,31 +227,20 @@ class Fold:
 
         The first part is a path, which may hold keys that the model chose.
         """
-        path, *others = parts
         if not self.content.keep:
-            path = declared_path(path, run.output_schema)
-        return [
-            self.content.text(path),
-            *(self.content.text(part) if self.content.keep or n < plain else "" for n, part in enumerate(others, 1)),
-        ]
+            path, *others = parts
+            kept = others[: plain - 1]
+            parts = (declared_path(path, run.output_schema), *kept, *([""] * (len(others) - len(kept))))
+        return [self.content.text(part) for part in parts]
 
     # --- tools and messages ------------------------------------------------------------------------------
 
     def _begin_call(self, run: OpenRun, since: float, turn: int, call: ToolCall) -> Row:
-        number = run.next_number("tool_calls")
         name = self.content.text(call.function.name)
-        row = run.rows["tool_calls", number] = {
-            "number": number,
-            "turn": turn,
-            "call_id": self.content.text(call.id),
-            "name": name,
-            "started": since,
-            "seconds": None,
-            "arguments": self.content.packed(call.function.arguments),
-            "content": None,
-            "failed": False,
-        }
-        run.calls[call.id] = row
+        row: Row = {"turn": turn, "call_id": self.content.text(call.id), "name": name, "started": since}
+        row |= {"seconds": None, "content": None, "failed": False}
+        row["arguments"] = self.content.packed(call.function.arguments)
+        run.calls[call.id] = run.add("tool_calls", row)
         run.columns["tool_calls"] += 1
         run.texts["tools"] = f"{run.texts.get('tools', '')} {name}"[-_SEARCHED:]
         return row
@@ -281,17 +251,15 @@ class Fold:
             row = self._begin_call(run, max(since - item.seconds, 0.0), item.turn, item.call)
             del run.calls[item.call.id]
         row |= {"seconds": item.seconds, "content": self.content.packed(item.content), "failed": item.failed}
-        run.rows["tool_calls", row["number"]] = row
+        run.change("tool_calls", row)
         run.columns["failed_tool_calls"] += item.failed
 
     def _message(self, run: OpenRun, turn: int, message: Mapping[str, Any]) -> None:
-        number = run.next_number("messages")
         # Roles, names and call ids are not content.
         stored = pack(self.content.kept_fields(message, always={"role", "name", "tool_call_id"}))
-        column, other = (
-            ("prompt", "message") if message.get("role") == "system" and number == 1 else ("message", "prompt")
-        )
-        run.rows["messages", number] = {"number": number, "turn": turn, column: stored, other: None}
+        is_prompt = message.get("role") == "system" and not run.numbers["messages"]
+        row: Row = {"turn": turn, "message": None, "prompt": None}
+        run.add("messages", {**row, "prompt" if is_prompt else "message": stored})
 
 
 _USAGE = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cache_write_tokens")

@@ -83,9 +83,8 @@ def test_one_line_sends_every_run(receiver):
     assert {headers["x-project"] for _, headers, _ in receiver.requests} == {"library"}
     metrics = receiver.metrics()
     assert set(metrics) == {"gen_ai.client.token.usage", "gen_ai.client.operation.duration"}
-    tokens = {
-        labels["gen_ai.token.type"]: (count, total) for labels, count, total in metrics["gen_ai.client.token.usage"]
-    }
+    used = metrics["gen_ai.client.token.usage"]
+    tokens = {labels["gen_ai.token.type"]: (count, total) for labels, count, total in used}
     assert tokens["input"] == (2, sum(span.attributes["gen_ai.usage.input_tokens"] for span in (first, second)))
     # Every span carries an attribute of the conventions: who filters by them drops none.
     assert all(any(name.startswith("gen_ai.") for name in span.attributes) for span in spans)

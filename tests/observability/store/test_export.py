@@ -8,9 +8,10 @@ import json
 
 import pytest
 
-from SimpleLLMFunc import llm_function, watching
+from SimpleLLMFunc import watching
 from SimpleLLMFunc.observability.store import RunQuery, TraceStore, exported_runs
 from SimpleLLMFunc.testing import ScriptedLLM
+from tests.support.functions import function_of
 
 ROWS = 450
 """More than two pages."""
@@ -18,13 +19,7 @@ ROWS = 450
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
-    llm = ScriptedLLM(lambda request: f'{{"n": {len(request.text)}}}', repeat=True)
-
-    @llm_function(llm_interface=llm)
-    def ask(text: str) -> dict[str, int]:
-        """Answer."""
-        raise NotImplementedError
-
+    ask = function_of(ScriptedLLM(lambda request: f'{{"n": {len(request.text)}}}', repeat=True), dict[str, int])
     with TraceStore(tmp_path_factory.mktemp("store") / "r.sqlite", interval=0.01) as made:
         with watching(made):
             for number in range(ROWS):

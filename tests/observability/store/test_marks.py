@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from SimpleLLMFunc import UsageError, llm_function, watching
+from SimpleLLMFunc import UsageError, watching
 from SimpleLLMFunc.observability.store import RunQuery, TraceStore
 from SimpleLLMFunc.testing import ScriptedLLM
+from tests.support.functions import function_of
 
-
-@llm_function(llm_interface=ScriptedLLM("yes", repeat=True))
-def ask(text: str) -> str:
-    """Answer."""
-    raise NotImplementedError
+ask = function_of(ScriptedLLM("yes", repeat=True))
 
 
 @pytest.fixture
@@ -37,16 +34,8 @@ def test_a_result_is_marked_before_its_run_was_written(store):
     assert comment.startswith("key ")
     assert "abcdefghij" not in comment
     reader = store.reader
-    found = {
-        name: [run.id for run in reader.runs(query).runs]
-        for name, query in {
-            "up": RunQuery(thumb="up"),
-            "short": RunQuery(tag="short"),
-            "marked": RunQuery(marked=True),
-            "not": RunQuery(marked=False),
-        }.items()
-    }
-    assert found == {"up": [1], "short": [1], "marked": [2, 1], "not": [3]}
+    queries = [RunQuery(thumb="up"), RunQuery(tag="short"), RunQuery(marked=True), RunQuery(marked=False)]
+    assert [[run.id for run in reader.runs(query).runs] for query in queries] == [[1], [1], [2, 1], [3]]
     assert reader.tags() == ["good", "long", "short"]
     seq = reader.seq()
     store.mark(second, forget=True)

@@ -27,9 +27,7 @@ def put(store, **columns):
         (seq,) = connection.execute("UPDATE counter SET seq = seq + 1 RETURNING seq").fetchone()
         row |= {"status": "ok", "started": BASE, "seconds": 1.0, "cost": None, "first_chunk_seconds": None, "seq": seq}
         row |= columns
-        connection.execute(
-            f"INSERT INTO runs ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", list(row.values())
-        )
+        connection.execute(f"INSERT INTO runs ({', '.join(row)}) VALUES (:{', :'.join(row)})", row)
 
 
 @pytest.fixture
@@ -39,23 +37,10 @@ def store(tmp_path):
         yield made
 
 
-def test_an_empty_store_has_nothing_to_tell(store):
-    assert metrics(store.reader) == []
-    assert metrics(store.reader, by=(), bucket=60) == []
-
-
 def test_sums_and_rates(store):
     put(store, function="f", status="ok", input_tokens=10, output_tokens=1, cost=0.5, reasks=2, repairs=1, cached=1)
-    put(
-        store,
-        function="f",
-        status="error",
-        input_tokens=20,
-        output_tokens=2,
-        cached_tokens=5,
-        failed_tries=3,
-        cache_write_tokens=4,
-    )
+    tokens = {"input_tokens": 20, "output_tokens": 2, "cached_tokens": 5, "cache_write_tokens": 4}
+    put(store, function="f", status="error", failed_tries=3, **tokens)
     put(store, function="f", status="cancelled", input_tokens=1, output_tokens=1, cost=0.25, tool_calls=4)
     put(store, function="f", status="running", seconds=None, failed_tool_calls=1)
     put(store, function="f", status="ok", reasoning_tokens=7)
@@ -71,6 +56,7 @@ def test_sums_and_rates(store):
 
 
 def test_nothing_known_is_none_and_not_zero(store):
+    assert metrics(store.reader) == metrics(store.reader, by=(), bucket=60) == []
     put(store, function="f", status="running", seconds=None)
     (row,) = metrics(store.reader)
     assert (row.cost, row.error_rate, row.reask_rate) == (None, None, None)
@@ -112,12 +98,7 @@ def test_spans_of_time(store):
     for hours in (0, 1, 1.5, 25):
         put(store, function="f", started=BASE - hours * 3600)
     rows = metrics(store.reader, by=(), bucket=3600)
-    assert [(row.bucket, row.runs) for row in rows] == [
-        (BASE - 25 * 3600, 1),
-        (BASE - 7200, 1),
-        (BASE - 3600, 1),
-        (BASE, 1),
-    ]
+    assert [(row.bucket, row.runs) for row in rows] == [(BASE - hours * 3600, 1) for hours in (25, 2, 1, 0)]
     assert [row.runs for row in metrics(store.reader, bucket=DAY)] == [1, 2, 1]
     assert [row.bucket for row in metrics(store.reader, by=(), bucket=3600, limit=2)] == [BASE - 3600, BASE]
 

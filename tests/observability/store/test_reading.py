@@ -23,6 +23,10 @@ RUNS = 300
 NOW = time.time()
 
 
+def reply_of(text):
+    return ChatCompletion.from_dict({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]})
+
+
 def fill(store, runs):
     """Write runs of three functions, four versions, two models; every tenth failed, the last three still go on."""
     models = [ScriptedLLM(model_name="small"), ScriptedLLM(model_name="large")]
@@ -38,9 +42,7 @@ def fill(store, runs):
         sent = SentRequest(ModelRequest(models[number % 2], []), False, False)
         store(trace_id, TurnStarted(1, sent))
         usage = Usage(100 + number, 10, cost=0.01 if number % 2 else None)
-        reply = ChatCompletion.from_dict(
-            {"choices": [{"message": {"content": f"答案 {number}"}, "finish_reason": "stop"}]}
-        )
+        reply = reply_of(f"答案 {number}")
         store(trace_id, ReplyReceived(1, reply, usage, 0.1))
         if number % 10 == 3:
             store._queue.put((trace_id, time.monotonic(), Ended("error", "RateLimited", "too many 请求")))
@@ -56,11 +58,8 @@ def named(value):
     """Return what a query asks for, the same in every process: worker processes have to agree on the names of tests."""
     if not isinstance(value, RunQuery):
         return None
-    asked = ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
-    told = (
-        (name, f"{each - NOW:.0f}" if name in {"since", "until"} else each) for name, each in asked if each is not None
-    )
-    return ",".join(f"{name}={each}" for name, each in told) or "all"
+    asked = [(name, each) for name, each in dataclasses.asdict(value).items() if each is not None]
+    return ",".join(f"{name}={f'{each - NOW:.0f}' if name in {'since', 'until'} else each}" for name, each in asked)
 
 
 @pytest.fixture(scope="module")
@@ -79,17 +78,19 @@ def numbers(runs):
     return [int(run.trace_id.partition("_")[2]) for run in runs]
 
 
+def paged(reader, query=None, **how):
+    """Return all runs, read page by page."""
+    page = reader.runs(query, **how)
+    found = page.runs
+    while page.next is not None:
+        page = reader.runs(query, after=page.next, **how)
+        assert page.runs
+        found += page.runs
+    return found
+
+
 def test_pages_follow_one_another(reader):
-    seen, after, pages = [], None, 0
-    while True:
-        page = reader.runs(limit=70, after=after)
-        seen += numbers(page.runs)
-        pages += 1
-        if page.next is None:
-            break
-        after = page.next
-    assert seen == list(range(RUNS - 1, -1, -1))
-    assert pages == 5
+    assert numbers(paged(reader, limit=70)) == list(range(RUNS - 1, -1, -1))
     assert reader.count() == RUNS
     assert reader.count(most=10) == 10
     assert len(reader.runs(limit=10_000).runs) == RUNS
@@ -107,13 +108,7 @@ KEYS = {
 @pytest.mark.parametrize("ascending", [False, True])
 @pytest.mark.parametrize("sort", KEYS)
 def test_every_order_is_paged_without_a_gap_and_what_has_no_value_comes_last(reader, sort, ascending):
-    found, after = [], None
-    while True:
-        page = reader.runs(RunQuery(session="s1"), limit=7, after=after, sort=sort, ascending=ascending)
-        found += page.runs
-        after = page.next
-        if after is None:
-            break
+    found = paged(reader, RunQuery(session="s1"), limit=7, sort=sort, ascending=ascending)
     assert sorted(numbers(found)) == [n for n in range(RUNS) if n % 5 == 1]
     values = [KEYS[sort](run) for run in found]
     known = [value for value in values if value is not None]
@@ -138,28 +133,28 @@ def test_the_tree_of_a_run_holds_what_is_below(reader):
     assert reader.tree("f1_00013") == reader.tree("none") == []
 
 
-def test_an_order_that_is_none_is_refused(reader):
-    with pytest.raises(ConfigError, match="not sorted by 'name'"):
-        reader.runs(sort="name")
-
-
 def test_runs_of_one_moment_are_on_one_page_each(tmp_path):
     with TraceStore(tmp_path / "r.sqlite", max_age=None) as store:
         fill(store, 20)
         with store._file.opened() as connection:
             connection.execute("UPDATE runs SET started = 1000")
-        reader = store.reader
-        first = reader.runs(limit=7)
-        second = reader.runs(limit=7, after=first.next)
-        third = reader.runs(limit=7, after=second.next)
-        assert numbers([*first.runs, *second.runs, *third.runs]) == list(range(19, -1, -1))
-        assert third.next is None
+        assert numbers(paged(store.reader, limit=7)) == list(range(19, -1, -1))
 
 
-@pytest.mark.parametrize("after", ["x", "1", "1:", ":1", "1:2:3", "'; DROP TABLE runs; --"])
-def test_a_place_that_is_none_is_refused(reader, after):
-    with pytest.raises(ConfigError, match="not a place in the list"):
-        reader.runs(after=after)
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        *(
+            ({"after": after}, "not a place in the list")
+            for after in ("x", "1", "1:", ":1", "1:2:3", "'; DROP TABLE runs; --")
+        ),
+        ({"sort": "name"}, "not sorted by 'name'"),
+    ],
+    ids=str,
+)
+def test_a_place_or_an_order_that_is_none_is_refused(reader, asked, said):
+    with pytest.raises(ConfigError, match=said):
+        reader.runs(**asked)
 
 
 @pytest.mark.parametrize(
@@ -219,8 +214,7 @@ def test_changes_are_told_in_order_and_once(tmp_path):
         assert reader.runs().seq == seq
         assert reader.changes(seq).runs == []
         assert reader.changes(seq).seq == seq
-        reply = ChatCompletion.from_dict({"choices": [{"message": {"content": "late"}, "finish_reason": "stop"}]})
-        store("f1_00007", RunFinished(reply, [], Usage(1, 1), 1, "late"))
+        store("f1_00007", RunFinished(reply_of("late"), [], Usage(1, 1), 1, "late"))
         assert store.flush()
         changes = reader.changes(seq)
         assert [(run.trace_id, run.status, run.answer) for run in changes.runs] == [("f1_00007", "ok", "late")]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from SimpleLLMFunc import ConfigError, llm_function, watching
+from SimpleLLMFunc import ConfigError, watching
 from SimpleLLMFunc.base.events import MessageAppended, RunFinished, RunStarted
 from SimpleLLMFunc.base.metadata import FunctionMetadata, RunMetadata
 from SimpleLLMFunc.observability.store import tables as schema
@@ -26,6 +26,7 @@ from SimpleLLMFunc.observability.store.writer import used_bytes
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type.completion import ChatCompletion
 from SimpleLLMFunc.type.usage import NO_USAGE
+from tests.support.functions import function_of
 
 ROOT = Path(__file__).parents[3]
 REPLY = ChatCompletion.from_dict({"choices": [{"message": {"content": "ok"}, "finish_reason": "stop"}]})
@@ -42,10 +43,7 @@ def ask(text: str) -> str:
 """
 
 
-@llm_function(llm_interface=ScriptedLLM("yes", repeat=True))
-def ask(text: str) -> str:
-    """Answer."""
-    raise NotImplementedError
+ask = function_of(ScriptedLLM("yes", repeat=True))
 
 
 def begin(store, number, text="x"):
@@ -76,6 +74,12 @@ def ended(process, code=0):
     return out, err
 
 
+def in_file(store, statement):
+    """Return the first row that a statement finds in the file of a store."""
+    with store._file.opened() as connection:
+        return connection.execute(statement).fetchone()
+
+
 # --- the disk ---------------------------------------------------------------------------------------------
 
 
@@ -84,9 +88,7 @@ def test_a_full_disk_gives_one_warning_and_calls_go_on(tmp_path, caplog):
         with watching(store):
             ask("before")
             assert store.flush()
-            with store._file.opened() as connection:
-                (pages,) = connection.execute("PRAGMA page_count").fetchone()
-                connection.execute(f"PRAGMA max_page_count = {pages}")
+            in_file(store, f"PRAGMA max_page_count = {in_file(store, 'PRAGMA page_count')[0]}")
             for number in range(5):
                 assert ask(" ".join(os.urandom(9000).hex()) + str(number)) == "yes"
                 assert not store.flush()
@@ -94,8 +96,7 @@ def test_a_full_disk_gives_one_warning_and_calls_go_on(tmp_path, caplog):
         assert "full" in warning
         assert str(store.path) in warning
         assert store.dropped == 0, "it waits"
-        with store._file.opened() as connection:
-            connection.execute("PRAGMA max_page_count = 100000")
+        in_file(store, "PRAGMA max_page_count = 100000")
         with watching(store):
             ask("after")
         assert store.flush()
@@ -108,8 +109,7 @@ def test_while_the_disk_is_full_no_more_waits_than_may(tmp_path, caplog):
         begin(store, "first")
         finish(store, "first")
         assert store.flush()
-        with store._file.opened() as connection:
-            connection.execute("PRAGMA query_only = 1")
+        in_file(store, "PRAGMA query_only = 1")
         for number in range(100):
             begin(store, number)
             finish(store, number)
@@ -117,8 +117,7 @@ def test_while_the_disk_is_full_no_more_waits_than_may(tmp_path, caplog):
         assert sum(len(run.rows) + 1 for run in store._fold.runs.values()) <= 60
         assert store.dropped > 50
         assert len(warnings_of(caplog)) == 1
-        with store._file.opened() as connection:
-            connection.execute("PRAGMA query_only = 0")
+        in_file(store, "PRAGMA query_only = 0")
         assert store.flush()
         assert 1 < store.reader.count() < 60
 
@@ -221,14 +220,8 @@ def test_a_file_of_the_first_schema_is_migrated(tmp_path, monkeypatch):
     connection.execute("PRAGMA user_version = 1")
     connection.execute("UPDATE counter SET seq = 1")
     columns = [row[1] for row in connection.execute("PRAGMA table_info(runs)")]
-    row = dict.fromkeys(columns, 0) | {
-        "id": 5,
-        "seq": 1,
-        "started": time.time(),
-        "trace_id": "f_1",
-        "function": "f",
-        "question": "the old one",
-    }
+    row = dict.fromkeys(columns, 0) | {"id": 5, "seq": 1, "started": time.time(), "trace_id": "f_1"}
+    row |= {"function": "f", "question": "the old one"}
     row |= dict.fromkeys(("parent", "parent_call", "model", "answer_head", "error", "error_text", "version"), "")
     row |= {"status": "ok", "arguments": None, "answer": None, "value": None}
     connection.execute(f"INSERT INTO runs ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", list(row.values()))
@@ -242,8 +235,7 @@ def test_a_file_of_the_first_schema_is_migrated(tmp_path, monkeypatch):
         assert [run.id for run in reader.runs(RunQuery(text="the old")).runs] == [5]
         assert reader.run(5).summary.question == "the old one"
         assert reader.run(5).summary.cache_write_tokens == 0
-        with store._file.opened() as opened:
-            assert opened.execute("PRAGMA user_version").fetchone() == (schema.SCHEMA_VERSION,)
+        assert in_file(store, "PRAGMA user_version") == (schema.SCHEMA_VERSION,)
 
 
 def test_without_the_text_index_texts_are_found_all_the_same(tmp_path, monkeypatch):
@@ -280,17 +272,14 @@ def test_old_runs_go_with_all_that_belongs_to_them(tmp_path):
             begin(store, number, "old text")
             finish(store, number)
         assert store.flush()
-        with store._file.opened() as connection:
-            connection.execute("UPDATE runs SET started = started - 1000 WHERE id < 3")
+        in_file(store, "UPDATE runs SET started = started - 1000 WHERE id < 3")
     with TraceStore(path, max_age=500) as store:
         begin(store, 9, "new text")
         assert store.flush()
         assert {run.trace_id for run in store.reader.runs().runs} == {"f_2", "f_9"}
         assert store.reader.count(RunQuery(text="old text")) == 1
-        with store._file.opened() as connection:
-            for table in ("messages", "run_texts"):
-                (count,) = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
-                assert count == 2, table
+        for table in ("messages", "run_texts"):
+            assert in_file(store, f"SELECT count(*) FROM {table}") == (2,), table
 
 
 def test_the_file_stays_about_as_large_as_it_may(tmp_path):
@@ -356,11 +345,7 @@ def test_the_thread_goes_when_there_is_nothing_to_do_and_comes_again(tmp_path, m
 
 @pytest.mark.heavy
 def test_several_processes_write_one_file(tmp_path):
-    code = """
-        import sys
-        for number in range(20):
-            ask(f"question {number}")
-        """
+    code = "for number in range(20): ask(f'question {number}')"
     path = tmp_path / "r.sqlite"
     for folder in ("a", "b", "c"):
         (tmp_path / folder).mkdir()
@@ -372,8 +357,7 @@ def test_several_processes_write_one_file(tmp_path):
         assert reader.count(RunQuery(status="ok")) == 60
         changed = [run.seq for run in reader.changes(0, limit=500).runs]
         assert changed == sorted(set(changed))
-        with store._file.opened() as connection:
-            assert connection.execute("SELECT count(*) FROM processes").fetchone() == (3,)
+        assert in_file(store, "SELECT count(*) FROM processes") == (3,)
 
 
 def test_what_was_not_written_is_written_at_the_end(tmp_path):
@@ -414,9 +398,8 @@ def test_a_process_that_is_killed_loses_its_last_batch_at_most(tmp_path):
         runs = {run.function: run for run in store.reader.runs().runs}
         assert runs["ask"].question == "written"
         assert runs["going"].status == "running", "it may still be there"
-        with store._file.opened() as connection:
-            assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-            connection.execute("UPDATE processes SET seen = seen - 1000")
+        assert in_file(store, "PRAGMA integrity_check") == ("ok",)
+        in_file(store, "UPDATE processes SET seen = seen - 1000")
         (lost,) = store.reader.runs(RunQuery(status="lost")).runs
         assert (lost.function, lost.status) == ("going", "lost")
         assert store.reader.runs(RunQuery(status="running")).runs == []
@@ -446,6 +429,4 @@ def test_a_forked_child_writes_on_its_own(tmp_path):
     ended(process)
     with TraceStore(path) as store:
         assert sorted(run.question for run in store.reader.runs().runs) == ["child", "parent after", "parent before"]
-        with store._file.opened() as connection:
-            (processes,) = connection.execute("SELECT count(DISTINCT process) FROM runs").fetchone()
-        assert processes == 2
+        assert in_file(store, "SELECT count(DISTINCT process) FROM runs") == (2,)
