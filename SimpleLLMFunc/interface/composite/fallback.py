@@ -219,6 +219,7 @@ class FallbackLLM(Uncopied, LLM_Interface):
                 if winner is not None:
                     await winner.cancel()  # its answer is not used
                 raise
+        assert winner is not None, "the race goes on until there is one"
         timer.note(winner.seconds)
         return winner
 
