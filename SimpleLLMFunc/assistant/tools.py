@@ -19,7 +19,7 @@ MAX_RESULT_CHARS = 65536
 
 
 class AssistantWords(ToolWords):
-    """What the assistant's model reads of a call that came to nothing: our own words, where there are none the library's."""
+    """What the assistant's model reads of a call that came to nothing, in the words of `words.json` where those have it."""
 
     def __init__(self, language: str = "zh") -> None:
         self._words: dict[str, str] = WORDS["tool calls"]["zh" if language == "zh" else "en"]

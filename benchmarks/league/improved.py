@@ -37,7 +37,7 @@ def before(at: Server, task: Task) -> Found:
 def improved(at: Server, task: Task) -> Found:
     cases = [(row["input"], row["expected"]) for row in task.split("dev")]
     path = Path(f"{at.model}-{task.name}.improved.json")
-    scorer = (lambda case, value: _points(task, case, value)) if task.kind == "record" else "exact"
+    scorer = (lambda value, expected: _points(task, value, expected)) if task.kind == "record" else "exact"
     found = our_function(at, task).improve(cases, scorer=scorer, budget=REQUESTS, path=path, progress=False)
     told = {
         "requests": found.spent.requests,
@@ -47,8 +47,8 @@ def improved(at: Server, task: Task) -> Found:
     return lambda given: found.function(**given), {**told, "report": str(found)}
 
 
-def _points(task: Task, case: Any, value: Any) -> float:
-    return f1([task.score({"expected": case.expected}, plain(value))])
+def _points(task: Task, value: Any, expected: Any) -> float:
+    return f1([task.score({"expected": plain(expected)}, plain(value))])
 
 
 def dspy_random(at: Server, task: Task) -> Found:

@@ -124,7 +124,7 @@ async def asked(*acts, **options):
 
 def read(server, number=0):
     """About how many tokens the model read for a request."""
-    return estimate_tokens(server.requests("play")[number].data["messages"])
+    return estimate_tokens(server.requests("play")[number].body["messages"])
 
 
 # --- answered --------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ async def test_calls_and_reasoning_are_written_too():
     thought = without_usage(reasoning_content="y" * 800)
     async with asked(replies(calls), replies(thought)) as (llm, spent, server):
         await views(llm, toolkit=[work])["whole"]()
-    tools = estimate_text_tokens(json.dumps(server.requests("play")[0].data["tools"], separators=(",", ":")))
+    tools = estimate_text_tokens(json.dumps(server.requests("play")[0].body["tools"], separators=(",", ":")))
     assert spent.tokens > read(server) + read(server, 1) + 2 * tools + 100 + 200
 
 

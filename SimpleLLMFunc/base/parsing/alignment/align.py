@@ -374,7 +374,7 @@ class Aligner:
 
 
 def _fit_of(found: LeafFit | None, shape: Shape, node: Node, path: Path) -> Alignment:
-    """Return the scalar or member that was found, with its receipt, or that there is none."""
+    """Return the scalar or member that was found, with its receipt; a misfit where nothing was."""
     if found is None:
         return Misfit.at(path, shape.name, node)
     return Fit(found.value, found.cost, [(path_text(path), found.note)] if found.note else [])
