@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -101,7 +101,8 @@ class LocalModel(LLM_Interface):
             ProviderError: the model failed.
             DeadlineExceeded: `deadline` passed, the start included.
         """
-        async with self._client(deadline) as (client, clock):
+        client, clock = await self._client(deadline)
+        with self._as_asked(clock):
             reply = await client.chat(messages, deadline=clock.left(), **self._given(**asked))
         return _told_if_cut(reply, reply.text) if schema_of(asked.get("response_format")) else reply
 
@@ -110,13 +111,12 @@ class LocalModel(LLM_Interface):
     ) -> AsyncGenerator[ChatCompletionChunk, None]:
         """Ask once and yield the reply in pieces; errors as in `chat`."""
         is_bounded, text = schema_of(asked.get("response_format")) is not None, ""
-        async with (
-            self._client(deadline) as (client, clock),
-            aclosing(client.chat_stream(messages, deadline=clock.left(), **self._given(**asked))) as stream,
-        ):
-            async for chunk in stream:
-                text += chunk.text
-                yield _told_if_cut(chunk, text) if is_bounded else chunk
+        client, clock = await self._client(deadline)
+        with self._as_asked(clock):
+            async with aclosing(client.chat_stream(messages, deadline=clock.left(), **self._given(**asked))) as stream:
+                async for chunk in stream:
+                    text += chunk.text
+                    yield _told_if_cut(chunk, text) if is_bounded else chunk
 
     async def embed(self, texts: Sequence[str], *, deadline: float | None = None, **params: Any) -> list[list[float]]:
         """Return a vector for each text, from a second server of the same weights that gives embeddings (``--embeddings``).
@@ -129,7 +129,8 @@ class LocalModel(LLM_Interface):
             ProviderError: the model failed.
             DeadlineExceeded: `deadline` passed, the start included.
         """
-        async with self._client(deadline, embeddings=True) as (client, clock):
+        client, clock = await self._client(deadline, embeddings=True)
+        with self._as_asked(clock):
             return await client.embed(texts, deadline=clock.left(), **params)
 
     def render(
@@ -177,14 +178,8 @@ class LocalModel(LLM_Interface):
         shape["json_schema"] = {**shape["json_schema"], "schema": schema}
         return {"response_format": shape, **filled}
 
-    @asynccontextmanager
-    async def _client(
-        self, seconds: float | None, *, embeddings: bool = False
-    ) -> AsyncGenerator[tuple[OpenAICompatible, Deadline], None]:
-        """Lend the client of the server, and the deadline of the call.
-
-        Errors name the limit of the context, and the deadline that the caller gave instead of what was left of it.
-        """
+    async def _client(self, seconds: float | None, *, embeddings: bool = False) -> tuple[OpenAICompatible, Deadline]:
+        """Return the client of the server, and the deadline of the call."""
         deadline = Deadline.after(seconds).stricter(current_deadline())
         deadline.check("starting the local model")
         path = self._path()
@@ -192,8 +187,13 @@ class LocalModel(LLM_Interface):
         if embeddings:
             options = replace(options, embeddings="mean" if self._weights else "own")
         server = await deadline.wait(running_server(options, self._prepare), "starting the local model")
+        return server.client, deadline
+
+    @contextmanager
+    def _as_asked(self, deadline: Deadline) -> Iterator[None]:
+        """Let errors name the limit of the context, and the deadline that the caller gave instead of what was left of it."""
         try:
-            yield server.client, deadline
+            yield
         except ContextTooLong as error:
             if error.limit is not None:
                 raise
