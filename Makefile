@@ -26,8 +26,9 @@ help: ## what can be made
 demo: $(DEMO) ## a typed answer and a chat from a real model inside the process, no key needed
 	$(PY) examples/01_first_function.py
 
+# Most tests wait for something: four of them at a time keep two cores busy.
 test: $(DEV) ## the test suite
-	$(PY) -m pytest -m "not heavy" -n auto --dist worksteal
+	$(PY) -m pytest -m "not heavy" -n 4 --dist worksteal
 
 test-all: $(HEAVY) ## what is heavy or needs an outside part: packaging, every fault of a service
 	$(PY) -m pytest -m heavy -n auto --dist worksteal $(ALONE:%=--ignore=%)

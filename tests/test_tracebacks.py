@@ -82,6 +82,6 @@ def without_asyncio(text: str) -> list[str]:
             is_asyncio = f"{os.sep}asyncio{os.sep}" in line
         elif not line.startswith("    "):
             is_asyncio = False
-        if not is_asyncio:
+        if not is_asyncio and line.strip(" ~^"):  # Python 3.13 underlines more lines than 3.11 does
             lines.append(line)
     return lines

@@ -81,13 +81,15 @@ def test_a_raised_error_keeps_nothing_alive():
     async def work(payload):
         raise LookupError("x")
 
-    payload = Payload()
-    gone = weakref.ref(payload)
-    gc.disable()
-    try:
+    def failing():
+        payload = Payload()
         with contextlib.suppress(LookupError):
             run_sync(work(payload))
-        del payload
+        return weakref.ref(payload)
+
+    gc.disable()
+    try:
+        gone = failing()
         run_sync(value_of(0))  # the loop has finished with the first task for certain
         assert gone() is None, "freed without the help of the garbage collector"
     finally:

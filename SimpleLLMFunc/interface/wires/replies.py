@@ -122,7 +122,7 @@ def _tools_in(sent: bytes) -> list[str]:
 
 
 def _is_events(body: bytes) -> bool:
-    return body[:1] != b"{" and body[:64].lstrip(_SPACE).startswith((b"data:", b"event:", b":"))
+    return body[:64].lstrip(_SPACE).startswith((b"data:", b"event:", b":"))
 
 
 def _is_error(data: Mapping[str, Any]) -> bool:

@@ -124,7 +124,7 @@ BOMBS = [
     "{% for i in range(1000) %}{% for j in range(1000) %}{{ text }}{% endfor %}{% endfor %}",
     "{% macro f(n) %}{{ f(n) }}{% endmacro %}{{ f(1) }}",
     "{% macro f() %}{% call f() %}{% endcall %}{% endmacro %}{{ f() }}",
-    "{% set x = [1] %}" + "{% set x = [x] %}" * 2000 + "{{ x }}", "{{ " + "9" * 5000 + " }}",
+    "{{ " + "9" * 5000 + " }}",
     "{{ " + "(" * 3000 + "1" + ")" * 3000 + " }}", "{{ " + "-" * 5000 + "1 }}", "{{ " + "not " * 5000 + "1 }}",
     "{{ x" + "|upper" * 3000 + " }}", "{{ x" + ".x" * 5000 + " }}", "{{ " + "[" * 2000 + "]" * 2000 + " }}",
     "{% if 1 %}" * 2000 + "{% endif %}" * 2000, "{% for a in [1] %}" * 30 + "{% endfor %}" * 30,
@@ -135,6 +135,15 @@ BOMBS = [
 def test_no_expression_fills_the_memory_and_no_result_grows_without_end(template):
     # Without a limit most of these would not end before the tests do, or take all memory.
     refused(template, text="a" * 300_000, x="a")
+
+
+def test_a_value_that_is_nested_very_deep_is_written_or_refused():
+    # How deep the standard library writes JSON is not the same in every version of Python.
+    try:
+        written = render_template("{% set x = [1] %}" + "{% set x = [x] %}" * 2000 + "{{ x }}", {})
+    except TemplateError:
+        return
+    assert written == "[" * 2001 + "1" + "]" * 2001
 
 
 FRAGMENTS = [
