@@ -114,6 +114,8 @@ async def raw_server(data, cuts, end):
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
         address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
         yield OpenAICompatible("m", base_url=address, max_retries=0), connections
+        for connection in connections:
+            connection.close()  # from Python 3.12 on a server waits for them
 
 
 def cut(data, cuts):
