@@ -84,7 +84,8 @@ TEXT = """\
 Each search gets the 60 dev cases of a task and about 180 requests, and what it found answers rows of train that it never
 saw. DSPy's is `BootstrapFewShotWithRandomSearch` with 30 cases for examples and 30 to choose by; its answers to a choice
 end after 64 tokens; by its defaults the search ends with the tenth answer that it cannot read.
-A search that is not here was not run; `MIPROv2` and GEPA were not.
+What is not accepted leaves the function as it was: a point or two between its rows is the server's. A search that is not
+here was not run; `MIPROv2` and GEPA were not.
 """
 
 
