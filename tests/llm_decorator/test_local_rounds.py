@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import BaseModel
 
-from SimpleLLMFunc import LocalModel
-from tests.support.functions import decorated
+from SimpleLLMFunc import LocalModel, llm_function
 
 pytestmark = [pytest.mark.local_model, pytest.mark.heavy, pytest.mark.timeout(600)]
 
@@ -27,5 +26,8 @@ READ = {
 
 @pytest.mark.parametrize("text", READ)
 def test_the_first_example_of_the_readme_is_right_each_time(text: str) -> None:
-    read_person = decorated(Person, LocalModel())
+    @llm_function(llm_interface=LocalModel())
+    def read_person(text: str) -> Person:
+        """Extract the person's name and age from the text."""
+
     assert [read_person(text) for _ in range(3)] == [READ[text]] * 3
