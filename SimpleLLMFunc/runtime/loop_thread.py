@@ -150,11 +150,12 @@ def _new_loop() -> asyncio.AbstractEventLoop:
 
 async def _wind_up(loop: asyncio.AbstractEventLoop) -> bool:
     """Cancel every task and close every async generator of `loop`; return whether all of them ended."""
-    tasks = asyncio.all_tasks(loop) - {asyncio.current_task(loop)}
-    for task in tasks:
-        task.cancel()
-    if tasks:
-        _, tasks = await asyncio.wait(tasks, timeout=EXIT_SECONDS)
+    end, own = loop.time() + EXIT_SECONDS, {asyncio.current_task(loop)}
+    # A thread may bring another task meanwhile.
+    while (tasks := asyncio.all_tasks(loop) - own) and (left := end - loop.time()) > 0:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks, timeout=left)
     closing = asyncio.ensure_future(loop.shutdown_asyncgens())
     _, late = await asyncio.wait({closing}, timeout=EXIT_SECONDS)
     return not tasks and not late
