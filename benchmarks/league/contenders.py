@@ -48,14 +48,15 @@ def unpacked(task: Task, value: Any) -> Any:
 def our_function(at: Server, task: Task) -> Any:
     """Return the function as a user would write it, at the server of all contenders."""
     from SimpleLLMFunc import LocalModel, OpenAICompatible, llm_function
+    from SimpleLLMFunc.interface.spending import Deadline
 
     client = OpenAICompatible(at.model, base_url=at.url, api_key=at.key, profile="local")
 
     class Shared(LocalModel):
         """LocalModel at the server of all contenders; else it would start one of the same kind in this process."""
 
-        async def _client(self, deadline: Any) -> OpenAICompatible:  # noqa: ARG002
-            return client
+        async def _client(self, seconds: float | None, **_: Any) -> tuple[OpenAICompatible, Deadline]:
+            return client, Deadline.after(seconds)
 
     # A value's limit follows from its type; so does the limit of a text.
     return llm_function(llm_interface=Shared(at.model), max_tokens=MOST_TOKENS)(task.function())

@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 from benchmarks.league import __main__ as league
-from benchmarks.league import improved, page, replay, sure
+from benchmarks.league import contenders, improved, page, replay, sure
 from benchmarks.league.reports import write_reports
 from benchmarks.league.tasks import DATA, ORDER, Task, constant
 from SimpleLLMFunc.evaluate import EvalReport
+from tests.support.server import serving_in_thread, text_answer
 
 CELLS = {"found": 0, "made_up": 0, "missed": 0, "seconds": 1.0, "cpu": 1.0, "in": 60.0, "out": 8.0, "said": ""}
 
@@ -55,6 +56,15 @@ def test_a_value_of_another_type_is_told_from_a_wrong_one(name: str, value: Any,
     task = Task(name)
     assert task.judged(task.split("dev")[0], {"value": value})["kind"] == kind
     assert task.judged(task.split("dev")[0], {"problem": "TimeoutError"})["kind"] == "error"
+
+
+@pytest.mark.local_model
+def test_ours_asks_the_server_of_all_contenders() -> None:
+    task = Task("sentiment")
+    with serving_in_thread(text_answer("positive")) as server:
+        ask = contenders.ours(contenders.Server(server.base_url, "sk-test", "smollm2-135m"), task)
+        assert ask(task.split("dev")[0]["input"]) == "positive"
+    assert len(server.requests) == 1
 
 
 def test_a_call_is_right_with_every_accepted_value_and_with_nothing_else() -> None:
