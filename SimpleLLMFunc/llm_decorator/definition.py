@@ -120,7 +120,7 @@ class Definition:
         self.func: Callable[..., Any] = func.__func__ if self.binds_class or self.is_static else func
         if not callable(self.func) or isinstance(self.func, type):
             raise SignatureError(f"{func!r} is not a function. Decorate a def or an async def.")
-        self.takes_class = not self.binds_class and _takes_class(self.func)
+        self.takes_class = not (self.binds_class or self.is_static) and _takes_class(self.func)
         self.is_method = self.binds_class or self.takes_class or (is_method and not self.is_static)
         self._written = func
         self._frame = frame
@@ -304,6 +304,10 @@ def _stands_in_class(func: Any) -> bool:
 
 
 def _takes_class(func: Any) -> bool:
-    """Say whether a function in a class calls its first parameter `cls`: the decorator does not see what is around."""
+    """Say whether a function in a class has a bare `cls` as its first parameter: the decorator does not see what is around.
+
+    One with an annotation, ``cls: str`` say, is an argument of a static method.
+    """
     code = getattr(func, "__code__", None)
-    return code is not None and code.co_varnames[:1] == ("cls",) and code.co_argcount > 0 and _stands_in_class(func)
+    is_first = code is not None and code.co_varnames[:1] == ("cls",) and code.co_argcount > 0
+    return is_first and "cls" not in func.__annotations__ and _stands_in_class(func)

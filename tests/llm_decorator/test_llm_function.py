@@ -127,6 +127,25 @@ def test_methods_of_every_kind_leave_the_instance_out(name):
         assert "cls" not in prompt
 
 
+def test_an_argument_of_a_static_method_may_be_called_cls():
+    llm = ScriptedLLM("a bird", repeat=True)
+
+    class Animals:
+        @staticmethod
+        @llm_function(llm)
+        def outer(cls: str) -> str:  # noqa: PLW0211
+            """Describe."""
+
+        @llm_function(llm)
+        @staticmethod
+        def inner(cls: str) -> str:  # noqa: PLW0211
+            """Describe."""
+
+    for describe in (Animals.outer, Animals.inner, Animals().outer):
+        assert describe("Aves") == "a bird"
+        assert "cls: Aves" in str(llm.requests[-1])
+
+
 def test_a_method_called_through_the_class():
     assert Teacher.method(Teacher(), "On rain").score == 1
     assert "object at" not in str(Teacher.llm.requests[-1])
