@@ -178,6 +178,8 @@ def _guarded(handle: asyncio.Handle) -> None:
     try:
         _run(handle)
     finally:
+        # From Python 3.13 on, a traceback may hold this frame, and with it the handle, its task and the task's error.
+        del handle
         _state.loops.discard(thread)
         if is_main:
             _state.is_in_step = False
