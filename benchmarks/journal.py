@@ -8,7 +8,7 @@ import platform
 import sqlite3
 import tempfile
 import time
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 from SimpleLLMFunc import durable, llm_function, tool, use_llm
@@ -64,7 +64,7 @@ async def measure(rounds: int, times: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "runs.sqlite"
         await run(rounds, durable(path, "warm"))
-        with sqlite3.connect(path) as connection:
+        with closing(sqlite3.connect(path)) as connection, connection:
             ((size,),) = connection.execute("SELECT avg(length(data)) FROM steps").fetchall()
         for number in range(times):
             key = f"run {number}"

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -46,7 +47,7 @@ async def test_attack_04_what_is_asked_is_a_value_of_the_cache(name, tmp_path):
     again = [(await llm.chat([{"role": "user", "content": text}], user=text)).text for text in texts]
     assert replies == again == [f"answer {number}" for number in range(3)]
     llm.close()
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         assert connection.execute("SELECT count(*) FROM answers").fetchone() == (3,)
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     connection.close()
@@ -93,7 +94,7 @@ async def test_attack_04_what_is_mapped_is_a_value_of_the_checkpoint(name, tmp_p
     again = await asking(ScriptedLLM()).map(rows[::-1], checkpoint=path)  # nobody is asked
     assert [row.value for row in again.rows] == values[::-1]
     assert again.counts.restored == 3
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         assert connection.execute("SELECT count(*) FROM rows").fetchone() == (3,)
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     connection.close()

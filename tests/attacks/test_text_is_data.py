@@ -107,13 +107,13 @@ async def test_attack_03_a_pickle_in_a_cache_is_never_loaded(tmp_path, in_empty_
     assert (await llm.chat(question)).text == "one"
     llm.close()
     evil = b"\x80\x04cos\nsystem\n(S'touch pwned'\ntR."
-    with sqlite3.connect(path) as connection:
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE answers SET answer = ?", (evil,))
     connection.close()
     again = CachedLLM(ScriptedLLM("two"), path)
     assert (await again.chat(question)).text == "two"  # the checksum is wrong: it is asked for again
     again.close()
-    with sqlite3.connect(path) as connection:
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         ((key,),) = connection.execute("SELECT key FROM answers")
         connection.execute("UPDATE answers SET answer = ?, checksum = ?", (evil, cache_store._checksum(key, evil)))
     connection.close()
@@ -136,14 +136,14 @@ async def test_attack_02_and_03_a_checkpoint_gives_back_data_and_loads_no_pickle
     again = await mapped(ScriptedLLM()).map(rows, checkpoint=path)
     assert [row.value for row in again.rows] == TAGGED
     evil = b"\x80\x04cos\nsystem\n(S'touch pwned'\ntR."
-    with sqlite3.connect(path) as connection:
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         assert not connection.execute("SELECT count(*) FROM rows WHERE instr(answer, x'80049580') > 0").fetchone()[0]
         connection.execute("UPDATE rows SET answer = ?", (evil,))
     connection.close()
     with pytest.raises(CheckpointError):
         await mapped(ScriptedLLM()).map(rows, checkpoint=path)
     # With a checksum that is right, too, it is no more than bytes that nobody can read.
-    with sqlite3.connect(path) as connection:
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         columns = "id, key, version, error, answer, usage, given, at"
         for row in connection.execute(f"SELECT {columns} FROM rows").fetchall():
             connection.execute("UPDATE rows SET checksum = ? WHERE id = ?", (stored_row.checksum(row), row[0]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
+from contextlib import closing
 from contextvars import copy_context
 from dataclasses import replace
 from datetime import timedelta
@@ -606,7 +607,7 @@ async def test_no_key_that_the_library_knows_is_in_the_file(path):
     till = Till(path, lambda _: f"the key is {key}")
     assert model.model_name
     await till.sell()
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         kept = str(connection.execute("SELECT * FROM steps").fetchall())
     assert "the key is" in kept
     assert key not in kept
