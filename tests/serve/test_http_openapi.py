@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from SimpleLLMFunc import llm_function
-from SimpleLLMFunc.serve.http_openapi import openapi_document
+from SimpleLLMFunc.serve.http_about import openapi_document
 from SimpleLLMFunc.serve.offer import offers
 from SimpleLLMFunc.type.markers import Confident
 
