@@ -10,7 +10,7 @@ from SimpleLLMFunc.errors import ResponseParseError
 from SimpleLLMFunc.evaluate import evaluate
 from SimpleLLMFunc.observability.store import TraceStore
 from SimpleLLMFunc.testing import ScriptedLLM
-from SimpleLLMFunc.viewer.onepage import as_html
+from SimpleLLMFunc.viewer.exports import as_html
 from tests.viewer import shop
 from tests.viewer.served import LOOPBACK, app_of, client_of, keep
 
