@@ -51,6 +51,21 @@ def test_an_unknown_option_is_wrong_usage(path):
     assert "Usage:" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "model pull no-such-model", "view runs.sqlite --port 70000", "view a b", "view .", "map", "map shop:classify",
+        "map shop:f rows.csv --concurrency many", "map shop:f rows.csv --concurrency 0", "eval shop:f . --min exact",
+        "eval shop:f . --repeats 0", "mcp serve", "mcp serve one --port 1", "mcp serve one --host ::1", "serve",
+        "mcp serve one --http --port 70000", "traces list --since yesterday", "traces list --limit 0",
+        "traces list --status fine", "traces list --sort name", "traces mark 1 --thumb sideways", "traces export",
+        "traces metrics --bucket soon", "traces metrics --by prompt", "traces prune --max-size large",
+    ],
+)  # fmt: skip
+def test_wrong_usage(words):
+    assert "Usage:" in typed(*words.split(), code=2).stderr
+
+
 GROUPS = [
     path
     for path, each in ALL.items()
