@@ -33,8 +33,6 @@ COMMANDS = {
 }
 """Module and name of each command, in this package; loaded when it is used, for a fast start."""
 
-_STOPPED = 130  # 128 + SIGINT, as shells have it
-
 
 class _Program(click.Group):
     """A group that prints one line instead of a traceback for errors of ours."""
@@ -76,7 +74,7 @@ class _Program(click.Group):
             ctx.exit(1)
         except KeyboardInterrupt:
             click.echo("\nStopped.", err=True)
-            ctx.exit(_STOPPED)
+            ctx.exit(130)  # 128 + SIGINT, as shells have it
 
 
 @click.group(

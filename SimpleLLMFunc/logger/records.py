@@ -144,7 +144,9 @@ def setup_logging(
         ConfigError: no such level, or the file cannot be written.
     """
     global _installed  # noqa: PLW0603 - the one handler of the process, so that calling twice does not print twice
-    number = _level(level)
+    number = level if isinstance(level, int) else logging.getLevelNamesMapping().get(str(level).strip().upper())
+    if number is None:
+        raise ConfigError(f"no log level is named {level!r}. Use DEBUG, INFO, WARNING, ERROR or CRITICAL.")
     handler = _StderrHandler() if file is None else _file_handler(file)
     handler.setFormatter(JsonFormatter() if json else LineFormatter())
     handler.setLevel(number)
@@ -226,13 +228,6 @@ class _StderrHandler(logging.Handler):
 def _in_ascii(line: str) -> str:
     r"""Return `line` with every other character as ``\uXXXX``, which JSON reads back."""
     return re.sub(r"[^\x00-\x7f]+", lambda match: jsonlib.dumps(match.group())[1:-1], line)
-
-
-def _level(level: int | str) -> int:
-    number = level if isinstance(level, int) else logging.getLevelNamesMapping().get(str(level).strip().upper())
-    if number is None:
-        raise ConfigError(f"no log level is named {level!r}. Use DEBUG, INFO, WARNING, ERROR or CRITICAL.")
-    return number
 
 
 def _file_handler(file: str | os.PathLike[str]) -> logging.Handler:

@@ -106,7 +106,7 @@ class Api:
         began = time.monotonic()
         offer, caller, args, kwargs = await self._asked(request)
         log = partial(self._log, offer.name, caller, began)
-        return Events(self._pieces(offer, args, kwargs), caller, log, SSE_HEADERS)
+        return Events(self._pieces(offer, args, kwargs), caller.context, log, SSE_HEADERS)
 
     async def browser(self, request: Request) -> Events:
         """Return the answer in the web page's protocol, which the path names."""
@@ -128,7 +128,7 @@ class Api:
             raise Problem(400, f"The body is no JSON: {cut(str(error), 200)}.") from None
         except (UsageError, SignatureError) as error:
             raise Problem(422, str(error), "ArgumentsError") from None
-        return Events(self._unnamed(stream), caller, partial(self._log, name, caller, began), stream.headers)
+        return Events(self._unnamed(stream), caller.context, partial(self._log, name, caller, began), stream.headers)
 
     async def waiting(self, request: Request) -> Response:
         """Return what waits in the journal, whose file need not be there yet."""

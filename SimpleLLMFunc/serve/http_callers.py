@@ -28,7 +28,6 @@ KEYS_VARIABLE: Final = "SIMPLELLMFUNC_SERVE_KEYS"
 """A variable with callers as ``name:sha256 name:sha256``, or as the JSON of the file."""
 
 _DAY: Final = 86_400
-_PREFIX: Final = "slf_"
 
 
 class CallerEntry(BaseModel):
@@ -54,7 +53,7 @@ _ENTRIES: Final = TypeAdapter(list[CallerEntry])
 
 def new_key() -> str:
     """Return a random key of 256 bits."""
-    return _PREFIX + secrets.token_urlsafe(32)
+    return "slf_" + secrets.token_urlsafe(32)
 
 
 def hash_of(key: str) -> str:

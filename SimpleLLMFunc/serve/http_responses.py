@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
+from contextvars import Context
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,8 +37,6 @@ from SimpleLLMFunc.runtime import cancelled, unless_gone
 if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
-
-    from SimpleLLMFunc.serve.http_callers import Caller
 
 _PING_SECONDS: Final = 15.0
 SSE_HEADERS: Final = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store"}
@@ -132,19 +131,19 @@ class Events:
 
     Attributes:
         events: by name and data (JSON); always closed.
-        caller: the run is in its context, and so in its budget.
+        context: gives the context of the run, and with it the budget of the caller.
         log: called with the status, at the end.
         headers: of the response.
     """
 
     events: AsyncGenerator[tuple[str, str], None]
-    caller: Caller
+    context: Callable[[], Context]
     log: Callable[[int], None]
     headers: Mapping[str, str]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the response; a failure before the first event is a problem response."""
-        sending = asyncio.create_task(self._send(scope, receive, send), context=self.caller.context())
+        sending = asyncio.create_task(self._send(scope, receive, send), context=self.context())
         self.log(sending.result() if await unless_gone(sending, receive) else 499)
 
     async def _send(self, scope: Scope, receive: Receive, send: Send) -> int:

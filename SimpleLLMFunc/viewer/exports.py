@@ -95,16 +95,12 @@ def _problem(detail: RunDetail, path: Sequence[str], replies: Sequence[Any]) -> 
         return _NO_CONTENT
     if not replies:
         return "The model gave no reply in this run: there is nothing to play again."
-    if run.status == "error" and (detail.turns[-1].reply is None or not _is_error_of_ours(run.error)):
+    is_ours = isinstance(getattr(errors, run.error, None), type)
+    if run.status == "error" and (detail.turns[-1].reply is None or not is_ours):
         return "The service failed in this run; its answer cannot be played again."
     if not all(each.isidentifier() and not keyword.iskeyword(each) for each in path):
         return "The function has no name that it can be imported by."
     return ""
-
-
-def _is_error_of_ours(name: str) -> bool:
-    found = getattr(errors, name, None)
-    return isinstance(found, type) and issubclass(found, errors.SimpleLLMFuncError)
 
 
 def _about(detail: RunDetail, name: str, module: str, replies: Sequence[Any]) -> str:

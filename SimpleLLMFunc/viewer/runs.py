@@ -61,8 +61,7 @@ class RunPages:
 
     async def changes(self, request: Request) -> Response:
         """Return the runs that changed since a sequence number."""
-        since = _number(request, "since", 0, 0, 2**62)
-        return await reply_of(self._reader.changes, since)
+        return await reply_of(self._reader.changes, _number(request, "since", 0, 0, 2**62))
 
     async def filters(self, request: Request) -> Response:
         """Return the values that the filters offer."""

@@ -66,13 +66,14 @@ def viewer_app(
     offered = offered_of(allow_run)
     maps, reported = MapPages(checkpoints), ReportPages(reports)
     waiting = WaitingPages(journals)
+    given: Any = token
     if token is None:
         chosen: str | None = new_token()
         sys.stderr.write(f"The page asks for a token. Put this behind its address: #token={chosen}\n")
     elif token is False:
         chosen = None
-    elif isinstance(token, str) and re.fullmatch("[A-Za-z0-9_-]{16,}", token):
-        chosen = token
+    elif isinstance(given, str) and re.fullmatch("[A-Za-z0-9_-]{16,}", given):
+        chosen = given
     else:
         raise ConfigError("token is at least 16 letters, digits, hyphens and underscores; or False for none.")
     runs, running = RunPages(reader), RunningPages(offered, sinks)

@@ -19,3 +19,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for name, module in list(sys.modules.items()):
         if str(getattr(module, "__file__", None)).startswith(str(tmp_path)):
             del sys.modules[name]
+
+
+@pytest.fixture
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An environment that names no model, no key and no store; weights are in the folder of the test."""
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "TAVILY_API_KEY", "SIMPLELLMFUNC_MODEL", "SIMPLELLMFUNC_TRACE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SIMPLELLMFUNC_MODEL_DIR", str(tmp_path))

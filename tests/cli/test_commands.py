@@ -10,7 +10,7 @@ import pytest
 
 from SimpleLLMFunc.cli.main import COMMANDS
 from tests.support.cli_reference import PAGE, commands, reference
-from tests.support.command_line import typed
+from tests.support.command_line import begun, typed
 from tests.support.processes import check_script
 
 ROOT = Path(__file__).parent.parent.parent
@@ -139,20 +139,11 @@ def test_the_script_of_a_shell(shell):
 
 def completed(words):
     code = "from SimpleLLMFunc.cli.main import main; main(prog_name='simplellmfunc')"
-    env = {
-        "_SIMPLELLMFUNC_COMPLETE": "bash_complete",
-        "COMP_WORDS": words,
-        "COMP_CWORD": str(len(words.split(" ")) - 1),
-    }
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        env={"PYTHONPATH": str(ROOT), **env},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stderr == ""
-    return [line.partition(",")[2] for line in done.stdout.splitlines()]
+    env = {"_SIMPLELLMFUNC_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    with begun(program=(sys.executable, "-W", "error", "-c", code), cwd=Path.cwd(), **env) as process:
+        out, told = process.communicate(timeout=50)
+    assert told == ""
+    return [line.partition(",")[2] for line in out.splitlines()]
 
 
 def test_what_a_shell_is_offered():

@@ -42,6 +42,7 @@ from SimpleLLMFunc.type.markers import Confident
 from tests.support.canary import CANARIES, Outputs
 from tests.support.command_line import begun, typed
 from tests.support.server import Answer, LoopbackServer
+from tests.support.waiting import sell, waiting
 
 
 class Grade(BaseModel):
@@ -73,8 +74,7 @@ async def serving(*functions, **options):
     found = asyncio.get_running_loop().create_future()
     named = {function.__name__: function for function in functions}
     server = asyncio.create_task(serve_functions(named, port=0, announce=found.set_result, **options))
-    waiting = asyncio.wait({server, found}, return_when=asyncio.FIRST_COMPLETED)
-    await waiting
+    await asyncio.wait({server, found}, return_when=asyncio.FIRST_COMPLETED)
     if server.done():
         server.result()
     try:
@@ -418,6 +418,43 @@ async def test_a_caller_who_leaves_ends_the_run(path):
         asking.cancel()
         async with asyncio.timeout(10):
             await ended.wait()
+
+
+# --- what waits for an answer ---------------------------------------------------------------------------------
+
+
+async def waited(session, method, *, status=200, **options):
+    async with session.request(method, "/waiting", **options) as response:
+        assert response.status == status, await response.text()
+        return json.loads(await response.read())
+
+
+async def test_what_waits_is_answered_by_those_who_have_a_key(tmp_path):
+    journal = tmp_path / "orders.sqlite"
+    async with serving(graded(ScriptedLLM()), callers=callers(), journal=journal) as session:
+        for method in ("GET", "POST"):
+            await waited(session, method, status=401)
+        assert await waited(session, "GET", **bearer()) == {"waiting": []}
+        asks, lost = waiting(journal)
+        assert await waited(session, "GET", **bearer()) == {"waiting": [asks, lost]}
+        for each, said in ((asks, {"answer": True}), (lost, {"result": "receipt 7"})):
+            body = {"key": each["key"], "call_id": each["call_id"]}
+            problem = await waited(session, "POST", status=409, **bearer(), json=body)
+            assert "give one of" in problem["detail"]
+            assert await waited(session, "POST", **bearer(), json={**body, **said}) == {"answered": True}
+            await waited(session, "POST", status=409, **bearer(), json={**body, **said})
+        json_kind = {"headers": {**bearer()["headers"], "content-type": "application/json"}}
+        await waited(session, "POST", status=400, **json_kind, data=b"{")
+        await waited(session, "POST", status=422, **bearer(), json=[])
+        async with session.get("/openapi.json", **bearer()) as response:
+            assert set((await response.json())["paths"]["/waiting"]) == {"get", "post"}
+    assert sell(journal, "asks") == "paid 3"
+    assert sell(journal, "lost", confirm=False) == "receipt 7"
+
+
+async def test_without_a_journal_there_is_no_door():
+    async with serving(graded(ScriptedLLM())) as session:
+        await waited(session, "GET", status=404)
 
 
 # --- as MCP tools ---------------------------------------------------------------------------------------------

@@ -58,7 +58,13 @@ def serve_command(targets: tuple[str, ...], callers_file: Path | None, name: str
     As MCP tools over stdin and stdout: simplellmfunc mcp serve.
     """  # noqa: D301 - click reads the character itself
     if name is not None:
-        _print_key(name)
+        key = new_key()
+        # Checked like a line of the file.
+        Callers.load(environment={KEYS_VARIABLE: json.dumps([{"name": name, "sha256": hash_of(key)}])})
+        click.echo(
+            f"The key, for {name} alone; it is shown once, and kept nowhere:\n{key}\nThe line for the file of callers:"
+        )
+        click.echo(json.dumps({"name": name, "sha256": hash_of(key), "requests_per_minute": 60}))
         return
     if not targets:
         raise click.UsageError("Name a module, or a function: simplellmfunc serve MODULE[:NAME]")
@@ -71,16 +77,6 @@ def serve_command(targets: tuple[str, ...], callers_file: Path | None, name: str
 
     title = split_target(targets[0])[0]
     asyncio.run(serve_functions(functions, callers=callers, title=title, announce=announce, **options))
-
-
-def _print_key(name: str) -> None:
-    key = new_key()
-    # Checked like a line of the file.
-    Callers.load(environment={KEYS_VARIABLE: json.dumps([{"name": name, "sha256": hash_of(key)}])})
-    click.echo(
-        f"The key, for {name} alone; it is shown once, and kept nowhere:\n{key}\nThe line for the file of callers:"
-    )
-    click.echo(json.dumps({"name": name, "sha256": hash_of(key), "requests_per_minute": 60}))
 
 
 @click.group(short_help="Offer functions to other programs.")
