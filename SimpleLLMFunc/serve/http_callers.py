@@ -162,12 +162,10 @@ class Callers:
             except (OSError, UnicodeDecodeError) as error:
                 raise ConfigError(f"the file of callers {os.fspath(path)!r} cannot be read: {error}") from error
         text = (os.environ if environment is None else environment).get(KEYS_VARIABLE, "").strip()
-        if not text:
-            return cls()
-        if text.startswith("["):
-            return cls(_entries(text, KEYS_VARIABLE))
-        pairs = [part.rpartition(":") for part in text.replace(",", " ").split()]
-        return cls(_entries(json.dumps([{"name": name, "sha256": digest} for name, _, digest in pairs]), KEYS_VARIABLE))
+        if not text.startswith("["):
+            pairs = (part.rpartition(":") for part in text.replace(",", " ").split())
+            text = json.dumps([{"name": name, "sha256": digest} for name, _, digest in pairs])
+        return cls(_entries(text, KEYS_VARIABLE))
 
 
 def _entries(text: str, where: str) -> list[CallerEntry]:
