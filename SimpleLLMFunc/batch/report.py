@@ -170,7 +170,7 @@ class MapReport(Shown, Generic[R_co]):
         name: of the function.
     """
 
-    card: ClassVar[str] = "SimpleLLMFunc.display.maps:report_card"
+    card: ClassVar[str] = "SimpleLLMFunc.display.results:report_card"
 
     rows: MapRows[R_co]
     counts: MapCounts

@@ -1,4 +1,4 @@
-"""The arguments of `run` and `preview`: words of the command line, read by the function's signature."""
+"""Arguments and options that several commands have; those of `run` and `preview` are read by the function's signature."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import inspect
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from functools import reduce, wraps
+from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import wraps
 from pathlib import Path
 from types import NoneType
 from typing import Any, TypeAlias, TypeVar, cast, get_args
@@ -15,9 +15,9 @@ from typing import Any, TypeAlias, TypeVar, cast, get_args
 import click
 from pydantic import TypeAdapter, ValidationError
 
-from SimpleLLMFunc.cli.load import load_object
-from SimpleLLMFunc.cli.options import model_option, target_argument
+from SimpleLLMFunc.cli.load import complete_target, load_object
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, cut
+from SimpleLLMFunc.interface.current import named_model, use_llm
 from SimpleLLMFunc.llm_decorator.decorated import CHATS, FILES, FUNCTIONS, Chat, Function, chat_pipeline_of, pipeline_of
 from SimpleLLMFunc.logger import escape_control
 from SimpleLLMFunc.type import ImgUrl, Text
@@ -26,6 +26,44 @@ Runnable: TypeAlias = Function | Chat
 """A decorated function or chat."""
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+ANY_PATH = click.Path(path_type=Path)
+FILE = click.Path(path_type=Path, dir_okay=False)
+PORT = click.IntRange(0, 65535)
+SECONDS = click.FloatRange(min=0, min_open=True)
+
+_SCORER = "How answers are judged; NAME is a scorer, or a function of value and expectation."
+
+target_argument = click.argument("target", metavar="MODULE:FUNCTION", shell_complete=complete_target)
+cases_argument = click.argument("cases", type=ANY_PATH, metavar="CASES")
+scorer: dict[str, Any] = {"default": "exact", "metavar": "exact|fields|MODULE:NAME", "help": _SCORER}
+model_option = click.option(
+    "--model",
+    "model_name",
+    metavar="MODEL",
+    help="Ask this model instead of the function's own: openai:NAME, anthropic:NAME, gemini:NAME, local, FILE.json:PROVIDER/NAME.",
+)
+json_option = click.option("--json", "as_data", is_flag=True, help="Print JSON.")
+cases_concurrency = click.option(
+    "--concurrency",
+    type=click.IntRange(min=1),
+    callback=lambda _ctx, _param, count: count or "auto",
+    help="How many cases are asked at a time.",
+)
+budget_usd = click.option("--budget-usd", type=click.FloatRange(min=0), help="Stop before more than this is spent.")
+deadline_option = click.option("--deadline", type=SECONDS, help="Stop after so many seconds.")
+
+
+def asking(model_name: str | None) -> AbstractContextManager[object]:
+    """Return the block in which functions ask the model of `model_option`; None leaves them their own.
+
+    Raises:
+        ConfigError: no model has this name.
+    """
+    return nullcontext() if model_name is None else use_llm(named_model(model_name, named_by="--model"))
+
+
+# --- the arguments of a function --------------------------------------------------------------------------
 
 _SHORTHANDS = (Text, ImgUrl, *FILES)
 _HISTORY = frozenset({"history", "chat_history"})
@@ -36,17 +74,13 @@ _SOURCE = "A JSON object with arguments by name; - reads the standard input."
 
 def argument_options(command: F) -> F:
     """Add the options for a function's arguments and for its model; the command gets `function` and `arguments`."""
-    options = [
-        target_argument,
-        click.argument("values", nargs=-1, metavar="[VALUE]..."),
-        click.option("-a", "--arg", "named", multiple=True, metavar="NAME=VALUE", help=_ARG),
-        click.option("--input", "source", type=_INPUT, metavar="FILE|-", help=_SOURCE),
-        click.option(
-            "-t", "--template", multiple=True, metavar="NAME=VALUE", help="A value for a field of the docstring."
-        ),
-        model_option,
-    ]
 
+    @target_argument
+    @click.argument("values", nargs=-1, metavar="[VALUE]...")
+    @click.option("-a", "--arg", "named", multiple=True, metavar="NAME=VALUE", help=_ARG)
+    @click.option("--input", "source", type=_INPUT, metavar="FILE|-", help=_SOURCE)
+    @click.option("-t", "--template", multiple=True, metavar="NAME=VALUE", help="A value for a field of the docstring.")
+    @model_option
     @wraps(command)
     def asked(
         *args: Any,
@@ -63,7 +97,7 @@ def argument_options(command: F) -> F:
             function = function.with_options(template_params=fields)
         return command(*args, function=function, arguments=arguments, **kwargs)
 
-    return cast("F", reduce(lambda shown, option: option(shown), reversed(options), asked))
+    return cast("F", asked)
 
 
 def function_named(target: str) -> Runnable:

@@ -7,8 +7,6 @@ from importlib.resources import files
 import click
 from click.shell_completion import get_completion_class
 
-_PROGRAM = "simplellmfunc"
-
 
 @click.command(short_help="Print the completion script of a shell.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
@@ -24,7 +22,7 @@ def completion(ctx: click.Context, shell: str) -> None:
     made = get_completion_class(shell)
     assert made is not None, "click knows the three"
     # Without `source()`, which runs bash to ask for its version.
-    script = made(ctx.find_root().command, {}, _PROGRAM, "_SIMPLELLMFUNC_COMPLETE")
+    script = made(ctx.find_root().command, {}, "simplellmfunc", "_SIMPLELLMFUNC_COMPLETE")
     template = script.source_template
     if shell == "bash":  # click's own takes MODULE:FUNCTION for two words
         template = files("SimpleLLMFunc.cli").joinpath("completion.bash").read_text("utf-8")

@@ -19,10 +19,10 @@ COMMANDS = {
     "demo": "commands.demo:demo",
     "doctor": "commands.doctor:doctor",
     "eval": "commands.eval:eval_command",
-    "improve": "improve:improve_command",
+    "improve": "commands.eval:improve_command",
     "lock": "commands.lock:lock_command",
     "map": "commands.map:map_command",
-    "mcp": "commands.mcp:mcp",
+    "mcp": "commands.serve:mcp",
     "model": "commands.model:model",
     "preview": "commands.run:preview",
     "run": "commands.run:run",
@@ -32,8 +32,6 @@ COMMANDS = {
     "view": "commands.view:view",
 }
 """Module and name of each command, in this package; loaded when it is used, for a fast start."""
-
-_STOPPED = 130  # 128 + SIGINT, as shells have it
 
 
 class _Program(click.Group):
@@ -76,13 +74,13 @@ class _Program(click.Group):
             ctx.exit(1)
         except KeyboardInterrupt:
             click.echo("\nStopped.", err=True)
-            ctx.exit(_STOPPED)
+            ctx.exit(130)  # 128 + SIGINT, as shells have it
 
 
 @click.group(
     cls=_Program,
     name="simplellmfunc",
-    context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
+    context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100, "show_default": True},
     epilog="Exit codes: 0 done, 1 an error, with its message; 2 wrong usage, 130 stopped with Ctrl-C.",
 )
 @click.version_option(__version__, prog_name="simplellmfunc")

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import click
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from SimpleLLMFunc.display.tables import text_table
+from SimpleLLMFunc.display.cards import text_table
 from SimpleLLMFunc.logger import escape_control, redact
 
 

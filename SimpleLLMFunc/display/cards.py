@@ -1,4 +1,4 @@
-"""How a result looks in a notebook and on a terminal with `rich`: cards of named facts, as HTML or as a table.
+"""How a result looks in a notebook and on a terminal with `rich`: cards of named facts, as HTML or as a table; and tables of text.
 
 Models, users and services wrote the contents of a card: all of it is shown as text, without secrets, markup or terminal
 escapes.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import json
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -189,3 +190,21 @@ def _content(message: Mapping[str, Any]) -> str:
 def _piece(piece: Any) -> str:
     text = piece.get("text") if isinstance(piece, Mapping) else None
     return text if isinstance(text, str) else cut(plainly(piece), 200)
+
+
+def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, markdown: bool = False, rule: bool = True) -> str:
+    """Return a table with aligned columns; wide characters such as Chinese count twice."""
+    lines = [list(head), *map(list, rows)]
+    widths = [max(_width(line[column]) for line in lines) for column in range(len(head))]
+    padded = [[cell + " " * (width - _width(cell)) for cell, width in zip(line, widths, strict=True)] for line in lines]
+    if markdown:
+        line = "|".join("-" * (width + 2) for width in widths)
+        written = ["| " + " | ".join(line) + " |" for line in padded]
+        return "\n".join([written[0], f"|{line}|", *written[1:]])
+    written = ["  ".join(line).rstrip() for line in padded]
+    ruled = ["  ".join("-" * width for width in widths)] * rule
+    return "\n".join([written[0], *ruled, *written[1:]])
+
+
+def _width(text: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(char) in {"F", "W"} else 1 for char in text)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from SimpleLLMFunc.batch import replaced_whole
-from SimpleLLMFunc.display.tables import text_table
+from SimpleLLMFunc.display.cards import text_table
 from SimpleLLMFunc.errors import counted
 from SimpleLLMFunc.evaluate.plot import differences_svg
 from SimpleLLMFunc.statistics import mcnemar_exact, mean_interval, paired_permutation, paired_share_interval

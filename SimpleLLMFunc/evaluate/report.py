@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from SimpleLLMFunc.batch import replaced_whole
-from SimpleLLMFunc.display.tables import text_table
+from SimpleLLMFunc.display.cards import text_table
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, UsageError, counted
 from SimpleLLMFunc.evaluate.comparison import Comparison, difference_of
 from SimpleLLMFunc.evaluate.plot import scores_svg

@@ -16,7 +16,6 @@ from SimpleLLMFunc.logger.context import (
     log_context,
 )
 from SimpleLLMFunc.logger.failures import redacted_cause, shown_error, shown_traceback
-from SimpleLLMFunc.logger.handlers import setup_logging
 from SimpleLLMFunc.logger.known import (
     MASK,
     end_before_growing_secret,
@@ -32,6 +31,7 @@ from SimpleLLMFunc.logger.records import (
     push_error,
     push_info,
     push_warning,
+    setup_logging,
 )
 from SimpleLLMFunc.logger.redact import (
     HTTP_LOGGERS,

@@ -138,12 +138,10 @@ def _shorten_causes(error: BaseException) -> bool:
 
 
 def _printed_causes(error: BaseException) -> list[BaseException]:
-    found: list[BaseException] = []
-    cause = _printed_cause(error)
-    while cause is not None and cause is not error and cause not in found:
+    found = [error]
+    while (cause := _printed_cause(found[-1])) is not None and cause not in found:
         found.append(cause)
-        cause = _printed_cause(cause)
-    return found
+    return found[1:]
 
 
 def _printed_cause(error: BaseException) -> BaseException | None:

@@ -12,6 +12,7 @@ from SimpleLLMFunc.runtime.listening import (
     address_of,
     cancelled,
     listening,
+    require_web,
     serve_until_cancelled,
     unless_gone,
 )
@@ -22,5 +23,5 @@ from SimpleLLMFunc.runtime.threads import LARGE, Worker, import_module, importin
 __all__ = [
     "LARGE", "THIS_MACHINE", "Errands", "ForkSafeLock", "PerLoop", "Worker", "address_of", "cancelled",
     "import_module", "importing", "in_thread", "iterate_sync", "listening", "off_loop_if_large", "renew_in_child",
-    "run_sync", "serve_until_cancelled", "submit", "unless_gone",
+    "require_web", "run_sync", "serve_until_cancelled", "submit", "unless_gone",
 ]  # fmt: skip

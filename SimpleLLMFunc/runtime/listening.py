@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.extras import load_extra
 from SimpleLLMFunc.runtime.threads import import_module
 
 if TYPE_CHECKING:
@@ -19,6 +20,18 @@ THIS_MACHINE: Final = ("127.0.0.1", "::1", "localhost")
 
 _REQUEST_SECONDS: Final = 30.0
 """How long a request may take to arrive, head and body; then its connection is closed."""
+
+
+def require_web(purpose: str, *modules: str) -> None:
+    """Import the web framework of the extra `view`, and further modules of it; it takes its time.
+
+    Raises:
+        ConfigError: one is missing; `purpose` needs it.
+    """
+    for module in ("starlette.applications", *modules):
+        load_extra(module, "view", purpose=purpose)
+    with contextlib.suppress(ImportError):
+        import anyio._backends._asyncio  # noqa: F401 - else the first request imports it, and waits
 
 
 @contextlib.contextmanager

@@ -3,9 +3,8 @@
 from SimpleLLMFunc.serve.browser import BrowserStream
 from SimpleLLMFunc.serve.http import fastapi_errors, serve_functions
 from SimpleLLMFunc.serve.http_callers import KEYS_VARIABLE, Callers, hash_of, new_key
-from SimpleLLMFunc.serve.mcp import decorated_functions, serve_http, serve_mcp, serve_stdio
-from SimpleLLMFunc.serve.offer import Decorated
-from SimpleLLMFunc.serve.stdio import protocol_streams
+from SimpleLLMFunc.serve.mcp import protocol_streams, serve_http, serve_mcp, serve_stdio
+from SimpleLLMFunc.serve.offer import Decorated, decorated_functions
 
 __all__ = ["BrowserStream", "decorated_functions", "fastapi_errors", "serve_mcp"]
 __all__ += [

@@ -10,6 +10,7 @@ import json
 import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
+from functools import partial
 from typing import Any, Final, Literal, TypeAlias, assert_never
 
 from pydantic_core import to_jsonable_python
@@ -20,8 +21,7 @@ from SimpleLLMFunc.base.run import watching
 from SimpleLLMFunc.errors import ConfigError, RunPaused, UsageError
 from SimpleLLMFunc.llm_decorator.chat_pipeline import ChatPipeline
 from SimpleLLMFunc.llm_decorator.decorated import Chat, Function, answers_of, is_function, takes_a_file
-from SimpleLLMFunc.logger import push_error, shown_traceback
-from SimpleLLMFunc.serve.http_problem import problem_of
+from SimpleLLMFunc.serve.http_responses import problem_of
 from SimpleLLMFunc.type import Message, content_text
 
 Protocol: TypeAlias = Literal["ag-ui", "ai-sdk"]
@@ -97,9 +97,7 @@ class BrowserStream:
         except RunPaused as pause:
             paused, last = pause, writer.say(("paused", pause.pending))
         except Exception as error:  # noqa: BLE001 - the page must hear of a fault of a tool, or of ours
-            problem = problem_of(error)
-            if problem.status == 500:
-                push_error(f"a run for a browser failed: {shown_traceback(error)}")
+            problem = problem_of(error, "a run for a browser")
             last = writer.say(("failed", problem.to_dict()["detail"], problem.kind))
         for told in [*writer.closed(), *last]:
             yield json.dumps(told)
@@ -116,13 +114,9 @@ class _Writer:
         self.thread = str(body.get("threadId") or uuid.uuid4())
         self.run = str(body.get("runId") or uuid.uuid4())
         self.turn = 0
-        self._say = say
-        self._open: tuple[str, str] | None = None  # text or thinking, and its id
+        self.say = partial(say, self)
+        self._open: tuple[str, str] | None = None  # text or reasoning, and its id
         self._parts = 0
-
-    def say(self, *facts: _Fact) -> list[_Event]:
-        """Return the protocol's events for the facts."""
-        return [event for fact in facts for event in self._say(self, fact)]
 
     def tell(self, event: ReActEvent, *, is_text: bool, is_held: bool) -> list[_Event]:
         """Return the protocol's events for an event of the run.
@@ -138,7 +132,7 @@ class _Writer:
                 return [*self.closed(), *self.say(("turn", before))]
             case events.ReplyDelta():
                 text = event.text if is_text and not is_held else ""
-                return [*self._grown("thinking", event.thinking), *self._grown("text", text)]
+                return [*self._grown("reasoning", event.thinking), *self._grown("text", text)]
             case events.ToolCallStarted(call=call):
                 try:
                     arguments = json.loads(call.function.arguments or "{}")
@@ -235,9 +229,9 @@ def _ai_sdk(run: _Writer, fact: _Fact) -> list[_Event]:
             return [*([{"type": "finish-step"}] if before else []), {"type": "start-step"}]
         case ("begins" | "ends" as what, kind, part):
             end = "start" if what == "begins" else "end"
-            return [{"type": f"{_PARTS[kind]}-{end}", "id": part}]
+            return [{"type": f"{kind}-{end}", "id": part}]
         case ("grows", kind, part, delta):
-            return [{"type": f"{_PARTS[kind]}-delta", "id": part, "delta": delta}]
+            return [{"type": f"{kind}-delta", "id": part, "delta": delta}]
         case ("call", call, name, arguments):
             # The page knows no types of our tools.
             told = {"toolCallId": call, "toolName": name, "dynamic": True}
@@ -258,9 +252,6 @@ def _ai_sdk(run: _Writer, fact: _Fact) -> list[_Event]:
         case ("failed", message, _):
             return [{"type": "error", "errorText": message}]
     return []
-
-
-_PARTS: Final = {"text": "text", "thinking": "reasoning"}
 
 
 # --- what the page sent ----------------------------------------------------------------------------------

@@ -7,20 +7,15 @@ import os
 from collections.abc import AsyncGenerator, Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from SimpleLLMFunc.errors import SimpleLLMFuncError
-from SimpleLLMFunc.extras import load_extra
 from SimpleLLMFunc.llm_decorator.decorated import CHATS, FUNCTIONS
-from SimpleLLMFunc.runtime import address_of, importing, listening, serve_until_cancelled
-from SimpleLLMFunc.serve.http_api import Api, McpDoor, told
+from SimpleLLMFunc.runtime import address_of, importing, listening, require_web, serve_until_cancelled
+from SimpleLLMFunc.serve import mcp as mcp_door
+from SimpleLLMFunc.serve.http_api import Api
 from SimpleLLMFunc.serve.http_callers import Callers
-from SimpleLLMFunc.serve.http_events import problem_response
-from SimpleLLMFunc.serve.http_problem import Problem
-from SimpleLLMFunc.serve.http_waiting import OPERATIONS, WaitingDoor
-from SimpleLLMFunc.serve.http_waiting import PATH as WAITING_PATH
-from SimpleLLMFunc.serve.mcp import PATH as MCP_PATH
-from SimpleLLMFunc.serve.mcp import http_sessions
+from SimpleLLMFunc.serve.http_responses import Problem, problem_of, problem_response
 from SimpleLLMFunc.serve.offer import Decorated, decorated_functions, offers
 
 if TYPE_CHECKING:
@@ -42,7 +37,7 @@ def fastapi_errors(app: Starlette) -> None:
     """
 
     async def answer(_: Request, error: Exception) -> Response:
-        return problem_response(told(error))
+        return problem_response(problem_of(error))
 
     app.add_exception_handler(SimpleLLMFuncError, answer)
 
@@ -79,7 +74,7 @@ def http_app(
         ConfigError: nothing to offer, or an extra is missing.
         ToolDefinitionError: a parameter without a type, or with one no schema can be made of.
     """
-    _require_extra()
+    require_web("serving", "uvicorn")
     from starlette.applications import Starlette
     from starlette.exceptions import HTTPException
     from starlette.routing import Route
@@ -87,7 +82,8 @@ def http_app(
     given = functions if isinstance(functions, Mapping) else decorated_functions(functions, kinds=(*FUNCTIONS, *CHATS))
     chosen = {name: each for name, each in given.items() if not isinstance(each, CHATS)}
     chats = {name: each for name, each in given.items() if isinstance(each, CHATS)}
-    api = Api(offers(chosen), callers or Callers(), deadline=deadline, max_body=max_body, title=title, chats=chats)
+    path = None if journal is None else Path(journal).expanduser()
+    api = Api(offers(chosen), chats, callers or Callers(), path, deadline=deadline, max_body=max_body, title=title)
     routes = [
         Route("/", api.page, methods=["GET"]),
         Route("/health", api.health, methods=["GET"]),
@@ -98,19 +94,19 @@ def http_app(
         Route("/chats/{name}/{protocol}", api.browser, methods=["POST"]),
     ]
     if journal is not None:
-        door = WaitingDoor(api, Path(journal).expanduser())
-        api.openapi["paths"][WAITING_PATH] = OPERATIONS
-        routes.append(Route(WAITING_PATH, door.waiting, methods=["GET"]))
-        routes.append(Route(WAITING_PATH, door.answer, methods=["POST"]))
+        routes.append(Route("/waiting", api.waiting, methods=["GET"]))
+        routes.append(Route("/waiting", api.settle, methods=["POST"]))
 
     manager: Any = contextlib.nullcontext()
     if mcp:
-        sessions, endpoint = http_sessions(chosen, title, is_guarded=True)
+        sessions = mcp_door.http_sessions(chosen, title, is_guarded=True)
         manager = sessions.run()
-        routes.append(Route(MCP_PATH, McpDoor(api, endpoint)))
+        routes.append(Route(mcp_door.PATH, api.guarded(sessions.handle_request), methods=mcp_door.METHODS))
 
     async def problem(_: Request, error: Exception) -> Response:
-        return problem_response(error if isinstance(error, Problem) else told(error))
+        if isinstance(error, HTTPException):  # the router's: unknown path or method
+            error = Problem(error.status_code, error.detail, headers=error.headers)
+        return problem_response(cast("Problem", error))
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncGenerator[None, None]:
@@ -155,10 +151,3 @@ async def serve_functions(
         if announce is not None:
             announce(address_of(host, listener))
         await serve_until_cancelled(app, listener, server_header=False)
-
-
-def _require_extra() -> None:
-    for module in ("starlette.applications", "uvicorn"):
-        load_extra(module, "view", purpose="serving")
-    with contextlib.suppress(ImportError):
-        import anyio._backends._asyncio  # noqa: F401 - else the first request imports it, and waits

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -16,17 +17,16 @@ from pydantic_core import to_jsonable_python
 
 from SimpleLLMFunc.base.events import ReActEvent, RunFinished, RunStarted
 from SimpleLLMFunc.base.run import watching
-from SimpleLLMFunc.errors import SchemaError, SignatureError, UsageError, cut
+from SimpleLLMFunc.errors import SchemaError, SignatureError, SimpleLLMFuncError, UsageError, cut
 from SimpleLLMFunc.interface.spending import deadline_scope
+from SimpleLLMFunc.journal import answer, paused, told_answer
 from SimpleLLMFunc.llm_decorator.decorated import Chat
-from SimpleLLMFunc.logger import push_error, push_info, push_warning, shown_traceback
-from SimpleLLMFunc.runtime import THIS_MACHINE, cancelled, in_thread, off_loop_if_large, unless_gone
+from SimpleLLMFunc.logger import push_info, push_warning
+from SimpleLLMFunc.runtime import THIS_MACHINE, in_thread, off_loop_if_large, unless_gone
 from SimpleLLMFunc.serve.browser import PROTOCOLS, BrowserStream
+from SimpleLLMFunc.serve.http_about import PAGE_POLICY, openapi_document, page_of
 from SimpleLLMFunc.serve.http_callers import Caller, Callers
-from SimpleLLMFunc.serve.http_events import Events, json_response, problem_response
-from SimpleLLMFunc.serve.http_openapi import openapi_document
-from SimpleLLMFunc.serve.http_page import PAGE_POLICY, page_of
-from SimpleLLMFunc.serve.http_problem import Problem, problem_of
+from SimpleLLMFunc.serve.http_responses import SSE_HEADERS, Events, Problem, json_response, problem_of
 from SimpleLLMFunc.serve.offer import Offer
 from SimpleLLMFunc.tools import ArgumentsError
 from SimpleLLMFunc.tools.schemas import SchemaValidation
@@ -35,7 +35,7 @@ from SimpleLLMFunc.type import Confident
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp
 
 
 class Api:
@@ -44,20 +44,22 @@ class Api:
     def __init__(
         self,
         known: Mapping[str, Offer],
+        chats: Mapping[str, Chat],
         callers: Callers,
+        journal: Path | None,
         *,
         deadline: float | None,
         max_body: int,
         title: str,
-        chats: Mapping[str, Chat],
     ) -> None:
         self.callers = callers
         self._offers = known
         self._chats = chats
         self._title = title
-        self.deadline = deadline
+        self._deadline = deadline
         self._max_body = max_body
-        self.openapi = openapi_document(known, title=title, needs_key=bool(callers))
+        self._journal = journal or Path()  # asked only where there is one
+        self.openapi = openapi_document(known, title=title, needs_key=bool(callers), shows_waiting=journal is not None)
         self._validations = {name: _validation(offer) for name, offer in known.items()}
 
     async def health(self, _: Request) -> Response:
@@ -103,7 +105,8 @@ class Api:
         """Return the answer as server-sent events."""
         began = time.monotonic()
         offer, caller, args, kwargs = await self._asked(request)
-        return Events(self._pieces(offer, args, kwargs), caller, partial(self._log, offer.name, caller, began))
+        log = partial(self._log, offer.name, caller, began)
+        return Events(self._pieces(offer, args, kwargs), caller.context, log, SSE_HEADERS)
 
     async def browser(self, request: Request) -> Events:
         """Return the answer in the web page's protocol, which the path names."""
@@ -118,31 +121,71 @@ class Api:
                 404, f"There is no {cut(name, 100)!r} for {cut(protocol, 20)}. There are: {', '.join(known)}."
             )
         await caller.take()
-        body = await self.body(request)
+        body = await self._body(request)
         try:
             stream = BrowserStream(known[name], json.loads(body), protocol)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise Problem(400, f"The body is no JSON: {cut(str(error), 200)}.") from None
         except (UsageError, SignatureError) as error:
             raise Problem(422, str(error), "ArgumentsError") from None
-        return Events(self._unnamed(stream), caller, partial(self._log, name, caller, began), stream.headers)
+        return Events(self._unnamed(stream), caller.context, partial(self._log, name, caller, began), stream.headers)
+
+    async def waiting(self, request: Request) -> Response:
+        """Return what waits in the journal, whose file need not be there yet."""
+        await self._admit(request)
+        found = await in_thread(paused, self._journal) if self._journal.exists() else []
+        return json_response(json.dumps({"waiting": found}))
+
+    async def settle(self, request: Request) -> Response:
+        """Store an answer to what waits in the journal."""
+        caller = await self._admit(request)
+        try:
+            given = json.loads(await self._body(request))
+        except (ValueError, RecursionError):
+            raise Problem(400, "The body is no JSON.") from None
+        if not isinstance(given, dict):
+            raise Problem(422, "The body must be a JSON object.")
+        key, call_id = str(given.get("key", "")), str(given.get("call_id", ""))
+        try:
+            await in_thread(answer, self._journal, key, call_id, told_answer(given))
+        except UsageError as error:
+            raise Problem(409, str(error), "UsageError") from None
+        except SimpleLLMFuncError as error:
+            raise Problem(
+                500, "The journal cannot be written; the server's log says more.", type(error).__name__
+            ) from error
+        push_info(f"{caller.name} answered {call_id} of {key!r}")
+        return json_response(json.dumps({"answered": True}))
 
     async def _unnamed(self, stream: BrowserStream) -> AsyncGenerator[tuple[str, str], None]:
-        with deadline_scope(self.deadline):
+        with deadline_scope(self._deadline):
             async with aclosing(stream.data()) as lines:
                 async for line in lines:
                     yield "", line
 
-    async def admit(self, request: Request) -> Caller:
-        """Return the caller, and count the request as a call.
-
-        Raises:
-            Problem: the caller is unknown or over its limit, or the body is too long.
-        """
+    async def _admit(self, request: Request) -> Caller:
+        """Return the caller, and count the request as a call."""
         caller = self._admitted(request)
         await caller.take()
         self._check_length(request.headers.get("content-length", ""))
         return caller
+
+    def guarded(self, endpoint: ASGIApp) -> Callable[[Request], Awaitable[ASGIApp]]:
+        """Return the endpoint of another protocol behind the same keys, rates and budgets."""
+
+        async def timed(*message: Any) -> None:
+            with deadline_scope(self._deadline):
+                await endpoint(*message)
+
+        async def admitted(request: Request) -> ASGIApp:
+            caller = await self._admit(request)
+
+            async def answered(*message: Any) -> None:
+                await asyncio.create_task(timed(*message), context=caller.context())
+
+            return answered
+
+        return admitted
 
     @staticmethod
     def _log(name: str, caller: Caller, began: float, status: int) -> None:
@@ -183,16 +226,12 @@ class Api:
         if offer is None:
             raise Problem(404, f"There is no function {cut(name, 100)!r}. There are: {', '.join(self._offers)}.")
         await caller.take()
-        body = await self.body(request)
+        body = await self._body(request)
         args, kwargs = await off_loop_if_large(len(body), partial(self._read, offer, body))
         return offer, caller, args, kwargs
 
-    async def body(self, request: Request) -> bytes:
-        """Return the JSON text in a request's body.
-
-        Raises:
-            Problem: the body is not JSON, or too long.
-        """
+    async def _body(self, request: Request) -> bytes:
+        """Return the JSON text in a request's body."""
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise Problem(415, f"The body must be application/json, not {cut(kind, 100) or 'nothing'!r}.")
@@ -238,12 +277,12 @@ class Api:
             Problem: the call failed.
         """
         try:
-            with deadline_scope(self.deadline):
+            with deadline_scope(self._deadline):
                 result = await offer.answers.result(args, kwargs)
             facts = {"trace_id": result.trace_id, "cost": result.cost, "seconds": result.seconds}
             return await in_thread(_answer, offer, result.value, {**facts, "usage": _usage(result.usage)})
         except Exception as error:  # noqa: BLE001 - the caller is told every failure, of tools and of ours
-            raise told(error, offer) from None
+            raise problem_of(error, offer.name) from None
 
     async def _pieces(
         self, offer: Offer, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -266,7 +305,7 @@ class Api:
             value: Any = None
             texts: list[str] = []
             # Around the whole stream: functions that ask several times start runs while it goes on.
-            with deadline_scope(self.deadline), watching(note):
+            with deadline_scope(self._deadline), watching(note):
                 async with aclosing(source(args, kwargs)) as values:
                     async for value in values:
                         if offer.is_iterator:
@@ -280,34 +319,7 @@ class Api:
             whole = texts if offer.is_iterator else "".join(texts) if offer.spec.is_text and texts else value
             yield "result", await in_thread(_answer, offer, whole, facts)
         except Exception as error:  # noqa: BLE001 - the caller is told every failure, of tools and of ours
-            raise told(error, offer) from None
-
-
-class McpDoor:
-    """Checks the requests to the MCP endpoint: the same keys, rates and budgets."""
-
-    def __init__(self, api: Api, endpoint: ASGIApp) -> None:
-        self._api = api
-        self._endpoint = endpoint
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request of the protocol."""
-        from starlette.requests import Request
-
-        try:
-            caller = await self._api.admit(Request(scope, receive))
-        except Problem as problem:
-            await problem_response(problem)(scope, receive, send)
-            return
-        task = asyncio.create_task(self._answer(scope, receive, send), context=caller.context())
-        try:
-            await task
-        finally:
-            await cancelled(task)
-
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with deadline_scope(self._api.deadline):
-            await self._endpoint(scope, receive, send)
+            raise problem_of(error, offer.name) from None
 
 
 def _validation(offer: Offer) -> SchemaValidation | None:
@@ -347,14 +359,3 @@ def _usage(usage: Any) -> dict[str, int]:
 
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON")
-
-
-def told(error: BaseException, offer: Offer | None = None) -> Problem:
-    """Return the problem that the caller reads; internal errors are logged."""
-    status = getattr(error, "status_code", None)
-    if isinstance(status, int):  # the router's: unknown path or method
-        return Problem(status, str(getattr(error, "detail", "")), headers=getattr(error, "headers", None))
-    problem = problem_of(error)
-    if problem.status == 500:
-        push_error(f"{'' if offer is None else offer.name} failed: {shown_traceback(error)}")
-    return problem

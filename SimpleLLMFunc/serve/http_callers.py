@@ -11,7 +11,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final, Self
@@ -22,13 +22,12 @@ from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.attempts import TokenBucket
 from SimpleLLMFunc.interface.spending import Spent, budget
 from SimpleLLMFunc.logger import remember_secret
-from SimpleLLMFunc.serve.http_problem import Problem
+from SimpleLLMFunc.serve.http_responses import Problem
 
 KEYS_VARIABLE: Final = "SIMPLELLMFUNC_SERVE_KEYS"
 """A variable with callers as ``name:sha256 name:sha256``, or as the JSON of the file."""
 
 _DAY: Final = 86_400
-_PREFIX: Final = "slf_"
 
 
 class CallerEntry(BaseModel):
@@ -54,7 +53,7 @@ _ENTRIES: Final = TypeAdapter(list[CallerEntry])
 
 def new_key() -> str:
     """Return a random key of 256 bits."""
-    return _PREFIX + secrets.token_urlsafe(32)
+    return "slf_" + secrets.token_urlsafe(32)
 
 
 def hash_of(key: str) -> str:
@@ -65,13 +64,11 @@ def hash_of(key: str) -> str:
 class Caller:
     """One caller while the server runs: its rate limit, and its budget of today."""
 
-    def __init__(self, entry: CallerEntry, *, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, entry: CallerEntry) -> None:
         self.entry = entry
         self.name = entry.name
-        self._now = now
         self._lock = threading.Lock()
-        self._day = -1
-        self._scope: tuple[contextvars.Context, AbstractContextManager[Spent], Spent] | None = None
+        self._scope: tuple[int, contextvars.Context, AbstractContextManager[Spent]] | None = None
         per_minute = entry.requests_per_minute
         self._bucket = None if per_minute is None else TokenBucket(max(1.0, per_minute), per_minute / 60)
 
@@ -97,19 +94,14 @@ class Caller:
         if entry.usd_per_day is None and entry.tokens_per_day is None:
             return contextvars.copy_context()
         with self._lock:
-            day = int(self._now() // _DAY)
-            if self._scope is None or day != self._day:
+            day = int(time.time() // _DAY)
+            if self._scope is None or self._scope[0] != day:
                 self._end()
                 context = contextvars.Context()
                 manager = budget(usd=entry.usd_per_day, tokens=entry.tokens_per_day)
-                self._scope = (context, manager, context.run(manager.__enter__))
-                self._day = day
-            return self._scope[0].copy()
-
-    @property
-    def spent(self) -> Spent | None:
-        """What its calls of today have spent; None where the caller has no limit."""
-        return None if self._scope is None else self._scope[2]
+                context.run(manager.__enter__)
+                self._scope = (day, context, manager)
+            return self._scope[1].copy()
 
     def close(self) -> None:
         """End the budget."""
@@ -118,7 +110,7 @@ class Caller:
 
     def _end(self) -> None:
         if self._scope is not None:
-            context, manager, _ = self._scope
+            _, context, manager = self._scope
             context.run(manager.__exit__, None, None, None)
             self._scope = None
 
@@ -170,12 +162,10 @@ class Callers:
             except (OSError, UnicodeDecodeError) as error:
                 raise ConfigError(f"the file of callers {os.fspath(path)!r} cannot be read: {error}") from error
         text = (os.environ if environment is None else environment).get(KEYS_VARIABLE, "").strip()
-        if not text:
-            return cls()
-        if text.startswith("["):
-            return cls(_entries(text, KEYS_VARIABLE))
-        pairs = [part.rpartition(":") for part in text.replace(",", " ").split()]
-        return cls(_entries(json.dumps([{"name": name, "sha256": digest} for name, _, digest in pairs]), KEYS_VARIABLE))
+        if not text.startswith("["):
+            pairs = (part.rpartition(":") for part in text.replace(",", " ").split())
+            text = json.dumps([{"name": name, "sha256": digest} for name, _, digest in pairs])
+        return cls(_entries(text, KEYS_VARIABLE))
 
 
 def _entries(text: str, where: str) -> list[CallerEntry]:

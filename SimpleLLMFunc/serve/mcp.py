@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from SimpleLLMFunc._version import __version__
 from SimpleLLMFunc.logger import push_debug
-from SimpleLLMFunc.runtime import THIS_MACHINE, address_of, importing, listening, serve_until_cancelled
+from SimpleLLMFunc.runtime import THIS_MACHINE, address_of, importing, in_thread, listening, serve_until_cancelled
 from SimpleLLMFunc.serve.offer import Decorated, Offer, OfferFailed, decorated_functions, offers
-from SimpleLLMFunc.serve.stdio import Lines, Printer, protocol_streams
 from SimpleLLMFunc.tools.mcp import require_mcp
 
-__all__ = ["PATH", "decorated_functions", "http_sessions", "serve_http", "serve_mcp", "serve_stdio"]
-
 PATH: Final = "/mcp"
-"""Where the HTTP server has its endpoint."""
+METHODS: Final = ("POST", "DELETE")
+"""Of the endpoint on the HTTP server. GET would open a stream of the server's own messages; this server sends none."""
 
 _GRACE_SECONDS: Final = 1
 
@@ -106,7 +109,14 @@ async def serve_http(
         ConfigError: the address is not of this machine, the port is taken, or the extra is missing.
     """
     # In a thread: the import takes seconds.
-    manager, application = await importing(http_sessions, functions, name)
+    manager = await importing(http_sessions, functions, name)
+    from starlette.applications import Starlette
+    from starlette.routing import Route
+
+    async def endpoint(_request: Any) -> Any:
+        return manager.handle_request
+
+    application = Starlette(routes=[Route(PATH, endpoint, methods=METHODS)])
     others = "there is no login, and every call costs. For others, put a server with a login in front."
     with listening(host, port, others=others) as listener:
         async with manager.run():
@@ -115,10 +125,8 @@ async def serve_http(
             await serve_until_cancelled(application, listener, lifespan="off")
 
 
-def http_sessions(functions: Mapping[str, Decorated], name: str, *, is_guarded: bool = False) -> tuple[Any, Any]:
-    """Return the `mcp` package's session manager, and the ASGI application of its endpoint.
-
-    The application works inside ``async with manager.run():``.
+def http_sessions(functions: Mapping[str, Decorated], name: str, *, is_guarded: bool = False) -> Any:
+    """Return the `mcp` package's session manager: `handle_request` answers inside ``async with manager.run():``.
 
     Args:
         functions: by name.
@@ -132,8 +140,6 @@ def http_sessions(functions: Mapping[str, Decorated], name: str, *, is_guarded: 
     server = _server(functions, name)
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
     from mcp.server.transport_security import TransportSecuritySettings
-    from starlette.applications import Starlette
-    from starlette.routing import Route
 
     hosts = [f"[{host}]:*" if ":" in host else f"{host}:*" for host in THIS_MACHINE]
     security = TransportSecuritySettings(
@@ -142,21 +148,9 @@ def http_sessions(functions: Mapping[str, Decorated], name: str, *, is_guarded: 
         allowed_origins=[f"http://{host}" for host in hosts],
     )
     # Plain JSON responses: a tool gives one result, so there is nothing to stream.
-    manager = StreamableHTTPSessionManager(
+    return StreamableHTTPSessionManager(
         app=server, json_response=True, stateless=is_guarded, security_settings=security
     )
-    # GET would open a stream of the server's own messages; this server sends none.
-    return manager, Starlette(routes=[Route(PATH, _Endpoint(manager), methods=["POST", "DELETE"])])
-
-
-class _Endpoint:
-    """The endpoint of the protocol as an ASGI application."""
-
-    def __init__(self, manager: Any) -> None:
-        self._manager = manager
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        await self._manager.handle_request(scope, receive, send)
 
 
 # --- the protocol ----------------------------------------------------------------------------------------
@@ -171,19 +165,15 @@ def _server(functions: Mapping[str, Decorated], name: str) -> Any:
     known = offers(functions)
     listing = types.ListToolsResult.model_validate({"tools": [_description(offer) for offer in known.values()]})
 
-    async def answer(parameters: Any) -> Any:
+    async def listed(_context: Any, _parameters: Any) -> Any:
+        return listing
+
+    async def called(_context: Any, parameters: Any) -> Any:
         return types.CallToolResult.model_validate(await _answer(known, parameters.name, parameters.arguments))
 
     make: Any = Server
     if hasattr(Server, "add_request_handler"):  # mcp 2
-
-        async def on_list_tools(_context: Any, _parameters: Any) -> Any:
-            return listing
-
-        async def on_call_tool(_context: Any, parameters: Any) -> Any:
-            return await answer(parameters)
-
-        return make(name, version=__version__, on_list_tools=on_list_tools, on_call_tool=on_call_tool)
+        return make(name, version=__version__, on_list_tools=listed, on_call_tool=called)
     server = make(name, version=__version__)
     envelope: Any = types.ServerResult
 
@@ -191,7 +181,7 @@ def _server(functions: Mapping[str, Decorated], name: str) -> Any:
         return envelope(listing)
 
     async def handle_call(request: Any) -> Any:
-        return envelope(await answer(request.params))
+        return envelope(await called(None, request.params))
 
     # Without the package's decorators, which check the arguments again by other rules.
     server.request_handlers[types.ListToolsRequest] = handle_list
@@ -218,3 +208,105 @@ async def _answer(known: Mapping[str, Offer], name: str, arguments: Mapping[str,
 
 def _failed(text: str) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": text}], "isError": True}
+
+
+# --- stdin and stdout, reserved for a protocol -----------------------------------------------------------
+
+
+@contextlib.contextmanager
+def protocol_streams() -> Generator[tuple[int, int], None, None]:
+    """Reserve stdin and stdout for the protocol, and yield them as file descriptors.
+
+    Inside the block every print goes to stderr, and stdin is empty for the loaded module, for tools and for the processes
+    that they start.
+    """
+    sys.stdout.flush()
+    reading, writing, nothing = os.dup(0), os.dup(1), os.open(os.devnull, os.O_RDWR)
+    try:
+        os.fstat(2)
+        printed = 2
+    except OSError:  # there is no stderr
+        printed = nothing
+    _use(nothing, printed)
+    try:
+        yield reading, writing
+    finally:
+        # `reading` stays open: a thread may still read from it, and no other file may get its number.
+        sys.stdout.flush()
+        _use(reading, writing)
+        os.close(writing)
+        os.close(nothing)
+
+
+def _use(stdin: int, stdout: int) -> None:
+    for number, file in enumerate((stdin, stdout)):
+        os.dup2(file, number)  # trick: a process that a tool starts prints to descriptor 1, not to sys.stdout
+
+
+class Lines:
+    """An async iterator over the lines of a file descriptor; make it inside the event loop that reads them.
+
+    A daemon thread reads: unlike a thread of a pool, it blocks neither a cancellation nor the end of the process.
+
+    Attributes:
+        ended: done when the reader has seen the end.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._loop = asyncio.get_running_loop()
+        self.ended: asyncio.Future[None] = self._loop.create_future()
+        self._lines: asyncio.Queue[str | None] = asyncio.Queue()
+        threading.Thread(target=self._read, name="SimpleLLMFunc-stdin", daemon=True).start()
+
+    def __aiter__(self) -> AsyncIterator[str]:
+        return self
+
+    async def __anext__(self) -> str:
+        line = await self._lines.get()
+        if line is None:
+            if not self.ended.done():
+                self.ended.set_result(None)
+            raise StopAsyncIteration
+        return line
+
+    def end(self) -> None:
+        """End the iteration; later lines are not read."""
+        self._lines.put_nowait(None)
+
+    def _read(self) -> None:
+        pending = bytearray()
+        with contextlib.suppress(OSError, RuntimeError):  # RuntimeError: the loop is closed
+            while data := os.read(self._descriptor, 65536):
+                *whole, rest = data.split(b"\n")
+                for part in whole:
+                    pending += part
+                    self._give(bytes(pending))
+                    pending.clear()
+                pending += rest
+            if pending:
+                self._give(bytes(pending))
+            self._loop.call_soon_threadsafe(self._lines.put_nowait, None)
+
+    def _give(self, line: bytes) -> None:
+        self._loop.call_soon_threadsafe(self._lines.put_nowait, line.decode("utf-8", "replace") + "\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Printer:
+    """Writes texts to a file descriptor in a thread; a reader that has left is not an error."""
+
+    descriptor: int
+
+    async def write(self, text: str) -> None:
+        """Write all of the text."""
+        await in_thread(self._write, text.encode("utf-8", "replace"))
+
+    async def flush(self) -> None:
+        """Do nothing: `write` does not buffer."""
+
+    def _write(self, data: bytes) -> None:
+        left = memoryview(data)
+        with contextlib.suppress(BrokenPipeError):  # stdin will end too, which stops the server
+            while left:
+                left = left[os.write(self.descriptor, left) :]

@@ -90,6 +90,7 @@ class Offer:
         answers: answers its calls.
         tool: the function as a tool: description, schema of the parameters, check of the arguments.
         is_iterator: it yields items.
+        spec: the type of the answer.
         value_schema: of the value; {} if it has no schema.
         output_schema: of the structured answer, always an object; None where the answer is text or None.
 
@@ -112,13 +113,9 @@ class Offer:
                     f"{name} cannot be offered: its parameter {parameter!r} takes a file's path. "
                     "Take an ImgUrl (a data: address holds the image itself), or text."
                 )
+        self.spec = self.pipeline.definition.output
         self.value_schema = _value_schema(self.spec)
         self.output_schema = _output_schema(self.spec, self.value_schema)
-
-    @property
-    def spec(self) -> OutputSpec:
-        """The type of the answer."""
-        return self.pipeline.definition.output
 
     async def answer(self, arguments: Mapping[str, Any] | None) -> tuple[str, dict[str, Any] | None]:
         """Call the function; return its answer as text, and as structured data where it has a type.

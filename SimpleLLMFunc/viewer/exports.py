@@ -1,4 +1,4 @@
-"""A stored run as a shell command, and as a test."""
+"""A stored run as a shell command, as a test, and as one HTML file to send by mail: no script, no address, no secret."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import pprint
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
+from html import escape
 from importlib.resources import files
 from typing import Any, Final
 
@@ -16,6 +17,9 @@ from jinja2 import Environment, Template
 
 from SimpleLLMFunc import errors
 from SimpleLLMFunc.base.run import curl_command
+from SimpleLLMFunc.display import cards
+from SimpleLLMFunc.display.cards import Card, Part, plainly
+from SimpleLLMFunc.display.results import run_card
 from SimpleLLMFunc.logger import MASK
 from SimpleLLMFunc.observability.store import RunDetail, StoredTurn
 from SimpleLLMFunc.viewer.responses import Refusal
@@ -75,7 +79,7 @@ def as_test(detail: RunDetail) -> str:
 @cache
 def _template() -> Template:
     environment = Environment(autoescape=False, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)  # noqa: S701 - Python, no HTML
-    environment.filters["literal"] = _literal
+    environment.filters["literal"] = partial(pprint.pformat, width=110, sort_dicts=False)
     return environment.from_string(files("SimpleLLMFunc.viewer").joinpath("recorded_test.py.jinja").read_text("utf-8"))
 
 
@@ -91,16 +95,12 @@ def _problem(detail: RunDetail, path: Sequence[str], replies: Sequence[Any]) -> 
         return _NO_CONTENT
     if not replies:
         return "The model gave no reply in this run: there is nothing to play again."
-    if run.status == "error" and (detail.turns[-1].reply is None or not _is_error_of_ours(run.error)):
+    is_ours = isinstance(getattr(errors, run.error, None), type)
+    if run.status == "error" and (detail.turns[-1].reply is None or not is_ours):
         return "The service failed in this run; its answer cannot be played again."
     if not all(each.isidentifier() and not keyword.iskeyword(each) for each in path):
         return "The function has no name that it can be imported by."
     return ""
-
-
-def _is_error_of_ours(name: str) -> bool:
-    found = getattr(errors, name, None)
-    return isinstance(found, type) and issubclass(found, errors.SimpleLLMFuncError)
 
 
 def _about(detail: RunDetail, name: str, module: str, replies: Sequence[Any]) -> str:
@@ -162,6 +162,31 @@ def _call_key(name: str, arguments: Any) -> str:
     return name + json.dumps(arguments or {}, sort_keys=True)
 
 
-def _literal(value: Any) -> str:
-    """Return `value` as Python code; invisible characters are escaped."""
-    return pprint.pformat(value, width=110, sort_dicts=False)
+# --- one page ---
+
+
+_HEAD: Final = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="color-scheme" content="light dark"><title>{title}</title></head><body>
+"""
+
+
+def as_html(detail: RunDetail) -> str:
+    """Return a run as an HTML page: its card, and every request and reply.
+
+    Left out: addresses and headers of requests, user and session. Secrets are masked once more: some may have become
+    known after the run was stored.
+    """
+    card, about = run_card(detail), detail.function_version
+    facts = [*card.facts, ("asked as", detail.output_mode)]
+    if about is not None:
+        facts.append(("function", f"def {about.function}{about.signature}:\n    {about.docstring}"))
+    if isinstance(detail.answer, str) and detail.answer != detail.value:
+        facts.append(("as written", detail.answer))
+    sent = [
+        Part(f"request {turn.number}", [("sent", plainly(turn.request)), ("reply", plainly(turn.reply))])
+        for turn in detail.turns
+    ]
+    body = cards.as_html(Card(card.title, facts, [*card.parts, *sent]), whole=True)
+    return f"{_HEAD.format(title=escape(f'{detail.summary.function} {detail.summary.status}'))}{body}\n</body></html>\n"

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import string
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic_core import to_jsonable_python
 
 from SimpleLLMFunc.base.events import Attempt
-from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError
+from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.logger import (
     end_before_growing_secret,
     end_before_secret,
@@ -31,8 +29,6 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
 
-T = TypeVar("T")
-
 _MAX_ERROR_CHARS = 4000
 
 
@@ -42,41 +38,6 @@ class Refusal(Exception):
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
         self.status = status
-
-
-class NamedFiles:
-    """Files that the program named; the page knows only their numbers, so that it can name no file.
-
-    Args:
-        paths: a file need not be there yet.
-    """
-
-    option: ClassVar[str]
-    one: ClassVar[str]
-
-    def __init__(self, paths: Iterable[str | os.PathLike[str]]) -> None:
-        if isinstance(paths, (str, os.PathLike)):
-            raise ConfigError(f"{self.option} is a list of paths.")
-        self.paths = [Path(each).expanduser() for each in paths]
-
-    def __len__(self) -> int:
-        return len(self.paths)
-
-    def path(self, number: int) -> Path:
-        """Return the path of a number.
-
-        Raises:
-            Refusal: no file has it.
-        """
-        if not number < len(self.paths):
-            raise Refusal(404, f"There is no such {self.one}.")
-        return self.paths[number]
-
-    async def told(self, tell: Callable[[Path], dict[str, Any]]) -> Response:
-        """Return what `tell` says of each file, with its number, as the response to the page."""
-        return await reply_of(
-            lambda: {f"{self.one}s": [{"number": number, **tell(path)} for number, path in enumerate(self.paths)]}
-        )
 
 
 def json_text(data: Any) -> str:

@@ -19,9 +19,8 @@ from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.tools import ArgumentsError
 from SimpleLLMFunc.type import Message
-from SimpleLLMFunc.viewer.offered import Offered, OfferedChat, OfferedFunction
+from SimpleLLMFunc.viewer.offered import Offered, OfferedChat, OfferedFunction, patch_of, varied
 from SimpleLLMFunc.viewer.responses import Lines, Refusal, Veil, attempt_facts, body_of, clean, error_facts, reply_of
-from SimpleLLMFunc.viewer.variants import patch_of, varied
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -21,8 +21,7 @@ from SimpleLLMFunc.observability.store import (
     place_of,
 )
 from SimpleLLMFunc.runtime import in_thread
-from SimpleLLMFunc.viewer.exports import as_curl, as_test
-from SimpleLLMFunc.viewer.onepage import as_html
+from SimpleLLMFunc.viewer.exports import as_curl, as_html, as_test
 from SimpleLLMFunc.viewer.responses import Refusal, reply_of
 
 if TYPE_CHECKING:
@@ -62,8 +61,7 @@ class RunPages:
 
     async def changes(self, request: Request) -> Response:
         """Return the runs that changed since a sequence number."""
-        since = _number(request, "since", 0, 0, 2**62)
-        return await reply_of(self._reader.changes, since)
+        return await reply_of(self._reader.changes, _number(request, "since", 0, 0, 2**62))
 
     async def filters(self, request: Request) -> Response:
         """Return the values that the filters offer."""
@@ -171,7 +169,9 @@ class RunPages:
                 raise Refusal(404, "No run of such a function is kept.")
             query = RunQuery(function=name)
             begun = min(each.first_seen for each in versions)
-            bucket = _bucket(max(each.last_seen for each in versions) - begun)
+            span = max(each.last_seen for each in versions) - begun
+            # So many seconds that the time axis has few points.
+            bucket = next((size for size in _BUCKETS if span / size <= _MOST_BUCKETS), _BUCKETS[-1])
             return {
                 "name": name,
                 "versions": versions,
@@ -238,8 +238,3 @@ def _number(request: Request, name: str, default: int, least: int, most: int) ->
     if not (text.isascii() and text.isdecimal()) or len(text) > 19 or not least <= int(text) <= most:
         raise Refusal(400, f"{name} is a whole number from {least} to {most}.")
     return int(text)
-
-
-def _bucket(span: float) -> int:
-    """Return a bucket in seconds that gives the time axis at most 60 points."""
-    return next((size for size in _BUCKETS if span / size <= _MOST_BUCKETS), _BUCKETS[-1])

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.runtime import THIS_MACHINE
-from SimpleLLMFunc.viewer.responses import Refusal
+from SimpleLLMFunc.viewer.responses import Refusal, json_reply
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -46,14 +46,18 @@ def new_token() -> str:
     return secrets.token_urlsafe(32)
 
 
-class Guard:
-    """Checks every request before the page gets it, also where the page is mounted in another application.
+class ViewerApp:
+    """The page as an ASGI application; it checks every request, also where it is mounted in another application.
 
     Args:
         app: answers accepted requests.
         token: required by `admit`; None requires none.
         allowed_hosts: host names of the page, without port, in addition to those of this machine.
         max_body: most bytes of a request's body.
+
+    Attributes:
+        token: required by the page; None where it requires none.
+        fragment: the end of the page's address, with the token: ``#token=…``, or "".
 
     Raises:
         ConfigError: a host name is not one.
@@ -72,14 +76,14 @@ class Guard:
                     "scheme and port; a pattern would let other pages in."
                 )
         self._app = app
-        self._token = None if token is None else token.encode()
+        self.token = token
+        self.fragment = "" if token is None else f"#token={token}"
         self._hosts = names.union(THIS_MACHINE)
         self._max_body = max_body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse a request, or pass it to the page."""
         from starlette.datastructures import MutableHeaders
-        from starlette.responses import JSONResponse
 
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
@@ -97,12 +101,21 @@ class Guard:
                 message = {**message, "headers": headers.raw}
             await send(message)
 
-        refusal = self._refusal(scope)
-        if refusal is not None:
-            status, why = refusal
-            await JSONResponse({"error": why}, status)(scope, receive, sending)
-            return
-        await self._app(scope, _Limited(receive, self._max_body).receive, sending)
+        left = self._max_body
+
+        async def receiving() -> Any:
+            """Count the bytes of a body that has no content-length."""
+            nonlocal left
+            message = await receive()
+            left -= len(message.get("body", b""))
+            return message if left >= 0 else {"type": "http.disconnect"}
+
+        try:
+            self._check(scope)
+        except Refusal as refusal:
+            await json_reply({"error": str(refusal)}, refusal.status)(scope, receive, sending)
+        else:
+            await self._app(scope, receiving, sending)
 
     def admit(self, request: Request) -> None:
         """Return if the request may have data.
@@ -113,50 +126,35 @@ class Guard:
         headers = _headers(request.scope)
         if headers.get("sec-fetch-site", "none") not in _SAME_SITE:
             raise Refusal(403, "Another site may not use this page.")
-        if self._token is not None:
+        if self.token is not None:
             given = headers.get(TOKEN_HEADER, "").encode("latin-1", "replace")
-            if not hmac.compare_digest(given, self._token):
+            if not hmac.compare_digest(given, self.token.encode()):
                 raise Refusal(
                     401, "The token is missing or is not that of this start. Open the address that was printed."
                 )
 
-    def _refusal(self, scope: Scope) -> tuple[int, str] | None:
-        """Return status and reason of a refusal; None for an accepted request."""
+    def _check(self, scope: Scope) -> None:
+        """Return if the page may get a request."""
         headers = _headers(scope)
         host = headers.get("host", "")
         if _name_of(host) not in self._hosts:
             # DNS rebinding: another site's name that resolves to this machine would make this page part of that site.
-            return 421, "This page is not reached by that name. Use 127.0.0.1, or give the name in allowed_hosts."
+            raise Refusal(
+                421, "This page is not reached by that name. Use 127.0.0.1, or give the name in allowed_hosts."
+            )
         origin = headers.get("origin")
         if origin is not None and not _is_same(origin, host):
-            return 403, "Another site may not use this page."
+            raise Refusal(403, "Another site may not use this page.")
         if scope["method"] not in _READING:
-            if self._token is None and origin is None:
+            if self.token is None and origin is None:
                 # Without a token only Origin tells the sender, and every browser sends it.
-                return 403, "A request that changes something has to say where it comes from (Origin)."
+                raise Refusal(403, "A request that changes something has to say where it comes from (Origin).")
             kind = headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind != "application/json":
-                return 415, "Send application/json."
+                raise Refusal(415, "Send application/json.")
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > self._max_body:
-            return 413, f"At most {self._max_body:,} bytes."
-        return None
-
-
-class _Limited:
-    """Counts the bytes of a body that has no content-length."""
-
-    def __init__(self, receive: Receive, left: int) -> None:
-        self._receive = receive
-        self._left = left
-
-    async def receive(self) -> Any:
-        message = await self._receive()
-        if message["type"] == "http.request":
-            self._left -= len(message.get("body", b""))
-            if self._left < 0:
-                return {"type": "http.disconnect"}
-        return message
+            raise Refusal(413, f"At most {self._max_body:,} bytes.")
 
 
 def _headers(scope: Scope) -> dict[str, str]:

@@ -6,49 +6,26 @@ import os
 import re
 import sys
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from SimpleLLMFunc._version import __version__
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError
-from SimpleLLMFunc.extras import load_extra
 from SimpleLLMFunc.observability.store import TraceReader, TraceStore
-from SimpleLLMFunc.runtime import address_of, importing, listening, serve_until_cancelled
-from SimpleLLMFunc.viewer.maps import MapPages
+from SimpleLLMFunc.runtime import address_of, importing, listening, require_web, serve_until_cancelled
+from SimpleLLMFunc.viewer.files import MapPages, ReportPages, WaitingPages
 from SimpleLLMFunc.viewer.offered import offered_of
-from SimpleLLMFunc.viewer.reports import ReportPages
 from SimpleLLMFunc.viewer.responses import Refusal, json_reply, reason
 from SimpleLLMFunc.viewer.running import RunningPages
 from SimpleLLMFunc.viewer.runs import RunPages
-from SimpleLLMFunc.viewer.security import Guard, new_token
+from SimpleLLMFunc.viewer.security import ViewerApp, new_token
 from SimpleLLMFunc.viewer.verdicts import CaseFiles, VerdictPages
-from SimpleLLMFunc.viewer.waiting import WaitingPages
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
-    from starlette.types import ASGIApp, Receive, Scope, Send
 
 _GRACE_SECONDS: Final = 2
-
-
-class ViewerApp:
-    """The page as an ASGI application.
-
-    Attributes:
-        token: required by the page; None where it requires none.
-        fragment: the end of the page's address, with the token: ``#token=…``, or "".
-    """
-
-    def __init__(self, app: ASGIApp, token: str | None) -> None:
-        self._app = app
-        self.token = token
-        self.fragment = "" if token is None else f"#token={token}"
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        await self._app(scope, receive, send)
 
 
 def viewer_app(
@@ -80,7 +57,7 @@ def viewer_app(
     Raises:
         ConfigError: the extra is missing, or an argument cannot be used.
     """
-    _require_starlette()
+    require_web("the page")
     from starlette.applications import Starlette
     from starlette.routing import BaseRoute, Mount, Route
     from starlette.staticfiles import StaticFiles
@@ -89,13 +66,14 @@ def viewer_app(
     offered = offered_of(allow_run)
     maps, reported = MapPages(checkpoints), ReportPages(reports)
     waiting = WaitingPages(journals)
+    given: Any = token
     if token is None:
         chosen: str | None = new_token()
         sys.stderr.write(f"The page asks for a token. Put this behind its address: #token={chosen}\n")
     elif token is False:
         chosen = None
-    elif _is_token(token):
-        chosen = token
+    elif isinstance(given, str) and re.fullmatch("[A-Za-z0-9_-]{16,}", given):
+        chosen = given
     else:
         raise ConfigError("token is at least 16 letters, digits, hyphens and underscores; or False for none.")
     runs, running = RunPages(reader), RunningPages(offered, sinks)
@@ -118,7 +96,7 @@ def viewer_app(
 
     def data(path: str, answer: Callable[[Request], Awaitable[Any]], method: str = "GET") -> Route:
         async def guarded(request: Request) -> Any:
-            guard.admit(request)
+            made.admit(request)
             return await answer(request)
 
         return Route(f"/api/{path}", guarded, methods=[method])
@@ -142,12 +120,12 @@ def viewer_app(
         data("functions", runs.functions),
         data("functions/{name}", runs.function),
         data("functions/{name}/same", runs.same),
-        data("reports", reported.reports),
+        data("reports", reported.all),
         data("reports/{number:int}", reported.report),
-        data("maps", maps.maps),
+        data("maps", maps.all),
         data("maps/{number:int}", maps.map),
         data("maps/{number:int}/rows", maps.rows),
-        data("waiting", waiting.waiting),
+        data("waiting", waiting.all),
         data("waiting/{number:int}", waiting.answer, "POST"),
     ]
     if offered:
@@ -167,12 +145,8 @@ def viewer_app(
     routes += [Route("/", page, methods=["GET"]), Mount("/", static)]
     app = Starlette(routes=routes, exception_handlers={Refusal: _refused, SimpleLLMFuncError: _failed})
     app.router.redirect_slashes = False
-    guard = Guard(app, token=chosen, allowed_hosts=allowed_hosts)
-    return ViewerApp(guard, chosen)
-
-
-def _is_token(given: Any) -> bool:
-    return isinstance(given, str) and re.fullmatch("[A-Za-z0-9_-]{16,}", given) is not None
+    made = ViewerApp(app, token=chosen, allowed_hosts=allowed_hosts)
+    return made
 
 
 async def _refused(_request: Request, error: Exception) -> Response:
@@ -194,13 +168,6 @@ def _opened(store: Any) -> tuple[TraceReader, tuple[TraceStore, ...]]:
     raise ConfigError(f"store is a TraceStore, a TraceReader or a path, not {type(store).__name__}.")
 
 
-def _require_starlette(*others: str) -> None:
-    for module in ("starlette.applications", *others):
-        load_extra(module, "view", purpose="the page")
-    with suppress(ImportError):
-        import anyio._backends._asyncio  # noqa: F401 - else the first request imports it, and waits
-
-
 # --- the server -------------------------------------------------------------------------------------------
 
 
@@ -218,7 +185,7 @@ async def serve_page(
     Raises:
         ConfigError: the address is not of this machine, the port is taken, or the extra is missing.
     """
-    await importing(_require_starlette, "uvicorn")  # takes its time
+    await importing(require_web, "the page", "uvicorn")  # takes its time
     others = "mount viewer_app in an application with a login to show it to others."
     with listening(host, port, others=others, offered="the page is served") as listener:
         if announce is not None:

@@ -97,9 +97,8 @@ class VerdictPages:
         run = request.path_params["run"]
         if not (run.isascii() and run.isdecimal() and len(run) < 19):
             raise Refusal(404, "There is no such run.")
-        given = {name: body[name] for name in ("thumb", "score", "comment", "tags") if body.get(name)}
-        if body.get("score") is not None:
-            given["score"] = body["score"]
+        names = ("thumb", "score", "comment", "tags")
+        given = {name: body[name] for name in names if body.get(name) not in (None, "", [])}
 
         def write() -> dict[str, Any]:
             try:

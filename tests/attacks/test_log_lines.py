@@ -10,7 +10,7 @@ import pytest
 from SimpleLLMFunc import OpenAICompatible, llm_function
 from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.logger import push_error, setup_logging
-from SimpleLLMFunc.logger.handlers import LineFormatter
+from SimpleLLMFunc.logger.records import LineFormatter
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.testing import tool_calls as calling
 from tests.attacks.functions import talking

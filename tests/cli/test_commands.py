@@ -10,7 +10,7 @@ import pytest
 
 from SimpleLLMFunc.cli.main import COMMANDS
 from tests.support.cli_reference import PAGE, commands, reference
-from tests.support.command_line import typed
+from tests.support.command_line import begun, typed
 from tests.support.processes import check_script
 
 ROOT = Path(__file__).parent.parent.parent
@@ -49,6 +49,21 @@ def test_every_command_tells_what_it_does(path):
 def test_an_unknown_option_is_wrong_usage(path):
     done = typed(*path, "--no-such-option", code=2)
     assert "Usage:" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "model pull no-such-model", "view runs.sqlite --port 70000", "view a b", "view .", "map", "map shop:classify",
+        "map shop:f rows.csv --concurrency many", "map shop:f rows.csv --concurrency 0", "eval shop:f . --min exact",
+        "eval shop:f . --repeats 0", "mcp serve", "mcp serve one --port 1", "mcp serve one --host ::1", "serve",
+        "mcp serve one --http --port 70000", "traces list --since yesterday", "traces list --limit 0",
+        "traces list --status fine", "traces list --sort name", "traces mark 1 --thumb sideways", "traces export",
+        "traces metrics --bucket soon", "traces metrics --by prompt", "traces prune --max-size large",
+    ],
+)  # fmt: skip
+def test_wrong_usage(words):
+    assert "Usage:" in typed(*words.split(), code=2).stderr
 
 
 GROUPS = [
@@ -124,20 +139,11 @@ def test_the_script_of_a_shell(shell):
 
 def completed(words):
     code = "from SimpleLLMFunc.cli.main import main; main(prog_name='simplellmfunc')"
-    env = {
-        "_SIMPLELLMFUNC_COMPLETE": "bash_complete",
-        "COMP_WORDS": words,
-        "COMP_CWORD": str(len(words.split(" ")) - 1),
-    }
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        env={"PYTHONPATH": str(ROOT), **env},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stderr == ""
-    return [line.partition(",")[2] for line in done.stdout.splitlines()]
+    env = {"_SIMPLELLMFUNC_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    with begun(program=(sys.executable, "-W", "error", "-c", code), cwd=Path.cwd(), **env) as process:
+        out, told = process.communicate(timeout=50)
+    assert told == ""
+    return [line.partition(",")[2] for line in out.splitlines()]
 
 
 def test_what_a_shell_is_offered():

@@ -8,19 +8,8 @@ import pytest
 from SimpleLLMFunc.cli.load import load_module, load_object, split_target
 from SimpleLLMFunc.errors import ConfigError, TemplateError
 
+pytestmark = pytest.mark.usefixtures("folder")
 CANARY = "sk-canary-1234567890abcdef"
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with modules in it; what is loaded from it is forgotten afterwards."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
-    before = set(sys.modules)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    yield tmp_path
-    for name in set(sys.modules) - before:
-        del sys.modules[name]
 
 
 def write(folder: Path, name: str, text: str) -> Path:

@@ -1,7 +1,6 @@
 """The commands with a model named in the environment, on each wire, over loopback."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +27,11 @@ async def count(text: str) -> int:
 
 
 @pytest.fixture(params=["messages", "gemini"])
-def wire(request: Any, tmp_path: Path, monkeypatch: Any) -> Any:
+def wire(request: Any, folder: Path, monkeypatch: Any) -> Any:
     """A module of a function, and the environment that names its model; the requests that arrive."""
     name = request.param
     maker, key, url = VARIABLES[name]
-    (tmp_path / "words.py").write_text(MODULE)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(sys.modules, "words", raising=False)
+    (folder / "words.py").write_text(MODULE)
     with serving_in_thread(said_by(SERVICES[name](), lambda _: "7")) as server:
         for variable in ("GOOGLE_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
             monkeypatch.delenv(variable, raising=False)
@@ -43,7 +39,6 @@ def wire(request: Any, tmp_path: Path, monkeypatch: Any) -> Any:
         monkeypatch.setenv(key, "sk-canary-0123456789")
         monkeypatch.setenv(url, address(name, server))
         yield server.requests
-    sys.modules.pop("words", None)
 
 
 def test_run_and_preview(wire):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import subprocess
-import sys
 from html.parser import HTMLParser
 
 import pytest
@@ -18,6 +16,7 @@ from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.testing import tool_calls as calling
 from tests.support.functions import function_of
+from tests.support.processes import check_script
 
 ATTACKS = [
     "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", '"><svg onload=alert(1)>',
@@ -163,19 +162,18 @@ def test_what_cannot_be_shown_is_shown_by_its_type():
 
 
 def test_rich_is_not_imported_until_it_is_used():
-    code = (
-        "import sys\n"
-        "from SimpleLLMFunc import llm_function\n"
-        "from SimpleLLMFunc.testing import ScriptedLLM\n"
-        "@llm_function(llm_interface=ScriptedLLM('x', repeat=True))\n"
-        "def ask(text: str) -> str:\n    'Ask.'\n"
-        "result = ask.call('x')\n"
-        "result._repr_html_(); repr(result); list(result.__rich_repr__()); ask.preview('x')._repr_html_()\n"
-        "assert not [name for name in sys.modules if name.partition('.')[0] == 'rich']\n"
-        "result.__rich__()\n"
-        "assert 'rich.table' in sys.modules\n"
-    )
-    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+    code = """
+        import sys
+        from SimpleLLMFunc.testing import ScriptedLLM
+        from tests.support.functions import function_of
+        ask = function_of(ScriptedLLM('x', repeat=True))
+        result = ask.call('x')
+        result._repr_html_(); repr(result); list(result.__rich_repr__()); ask.preview('x')._repr_html_()
+        assert not [name for name in sys.modules if name.partition('.')[0] == 'rich']
+        result.__rich__()
+        assert 'rich.table' in sys.modules
+    """
+    check_script(code, "")
 
 
 def test_a_checkpoint_that_is_gone_is_said_and_not_raised(tmp_path):

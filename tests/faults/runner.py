@@ -33,7 +33,7 @@ from SimpleLLMFunc import (
 )
 from SimpleLLMFunc.interface.attempts import http_model
 from SimpleLLMFunc.interface.spending.budget import budget
-from SimpleLLMFunc.logger.handlers import JsonFormatter
+from SimpleLLMFunc.logger.records import JsonFormatter
 from SimpleLLMFunc.runtime import loop_thread, sync
 from tests.faults.replies import JSON_TEXT, pieces_of
 from tests.faults.scenario import Form, Kind, Scenario

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import html
 import json
-import os
 import re
 import shlex
 import signal
@@ -41,9 +40,9 @@ from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.tools.mcp.client import tools_from_mcp
 from SimpleLLMFunc.type.markers import Confident
 from tests.support.canary import CANARIES, Outputs
+from tests.support.command_line import begun, typed
 from tests.support.server import Answer, LoopbackServer
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.waiting import sell, waiting
 
 
 class Grade(BaseModel):
@@ -75,8 +74,7 @@ async def serving(*functions, **options):
     found = asyncio.get_running_loop().create_future()
     named = {function.__name__: function for function in functions}
     server = asyncio.create_task(serve_functions(named, port=0, announce=found.set_result, **options))
-    waiting = asyncio.wait({server, found}, return_when=asyncio.FIRST_COMPLETED)
-    await waiting
+    await asyncio.wait({server, found}, return_when=asyncio.FIRST_COMPLETED)
     if server.done():
         server.result()
     try:
@@ -274,16 +272,6 @@ async def test_a_host_or_origin_that_is_no_address_is_a_bad_request(headers):
     assert b"no address" in said
 
 
-async def test_half_sent_requests_do_not_stay_open(monkeypatch):
-    monkeypatch.setattr(sys.modules[serve_until_cancelled.__module__], "_REQUEST_SECONDS", 0.3)
-    head = b"POST /functions/grade HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-    llm = ScriptedLLM()
-    async with serving(graded(llm)) as session:
-        for sent in (head, head + b'Content-Length: 20\r\n\r\n{"essay"'):
-            assert await raw(session, sent) == b""
-    assert llm.calls == []
-
-
 async def test_without_keys_no_other_machine():
     with pytest.raises(ConfigError, match="--new-key"):
         await serve_functions({"grade": graded(ScriptedLLM())}, host="0.0.0.0", port=0)
@@ -297,7 +285,7 @@ def test_nothing_to_offer():
 # --- who may call ---------------------------------------------------------------------------------------------
 
 
-def bearer(key):
+def bearer(key="alice-has-a-long-key"):
     return {"headers": {"Authorization": f"Bearer {key}"}}
 
 
@@ -317,15 +305,14 @@ async def test_keys():
         async with session.get("/health") as response:
             assert response.status == 200
         assert llm.calls == []
-        assert (await posted(session, "grade", {"essay": "x"}, **bearer("alice-has-a-long-key")))[0] == 200
-        assert (await streamed(session, "grade", {"essay": "x"}, **bearer("alice-has-a-long-key")))[0] == 200
+        assert (await posted(session, "grade", {"essay": "x"}, **bearer()))[0] == 200
+        assert (await streamed(session, "grade", {"essay": "x"}, **bearer()))[0] == 200
 
 
 async def test_a_rate():
-    async with serving(
-        graded(ScriptedLLM('{"points": 1}', repeat=True)), callers=callers(requests_per_minute=2)
-    ) as session:
-        answers = [await posted(session, "grade", {"essay": "x"}, **bearer("alice-has-a-long-key")) for _ in range(3)]
+    llm = ScriptedLLM('{"points": 1}', repeat=True)
+    async with serving(graded(llm), callers=callers(requests_per_minute=2)) as session:
+        answers = [await posted(session, "grade", {"essay": "x"}, **bearer()) for _ in range(3)]
     assert [status for status, _, _ in answers] == [200, 200, 429]
     assert int(answers[-1][2]["retry-after"]) >= 1
 
@@ -333,8 +320,8 @@ async def test_a_rate():
 async def test_a_budget_over_several_calls():
     llm = ScriptedLLM('{"points": 1}', repeat=True)
     async with serving(graded(llm), callers=callers(tokens_per_day=400)) as session:
-        answers = [await posted(session, "grade", {"essay": "x"}, **bearer("alice-has-a-long-key")) for _ in range(8)]
-        status, body = await streamed(session, "grade", {"essay": "x"}, **bearer("alice-has-a-long-key"))
+        answers = [await posted(session, "grade", {"essay": "x"}, **bearer()) for _ in range(8)]
+        status, body = await streamed(session, "grade", {"essay": "x"}, **bearer())
     assert answers[0][0] == 200
     assert answers[-1][0] == status == 429
     assert answers[-1][1]["type"].endswith("BudgetExceeded")
@@ -433,6 +420,43 @@ async def test_a_caller_who_leaves_ends_the_run(path):
             await ended.wait()
 
 
+# --- what waits for an answer ---------------------------------------------------------------------------------
+
+
+async def waited(session, method, *, status=200, **options):
+    async with session.request(method, "/waiting", **options) as response:
+        assert response.status == status, await response.text()
+        return json.loads(await response.read())
+
+
+async def test_what_waits_is_answered_by_those_who_have_a_key(tmp_path):
+    journal = tmp_path / "orders.sqlite"
+    async with serving(graded(ScriptedLLM()), callers=callers(), journal=journal) as session:
+        for method in ("GET", "POST"):
+            await waited(session, method, status=401)
+        assert await waited(session, "GET", **bearer()) == {"waiting": []}
+        asks, lost = waiting(journal)
+        assert await waited(session, "GET", **bearer()) == {"waiting": [asks, lost]}
+        for each, said in ((asks, {"answer": True}), (lost, {"result": "receipt 7"})):
+            body = {"key": each["key"], "call_id": each["call_id"]}
+            problem = await waited(session, "POST", status=409, **bearer(), json=body)
+            assert "give one of" in problem["detail"]
+            assert await waited(session, "POST", **bearer(), json={**body, **said}) == {"answered": True}
+            await waited(session, "POST", status=409, **bearer(), json={**body, **said})
+        json_kind = {"headers": {**bearer()["headers"], "content-type": "application/json"}}
+        await waited(session, "POST", status=400, **json_kind, data=b"{")
+        await waited(session, "POST", status=422, **bearer(), json=[])
+        async with session.get("/openapi.json", **bearer()) as response:
+            assert set((await response.json())["paths"]["/waiting"]) == {"get", "post"}
+    assert sell(journal, "asks") == "paid 3"
+    assert sell(journal, "lost", confirm=False) == "receipt 7"
+
+
+async def test_without_a_journal_there_is_no_door():
+    async with serving(graded(ScriptedLLM())) as session:
+        await waited(session, "GET", status=404)
+
+
 # --- as MCP tools ---------------------------------------------------------------------------------------------
 
 
@@ -444,7 +468,7 @@ async def test_the_same_functions_as_mcp_tools_for_the_same_callers():
         url = f"{str(session._base_url).rstrip(chr(47))}/mcp"
         async with session.post("/mcp", json={}) as response:
             assert response.status == 401
-        async with tools_from_mcp(url=url, **bearer("alice-has-a-long-key")) as tools:
+        async with tools_from_mcp(url=url, **bearer()) as tools:
             assert [tool.name for tool in tools] == ["grade"]
             assert "1" in str(await tools[0](essay="x"))
             with pytest.raises(ToolFailed, match="budget"):  # what its calls of today have taken counts here too
@@ -499,11 +523,7 @@ def lines(topic: str) -> Iterator[Line]:
 def started(folder, *options):
     """The address of a server in another process."""
     (folder / "shop.py").write_text(SHOP)
-    command = [sys.executable, "-u", "-m", "SimpleLLMFunc", "serve", "shop", "--port", "0", *options]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    server = subprocess.Popen(
-        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    server = begun("serve", "shop", "--port", "0", *options, cwd=folder)
     try:
         line = server.stdout.readline()
         assert "Offering grade, summarise, lines at http://127.0.0.1:" in line, line + server.stderr.read()
@@ -536,25 +556,15 @@ def test_schemathesis_finds_nothing(tmp_path, with_key):
     assert "No issues found" in done.stdout, done.stdout[-2000:]
 
 
-@pytest.mark.heavy
-def test_the_command(tmp_path):
-    run = [sys.executable, "-m", "SimpleLLMFunc", "serve"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([*run, "--new-key", "alice"], env=environment, capture_output=True, text=True, check=True)
-    key, line = (text for text in done.stdout.splitlines() if text.startswith(("slf_", "{")))
+def test_the_command(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    key, line = (
+        text for text in typed("serve", "--new-key", "alice").stdout.splitlines() if text[:4] in {"slf_", '{"na'}
+    )
     (tmp_path / "callers.json").write_text(f"[{line}]")
     assert Callers.load(tmp_path / "callers.json").find(key).name == "alice"
-    for arguments, code in (
-        ([], 2),
-        (["no_such_module"], 1),
-        (["--new-key", "a b"], 1),
-        (["shop", "--callers", "none.json"], 1),
-    ):
-        done = subprocess.run(
-            [*run, *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == code, done.stderr
-        assert "Traceback" not in done.stderr
+    for words, code in (("", 2), ("no_such_module", 1), ("--new-key=a/b", 1), ("shop --callers none.json", 1)):
+        typed("serve", *words.split(), code=code)
 
 
 def test_the_command_serves(tmp_path):
@@ -593,7 +603,7 @@ async def test_the_page_shows_what_is_offered_to_callers_alone():
             assert (response.status, response.headers["www-authenticate"]) == (401, "Bearer")
             assert "Authorization: Bearer KEY" in shown
             assert "grade" not in shown
-        async with session.get("/", **bearer("alice-has-a-long-key")) as response:
+        async with session.get("/", **bearer()) as response:
             assert response.status == 200
             assert "Grade the essay." in await response.text()
         async with session.get("/", headers={"Host": "elsewhere.example"}) as response:

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-import os
 import re
 import signal
 import subprocess
@@ -24,10 +23,10 @@ from SimpleLLMFunc.serve.mcp import serve_http
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.tools import Tool
 from SimpleLLMFunc.tools.mcp.client import tools_from_mcp
+from tests.support.command_line import PROGRAM, ROOT, begun
 
 pytest.importorskip("mcp")
 
-ROOT = Path(__file__).resolve().parents[2]
 CANARY = "sk-canary-1234567890abcdef"
 SHOP = f'''
 import asyncio
@@ -136,7 +135,7 @@ async def _private(text: str) -> str:
 def chat(history: list[dict[str, str]], message: str) -> Iterator[tuple[str, list[dict[str, str]]]]:
     """Not offered either."""
 '''
-COMMAND = [sys.executable, "-X", "dev", "-W", "error", "-m", "SimpleLLMFunc", "mcp", "serve"]
+COMMAND = [sys.executable, "-X", "dev", *PROGRAM[1:], "mcp", "serve"]
 
 
 @pytest.fixture(scope="module")
@@ -147,12 +146,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def started(folder: Path, *words: str, stdin: int | None = None) -> subprocess.Popen[str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "SIMPLELLMFUNC_"))}
-    env = {**kept, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8", "PYTHONUNBUFFERED": "1"}
-    pipe = subprocess.PIPE
-    return subprocess.Popen(
-        [*COMMAND, *words], cwd=folder, env=env, stdin=stdin, stdout=pipe, stderr=pipe, encoding="utf-8"
-    )
+    return begun(*words, program=COMMAND, cwd=folder, stdin=stdin)
 
 
 def by_name(tools: list[Tool]) -> dict[str, Tool]:

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from SimpleLLMFunc.logger.handlers import JsonFormatter, LineFormatter
+from SimpleLLMFunc.logger.records import JsonFormatter, LineFormatter
 
 _WINDOW = 8
 _LOGGERS = (

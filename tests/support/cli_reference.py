@@ -64,7 +64,7 @@ def reference() -> str:
 
 
 def _section(path: tuple[str, ...], command: click.Command) -> str:
-    context = click.Context(command, info_name=" ".join(path))
+    context = click.Context(command, info_name=" ".join(path), show_default=True)
     usage = f"simplellmfunc {' '.join(path)} {' '.join(command.collect_usage_pieces(context))}"
     lines = [f"## simplellmfunc {' '.join(path)}", "", "```console", usage, "```", "", *_help(command.help or "")]
     options = [each for each in command.params if isinstance(each, click.Option)]

@@ -14,7 +14,7 @@ from SimpleLLMFunc.observability.store.rows import RunQuery
 from SimpleLLMFunc.testing import ScriptedLLM
 from tests.viewer import shop
 from tests.viewer.served import Served, Visit, app_of, in_thread, keep, until
-from tests.viewer.test_reports import report_of
+from tests.viewer.test_files import report_of
 
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(120)]
 

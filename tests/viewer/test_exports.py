@@ -73,8 +73,7 @@ def quiet(message: str, history: list[Message] | None = None) -> Iterator[ChatPa
 """
 
 PLAYS = {
-    "typed with tools, a re-ask and a repair": (
-        """
+    "typed with tools, a re-ask and a repair": """
         calls = tool_calls(("look_up", {"item": "cup"}), ("look_up", {"item": "tray"}))
         llm = ScriptedLLM(calls, '{"amount": "cheap"}', "It is ```json\\n{'amount': '3 EUR',}\\n```")
         def found(item: str) -> str:
@@ -83,33 +82,21 @@ PLAYS = {
         function = price_of.with_options(llm_interface=llm, toolkit=[Tool(func=found, name="look_up", description="Look an item up.")])
         asyncio.run(function("cup", strict=True))
         """,
-        "price_of",
-    ),
-    "a model as an argument": (
-        """
+    "a model as an argument": """
         box = Box(colour=Colour.RED, made=date(2026, 1, 2))
         repaint.with_options(llm_interface=ScriptedLLM('{"colour": "green", "made": "2026-01-02"}'))(box, Colour.GREEN)
         """,
-        "repaint",
-    ),
-    "text with quotes and line breaks": (
-        """
+    "text with quotes and line breaks": """
         odd = 'He said: "no" \\\\ and\\n\\'\\'\\'left\\'\\'\\' \\"\\"\\"\\n\\u202e \\x1b[0m 你好 {x}'
         say.with_options(llm_interface=ScriptedLLM(odd * 5))(odd)
         """,
-        "say",
-    ),
-    "a text that failed as a type": (
-        """
+    "a text that failed as a type": """
         try:
             asyncio.run(price_of.with_options(llm_interface=ScriptedLLM("no", "no", "no"), toolkit=None)("cup"))
         except Exception as error:
             assert type(error).__name__ == "ResponseParseError", error
         """,
-        "price_of",
-    ),
-    "tools as JSON": (
-        """
+    "tools as JSON": """
         llm = ScriptedLLM('{"tool": "look_up", "arguments": {"item": "cup"}}', '{"answer": {"amount": 5}}')
         def found(item: str) -> str:
             return "5"
@@ -117,10 +104,7 @@ PLAYS = {
         function = price_of.with_options(llm_interface=llm, tools="json", toolkit=[Tool(func=found, name="look_up", description="Look an item up.")])
         asyncio.run(function("cup"))
         """,
-        "price_of",
-    ),
-    "a chat": (
-        """
+    "a chat": """
         async def talk():
             llm = ScriptedLLM("Hello.", "Left, then right.")
             history = []
@@ -130,9 +114,7 @@ PLAYS = {
                 pass
         asyncio.run(talk())
         """,
-        "guide",
-    ),
-    "a sync chat": ("list(quiet.with_options(llm_interface=ScriptedLLM('...'))('Hi'))", "quiet"),
+    "a sync chat": "list(quiet.with_options(llm_interface=ScriptedLLM('...'))('Hi'))",
 }
 
 
@@ -141,7 +123,7 @@ def plays(tmp_path_factory):
     """The runs of a program in another process, in one store; the copied tests of all of them, run once by pytest."""
     folder = tmp_path_factory.mktemp("plays")
     (folder / "my_shop.py").write_text(SHOP)
-    blocks = [f"# {name}\n{textwrap.dedent(code)}" for name, (code, _) in PLAYS.items()]
+    blocks = [f"# {name}\n{textwrap.dedent(code)}" for name, code in PLAYS.items()]
     names = list(PLAYS)
     script = "import asyncio\nfrom my_shop import *\nfrom my_shop import Box, Colour, date, ScriptedLLM, tool_calls\n"
     script += "from SimpleLLMFunc.observability.store.trace_store import TraceStore\nfrom SimpleLLMFunc.base.run.sinks import watching\n"

@@ -10,8 +10,8 @@ from starlette.routing import Mount
 from starlette.testclient import TestClient
 
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.viewer import viewer_app
-from SimpleLLMFunc.viewer.security import TOKEN_HEADER, Guard
+from SimpleLLMFunc.viewer import ViewerApp, viewer_app
+from SimpleLLMFunc.viewer.security import TOKEN_HEADER
 from tests.viewer import shop
 from tests.viewer.served import HEADERS, LOOPBACK, TOKEN, app_of, client_of
 
@@ -68,7 +68,7 @@ async def test_two_hosts_are_none():
 
     headers = [(b"host", b"127.0.0.1"), (b"host", b"evil.com")]
     scope = {"type": "http", "method": "GET", "path": "/", "headers": headers}
-    await Guard(app, token=None)(scope, None, send)
+    await ViewerApp(app, token=None)(scope, None, send)
     assert sent[0]["status"] == 421
 
 
@@ -215,5 +215,5 @@ async def test_other_protocols_go_past(store):
     async def app(scope, receive, send):
         seen.append(scope["type"])
 
-    await Guard(app, token=None)({"type": "lifespan"}, None, None)
+    await ViewerApp(app, token=None)({"type": "lifespan"}, None, None)
     assert seen == ["lifespan"]

@@ -11,9 +11,8 @@ import pytest
 
 from SimpleLLMFunc.observability.store import RunQuery
 from SimpleLLMFunc.testing import ScriptedLLM
-from SimpleLLMFunc.viewer.offered import offered_of
+from SimpleLLMFunc.viewer.offered import offered_of, patch_of
 from SimpleLLMFunc.viewer.responses import Refusal
-from SimpleLLMFunc.viewer.variants import patch_of
 from tests.viewer import shop
 from tests.viewer.served import LOOPBACK, app_of, client_of
 

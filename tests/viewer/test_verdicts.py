@@ -8,9 +8,8 @@ import pytest
 
 from SimpleLLMFunc.errors import ResponseParseError
 from SimpleLLMFunc.evaluate import evaluate
-from SimpleLLMFunc.observability.store import TraceStore
 from SimpleLLMFunc.testing import ScriptedLLM
-from SimpleLLMFunc.viewer.onepage import as_html
+from SimpleLLMFunc.viewer.exports import as_html
 from tests.viewer import shop
 from tests.viewer.served import LOOPBACK, app_of, client_of, keep
 
@@ -76,20 +75,15 @@ def test_a_damaged_file_of_cases_is_said_and_stays(client, tmp_path):
     assert path.read_text() == "no json\n"
 
 
-def test_without_a_folder_nothing_is_written(store, tmp_path):
-    keep(store, lambda: shop.mood("Thank you!"))
+def test_texts_that_were_masked_are_no_case_and_without_a_folder_nothing_is_written(store, tmp_path):
+    keep(store, lambda: shop.mood("my key is sk-abcdefghijklmnopqrstuvwxyz012345"))
+    client = client_of(app_of(store, cases=tmp_path / "cases"), **JSON)
+    (skipped,) = post(client, "cases", runs=[{"run": 1}])["skipped"]
+    assert "masked" in skipped["why"]
+    assert not (tmp_path / "cases").exists()
     client = client_of(app_of(store), **JSON)
     post(client, "cases", 404, runs=[{"run": 1}])
     assert client.get("/api/info").json()["cases"] is False
-
-
-def test_texts_that_were_masked_are_no_case(tmp_path):
-    with TraceStore(tmp_path / "r.sqlite", interval=0.01) as store:
-        keep(store, lambda: shop.mood("my key is sk-abcdefghijklmnopqrstuvwxyz012345"))
-        client = client_of(app_of(store, cases=tmp_path / "cases"), **JSON)
-        (skipped,) = post(client, "cases", runs=[{"run": 1}])["skipped"]
-        assert "masked" in skipped["why"]
-        assert not (tmp_path / "cases").exists()
 
 
 def test_one_run_as_a_page_to_send(client, store, order_run):
@@ -103,12 +97,10 @@ def test_one_run_as_a_page_to_send(client, store, order_run):
     assert "http" not in page.replace("http-equiv", "")
 
 
-def test_the_page_to_send_holds_no_markup_of_the_model_and_no_secret(tmp_path):
-    with TraceStore(tmp_path / "r.sqlite", interval=0.01) as store:
-        evil = '<img src=x onerror=alert(1)></pre><script>alert("sk-abcdefghijklmnopqrstuvwxyz012345")</script>'
-        keep(store, lambda: shop.describe.with_options(llm_interface=ScriptedLLM(evil))("pot"))
-        store.mark(1, comment="token sk-abcdefghijklmnopqrstuvwxyz012345")
-        page = as_html(store.reader.run(1))
-        assert "<img" not in page
-        assert "<script" not in page
-        assert "sk-abcdef" not in page
+def test_the_page_to_send_holds_no_markup_of_the_model_and_no_secret(store):
+    evil = '<img src=x onerror=alert(1)></pre><script>alert("sk-abcdefghijklmnopqrstuvwxyz012345")</script>'
+    keep(store, lambda: shop.describe.with_options(llm_interface=ScriptedLLM(evil))("pot"))
+    store.mark(1, comment="token sk-abcdefghijklmnopqrstuvwxyz012345")
+    page = as_html(store.reader.run(1))
+    for evil in ("<img", "<script", "sk-abcdef"):
+        assert evil not in page

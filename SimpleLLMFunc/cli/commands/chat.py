@@ -169,10 +169,10 @@ class _Talk:
 
 @click.command(short_help="Talk with the assistant.")
 @click.option("--model", help=f"The model: {_MODELS}; by default that of SIMPLELLMFUNC_MODEL, else local.")
-@click.option("--language", type=_LANGUAGES, default="en", show_default=True, help="The language of the instructions.")
-@click.option("--user", default="me", show_default=True, help="The person whose memories the assistant may use.")
+@click.option("--language", type=_LANGUAGES, default="en", help="The language of the instructions.")
+@click.option("--user", default="me", help="The person whose memories the assistant may use.")
 @click.option("--memory", "memory_path", type=click.Path(dir_okay=False), help="Keep memories in this file.")
-@click.option("--search", type=_SEARCHES, default="none", show_default=True, help="Where it searches when uncertain.")
+@click.option("--search", type=_SEARCHES, default="none", help="Where it searches when uncertain.")
 @click.option(
     "--tools/--no-tools", default=None, help="Let it call tools, or not; by default unless the model is local."
 )

@@ -1,4 +1,4 @@
-"""`simplellmfunc eval`: judge a decorated function on cases; the exit code tells whether it is good enough."""
+"""`simplellmfunc eval` and `improve`: judge a decorated function on the cases of a file, or search for a better form of it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Any, Literal
 
 import click
 
-from SimpleLLMFunc.cli.load import load_object
-from SimpleLLMFunc.cli.options import (
+from SimpleLLMFunc.cli.arguments import (
     ANY_PATH,
     asking,
     budget_usd,
@@ -19,9 +18,12 @@ from SimpleLLMFunc.cli.options import (
     scorer,
     target_argument,
 )
+from SimpleLLMFunc.cli.load import load_object
 from SimpleLLMFunc.cli.output import echo_safely
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.evaluate import EvalReport, evaluate
+from SimpleLLMFunc.interface.current import named_model
+from SimpleLLMFunc.runtime import run_sync
 
 _SHOWN = 5
 _CONFIDENCE = click.FloatRange(0, 1, min_open=True, max_open=True)
@@ -38,9 +40,7 @@ def _least(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
 @target_argument
 @cases_argument
 @click.option("--scorer", "scorers", multiple=True, **{**scorer, "default": ("exact",)})
-@click.option(
-    "--repeats", type=click.IntRange(min=1), default=1, show_default=True, help="How often each case is asked."
-)
+@click.option("--repeats", type=click.IntRange(min=1), default=1, help="How often each case is asked.")
 @click.option(
     "--min", "least", callback=_least, multiple=True, metavar="SCORE=NUMBER", help="Fail where a score is below."
 )
@@ -48,7 +48,6 @@ def _least(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
     "--at",
     type=click.Choice(["mean", "low"]),
     default="mean",
-    show_default=True,
     help="Compare --min with the mean, or with the lower end of its interval.",
 )
 @click.option("--report", "report_path", type=ANY_PATH, help="Write the report to this file, as JSON.")
@@ -57,15 +56,9 @@ def _least(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
     "--compare", "baseline", type=ANY_PATH, help="Fail where a score is lower than in this report beyond chance."
 )
 @click.option(
-    "--alpha",
-    type=click.FloatRange(0, 1),
-    default=0.05,
-    show_default=True,
-    help="The p-value below which a difference counts as real.",
+    "--alpha", type=click.FloatRange(0, 1), default=0.05, help="The p-value below which a difference counts as real."
 )
-@click.option(
-    "--confidence", type=_CONFIDENCE, default=0.95, show_default=True, help="The confidence of the intervals."
-)
+@click.option("--confidence", type=_CONFIDENCE, default=0.95, help="The confidence of the intervals.")
 @click.option("--checkpoint", type=ANY_PATH, help="Keep answers in this file; the same command then goes on.")
 @cases_concurrency
 @budget_usd
@@ -139,3 +132,60 @@ def _show_errors(report: EvalReport) -> None:
         echo_safely(f"  case {name}: {error}", err=True)
     if len(failed) > _SHOWN:
         click.echo(f"  and {len(failed) - _SHOWN} more", err=True)
+
+
+@click.command(name="improve", short_help="Look for examples and prompts with which a function answers better.")
+@target_argument
+@cases_argument
+@click.option("--scorer", "scorer_name", **scorer)
+@click.option("--budget", type=click.IntRange(min=0), metavar="REQUESTS", help="Requests at most; by default 3 a case.")
+@click.option("--proposer", metavar="MODEL", help="A model that proposes other wordings; named as in --model.")
+@click.option("--seed", type=int, default=0, help="Split the cases and draw with this seed.")
+@click.option(
+    "--path", type=ANY_PATH, help="The file to write, FUNCTION.improved.json by default; the same command goes on."
+)
+@click.option("--diff", "shows_diff", is_flag=True, help="Print the change as a patch of the source file, too.")
+@cases_concurrency
+@model_option
+@click.option("--quiet", is_flag=True, help="Print no progress.")
+def improve_command(
+    target: str,
+    cases: Path,
+    scorer_name: str,
+    proposer: str | None,
+    path: Path | None,
+    model_name: str | None,
+    *,
+    shows_diff: bool,
+    quiet: bool,
+    **options: Any,
+) -> None:
+    """Search for a form of a function that answers the cases of a JSONL file better, and test it on cases it never saw.
+
+    \b
+    simplellmfunc improve shop:classify cases.jsonl --budget 400
+    simplellmfunc improve shop:classify cases.jsonl --proposer openai:gpt-5 --diff
+
+    A line of the file is {"args": ..., "expected": ...}; at least 30 lines. In the code, with_options(improvement=PATH) gives
+    the function what was found. Ends with code 0 also where nothing better was found.
+    """  # noqa: D301 - click looks for the character
+    from SimpleLLMFunc.improve import improved  # `eval` starts without it
+
+    function = load_object(target)
+    place = path or Path(f"{getattr(function, '__name__', 'function')}.improved.json")
+    with asking(model_name):
+        found = run_sync(
+            improved(
+                function,
+                cases,
+                scorer=load_object(scorer_name) if ":" in scorer_name else scorer_name,
+                proposer=None if proposer is None else named_model(proposer, named_by="--proposer"),
+                path=place,
+                progress=False if quiet else None,
+                **options,
+            )
+        )
+    echo_safely(str(found))
+    click.echo(f"written: {place}")
+    if shows_diff and found.accepted:
+        echo_safely(found.diff())

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
+from SimpleLLMFunc.cli.arguments import FILE
 from SimpleLLMFunc.cli.load import load_module
-from SimpleLLMFunc.cli.options import FILE
 from SimpleLLMFunc.cli.output import printable
 from SimpleLLMFunc.errors import counted
 from SimpleLLMFunc.lock import LOCK_FILE, check_lock, lock_of, read_lock, write_lock
@@ -18,7 +18,7 @@ _FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
 @click.command(name="lock", short_help="Write or check llm.lock.")
 @click.argument("targets", nargs=-1, metavar="[MODULE_OR_PACKAGE]...")
 @click.option("--check", is_flag=True, help="Write nothing; end with code 1 if something has changed.")
-@click.option("--file", "path", type=FILE, default=LOCK_FILE, show_default=True, help="The file to write or to check.")
+@click.option("--file", "path", type=FILE, default=LOCK_FILE, help="The file to write or to check.")
 @click.option(
     "--look-in", "folders", type=_FOLDER, multiple=True, help="A folder with cassettes and evaluations, for --check."
 )

@@ -15,8 +15,8 @@ import click
 from SimpleLLMFunc.batch import EngineName, MapReport, check_output_path, json_lines, write_rows
 from SimpleLLMFunc.batch.checkpoint.checkpoint import Checkpoint
 from SimpleLLMFunc.batch.rows.rows import RowSource
+from SimpleLLMFunc.cli.arguments import ANY_PATH, asking, budget_usd, deadline_option, model_option
 from SimpleLLMFunc.cli.load import complete_target, load_object
-from SimpleLLMFunc.cli.options import ANY_PATH, asking, budget_usd, deadline_option, model_option
 from SimpleLLMFunc.cli.output import printable
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.llm_decorator.decorated import FUNCTIONS
@@ -52,18 +52,12 @@ def _columns(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ..
 @click.option("--out", type=ANY_PATH, help="Write to this file, .jsonl, .csv or .parquet; by default to stdout.")
 @click.option("--checkpoint", type=ANY_PATH, help="Keep finished rows in this file; the same command then goes on.")
 @click.option(
-    "--concurrency",
-    callback=_concurrency,
-    default="auto",
-    show_default=True,
-    metavar="N|auto",
-    help="How many rows are asked at a time.",
+    "--concurrency", callback=_concurrency, default="auto", metavar="N|auto", help="How many rows are asked at a time."
 )
 @click.option(
     "--on-error",
     type=click.Choice(["keep", "raise"]),
     default="keep",
-    show_default=True,
     help="Go on, or stop at the first row that fails.",
 )
 @click.option(
@@ -89,7 +83,6 @@ def _columns(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ..
     "--engine",
     type=click.Choice(get_args(EngineName)),
     default="local",
-    show_default=True,
     help="Where the calls are made: ray spreads them over a cluster; openai-batch sends files at half the price and waits up to a day.",
 )
 @click.option("--quiet", is_flag=True, help="Print no progress and no summary.")

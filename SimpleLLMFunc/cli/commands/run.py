@@ -12,8 +12,7 @@ from typing import Any
 import click
 
 from SimpleLLMFunc.base.run import Preview, Result, watching
-from SimpleLLMFunc.cli.arguments import argument_options
-from SimpleLLMFunc.cli.options import FILE, SECONDS, asking
+from SimpleLLMFunc.cli.arguments import FILE, SECONDS, argument_options, asking
 from SimpleLLMFunc.cli.output import as_json, echo_json, echo_text, echo_value, printable
 from SimpleLLMFunc.display.cards import as_text
 from SimpleLLMFunc.display.results import preview_card

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
+from SimpleLLMFunc.cli.arguments import FILE, json_option
 from SimpleLLMFunc.cli.commands.traces import duration
-from SimpleLLMFunc.cli.options import FILE, json_option
 from SimpleLLMFunc.cli.output import as_json, echo_json, show_table
 from SimpleLLMFunc.errors import counted, cut
 from SimpleLLMFunc.journal import RUN_AGAIN, answer, forget, paused, prune

@@ -14,12 +14,12 @@ from typing import Any, TypeVar, cast, get_args
 import click
 
 from SimpleLLMFunc.batch import replaced_whole
+from SimpleLLMFunc.cli.arguments import FILE, json_option
 from SimpleLLMFunc.cli.load import store_path
-from SimpleLLMFunc.cli.options import FILE, json_option
 from SimpleLLMFunc.cli.output import echo_json, printable, show_table
 from SimpleLLMFunc.display.cards import as_text
-from SimpleLLMFunc.display.runs import marked as describe_mark
-from SimpleLLMFunc.display.runs import page_card, run_card, when
+from SimpleLLMFunc.display.results import marked as describe_mark
+from SimpleLLMFunc.display.results import page_card, run_card, when
 from SimpleLLMFunc.errors import counted, cut
 from SimpleLLMFunc.logger import escape_control
 from SimpleLLMFunc.observability.store import (
@@ -116,13 +116,7 @@ _FILTERS = (
     *(click.option(f"--{names}", default=None, help=f"Take runs by whether {what}.") for names, what in _FLAGS.items()),
 )
 _ORDER = (
-    click.option(
-        "--sort",
-        type=click.Choice(get_args(RunOrder)),
-        default="started",
-        show_default=True,
-        help="Put these runs first.",
-    ),
+    click.option("--sort", type=click.Choice(get_args(RunOrder)), default="started", help="Put these runs first."),
     click.option("--ascending", is_flag=True, help="Begin with the smallest."),
 )
 
@@ -158,7 +152,7 @@ def traces() -> None:
 @traces.command(name="list")
 @_store
 @_with(*_FILTERS)
-@click.option("--limit", type=click.IntRange(1, 500), default=20, show_default=True, help="How many runs are listed.")
+@click.option("--limit", type=click.IntRange(1, 500), default=20, help="How many runs are listed.")
 @click.option("--after", metavar="PLACE", help="Go on where the last page ended, at its `next`.")
 @_with(*_ORDER)
 @json_option
@@ -252,9 +246,7 @@ def functions(reader: TraceReader, *, as_data: bool) -> None:
 @traces.command(name="metrics")
 @_store
 @_with(*_FILTERS)
-@click.option(
-    "--by", type=_BY, multiple=True, default=("function",), show_default=True, help="Sum up by this; repeatable."
-)
+@click.option("--by", type=_BY, multiple=True, default=("function",), help="Sum up by this; repeatable.")
 @click.option("--bucket", type=duration, metavar="SPAN", help="Print a row for each span of time: 1h, 1d.")
 @json_option
 def show_metrics(

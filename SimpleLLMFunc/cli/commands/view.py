@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
+from SimpleLLMFunc.cli.arguments import FILE, PORT
 from SimpleLLMFunc.cli.load import complete_target, load_module, load_object, split_target, store_path
-from SimpleLLMFunc.cli.options import FILE, PORT
 from SimpleLLMFunc.errors import ConfigError, did_you_mean
 from SimpleLLMFunc.observability.store import TraceStore
 from SimpleLLMFunc.viewer import new_token, serve_page, viewer_app
@@ -22,8 +22,8 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
 
 @click.command(short_help="Look at the kept runs in the browser.")
 @click.argument("store", required=False, type=FILE, metavar="[STORE]")
-@click.option("--port", type=PORT, default=0, help="The port to listen at; by default any that is free.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address of this machine to listen at.")
+@click.option("--port", type=PORT, help="The port to listen at; by default any that is free.")
+@click.option("--host", default="127.0.0.1", help="The address of this machine to listen at.")
 @click.option(
     "--allow-run",
     "allowed",
@@ -38,14 +38,14 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
 )
 @click.option("--cases", type=_FOLDER, help="The folder for runs made cases; by default `cases` next to the store.")
 @click.option("--journal", "journals", multiple=True, type=FILE, help="Show and answer what waits in this journal.")
-@click.option("--open/--no-open", "opens", default=True, help="Open the page in the browser (the default), or do not.")
+@click.option("--open/--no-open", "opens", default=None, help="Open the page in the browser (the default), or do not.")
 def view(
     store: Path | None,
-    port: int,
+    port: int | None,
     host: str,
     allowed: tuple[str, ...],
     cases: Path | None,
-    opens: bool,
+    opens: bool | None,
     **files: Any,
 ) -> None:
     """Look at the runs that a trace store keeps, in the browser, on this machine only.
@@ -67,19 +67,15 @@ def view(
 
     def announce(address: str) -> None:
         click.echo(f"The runs in {path}, until Ctrl-C:\n  {address}")
-        if opens and not _opened(address):
+        if opens is not False and not _opened(address):
             click.echo("There is no browser to open; copy the address.", err=True)
 
     with TraceStore(path) as kept:
         # Modules and stores that cannot be loaded fail now, before the page is served.
-        runnable, folder = [_loaded(each) for each in allowed], cases or path.with_name("cases")
-        app = viewer_app(kept, allow_run=runnable, cases=folder, token=new_token(), **files)
+        runnable = [load_object(each) if split_target(each)[1] else load_module(each) for each in allowed]
+        app = viewer_app(kept, allow_run=runnable, cases=cases or path.with_name("cases"), token=new_token(), **files)
         kept.reader.seq()
-        asyncio.run(serve_page(app, host=host, port=port, announce=announce))
-
-
-def _loaded(target: str) -> Any:
-    return load_object(target) if split_target(target)[1] else load_module(target)
+        asyncio.run(serve_page(app, host=host, port=port or 0, announce=announce))
 
 
 def _opened(address: str) -> bool:

@@ -45,6 +45,8 @@ class Intake:
 
     def item_of(self, trace_id: str, event: ReActEvent) -> Item | None:
         """Return the item of an event, independent of later changes by the caller; None for events that are not kept."""
+        if not isinstance(event, events.ReplyDelta):
+            self._streaming.pop(trace_id, None)
         match event:
             case events.ReplyDelta(turn=turn):
                 if self._streaming.get(trace_id) == turn:
@@ -57,10 +59,8 @@ class Intake:
                 facts = run and replace(run, arguments=self._content.snapshot(dict(run.arguments)))
                 return replace(event, messages=self._content.snapshot(event.messages), run=facts)
             case events.RunFinished():
-                self._streaming.pop(trace_id, None)
                 return replace(event, messages=[], value=self._content.snapshot(event.value))
             case events.RunFailed(how=how, error=error):
-                self._streaming.pop(trace_id, None)
                 if how == "error":
                     return Ended("error", type(error).__name__, said(error))
                 return Ended("cancelled", "", how)
@@ -70,11 +70,9 @@ class Intake:
                 return FailedTry(turn, type(error).__name__, said(error), status, pause, model, next_model)
             case events.ToolCallProgress():
                 return None
-            case events.TurnStarted():
-                self._streaming.pop(trace_id, None)
-                return event
             case (
-                events.AnswerReviewed()
+                events.TurnStarted()
+                | events.AnswerReviewed()
                 | events.ToolCallStarted()
                 | events.ToolCallFinished()
                 | events.MessageAppended()

@@ -139,7 +139,7 @@ class RunPage(Shown):
         seq: of the latest change in the whole store, for `TraceReader.changes`.
     """
 
-    card: ClassVar[str] = "SimpleLLMFunc.display.runs:page_card"
+    card: ClassVar[str] = "SimpleLLMFunc.display.results:page_card"
 
     runs: list[RunSummary]
     next: str | None
@@ -358,7 +358,7 @@ class RunDetail(Shown):
         restarts: how often an interrupted `durable` block continued it.
     """
 
-    card: ClassVar[str] = "SimpleLLMFunc.display.runs:run_card"
+    card: ClassVar[str] = "SimpleLLMFunc.display.results:run_card"
 
     summary: RunSummary
     error_text: str

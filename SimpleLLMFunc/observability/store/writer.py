@@ -10,8 +10,8 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from SimpleLLMFunc.observability.store.open_runs import OpenRun, Row
 from SimpleLLMFunc.observability.store.tables import TraceFile, has_text_index
+from SimpleLLMFunc.observability.store.writer_runs import OpenRun, Row
 from SimpleLLMFunc.storage import transaction
 
 HEARTBEAT = 10.0

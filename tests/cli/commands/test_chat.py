@@ -13,7 +13,7 @@ import pytest
 from SimpleLLMFunc.cli.commands import chat as module
 from SimpleLLMFunc.errors import ConfigError, ServerUnavailable
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
-from tests.support.command_line import typed
+from tests.support.command_line import begun, typed
 
 
 @pytest.fixture
@@ -80,18 +80,15 @@ def test_a_model_that_is_not_set_up_ends_the_conversation(talk):
     assert done.output.endswith("Error: No key.\n\n没有密钥。\n")
 
 
-def test_input_in_another_encoding_than_the_locales_is_told():
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "SIMPLELLMFUNC_MODEL": "openai:m"}
-    done = subprocess.run(
-        [sys.executable, "-m", "SimpleLLMFunc", "chat"],
-        input="你好\n".encode(),
-        env=environment,
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode == 1
-    assert b"Set PYTHONUTF8=1" in done.stderr
-    assert b"Traceback" not in done.stderr
+def test_input_in_another_encoding_than_the_locales_is_told(tmp_path):
+    with begun(
+        "chat", cwd=tmp_path, stdin=subprocess.PIPE, PYTHONIOENCODING="ascii", SIMPLELLMFUNC_MODEL="openai:m"
+    ) as process:
+        process.stdin.buffer.write("你好\n".encode())
+        _, told = process.communicate(timeout=50)
+    assert process.returncode == 1
+    assert "Set PYTHONUTF8=1" in told
+    assert "Traceback" not in told
 
 
 def test_what_is_no_command(talk):

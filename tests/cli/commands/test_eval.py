@@ -1,10 +1,13 @@
-"""`simplellmfunc eval`: scores on the terminal, files, and an exit code for CI."""
+"""`simplellmfunc eval` and `improve`: scores on the terminal, files, an exit code for CI; a better form, and its patch."""
 
 import json
+import subprocess
+import sys
 import textwrap
 
 import pytest
 
+from SimpleLLMFunc.cli.load import load_object
 from SimpleLLMFunc.evaluate import EvalReport
 from tests.support.command_line import typed
 
@@ -24,6 +27,17 @@ def said(asked):
 async def parity(number: int) -> Literal["even", "odd"]:
     "Even or odd?"
 
+def learned(asked):
+    number = int(re.search("number: (.*)", asked.text)[1])
+    return json.dumps("odd" if number % 2 or len(asked.messages) < 8 else "even")
+
+@llm_function(ScriptedLLM(learned, repeat=True))
+async def learner(number: int) -> Literal["even", "odd"]:
+    "Even or odd?"
+
+def right(value, expected):
+    return value == expected
+
 def is_text(value, expected):
     return isinstance(value, str)
 
@@ -32,14 +46,13 @@ nothing = 3
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    lines = [{"args": number, "expected": "odd" if number % 2 else "even"} for number in range(20)]
-    (tmp_path / "cases.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-
-    def invoke(*args, wrong=(), code=0):
-        (tmp_path / "shop.py").write_text(textwrap.dedent(MODULE.format(wrong=list(wrong))), encoding="utf-8")
-        return typed("eval", "shop.py:parity", "cases.jsonl", *args, code=code)
+def run(folder):
+    def invoke(*args, words=("eval", "shop.py:parity"), cases=20, wrong=(), code=0):
+        lines = [{"args": number, "expected": "odd" if number % 2 else "even"} for number in range(cases)]
+        (folder / "cases.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+        (folder / "shop.py").write_text(textwrap.dedent(MODULE.format(wrong=list(wrong))), encoding="utf-8")
+        sys.modules.pop("shop", None)  # the file may have changed
+        return typed(*words, "cases.jsonl", *args, code=code)
 
     return invoke
 
@@ -81,7 +94,18 @@ def test_repeats_checkpoint_and_quiet(run, tmp_path):
 
 
 def test_what_cannot_be(run):
-    run("--min", "exact", code=2)
     run("--report", "no/such/folder/x.json", code=1)
     run("--compare", "none.json", code=1)
-    run("--repeats", "0", code=2)
+
+
+def test_improve_searches_tells_and_writes(run, tmp_path):
+    improve = ("improve", "shop.py:learner")
+    result = run("--budget", "100", "--scorer", "shop.py:right", "--diff", "--quiet", words=improve, cases=40)
+    assert "accepted: better on cases that the search never saw" in result.output
+    assert "held out    16 cases" in result.output
+    patch = result.output[result.output.index("--- a/shop.py") :]
+    subprocess.run(["git", "apply", "--check", "-"], input=patch.encode(), cwd=tmp_path, check=True)
+    better = load_object("shop.py:learner").with_options(improvement="learner.improved.json")
+    assert len(better.preview(3).messages) > 8
+    few = run("--budget", "20", words=improve, cases=40, code=1)
+    assert "the budget is too small" in few.output

@@ -93,13 +93,8 @@ async def raw(message: str, history: list[Message] | None = None) -> AsyncIterat
 
 
 @pytest.fixture(autouse=True)
-def shop(tmp_path, monkeypatch):
-    (tmp_path / "cli_shop.py").write_text(SHOP)
-    monkeypatch.chdir(tmp_path)
-    yield tmp_path
-    sys.modules.pop("cli_shop", None)
-    while str(tmp_path) in sys.path:
-        sys.path.remove(str(tmp_path))
+def shop(folder):
+    (folder / "cli_shop.py").write_text(SHOP)
 
 
 run, preview = partial(typed, "run"), partial(typed, "preview")

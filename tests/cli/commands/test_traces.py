@@ -121,25 +121,6 @@ def test_old_runs_go(store):
     assert "--older-than" in run("prune", code=2).stderr
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["list", "--since", "yesterday"],
-        ["list", "--limit", "0"],
-        ["list", "--status", "fine"],
-        ["list", "--sort", "name"],
-        ["mark", "1", "--thumb", "sideways"],
-        ["export"],
-        ["metrics", "--bucket", "soon"],
-        ["metrics", "--by", "prompt"],
-        ["prune", "--max-size", "large"],
-    ],
-    ids=" ".join,
-)
-def test_wrong_usage(store, arguments):
-    run(*arguments, code=2)
-
-
 def test_a_place_that_is_none(store):
     assert "not a place" in run("list", "--after", "x", code=1).stderr
 

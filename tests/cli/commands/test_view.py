@@ -1,12 +1,9 @@
 """`simplellmfunc view`: what it takes, how it refuses, and that a real process serves the page and ends."""
 
-import os
 import re
 import signal
-import subprocess
 import sys
 from functools import partial
-from pathlib import Path
 
 import httpx
 import pytest
@@ -14,7 +11,7 @@ import pytest
 from SimpleLLMFunc.base.run.sinks import watching
 from SimpleLLMFunc.observability.store.reader import TraceReader
 from SimpleLLMFunc.observability.store.trace_store import TraceStore
-from tests.support.command_line import typed
+from tests.support.command_line import begun, typed
 from tests.viewer import shop
 
 MODULE = """
@@ -28,15 +25,11 @@ def greet(name: str) -> str:
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def runs(folder, monkeypatch):
     monkeypatch.delenv("SIMPLELLMFUNC_TRACE", raising=False)
-    monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
-    (tmp_path / "view_greetings.py").write_text(MODULE)
-    with TraceStore(tmp_path / "runs.sqlite") as store, watching(store):
+    (folder / "view_greetings.py").write_text(MODULE)
+    with TraceStore(folder / "runs.sqlite") as store, watching(store):
         shop.mood("Fine.")
-    yield tmp_path
-    sys.modules.pop("view_greetings", None)
 
 
 run = partial(typed, "view", "--no-open")
@@ -72,24 +65,12 @@ def test_a_store_that_is_not_there_is_told_and_not_made(folder, monkeypatch, pat
     assert sorted(folder.iterdir()) == before
 
 
-@pytest.mark.parametrize("arguments", [["runs.sqlite", "--port", "70000"], ["a", "b"], ["."]])
-def test_wrong_usage(arguments):
-    run(*arguments, code=2)
-
-
 @pytest.mark.heavy
 @pytest.mark.parametrize("by_environment", [False, True])
 def test_a_process_serves_the_page_until_it_is_interrupted(folder, by_environment):
-    command = "-W error -m SimpleLLMFunc view --no-open --allow-run view_greetings"
-    arguments = [sys.executable, *command.split()]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[3]), "PYTHONUNBUFFERED": "1"}
-    if by_environment:
-        environment["SIMPLELLMFUNC_TRACE"] = "runs.sqlite"
-    else:
-        arguments.append("runs.sqlite")
-    with subprocess.Popen(
-        arguments, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    named = {"SIMPLELLMFUNC_TRACE": "runs.sqlite"} if by_environment else {}
+    words = ("view", "--no-open", "--allow-run", "view_greetings", *([] if by_environment else ["runs.sqlite"]))
+    with begun(*words, cwd=folder, **named) as process:
         try:
             first, second = process.stdout.readline(), process.stdout.readline()
             assert "runs.sqlite" in first

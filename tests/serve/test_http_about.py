@@ -6,8 +6,8 @@ import jsonschema
 import pytest
 from pydantic import BaseModel, Field
 
-from SimpleLLMFunc import llm_function
-from SimpleLLMFunc.serve.http_openapi import openapi_document
+from SimpleLLMFunc import Audio, ConfigError, File, ImgPath, llm_function
+from SimpleLLMFunc.serve.http_about import openapi_document
 from SimpleLLMFunc.serve.offer import offers
 from SimpleLLMFunc.type.markers import Confident
 
@@ -130,3 +130,13 @@ def test_keys_are_asked_for_only_where_there_are_some(document):
     free = openapi_document(offers(FUNCTIONS), title="Shop", needs_key=False)
     assert "security" not in free
     assert "securitySchemes" not in free["components"]
+
+
+@pytest.mark.parametrize("hint", [ImgPath, ImgPath | None, list[File], Audio])
+def test_a_caller_from_outside_cannot_name_files(hint):
+    def look(picture):
+        """Look."""
+
+    look.__annotations__ = {"picture": hint, "return": str}
+    with pytest.raises(ConfigError, match="picture"):
+        offers({"look": llm_function(look)})

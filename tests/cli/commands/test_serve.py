@@ -1,17 +1,14 @@
-"""`simplellmfunc mcp serve`: what it takes and how it refuses; what it serves is tested in tests/serve."""
+"""`simplellmfunc serve` and `mcp serve`: what they take and how they refuse; what they serve is tested in tests/serve."""
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from SimpleLLMFunc.cli.commands.mcp import functions_of
+from SimpleLLMFunc.cli.commands.serve import functions_of
 from SimpleLLMFunc.errors import ConfigError
-from tests.support.command_line import typed
+from tests.support.command_line import begun
 
-ROOT = Path(__file__).resolve().parents[3]
 HEAD = "from SimpleLLMFunc import llm_chat, llm_function\n"
 
 
@@ -20,19 +17,12 @@ def function(name: str, kind: str = "llm_function") -> str:
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    before = set(sys.modules)
-    (tmp_path / "mcp_one.py").write_text(HEAD + function("a") + function("b") + function("_c") + "def plain(): ...\n")
-    (tmp_path / "mcp_two.py").write_text(HEAD + "from mcp_one import a\n" + function("d") + function("e"))
-    (tmp_path / "mcp_clash.py").write_text(HEAD + function("a"))
-    (tmp_path / "mcp_all.py").write_text("from mcp_one import a, b\n__all__ = ['b']\n")
-    (tmp_path / "mcp_none.py").write_text("from mcp_one import a\n")
-    yield tmp_path
-    for name in set(sys.modules) - before:
-        del sys.modules[name]
+def modules(folder: Path) -> None:
+    (folder / "mcp_one.py").write_text(HEAD + function("a") + function("b") + function("_c") + "def plain(): ...\n")
+    (folder / "mcp_two.py").write_text(HEAD + "from mcp_one import a\n" + function("d") + function("e"))
+    (folder / "mcp_clash.py").write_text(HEAD + function("a"))
+    (folder / "mcp_all.py").write_text("from mcp_one import a, b\n__all__ = ['b']\n")
+    (folder / "mcp_none.py").write_text("from mcp_one import a\n")
 
 
 @pytest.mark.parametrize(
@@ -76,33 +66,11 @@ def test_a_chat_cannot_be_served(folder: Path) -> None:
         functions_of(["mcp_chat:chat"])
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["serve"],
-        ["serve", "mcp_one", "--port", "1"],
-        ["serve", "mcp_one", "--host", "::1"],
-        ["serve", "mcp_one", "--http", "--port", "70000"],
-        ["nonsense"],
-    ],
-)
-def test_wrong_usage(arguments: list[str]) -> None:
-    assert "Usage:" in typed("mcp", *arguments, code=2).stderr
-
-
 def test_nothing_on_stdout_when_it_fails(folder: Path) -> None:
     (folder / "mcp_broken.py").write_text("print('loading')\nraise ValueError('broken')\n")
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "SimpleLLMFunc", "mcp", "serve", "mcp_broken"],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=50,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "loading" in done.stderr
-    assert "Error: 'mcp_broken' failed while it was imported: ValueError: broken." in done.stderr
-    assert "Traceback" not in done.stderr
+    with begun("mcp", "serve", "mcp_broken", cwd=folder, stdin=subprocess.DEVNULL) as process:
+        out, told = process.communicate(timeout=50)
+    assert (process.returncode, out) == (1, "")
+    assert "loading" in told
+    assert "Error: 'mcp_broken' failed while it was imported: ValueError: broken." in told
+    assert "Traceback" not in told

@@ -1,9 +1,10 @@
-"""Maps on the page: how far, what failed, which rows; read while they are written, and nothing else is named."""
+"""Files that the program names: maps, reports and journals on the page, and no other file."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import sqlite3
 import threading
 from dataclasses import dataclass
@@ -13,9 +14,20 @@ import pytest
 
 from SimpleLLMFunc import llm_function
 from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.evaluate import EvalReport, evaluate
 from SimpleLLMFunc.testing import ScriptedLLM
-from SimpleLLMFunc.viewer import viewer_app
-from tests.viewer.served import TOKEN, app_of, client_of
+from tests.support.waiting import sell, waiting
+from tests.viewer import shop
+from tests.viewer.served import Served, app_of, client_of
+
+
+@pytest.mark.parametrize("option", ["checkpoints", "reports", "journals"])
+def test_files_are_a_list(store, option):
+    with pytest.raises(ConfigError, match=f"{option} is a list of paths"):
+        app_of(store, **{option: "moods.sqlite"})
+
+
+# --- maps: how far, what failed, which rows; also while they are written ---
 
 
 @dataclass
@@ -23,10 +35,10 @@ class Mood:
     label: Literal["happy", "angry"]
 
 
-def llm(every=5):
+def llm():
     def reply(request):
         number = int(request.text.split("row ")[1].split()[0])
-        if number % every == 0:
+        if number % 5 == 0:
             return "no idea"
         return '{"label": "happy"}' if number % 2 else '{"label": "angry"}'
 
@@ -194,6 +206,109 @@ def test_a_format_of_another_version_is_said(client, checkpoint):
     assert "format 99" in client.get("/api/maps").json()["maps"][0]["problem"]
 
 
-def test_checkpoints_are_a_list(store):
-    with pytest.raises(ConfigError, match="list of paths"):
-        viewer_app(store, token=TOKEN, checkpoints="moods.sqlite")
+# --- reports of evaluate ---
+
+CASES = [({"text": f"letter {number}"}, {"label": "happy", "confidence": 0.5}) for number in range(20)]
+
+
+def label(value, expected):
+    return float(value.label == expected.label)
+
+
+def report_of(good):
+    """An evaluation in which the first `good` cases are right."""
+
+    def reply(request):
+        number = int(request.text.split("letter ")[1].split()[0].strip('",'))
+        return json.dumps({"label": "happy" if number < good else "angry", "confidence": 0.5})
+
+    llm = shop.PricedLLM(reply, repeat=True)
+    return evaluate(shop.mood.with_options(llm_interface=llm), CASES, [label], progress=False)
+
+
+@pytest.fixture
+def paths(tmp_path):
+    report_of(8).save(tmp_path / "old.json")
+    report_of(16).save(tmp_path / "new.json")
+    (tmp_path / "none.json").write_text("{}")
+    return [tmp_path / name for name in ("old.json", "new.json", "none.json")]
+
+
+def test_reports_are_listed_read_and_compared(store, paths):
+    client = client_of(app_of(store, reports=paths))
+    old, new, none = client.get("/api/reports").json()["reports"]
+    assert (old["file"], old["scores"]["label"]["mean"], new["scores"]["label"]["mean"]) == ("old.json", 0.4, 0.8)
+    assert "not a report" in none["problem"]
+    compared = client.get("/api/reports/0", params={"with": "1"}).json()
+    difference = EvalReport.load(paths[0]).compare(EvalReport.load(paths[1])).differences["label"]
+    assert compared["differences"]["label"]["p"] == difference.p < 0.05
+    assert [case["change"] for case in compared["cases"]] == [1.0] * 8 + [0.0] * 12
+    first = compared["cases"][0]
+    assert [outcome[0]["value"]["label"] for outcome in first["outcomes"]] == ["angry", "happy"]
+    assert client.get("/api/reports/0").json()["second"] is None
+    for number in ("3", "-1", "x"):
+        assert client.get(f"/api/reports/{number}").status_code == 404
+    assert client.get("/api/reports/2").status_code == 409
+
+
+# --- runs that wait: shown with what they ask, and answered once ---
+
+
+@pytest.fixture
+def journal(tmp_path):
+    return tmp_path / "orders.sqlite"
+
+
+@pytest.fixture
+def asking(store, journal):
+    return client_of(app_of(store, journals=[journal]))
+
+
+def test_what_waits_is_shown_and_answered(asking, journal):
+    assert asking.get("/api/info").json()["journals"] == 1
+    assert asking.get("/api/waiting").json()["journals"][0]["waiting"] == []
+    asks, lost = waiting(journal)
+    (shown,) = asking.get("/api/waiting").json()["journals"]
+    assert (shown["name"], shown["problem"], shown["waiting"]) == ("orders.sqlite", "", [asks, lost])
+    for each, said in ((asks, {"answer": "Give a voucher."}), (lost, {"run_again": True})):
+        where = {"key": each["key"], "call_id": each["call_id"]}
+        assert asking.post("/api/waiting/0", json={**where, **said, "result": 1}).status_code == 409
+        assert asking.post("/api/waiting/0", json={**where, **said}).json() == {"answered": True}
+        again = asking.post("/api/waiting/0", json={**where, **said})
+        assert (again.status_code, "has been answered" in again.json()["error"]) == (409, True)
+    assert asking.get("/api/waiting").json()["journals"][0]["waiting"] == []
+    assert sell(journal, "asks") == "Give a voucher."
+    assert sell(journal, "lost", confirm=False) == "paid 3"
+
+
+def test_only_what_was_named_is_answered_and_only_to_the_page(store, asking, journal):
+    (asks, _) = waiting(journal)
+    said = {"key": "asks", "call_id": asks["call_id"], "answer": True}
+    for number in ("1", "-1", "x", "9" * 20):
+        assert asking.post(f"/api/waiting/{number}", json=said).status_code in {404, 405}
+    broken = asking.post("/api/waiting/0", content=b"[", headers={"content-type": "application/json"})
+    assert broken.status_code == 400
+    stranger = client_of(app_of(store, journals=[journal]), **{"X-SimpleLLMFunc-Token": "wrong"})
+    assert stranger.post("/api/waiting/0", json=said).status_code == 401
+    assert asking.post("/api/waiting/0", json=said, headers={"origin": "http://evil"}).status_code == 403
+    journal.write_bytes(b"no journal at all")
+    assert "cannot be used" in asking.get("/api/waiting").json()["journals"][0]["problem"]
+
+
+@pytest.mark.heavy
+def test_the_view_in_a_browser(store, journal, browser):
+    waiting(journal)
+    with Served(app_of(store, journals=[journal])) as served:
+        page = browser.new_page()
+        page.goto(served.address)
+        page.keyboard.press("w")
+        page.get_by_role("heading", name="pay").first.wait_for()
+        assert page.get_by_role("listitem").count() == 2
+        page.get_by_role("button", name="Approve").click()
+        page.get_by_text("What has it done?").wait_for()
+        page.get_by_role("listitem").nth(1).wait_for(state="detached")
+        page.get_by_role("textbox").fill("receipt 7")
+        page.get_by_role("button", name="Answer with the text").click()
+        page.get_by_text("Nothing waits").wait_for()
+    assert sell(journal, "asks") == "paid 3"
+    assert json.dumps(sell(journal, "lost", confirm=False)) == '"receipt 7"'
