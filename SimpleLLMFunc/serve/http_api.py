@@ -35,7 +35,7 @@ from SimpleLLMFunc.type import Confident
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
-    from starlette.types import ASGIApp
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 class Api:
@@ -173,9 +173,18 @@ class Api:
     def guarded(self, endpoint: ASGIApp) -> Callable[[Request], Awaitable[ASGIApp]]:
         """Return the endpoint of another protocol behind the same keys, rates and budgets."""
 
-        async def timed(*message: Any) -> None:
+        async def timed(scope: Scope, receive: Receive, send: Send) -> None:
+            length = 0
+
+            async def bounded() -> Message:
+                nonlocal length
+                message = await receive()
+                length += len(message.get("body", b""))
+                self._check_length(str(length))
+                return message
+
             with deadline_scope(self._deadline):
-                await endpoint(*message)
+                await endpoint(scope, bounded, send)
 
         async def admitted(request: Request) -> ASGIApp:
             caller = await self._admit(request)

@@ -159,11 +159,12 @@ def _rows(path: Path, error: str, before: str) -> dict[str, Any]:
     """Return a page of rows; `error` is the name of an error type, or "*" for all failed rows."""
     statement = """
         SELECT id, version, error, answer, usage, given, at FROM rows
-        WHERE id < ?1 AND (?2 = '' OR ?2 = error OR ?2 = '*' AND error IS NOT NULL) ORDER BY id DESC LIMIT ?3
+        WHERE id < :before AND (:error = '' OR :error = error OR :error = '*' AND error IS NOT NULL)
+        ORDER BY id DESC LIMIT :most
     """
     try:
         with _opened(path) as rows:
-            found = rows.query(statement, (int(before or 2**62), error, _ROWS + 1))
+            found = rows.query(statement, {"before": int(before or 2**62), "error": error, "most": _ROWS + 1})
     except (SimpleLLMFuncError, OSError) as problem:
         raise Refusal(409, reason(problem)) from None
     shown = [_row(row) for row in found[:_ROWS]]

@@ -45,12 +45,7 @@ class RunPages:
     async def runs(self, request: Request) -> Response:
         """Return a page of the list; the first page has the total number."""
         query, (sort, ascending) = query_of(request), order_of(request)
-        after, limit = request.query_params.get("after") or None, _number(request, "limit", 50, 1, 500)
-        if after is not None:
-            try:
-                place_of(after)
-            except ConfigError as error:
-                raise Refusal(400, str(error)) from None
+        after, limit = _after(request), _number(request, "limit", 50, 1, 500)
 
         def read() -> dict[str, Any]:
             page = self._reader.runs(query, limit=limit, after=after, sort=sort, ascending=ascending)
@@ -114,8 +109,7 @@ class RunPages:
 
     async def session(self, request: Request) -> Response:
         """Return a page of the runs of a conversation with their contents, the oldest first."""
-        query = RunQuery(session=request.path_params["name"])
-        after = request.query_params.get("after") or None
+        query, after = RunQuery(session=request.path_params["name"]), _after(request)
 
         def read() -> dict[str, Any]:
             page, contents = self._reader.runs_with_content(
@@ -229,6 +223,17 @@ def order_of(request: Request) -> tuple[RunOrder, bool]:
     if sort not in get_args(RunOrder):
         raise Refusal(400, "Runs are not sorted by that.")
     return cast("RunOrder", sort), request.query_params.get("ascending") == "1"
+
+
+def _after(request: Request) -> str | None:
+    """Return where the page before this one ended, None for the first page."""
+    after = request.query_params.get("after") or None
+    if after is not None:
+        try:
+            place_of(after)
+        except ConfigError as error:
+            raise Refusal(400, str(error)) from None
+    return after
 
 
 def _number(request: Request, name: str, default: int, least: int, most: int) -> int:

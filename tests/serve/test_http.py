@@ -477,6 +477,25 @@ async def test_the_same_functions_as_mcp_tools_for_the_same_callers():
     assert 1 <= len(llm.calls) < 8
 
 
+@pytest.mark.heavy
+async def test_a_body_for_the_mcp_tools_that_does_not_say_its_length_is_bounded_too():
+    pytest.importorskip("mcp")
+    sent = 0
+
+    async def endless():
+        nonlocal sent
+        for _ in range(100):
+            sent += 1
+            yield b" " * 50_000
+
+    accepted = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+    headers = {**bearer()["headers"], **accepted}
+    async with serving(graded(ScriptedLLM()), callers=callers(), mcp=True, max_body=100_000) as session:
+        async with session.post("/mcp", data=endless(), headers=headers) as response:
+            assert response.status == 413
+    assert sent < 100
+
+
 # --- the command ----------------------------------------------------------------------------------------------
 
 SHOP = '''

@@ -81,6 +81,10 @@ def test_a_question_that_makes_no_sense_is_refused(client, query):
     assert reply.json()["error"]
 
 
+def test_a_place_in_a_conversation_that_makes_no_sense_is_refused(client):
+    assert client.get("/api/sessions/s", params={"after": "x"}).status_code == 400
+
+
 def test_what_is_new_is_told_since_a_number(client, three, store):
     seq = client.get("/api/runs").json()["seq"]
     assert client.get("/api/changes", params={"since": seq}).json()["runs"] == []

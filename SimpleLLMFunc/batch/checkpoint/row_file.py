@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -204,7 +204,7 @@ class RowFile:
         )
         return {version: (MapProgress(*facts), at) for version, *facts, at in self.query(statement)}
 
-    def query(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+    def query(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[Any]:
         """Return what a statement finds."""
         with self.connection("read") as connection:
             return connection.execute(statement, values).fetchall()
