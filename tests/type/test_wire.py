@@ -5,18 +5,7 @@ import math
 
 import pytest
 
-from SimpleLLMFunc.type import ChatCompletion
-from SimpleLLMFunc.type.wire import (
-    arguments_text,
-    content_text,
-    count,
-    extras,
-    index_of,
-    mapping,
-    mappings,
-    text_or_none,
-    without_surrogates,
-)
+from SimpleLLMFunc.type import ChatCompletion, content_text, count, index_of, mapping, mappings, text_or_none, wire
 
 
 @pytest.mark.parametrize(
@@ -34,7 +23,7 @@ def test_content_is_text_in_any_shape(content, text):
     ("arguments", "text"), [(None, "{}"), ("", "{}"), ("x", "x"), ({"a": "é"}, '{"a": "é"}'), ({}, "{}"), ([1], "[1]")]
 )
 def test_arguments_are_json_text(arguments, text):
-    assert arguments_text(arguments) == text
+    assert wire.arguments_text(arguments) == text
 
 
 @pytest.mark.parametrize(
@@ -58,7 +47,7 @@ def test_numbers_that_are_none_do_not_break_a_reply():
 
 def test_what_goes_back_can_be_said_in_json():
     odd = {"a": math.nan, "b": [math.inf, {"c": -math.inf}], "d": 1.5, "e": "x", "known": math.nan}
-    assert extras(odd, frozenset({"known"})) == {"a": None, "b": [None, {"c": None}], "d": 1.5, "e": "x"}
+    assert wire.extras(odd, frozenset({"known"})) == {"a": None, "b": [None, {"c": None}], "d": 1.5, "e": "x"}
 
 
 def test_other_fields_are_read_as_far_as_they_make_sense():
@@ -71,8 +60,8 @@ def test_other_fields_are_read_as_far_as_they_make_sense():
 
 
 def test_lone_surrogates_are_replaced_and_pairs_joined():
-    assert without_surrogates("a\ud800b \ud83d\ude00 \udc00") == "a\ufffdb \U0001f600 \ufffd"
-    assert without_surrogates("plain é 😀") == "plain é 😀"
+    assert wire.without_surrogates("a\ud800b \ud83d\ude00 \udc00") == "a\ufffdb \U0001f600 \ufffd"
+    assert wire.without_surrogates("plain é 😀") == "plain é 😀"
 
 
 def test_what_is_nested_without_end_goes_back_without_it():

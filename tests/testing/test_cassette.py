@@ -17,7 +17,7 @@ from SimpleLLMFunc.errors import (
 from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.logger import remember_secret
 from SimpleLLMFunc.testing import Cassette, ScriptedLLM, UnmatchedRequest, tool_calls, use_cassette
-from SimpleLLMFunc.testing.cassettes.cassette_file import read_cassette
+from SimpleLLMFunc.testing.cassette_file import read_cassette
 from tests.support.canary import CANARIES, Outputs
 from tests.support.server import LoopbackServer
 
