@@ -210,18 +210,11 @@ class ScriptedLLM(LLM_Interface):
         params = dict(asked.params)
         wanted = params.pop("wanted_schema", None)
         check_call_params(params)
-        request = ScriptedRequest(
-            messages=copied(messages),
-            tools=copied(asked.tools) if asked.tools else None,
-            response_format=copied([asked.response_format])[0],
-            params=copied([params])[0],
-            stream=stream,
-            trace_id=asked.trace_id,
-            deadline=asked.deadline,
-            wanted_schema=wanted,
-        )
+        tools = copied(asked.tools) if asked.tools else None
+        more: Any = copied([asked.response_format, params])
+        request = ScriptedRequest(copied(messages), tools, more[0], more[1], stream, asked.trace_id, asked.deadline)
         with self._lock:
-            request = replace(request, index=len(self.calls))
+            request = replace(request, index=len(self.calls), wanted_schema=wanted)
             self.calls.append(request)
         return request, clock
 
