@@ -65,8 +65,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Allow real calls again."""
-    forbidden = config.stash.get(_forbidden_key, None)
-    if forbidden is not None:
+    if (forbidden := config.stash.get(_forbidden_key, None)) is not None:
         forbidden.undo()
 
 
@@ -81,8 +80,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
     """Insert the cassette of a marked test before its fixtures are made."""
-    mark = item.get_closest_marker("llm_cassette")
-    if mark is not None:
+    if (mark := item.get_closest_marker("llm_cassette")) is not None:
         _insert(item, mark)
     return (yield)
 

@@ -65,12 +65,6 @@ def split_reply(reply: ChatCompletion, chunk_size: int | None = None) -> Iterato
         yield _chunk(reply, [], usage=reply.usage.to_dict())
 
 
-def text_chunk(text: str, *, index: int, model: str) -> ChatCompletionChunk:
-    """Return a chunk with `text`, of the reply to request `index`."""
-    head = ChatCompletion((), id=f"scripted-{index}", model=model)
-    return _chunk(head, [{"index": 0, "delta": {"content": text}, "finish_reason": None}])
-
-
 def _chunk(reply: ChatCompletion, choices: list[dict[str, Any]], **more: Any) -> ChatCompletionChunk:
     head = {"id": reply.id, "object": "chat.completion.chunk", "created": reply.created, "model": reply.model}
     return ChatCompletionChunk.from_dict({**head, "choices": choices, **more})

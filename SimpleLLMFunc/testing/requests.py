@@ -34,13 +34,12 @@ def answer_message(
     data: Any, messages: Sequence[Message], tools: Sequence[ToolSpec] | None, response_format: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Return the assistant message with `data`, JSON data, in the form that the request wants."""
-    schema = schema_of(response_format)
     if answer_tool := answer_tool_of(tools):
         wanted = answer_tool["function"].get("parameters") or {}
         return tool_calls((ANSWER_TOOL, wrapped(data, wanted)))
     if asks_for_action(messages, response_format):
         data = {"answer": data}
-    elif schema is not None:
+    elif (schema := schema_of(response_format)) is not None:
         data = wrapped(data, schema)
     elif isinstance(data, str):
         return {"role": "assistant", "content": data}

@@ -21,9 +21,9 @@ from SimpleLLMFunc.interface.profile import GENERIC, Profile
 from SimpleLLMFunc.interface.spending import Deadline, current_deadline
 from SimpleLLMFunc.interface.wires import Asked, ReplyAssembler, check_call_params
 from SimpleLLMFunc.logger import redact
-from SimpleLLMFunc.testing.reply_chunks import completion_of, message_text, split_reply, text_chunk
+from SimpleLLMFunc.testing.reply_chunks import completion_of, message_text, split_reply
 from SimpleLLMFunc.testing.requests import UnmatchedRequest, answer_message, brief_request, request_text, tool_calls
-from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolSpec
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, ChoiceDelta, ChunkChoice, Message, ToolSpec
 
 __all__ = ["Answer", "Reply", "ScriptedLLM", "ScriptedRequest", "When", "answer", "tool_calls", "when"]
 
@@ -288,7 +288,7 @@ async def _steps(
         if isinstance(item, BaseException):
             raise item.with_traceback(None)
         if isinstance(item, str):
-            yield text_chunk(item, index=asked.index, model=model)
+            yield ChatCompletionChunk((ChunkChoice(ChoiceDelta(content=item)),), f"scripted-{asked.index}", model)
         else:
             is_text_only = False
             yield item

@@ -170,11 +170,10 @@ def build_body(model_name: str, asked: Asked, profile: Profile, *, stream: bool)
     for name, value in asked.params.items():
         if value is not None:
             body[profile.max_tokens_field if name in _TOKEN_LIMITS and name not in body else name] = value
+    # Services refuse these where no tool is offered.
     if not asked.tools:
-        # Services refuse these where no tool is offered.
-        body.pop("tool_choice", None)
         body.pop("parallel_tool_calls", None)
-    elif not profile.tool_choice:
+    if not asked.tools or not profile.tool_choice:
         body.pop("tool_choice", None)
     return body
 

@@ -188,8 +188,7 @@ class _OpenChoice:
         if choice.logprobs is not None:
             self.logprobs.append(choice.logprobs)
         for name in _TEXTS:
-            piece = getattr(delta, name)
-            if piece is not None:
+            if (piece := getattr(delta, name)) is not None:
                 self.texts.setdefault(name, []).append(piece)
         if delta.tool_calls:
             self.calls.add(delta.tool_calls)
