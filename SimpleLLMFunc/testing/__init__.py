@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from SimpleLLMFunc.interface.attempts import forbid_real_calls
-    from SimpleLLMFunc.testing.answering import tool_calls
-    from SimpleLLMFunc.testing.cassettes import Cassette, RecordMode, use_cassette
+    from SimpleLLMFunc.testing.cassette import Cassette, RecordMode, use_cassette
+    from SimpleLLMFunc.testing.requests import UnmatchedRequest, tool_calls
     from SimpleLLMFunc.testing.schema_filled import SchemaLLM
     from SimpleLLMFunc.testing.scripted import ScriptedLLM, ScriptedRequest, answer, when
-    from SimpleLLMFunc.testing.unmatched import UnmatchedRequest
 
 __all__ = [
     "Cassette", "RecordMode", "SchemaLLM", "ScriptedLLM", "ScriptedRequest", "UnmatchedRequest", "answer",
@@ -24,11 +23,10 @@ __all__ = [
 
 _NAMES_OF = {
     "SimpleLLMFunc.interface.attempts.guard": "forbid_real_calls",
-    "SimpleLLMFunc.testing.answering": "tool_calls",
-    "SimpleLLMFunc.testing.cassettes.cassette": "Cassette RecordMode use_cassette",
+    "SimpleLLMFunc.testing.cassette": "Cassette RecordMode use_cassette",
+    "SimpleLLMFunc.testing.requests": "UnmatchedRequest tool_calls",
     "SimpleLLMFunc.testing.schema_filled": "SchemaLLM",
     "SimpleLLMFunc.testing.scripted": "ScriptedLLM ScriptedRequest answer when",
-    "SimpleLLMFunc.testing.unmatched": "UnmatchedRequest",
 }
 _MODULE_OF = {name: module for module, names in _NAMES_OF.items() for name in names.split()}
 

@@ -1,25 +1,36 @@
-"""Helpers of `contract`: ask whole or streamed, measure, wait for tasks to end."""
+"""Helpers of `contract`: a tool and a form, asked for whole or streamed; measuring; waiting for tasks to end."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Any
 
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.testing.reply_chunks import assembled
-from SimpleLLMFunc.testing.scenarios import Request
-from SimpleLLMFunc.type import ChatCompletion
+from SimpleLLMFunc.interface.wires import ReplyAssembler
+from SimpleLLMFunc.type import ChatCompletion, Message
+
+_SCHEMA = {
+    "type": "object",
+    "properties": {"city": {"type": "string", "maxLength": 20}, "days": {"type": "integer"}},
+    "required": ["city", "days"],
+    "additionalProperties": False,
+}
+FILL_FORMAT = {"type": "json_schema", "json_schema": {"name": "value", "schema": _SCHEMA, "strict": True}}
+WEATHER_TOOL = {
+    "type": "function",
+    "function": {"name": "weather", "description": "Tell the weather.", "parameters": _SCHEMA},
+}
 
 
-async def reply_to(llm: LLM_Interface, asked: Request, is_streamed: bool, **more: Any) -> ChatCompletion:
+async def reply_to(llm: LLM_Interface, messages: Sequence[Message], is_streamed: bool, **asked: Any) -> ChatCompletion:
     """Return the reply of `llm`, asked whole or as a stream."""
     if not is_streamed:
-        return await llm.chat(asked.messages, **more, **asked.params)
-    async with aclosing(llm.chat_stream(asked.messages, **more, **asked.params)) as stream:
-        return assembled([chunk async for chunk in stream])
+        return await llm.chat(messages, **asked)
+    async with aclosing(llm.chat_stream(messages, **asked)) as stream:
+        return ReplyAssembler([chunk async for chunk in stream]).completion()
 
 
 async def least(measured: Callable[[], Awaitable[float]], *, enough: float) -> float:

@@ -18,7 +18,7 @@ import pytest
 
 if TYPE_CHECKING:
     from SimpleLLMFunc.interface.attempts import RealCallsForbidden
-    from SimpleLLMFunc.testing.cassettes import Cassette
+    from SimpleLLMFunc.testing.cassette import Cassette
 
 _MODES: Final = ("once", "new", "all", "none")
 _FORBID: Final = "llm_forbid_real_calls"
@@ -65,8 +65,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Allow real calls again."""
-    forbidden = config.stash.get(_forbidden_key, None)
-    if forbidden is not None:
+    if (forbidden := config.stash.get(_forbidden_key, None)) is not None:
         forbidden.undo()
 
 
@@ -81,8 +80,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
     """Insert the cassette of a marked test before its fixtures are made."""
-    mark = item.get_closest_marker("llm_cassette")
-    if mark is not None:
+    if (mark := item.get_closest_marker("llm_cassette")) is not None:
         _insert(item, mark)
     return (yield)
 
@@ -120,10 +118,11 @@ def llm_tape(request: pytest.FixtureRequest) -> Any:
 def _insert(item: pytest.Item, mark: pytest.Mark) -> None:
     from SimpleLLMFunc.errors import SimpleLLMFuncError
     from SimpleLLMFunc.interface.attempts import forbid_real_calls, real_calls_asked_for
-    from SimpleLLMFunc.testing.cassettes import Cassette
+    from SimpleLLMFunc.testing.cassette import Cassette
 
     path = _path_of(item, mark)
-    mode: Any = item.config.getoption("--llm-record") or ("none" if _is_ci() else "once")
+    is_ci = os.environ.get("CI", "").strip().lower() not in {"", "0", "false", "no"}
+    mode: Any = item.config.getoption("--llm-record") or ("none" if is_ci else "once")
     if mode == "once" and str(path) in item.config.stash[_missing_key]:
         mode = "new"  # another test of this run may have made the file meanwhile
     try:
@@ -146,10 +145,6 @@ def _insert(item: pytest.Item, mark: pytest.Mark) -> None:
         stack.callback(forbidden.__enter__)
 
 
-def _is_ci() -> bool:
-    return os.environ.get("CI", "").strip().lower() not in {"", "0", "false", "no"}
-
-
 def _inner_name(item: pytest.Item) -> str:
     return ".".join(node.name for node in item.listchain() if isinstance(node, (pytest.Class, pytest.Item)))
 
@@ -168,8 +163,6 @@ def _path_of(item: pytest.Item, mark: pytest.Mark) -> Path:
 
 def _file_name(text: str) -> str:
     plain = re.sub(r"[^\w.-]+", "_", text).strip("_.")
-    if plain == text and len(plain) <= _LONGEST:
-        return plain
     # Names that differ only in forbidden characters must not share a file.
     is_harmless = re.fullmatch(r"[\w.-]+(\[[\w.-]+\])?", text) and len(text) <= _LONGEST
     digest = "" if is_harmless else f"-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from SimpleLLMFunc.interface.wires import ReplyAssembler
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolCall
 
 _PIECE = re.compile(r"\s*\S{1,4}|\s+")
 """Text of one chunk by default: about one token of a model, with the white space before it."""
 
 
-def completion_of(message: Mapping[str, Any], *, messages: Sequence[Message], index: int, model: str) -> ChatCompletion:
+def completion_of(message: Mapping[str, Any], messages: Sequence[Message], index: int, model: str) -> ChatCompletion:
     """Return the whole reply with `message`: with ids, finish reason and estimated usage.
 
     Args:
@@ -64,20 +63,6 @@ def split_reply(reply: ChatCompletion, chunk_size: int | None = None) -> Iterato
         yield _chunk(reply, [{"index": choice.index, "delta": {}, "finish_reason": choice.finish_reason}])
     if reply.usage is not None:
         yield _chunk(reply, [], usage=reply.usage.to_dict())
-
-
-def assembled(chunks: Iterable[ChatCompletionChunk]) -> ChatCompletion:
-    """Return the whole reply of a stream's chunks."""
-    assembler = ReplyAssembler()
-    for chunk in chunks:
-        assembler.add(chunk)
-    return assembler.completion()
-
-
-def text_chunk(text: str, *, index: int, model: str) -> ChatCompletionChunk:
-    """Return a chunk with `text`, of the reply to request `index`."""
-    head = ChatCompletion((), id=f"scripted-{index}", model=model)
-    return _chunk(head, [{"index": 0, "delta": {"content": text}, "finish_reason": None}])
 
 
 def _chunk(reply: ChatCompletion, choices: list[dict[str, Any]], **more: Any) -> ChatCompletionChunk:

@@ -10,8 +10,8 @@ from typing import Any
 
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.interface.profile import Profile
-from SimpleLLMFunc.testing.answering import answer_message, answer_tool_of, asks_for_action, schema_of, tool_calls
-from SimpleLLMFunc.testing.schema_values import Schema, text_of_words, value_of
+from SimpleLLMFunc.testing.requests import answer_message, answer_tool_of, asks_for_action, schema_of, tool_calls
+from SimpleLLMFunc.testing.schema_values import Schema, value_of, words
 from SimpleLLMFunc.testing.scripted import ScriptedLLM, ScriptedRequest
 from SimpleLLMFunc.type import Message, ToolSpec, content_text
 
@@ -70,7 +70,7 @@ class SchemaLLM(ScriptedLLM):
         answer_tool = answer_tool_of(asked.tools)
         wanted = offered if asked.wanted_schema is None else asked.wanted_schema
         schema = _parameters(answer_tool) if answer_tool else wanted
-        made = text_of_words(rng) if schema is None else value_of(schema, rng)
+        made = words(rng) if schema is None else value_of(schema, rng)
         if schema is not None and offered is None and not answer_tool and not is_action:
             return {"role": "assistant", "content": json.dumps(made, ensure_ascii=False)}  # a text in quotes, too
         return answer_message(made, asked.messages, asked.tools, asked.response_format)

@@ -48,11 +48,6 @@ def value_of(schema: Schema, rng: random.Random, *, definitions: Schema | None =
     return _Values(definitions if definitions is not None else schema.get("$defs", {}), rng).of(schema, 0)
 
 
-def text_of_words(rng: random.Random) -> str:
-    """Return a few words."""
-    return _words(rng, 0, None)
-
-
 class _Values:
     def __init__(self, definitions: Schema, rng: random.Random) -> None:
         self._defs = definitions
@@ -202,11 +197,8 @@ class _Values:
             return text_matching(schema["pattern"], self._rng, least=least, most=most)
         if schema.get("contentSchema") or schema.get("format") == "json-string":
             return json.dumps(self.of(schema.get("contentSchema") or {}, depth + 1), ensure_ascii=False)
-        name = schema.get("format") or schema.get("contentEncoding", "")
-        made = _formatted(name, self._rng)
-        if made is not None:
-            return made
-        return _words(self._rng, least, most)
+        made = _formatted(schema.get("format") or schema.get("contentEncoding", ""), self._rng)
+        return words(self._rng, least, most) if made is None else made
 
 
 def _kind_of(schema: Schema) -> str:
@@ -279,7 +271,8 @@ def text_matching(pattern: str, rng: random.Random, *, least: int = 0, most: int
     )
 
 
-def _words(rng: random.Random, least: int, most: int | None) -> str:
+def words(rng: random.Random, least: int = 0, most: int | None = None) -> str:
+    """Return a few words, together of `least` to `most` characters."""
     text = " ".join(rng.choices(WORDS, k=rng.randint(1, 3)))
     while len(text) < least:
         text += f" {rng.choice(WORDS)}"

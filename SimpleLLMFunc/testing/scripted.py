@@ -19,12 +19,11 @@ from SimpleLLMFunc.errors import UsageError, cut
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.profile import GENERIC, Profile
 from SimpleLLMFunc.interface.spending import Deadline, current_deadline
-from SimpleLLMFunc.interface.wires import check_call_params
+from SimpleLLMFunc.interface.wires import Asked, ReplyAssembler, check_call_params
 from SimpleLLMFunc.logger import redact
-from SimpleLLMFunc.testing.answering import answer_message, tool_calls
-from SimpleLLMFunc.testing.reply_chunks import assembled, completion_of, message_text, split_reply, text_chunk
-from SimpleLLMFunc.testing.unmatched import UnmatchedRequest, brief_request, request_text
-from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolSpec
+from SimpleLLMFunc.testing.reply_chunks import completion_of, message_text, split_reply
+from SimpleLLMFunc.testing.requests import UnmatchedRequest, answer_message, brief_request, request_text, tool_calls
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, ChoiceDelta, ChunkChoice, Message, ToolSpec
 
 __all__ = ["Answer", "Reply", "ScriptedLLM", "ScriptedRequest", "When", "answer", "tool_calls", "when"]
 
@@ -192,7 +191,7 @@ class ScriptedLLM(LLM_Interface):
         reply = await self._reply_to(request, clock)
         if isinstance(reply, ChatCompletion):
             return reply
-        return assembled([chunk async for chunk in _steps(reply, request, self.model_name, clock)])
+        return ReplyAssembler([chunk async for chunk in _steps(reply, request, self.model_name, clock)]).completion()
 
     async def chat_stream(self, messages: Sequence[Message], **asked: Any) -> AsyncGenerator[ChatCompletionChunk, None]:
         """Yield the next reply in chunks."""
@@ -203,37 +202,21 @@ class ScriptedLLM(LLM_Interface):
             async for chunk in chunks:
                 yield chunk
 
-    def _asked(
-        self,
-        stream: bool,
-        messages: Sequence[Message],
-        /,
-        *,
-        tools: Sequence[ToolSpec] | None = None,
-        response_format: dict[str, Any] | None = None,
-        trace_id: str = "",
-        deadline: float | None = None,
-        **params: Any,
-    ) -> tuple[ScriptedRequest, Deadline]:
+    def _asked(self, stream: bool, messages: Sequence[Message], /, **given: Any) -> tuple[ScriptedRequest, Deadline]:
         """Record the request; return it with its deadline."""
-        clock = Deadline.after(deadline).stricter(current_deadline())
+        asked = Asked.of(messages, **given)
+        clock = Deadline.after(asked.deadline).stricter(current_deadline())
         clock.check()
+        params = dict(asked.params)
         wanted = params.pop("wanted_schema", None)
         check_call_params(params)
-        asked = ScriptedRequest(
-            messages=copied(messages),
-            tools=copied(tools) if tools else None,
-            response_format=copied([response_format])[0],
-            params=copied([params])[0],
-            stream=stream,
-            trace_id=trace_id,
-            deadline=deadline,
-            wanted_schema=wanted,
-        )
+        tools = copied(asked.tools) if asked.tools else None
+        more: Any = copied([asked.response_format, params])
+        request = ScriptedRequest(copied(messages), tools, more[0], more[1], stream, asked.trace_id, asked.deadline)
         with self._lock:
-            asked = replace(asked, index=len(self.calls))
-            self.calls.append(asked)
-        return asked, clock
+            request = replace(request, index=len(self.calls), wanted_schema=wanted)
+            self.calls.append(request)
+        return request, clock
 
     async def _reply_to(self, asked: ScriptedRequest, clock: Deadline) -> ChatCompletion | Sequence[StreamItem]:
         reply = self._next(asked)
@@ -280,25 +263,18 @@ class ScriptedLLM(LLM_Interface):
         if isinstance(reply, ChatCompletion):
             return reply
         if isinstance(reply, str):
-            return _whole({"content": reply}, asked, self.model_name)
-        if isinstance(reply, (Answer, BaseModel)) or (
-            is_dataclass(reply) and not isinstance(reply, ChatCompletionChunk)
-        ):
+            reply = {"content": reply}
+        elif isinstance(reply, BaseModel) or (is_dataclass(reply) and not isinstance(reply, ChatCompletionChunk)):
             data = to_jsonable_python(reply.value if isinstance(reply, Answer) else reply, by_alias=True)
-            message = answer_message(data, asked.messages, asked.tools, asked.response_format)
-            return _whole(message, asked, self.model_name)
+            reply = answer_message(data, asked.messages, asked.tools, asked.response_format)
         if isinstance(reply, Mapping):
-            return _whole(reply, asked, self.model_name)
+            return completion_of(reply, asked.messages, asked.index, self.model_name)
         if isinstance(reply, Sequence) and not isinstance(reply, (bytes, bytearray)):
             return reply
         raise UsageError(
             f"ScriptedLLM cannot reply with {type(reply).__name__}. Give a text, a model, answer(value), an assistant "
             "message, a ChatCompletion, a list of chunks, an exception, or a function that returns one of these."
         )
-
-
-def _whole(message: Mapping[str, Any], asked: ScriptedRequest, model: str) -> ChatCompletion:
-    return completion_of(message, messages=asked.messages, index=asked.index, model=model)
 
 
 async def _steps(
@@ -312,12 +288,12 @@ async def _steps(
         if isinstance(item, BaseException):
             raise item.with_traceback(None)
         if isinstance(item, str):
-            yield text_chunk(item, index=asked.index, model=model)
+            yield ChatCompletionChunk((ChunkChoice(ChoiceDelta(content=item)),), f"scripted-{asked.index}", model)
         else:
             is_text_only = False
             yield item
     if is_text_only:
-        whole = _whole({"content": "".join(str(item) for item in items)}, asked, model)
+        whole = completion_of({"content": "".join(map(str, items))}, asked.messages, asked.index, model)
         *_, finish, usage = split_reply(whole)
         yield finish
         yield usage

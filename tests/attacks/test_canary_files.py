@@ -15,7 +15,7 @@ from SimpleLLMFunc.assistant import SqliteMemory
 from SimpleLLMFunc.base.run.sinks import watching
 from SimpleLLMFunc.batch.provider_batches import run as openai_run
 from SimpleLLMFunc.observability.store.trace_store import TraceStore
-from SimpleLLMFunc.testing.cassettes.cassette import Cassette
+from SimpleLLMFunc.testing.cassette import Cassette
 from tests.attacks.functions import asking, drained, talking
 from tests.support.batch_server import BatchServer, Outcome
 from tests.support.canary import CANARIES, Outputs

@@ -14,10 +14,8 @@ from pydantic import BaseModel
 from SimpleLLMFunc import Audio, ConfigError, File, ImgPath, ImgUrl, llm_function, tool
 from tests.llm_decorator.golden_calls import PNG
 from tests.support.functions import async_decorated
-from tests.support.referees import check_gemini, check_messages, check_responses
+from tests.support.referees import CHECKS
 from tests.support.wires import MODELS, WIRES, has_results, wired
-
-REFEREES: dict[str, Any] = {"responses": check_responses, "messages": check_messages, "gemini": check_gemini}
 
 
 class Trip(BaseModel):
@@ -151,5 +149,5 @@ async def test_a_choice_and_a_map(name):
 def _check(name: str, server: Any) -> None:
     """The SDK's types take every request."""
     for request in server.requests:
-        if name in REFEREES:
-            REFEREES[name](request.body)
+        if name in CHECKS:
+            CHECKS[name](request.body)

@@ -13,11 +13,8 @@ both_ways = pytest.mark.parametrize("is_streamed", [False, True])
 
 
 async def streamed(llm, messages=HELLO, **more):
-    assembler = ReplyAssembler()
     async with aclosing(llm.chat_stream(messages, **more)) as stream:
-        async for piece in stream:
-            assembler.add(piece)
-    return assembler.completion()
+        return ReplyAssembler([piece async for piece in stream]).completion()
 
 
 def function_of(llm, **options):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -43,6 +43,12 @@ def check_gemini(body: Mapping[str, Any]) -> None:
     for name, value in body.items():
         for part in value if isinstance(value, list) else [value]:
             known[name].model_validate(part)
+
+
+CHECKS: dict[str, Callable[[Mapping[str, Any]], None]] = {
+    "messages": check_messages, "responses": check_responses, "gemini": check_gemini,
+}  # fmt: skip
+"""By wire."""
 
 
 @functools.cache

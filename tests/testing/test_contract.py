@@ -165,18 +165,17 @@ class TestLocalModel(contract.ProviderContract):
 class Wrapper(LLM_Interface):
     """Passes everything on; the providers below break one thing each."""
 
+    model_name = "wrapper"
+
     def __init__(self, scenario: contract.Scenario) -> None:
         self.inner = PicklableScripted(scenario)
-        self.model_name = "wrapper"
         self.profile = self.inner.profile
 
     async def chat(self, messages, **more):
         return await self.inner.chat(messages, **more)
 
-    async def chat_stream(self, messages, **more):
-        async with aclosing(self.inner.chat_stream(messages, **more)) as stream:
-            async for chunk in stream:
-                yield chunk
+    def chat_stream(self, messages, **more):
+        return self.inner.chat_stream(messages, **more)
 
 
 class MutatesMessages(Wrapper):
@@ -204,9 +203,7 @@ class RepliesWithADict(Wrapper):
 
 class RefusesNone(Wrapper):
     async def chat(self, messages, **more):
-        for name in ("temperature", "seed"):
-            if name in more:
-                float(more[name])
+        float(more.get("temperature", 0) + more.get("seed", 0))
         return await super().chat(messages, **more)
 
 
@@ -227,11 +224,9 @@ class NeverSaysItIsOver(Wrapper):
 
 
 class LeavesATask(Wrapper):
-    async def chat_stream(self, messages, **more):
+    def chat_stream(self, messages, **more):
         self.task = asyncio.ensure_future(asyncio.sleep(5))
-        async with aclosing(super().chat_stream(messages, **more)) as stream:
-            async for chunk in stream:
-                yield chunk
+        return super().chat_stream(messages, **more)
 
 
 class IgnoresTheDeadline(Wrapper):
@@ -305,9 +300,7 @@ class Unpicklable(Wrapper):
 
 
 class Nameless(Wrapper):
-    def __init__(self, scenario: contract.Scenario) -> None:
-        super().__init__(scenario)
-        self.model_name = ""
+    model_name = ""
 
 
 class CallsNoTool(Wrapper):

@@ -85,6 +85,13 @@ class Suite:
         )  # fmt: skip
         return done.stdout + done.stderr
 
+    def ends(self, *said: str, by: str = "", asked: int, ci: str = "") -> str:
+        """Run by these options: the output holds what is said, and the service was asked so often so far."""
+        output = self.run(*by.split(), ci=ci)
+        assert [each for each in said if each not in output] == [], output
+        assert self.asked == asked
+        return output
+
     @property
     def asked(self) -> int:
         return len(self.count.read_text())
@@ -100,14 +107,12 @@ def suite(tmp_path):
 
 def test_a_marked_test_is_recorded_and_replayed(suite):
     suite.write(HELLO)
-    assert "1 passed" in suite.run()
-    assert suite.asked == 1
+    suite.ends("1 passed", asked=1)
     assert suite.files() == ["cassettes/test_it/test_a.json"]
     (exchange,) = json.loads((suite.folder / suite.files()[0]).read_text())["exchanges"]
     assert exchange["test"] == "test_it.py:test_a"
     assert exchange["function"] == "test_it:shout"
-    assert "1 passed" in suite.run(ci="true")
-    assert suite.asked == 1
+    suite.ends("1 passed", ci="true", asked=1)
 
 
 def heavy(test):
@@ -119,14 +124,9 @@ def heavy(test):
 def test_ci_records_nothing(suite):
     suite.write(HELLO)
     for value in ("true", "1"):
-        output = suite.run(ci=value)
-        assert "1 failed" in output
-        assert "there is no cassette" in output
-        assert "--llm-record=once" in output
-    assert suite.asked == 0
+        suite.ends("1 failed", "there is no cassette", "--llm-record=once", ci=value, asked=0)
     assert suite.files() == []
-    assert "1 passed" in suite.run(ci="false")
-    assert suite.asked == 1
+    suite.ends("1 passed", ci="false", asked=1)
 
 
 @heavy
@@ -135,15 +135,9 @@ def test_drift_fails_with_a_comparison(suite):
     suite.write(body.format("hello", "HELLO"))
     suite.run()
     suite.write(body.format("good morning", "GOOD MORNING"))
-    output = suite.run()
-    assert "1 failed" in output
-    assert "-  - text: hello" in output
-    assert "+  - text: good morning" in output
-    assert suite.asked == 1
-    assert "1 passed" in suite.run("--llm-record=new")
-    assert suite.asked == 2
-    assert "1 passed" in suite.run("--llm-record=all")
-    assert suite.asked == 3
+    suite.ends("1 failed", "-  - text: hello", "+  - text: good morning", asked=1)
+    suite.ends("1 passed", by="--llm-record=new", asked=2)
+    suite.ends("1 passed", by="--llm-record=all", asked=3)
     (exchange,) = json.loads((suite.folder / suite.files()[0]).read_text())["exchanges"]
     assert "good morning" in json.dumps(exchange)
 
@@ -165,10 +159,7 @@ def test_b():
     suite.write(body.format("one"))
     assert "2 passed" in suite.run()
     suite.write(body.format("two").replace('"x"', '"y"'))
-    output = suite.run()
-    assert "2 failed" in output
-    assert "+  - text: two" in output
-    assert suite.asked == 2
+    suite.ends("2 failed", "+  - text: two", asked=2)
 
 
 @heavy
@@ -212,9 +203,9 @@ def test_unmarked():
     assert "9 passed" in suite.run()
     assert suite.asked == asked + 1  # the unmarked one asks each time
     files = suite.files()
-    assert "cassettes/shared/by two.json" in files
-    assert "cassettes/other.json" in files
-    assert "cassettes/test_it/TestThings.test_a.json" in files
+    assert {"cassettes/shared/by two.json", "cassettes/other.json", "cassettes/test_it/TestThings.test_a.json"} < set(
+        files
+    )
     assert len(files) == len(set(files)) == 7
 
 
@@ -231,15 +222,12 @@ def test_c(number):
 def test_d(number):
     assert shout(f"own {number}") == f"OWN {number}"
 """)
-    assert "12 passed" in suite.run("-n", "2")
-    assert suite.asked == 12
+    suite.ends("12 passed", by="-n 2", asked=12)
     first = {name: (suite.folder / name).read_bytes() for name in suite.files()}
     assert len(first) == 5
     assert "12 passed" in suite.run("-n", "2", ci="1")
-    assert "12 passed" in suite.run(ci="1")
-    assert suite.asked == 12
-    assert "12 passed" in suite.run("-n", "2", "--llm-record=all")
-    assert suite.asked == 24
+    suite.ends("12 passed", ci="1", asked=12)
+    suite.ends("12 passed", by="-n 2 --llm-record=all", asked=24)
     assert {name: (suite.folder / name).read_bytes() for name in suite.files()} == first
 
 
@@ -248,20 +236,15 @@ def test_a_cassette_that_cannot_be_read(suite):
     suite.write("@pytest.mark.llm_cassette('broken')\ndef test_a():\n    shout('hello')\n\ndef test_b():\n    pass\n")
     (suite.folder / "cassettes").mkdir()
     (suite.folder / "cassettes" / "broken.json").write_text("{")
-    output = suite.run()
-    assert "1 passed, 1 error" in output
-    assert "broken.json" in output
+    output = suite.ends("1 passed, 1 error", "broken.json", asked=0)
     assert "Traceback" not in output
-    assert suite.asked == 0
 
 
 @heavy
 @pytest.mark.parametrize("name", ["'../outside'", "'/etc/x'", "''", "3", "'a/../b'", "'.hidden'"])
 def test_names_that_lead_elsewhere(suite, name):
     suite.write(f"@pytest.mark.llm_cassette({name})\ndef test_a():\n    shout('hello')\n")
-    output = suite.run()
-    assert "llm_cassette takes a name" in output
-    assert suite.asked == 0
+    suite.ends("llm_cassette takes a name", asked=0)
 
 
 @heavy
@@ -277,11 +260,7 @@ def test_recording():
 def test_real_again():
     assert shout("z") == "Z"
 """)
-    output = suite.run("--llm-forbid-real-calls")
-    assert "1 passed" in output
-    assert "2 failed" in output
-    assert "forbid_real_calls() is in force" in output
-    assert suite.asked == 1
+    suite.ends("1 passed", "2 failed", "forbid_real_calls() is in force", by="--llm-forbid-real-calls", asked=1)
     assert "3 passed" in suite.run()
     (suite.folder / "pytest.ini").write_text("[pytest]\nllm_forbid_real_calls = true\n")
     assert "2 failed" in suite.run("-n", "1")
@@ -289,11 +268,9 @@ def test_real_again():
     (suite.folder / "conftest.py").write_text(
         f"{CONFTEST}\nfrom SimpleLLMFunc import forbid_real_calls\n\nforbid_real_calls()\n"
     )
-    assert "2 failed" in suite.run()
-    assert suite.asked == 3
+    suite.ends("2 failed", asked=3)
     (suite.folder / suite.files()[0]).unlink()
-    assert "3 failed" in suite.run()
-    assert suite.asked == 3
+    suite.ends("3 failed", asked=3)
     assert "2 failed" in suite.run("--llm-record=once")  # the option of the run counts
     assert suite.asked == 4
 
@@ -303,8 +280,7 @@ def test_nothing_real_is_asked_beside_a_replay(suite):
     suite.write(HELLO)
     suite.run()
     suite.write(f"{HELLO}    Service()._count()\n")
-    assert "forbid_real_calls() is in force" in suite.run()
-    assert suite.asked == 1
+    suite.ends("forbid_real_calls() is in force", asked=1)
 
 
 @heavy
@@ -369,12 +345,9 @@ def test_a():
     assert shout("hello") == "HELLO"
     assert len(attempts) == 3
 """)
-    assert "1 passed" in suite.run()
-    assert suite.asked == 2
-    assert "1 passed" in suite.run(ci="1")
-    assert suite.asked == 2
-    assert "1 passed" in suite.run("--llm-record=all")
-    assert suite.asked == 8
+    suite.ends("1 passed", asked=2)
+    suite.ends("1 passed", ci="1", asked=2)
+    suite.ends("1 passed", by="--llm-record=all", asked=8)
     assert "1 passed" in suite.run(ci="1")
 
 

@@ -4,14 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from SimpleLLMFunc.testing.answering import tool_calls
-from SimpleLLMFunc.testing.reply_chunks import assembled, completion_of, message_text, split_reply
+from SimpleLLMFunc.interface.wires import ReplyAssembler
+from SimpleLLMFunc.testing import tool_calls
+from SimpleLLMFunc.testing.reply_chunks import completion_of, split_reply
 
 ASKED = [{"role": "user", "content": "eight by"}]
 
 
 def reply_of(message, index=0):
-    return completion_of(message, messages=ASKED, index=index, model="m")
+    return completion_of(message, ASKED, index, "m")
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,7 @@ def reply_of(message, index=0):
 @pytest.mark.parametrize("chunk_size", [None, 1, 1000])
 def test_the_chunks_add_up_to_the_whole(message, chunk_size):
     whole = reply_of(message)
-    streamed = assembled(split_reply(whole, chunk_size))
+    streamed = ReplyAssembler(split_reply(whole, chunk_size)).completion()
     for name in ("role", "refusal", "reasoning_content", "tool_calls", "extra"):
         assert getattr(streamed.message, name) == getattr(whole.message, name), name
     assert streamed.text == whole.text
@@ -38,7 +39,7 @@ def test_the_chunks_add_up_to_the_whole(message, chunk_size):
 
 @given(st.text(max_size=60))
 def test_no_character_of_a_text_is_lost(text):
-    assert assembled(split_reply(reply_of({"content": text}))).text == text
+    assert ReplyAssembler(split_reply(reply_of({"content": text}))).text == text
 
 
 def test_what_a_reply_says_of_itself():
@@ -48,15 +49,3 @@ def test_what_a_reply_says_of_itself():
     calls = reply_of(tool_calls(("search", {}), ("clock", {})), index=3)
     assert [call.id for call in calls.tool_calls] == ["call_3_0", "call_3_1"]
     assert calls.finish_reason == "tool_calls"
-    given_whole = reply_of({"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], "model": "other"})
-    assert (given_whole.model, given_whole.text) == ("other", "x")
-
-
-def test_the_text_of_a_message():
-    parts = [
-        {"type": "text", "text": "one"},
-        {"type": "image_url", "image_url": {"url": "x"}},
-        {"type": "text", "text": "two"},
-    ]
-    assert message_text({"role": "user", "content": parts}) == "one two"
-    assert message_text({"role": "assistant", "content": None}) == ""

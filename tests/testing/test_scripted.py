@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from SimpleLLMFunc import llm_function
 from SimpleLLMFunc.errors import DeadlineExceeded, RateLimited, UsageError
 from SimpleLLMFunc.interface.profile import GENERIC, PROFILES, Profile
-from SimpleLLMFunc.interface.wires.streams.delta_assembly import ReplyAssembler
+from SimpleLLMFunc.interface.wires import ReplyAssembler
 from SimpleLLMFunc.logger import remember_secret
 from SimpleLLMFunc.testing import ScriptedLLM, ScriptedRequest, UnmatchedRequest, answer, tool_calls, when
 from SimpleLLMFunc.testing.reply_chunks import split_reply
@@ -24,21 +24,17 @@ async def collected(llm: ScriptedLLM, messages=HELLO, **more) -> list[ChatComple
     return [chunk async for chunk in llm.chat_stream(messages, **more)]
 
 
-def assembled(chunks: list[ChatCompletionChunk]) -> ChatCompletion:
-    assembler = ReplyAssembler()
-    for chunk in chunks:
-        assembler.add(chunk)
-    assert assembler.is_complete
-    return assembler.completion()
-
-
 @pytest.mark.parametrize(
     ("text", "size", "pieces"),
-    [("Hello big world", None, ["Hell", "o", " big", " worl", "d"]), ("abcdefg", 3, ["abc", "def", "g"])],
-)
+    [
+        ("Hello big world", None, ["Hell", "o", " big", " worl", "d"]), ("abcdefg", 3, ["abc", "def", "g"]),
+        (["Hel", "lo"], None, ["Hel", "lo"]),
+    ],
+)  # fmt: skip
 async def test_streamed_in_several_pieces(text, size, pieces) -> None:
     chunks = await collected(ScriptedLLM(text, chunk_size=size))
     assert [chunk.text for chunk in chunks if chunk.text] == pieces
+    assert ReplyAssembler(chunks).completion().finish_reason == "stop"
 
 
 @pytest.mark.parametrize("size", [0, -1])
@@ -52,14 +48,10 @@ async def test_tool_calls() -> None:
     reply = await llm.chat(HELLO)
     assert reply.finish_reason == "tool_calls"
     assert reply.text == "Let me look."
-    assert [(call.function.name, call.function.arguments) for call in reply.tool_calls] == [
-        ("search", '{"q": "雨"}'),
-        ("clock", "{}"),
-    ]
+    called = [(call.function.name, call.function.arguments) for call in reply.tool_calls]
+    assert called == [("search", '{"q": "雨"}'), ("clock", "{}")]
     assert len({call.id for call in reply.tool_calls}) == 2
-
-
-async def test_tool_calls_with_broken_arguments() -> None:
+    # A text is sent as it is.
     reply = await ScriptedLLM(tool_calls(("search", '{"q": '))).chat(HELLO)
     assert reply.tool_calls[0].function.arguments == '{"q": '
     assert reply.message.content is None
@@ -79,12 +71,6 @@ async def test_list_of_chunks_as_they_are() -> None:
     llm = ScriptedLLM(chunks, chunks)
     assert await collected(llm) == chunks
     assert (await llm.chat(HELLO)).text == "as it is"
-
-
-async def test_list_of_texts_is_a_stream_in_these_pieces() -> None:
-    chunks = await collected(ScriptedLLM(["Hel", "lo"]))
-    assert [chunk.text for chunk in chunks if chunk.text] == ["Hel", "lo"]
-    assert assembled(chunks).finish_reason == "stop"
 
 
 async def test_a_stream_that_breaks() -> None:
@@ -121,11 +107,11 @@ async def test_an_exception_raised_again_does_not_grow() -> None:
 async def test_function_of_the_request() -> None:
     llm = ScriptedLLM(lambda request: f"{request.index}: {request.text}", repeat=True)
     assert (await llm.chat(HELLO)).text == "0: hello"
-    parts = [{"role": "user", "content": [{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {}}]}]
-    assert (await llm.chat(parts)).text == "1: see"
+    parts = [{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {}}, {"type": "text", "text": "it"}]
+    silent = {"role": "assistant", "content": None}
+    assert (await llm.chat([{"role": "user", "content": parts}])).text == "1: see it"
+    assert (await llm.chat([*HELLO, silent])).text == "2: "
 
-
-async def test_async_function_of_the_request() -> None:
     async def answer(request: ScriptedRequest) -> dict:
         await asyncio.sleep(0)
         return tool_calls(("echo", {"text": request.text}))
@@ -140,14 +126,11 @@ async def test_a_reply_that_is_none(reply) -> None:
         await ScriptedLLM(reply).chat(HELLO)
 
 
-async def test_running_out() -> None:
+async def test_running_out_and_no_replies_at_all() -> None:
     llm = ScriptedLLM("only one")
     await llm.chat(HELLO)
     with pytest.raises(UsageError, match=r"asked 2 times and had 1 reply\. The last message was: 'and now\?'"):
         await llm.chat([*HELLO, {"role": "user", "content": "and now?"}])
-
-
-async def test_no_replies_at_all() -> None:
     with pytest.raises(UsageError, match="asked once and had 0 replies"):
         await collected(ScriptedLLM(repeat=True))
     with pytest.raises(UsageError, match="asked once"):
@@ -172,13 +155,10 @@ async def test_requests_are_snapshots() -> None:
     assert llm.requests[0] == [{"role": "user", "content": [{"type": "text", "text": "before"}]}]
     assert len(llm.requests[1]) == 2
     first, second = llm.calls
+    assert (first.params, first.trace_id, first.stream) == ({"temperature": 0.5}, "t1", False)
     assert first.tools == [{"type": "function", "function": {"name": "t"}}]
     assert first.response_format == {"type": "json_object"}
-    assert first.params == {"temperature": 0.5}
-    assert first.trace_id == "t1"
-    assert not first.stream
-    assert second.stream
-    assert second.tools is None
+    assert (second.stream, second.tools) == (True, None)
 
 
 async def test_a_timeout_of_the_function_itself_is_not_the_deadline() -> None:
@@ -301,18 +281,15 @@ async def test_rules_answer_in_any_order() -> None:
         "hat", "umbrella", "else", "umbrella", "cream", "cream",
     ]  # fmt: skip
     assert llm.remaining == 0
-    assert assembled(await collected(llm)).text == "streamed"
+    assert ReplyAssembler(await collected(llm)).text == "streamed"
 
 
 async def test_a_request_that_no_rule_is_for_is_shown() -> None:
     llm = ScriptedLLM(when("rain", "umbrella"))
     tool = {"type": "function", "function": {"name": "look", "description": "Look out.", "parameters": {}}}
     with pytest.raises(AssertionError) as caught:
-        await llm.chat(
-            [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Will it snow?"}],
-            tools=[tool],
-            temperature=0.2,
-        )
+        asked = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Will it snow?"}]
+        await llm.chat(asked, tools=[tool], temperature=0.2)
     assert isinstance(caught.value, UnmatchedRequest)
     text = str(caught.value)
     assert "none of its 1 rules" in text

@@ -6,15 +6,13 @@ reasoning in the text, the errors of services.
 
 from SimpleLLMFunc.interface.wires.chat import CHAT, ChatCompletionsWire, build_body
 from SimpleLLMFunc.interface.wires.embeddings import MOST_TEXTS, embedding_request, read_embeddings
-from SimpleLLMFunc.interface.wires.failures.refusals import refused_in, tool_name
-from SimpleLLMFunc.interface.wires.failures.service_error import failure_of, header_number, read_error
+from SimpleLLMFunc.interface.wires.failures import failure_of, header_number, read_error, refused_in, tool_name
 from SimpleLLMFunc.interface.wires.families import claude_family, gemini_family
 from SimpleLLMFunc.interface.wires.parameters import check_call_params, check_options, extra_headers_of, gives_logprobs
 from SimpleLLMFunc.interface.wires.provider_state import STATE, refuses_state, state_key, without_state
 from SimpleLLMFunc.interface.wires.replies import Wire
 from SimpleLLMFunc.interface.wires.request_body import check_base_url, endpoint, number, taken_apart
 from SimpleLLMFunc.interface.wires.sources import Citation, ServerTool, citations_in, server_tools_in
-from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import (
     ReplyAssembler,
     assemble_tool_calls,
@@ -23,6 +21,7 @@ from SimpleLLMFunc.interface.wires.streams.delta_assembly import (
     put_right,
     rekeyed,
 )
+from SimpleLLMFunc.interface.wires.streams.events import EventReader
 from SimpleLLMFunc.interface.wires.streams.reasoning_text import StreamedThoughts, answer_in
 from SimpleLLMFunc.interface.wires.wire import Asked, Kept, Received, WireRequest
 

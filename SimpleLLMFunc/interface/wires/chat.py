@@ -17,18 +17,91 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from SimpleLLMFunc.errors import UsageError
+from SimpleLLMFunc.errors import ServerUnavailable, UsageError
+from SimpleLLMFunc.interface.body_json import mend
+from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.wires.families import effort_of, leave_out_sampling
 from SimpleLLMFunc.interface.wires.provider_state import STATE
 from SimpleLLMFunc.interface.wires.replies import Wire
 from SimpleLLMFunc.interface.wires.request_body import own_tool
-from SimpleLLMFunc.interface.wires.streams.chunk_reader import ChunkReader
-from SimpleLLMFunc.interface.wires.wire import Asked, WireRequest
-from SimpleLLMFunc.type import Message, ToolCall
+from SimpleLLMFunc.interface.wires.streams.delta_assembly import chunk_of_reply
+from SimpleLLMFunc.interface.wires.streams.events import EventReader, ServerSentEvent
+from SimpleLLMFunc.interface.wires.wire import SYSTEM, Asked, Received, WireRequest
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolCall, index_of, mappings
 
 _TOKEN_LIMITS = ("max_tokens", "max_completion_tokens")
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
+
+_INTERRUPTED = frozenset({"insufficient_system_resource", "network_error", "error", "abort", "aborted", "cancelled"})
+"""Finish reasons by which a service says that it broke off; every other one ends an answer."""
+
+
+class ChunkReader(EventReader):
+    """Reads one stream of ``/chat/completions``."""
+
+    joins_halves = True
+    ends_with_done = True
+
+    def __init__(self, received: Received, service: str = "") -> None:
+        super().__init__(received, service)
+        self._halves: dict[int, str] = {}
+
+    def problem_of(self, data: Mapping[str, Any]) -> str:
+        """Return why a whole reply does not fit the protocol, empty if it does."""
+        choices = data.get("choices")
+        if not isinstance(choices, list) or not choices:
+            return "it has no choices"
+        are_whole = all(isinstance(each, dict) and isinstance(each.get("message"), dict) for each in choices)
+        return "" if are_whole else "a choice has no message"
+
+    def completion_of(self, data: dict[str, Any]) -> ChatCompletion:
+        """Return a whole reply; raises what `EventReader.completion_of` does."""
+        completion = ChatCompletion.from_dict(data, tries=self._received.tries)
+        if completion.finish_reason in _INTERRUPTED:
+            said = f"it broke off the answer: {completion.finish_reason}"
+            raise AttemptFailed(ServerUnavailable(self._received.model, body=said, **self._received.facts))
+        return completion
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the answer has ended."""
+        return self.is_done or self._reply.is_complete
+
+    def chunk_of(self, value: dict[str, Any], event: ServerSentEvent) -> ChatCompletionChunk | None:
+        """Return the chunk in an event; raises what `read` does."""
+        kind = value.get("object")
+        if value.get("error") or event.event == "error" or kind == "error":
+            raise self.error_in(value)
+        if "choices" not in value and "usage" not in value:
+            return None  # a ping, or an event of a kind we do not know
+        if self._halves or b"\\ud" in event.data.lower():
+            value = self._with_whole_characters(value)
+        if kind == "chat.completion":  # a whole reply may be the only event of a stream
+            return chunk_of_reply(ChatCompletion.from_dict(value, tries=self._received.tries))
+        return ChatCompletionChunk.from_dict(value, tries=self._received.tries)
+
+    def _with_whole_characters(self, value: dict[str, Any]) -> dict[str, Any]:
+        """Join surrogate pairs of which one chunk brought the first half and the next one the second."""
+        for position, choice in enumerate(mappings(value.get("choices"))):
+            delta = choice.get("delta")
+            if not isinstance(delta, dict) or not isinstance(delta.get("content") or "", str):
+                continue
+            index = index_of(choice, position)
+            text = self._halves.pop(index, "") + (delta.get("content") or "")
+            if text and "\ud800" <= text[-1] <= "\udbff" and not choice.get("finish_reason"):
+                self._halves[index] = text[-1]
+                text = text[:-1]
+            if text or delta.get("content"):
+                delta["content"] = text
+        mended: dict[str, Any] = mend(value)
+        return mended
+
+    def _note(self, chunk: ChatCompletionChunk) -> None:
+        super()._note(chunk)
+        for choice in chunk.choices:
+            if choice.finish_reason in _INTERRUPTED:
+                raise self.broken(f"the service said: {choice.finish_reason}")
 
 
 class ChatCompletionsWire(Wire):
@@ -97,11 +170,10 @@ def build_body(model_name: str, asked: Asked, profile: Profile, *, stream: bool)
     for name, value in asked.params.items():
         if value is not None:
             body[profile.max_tokens_field if name in _TOKEN_LIMITS and name not in body else name] = value
+    # Services refuse these where no tool is offered.
     if not asked.tools:
-        # Services refuse these where no tool is offered.
-        body.pop("tool_choice", None)
         body.pop("parallel_tool_calls", None)
-    elif not profile.tool_choice:
+    if not asked.tools or not profile.tool_choice:
         body.pop("tool_choice", None)
     return body
 
@@ -118,15 +190,11 @@ def wire_messages(messages: Sequence[Message], profile: Profile) -> list[dict[st
     """
     if not messages:
         raise UsageError("there is no message to send. Give at least one, such as a user message.")
-    system: list[dict[str, Any]] = []
-    others: list[dict[str, Any]] = []
-    for position, item in enumerate(messages):
-        message = _as_dict(item, position)
-        if message["role"] in {"system", "developer"}:
-            system.append(message)
-        else:
-            others.append(_assistant(message, profile) if message["role"] == "assistant" else message)
-    return [*_one_system(system), *others]
+    given = [_as_dict(item, position) for position, item in enumerate(messages)]
+    system = [message for message in given if message["role"] in SYSTEM]
+    others = (message for message in given if message["role"] not in SYSTEM)
+    sent = [_assistant(message, profile) if message["role"] == "assistant" else message for message in others]
+    return [*_one_system(system), *sent]
 
 
 def _as_dict(item: Any, position: int) -> dict[str, Any]:
@@ -154,8 +222,8 @@ def _one_system(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _assistant(message: dict[str, Any], profile: Profile) -> dict[str, Any]:
     calls = message.get("tool_calls")
     drops = {STATE, *(() if profile.keep_reasoning else _REASONING_FIELDS), *(() if calls else ("tool_calls",))}
-    said = {name for name, value in message.items() if value is not None or name == "content"}
-    sent = {name: value for name, value in message.items() if name in said - drops}
+    drops |= {name for name, value in message.items() if value is None and name != "content"}
+    sent = {name: value for name, value in message.items() if name not in drops}
     if sent.get("content") is None:
         # Null is for messages that call tools; an empty answer is an empty text.
         sent["content"] = None if calls else ""

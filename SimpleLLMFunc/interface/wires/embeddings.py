@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.body_json import decoded
-from SimpleLLMFunc.interface.wires.streams.chunk_reader import bad_reply
+from SimpleLLMFunc.interface.wires.streams.events import bad_reply
 from SimpleLLMFunc.interface.wires.wire import Received
 from SimpleLLMFunc.type import index_of, mapping, mappings
 

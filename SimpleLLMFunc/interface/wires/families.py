@@ -14,11 +14,12 @@ from SimpleLLMFunc.config import speaks_chinese
 from SimpleLLMFunc.errors import ConfigError
 
 EFFORTS = ("low", "medium", "high")
+_SAMPLING = ("temperature", "top_p", "top_k")
 BUDGETS = {"low": 2048, "medium": 8192, "high": 16_384}
 """Tokens for thinking that a word means, for models that are given a number."""
 
 
-def checked_thinking(
+def thinking_of(
     thinking: Any, model_name: str, *, words: Sequence[str], off: bool, least_budget: int | None = None
 ) -> str | int:
     """Return `thinking` where the model has it.
@@ -67,7 +68,7 @@ class OpenAIFamily:
 
 _GPT = re.compile(r"(?:^|[/:])gpt-(\d+)(?:\.(\d+))?(?:-(\w+))?")
 _O = re.compile(r"(?:^|[/:])o[134](?:-|$)")
-_SAMPLING = ("temperature", "top_p", "top_logprobs", "logprobs")
+_WHILE_IT_REASONS = ("temperature", "top_p", "top_logprobs", "logprobs")
 
 
 def openai_family(model_name: str) -> OpenAIFamily:
@@ -96,7 +97,7 @@ def effort_of(thinking: object, model_name: str) -> str:
     """
     family = openai_family(model_name)
     words = () if family.thinks is False else EFFORTS
-    said = checked_thinking(thinking, model_name, words=words, off=family.off is not None)
+    said = thinking_of(thinking, model_name, words=words, off=family.off is not None)
     if said == "off":
         return family.off or "" if words else ""
     return str(said)
@@ -112,8 +113,13 @@ def leave_out_sampling(params: dict[str, Any], model_name: str, effort: object) 
     """
     if effort == "none" or not openai_family(model_name).thinks:
         return []
-    given = [name for name in _SAMPLING if params.pop(name, None) is not None]
-    return [(f"sampling: {name} is left out", "a model that reasons takes none") for name in given]
+    return omitted(params, "a model that reasons takes none", _WHILE_IT_REASONS)
+
+
+def omitted(params: dict[str, Any], why: str, names: Sequence[str] = _SAMPLING) -> list[tuple[str, str]]:
+    """Take parameters out of those of a request, and return what is told of them."""
+    given = [name for name in names if params.pop(name, None) is not None]
+    return [(f"sampling: {name} is left out", why) for name in given]
 
 
 # --- Claude ------------------------------------------------------------------------------------------------

@@ -16,16 +16,15 @@ from urllib.parse import quote
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.body_json import decoded
 from SimpleLLMFunc.interface.profile import Profile
-from SimpleLLMFunc.interface.wires.families import GeminiFamily, budget_of, checked_thinking, gemini_family
+from SimpleLLMFunc.interface.wires.families import GeminiFamily, budget_of, gemini_family, omitted, thinking_of
 from SimpleLLMFunc.interface.wires.history import NO_RESULT, History, Part, arguments_of, data_in
 from SimpleLLMFunc.interface.wires.replies import Wire
-from SimpleLLMFunc.interface.wires.request_body import forced_tool, given_params, own_tool
+from SimpleLLMFunc.interface.wires.request_body import described, forced_tool, given_params, own_tool
 from SimpleLLMFunc.interface.wires.streams.parts import WIRE, PartReader, calls_in, text_in
 from SimpleLLMFunc.interface.wires.wire import Asked, Downgrades, Received, WireRequest
 from SimpleLLMFunc.type import ChatCompletion, ToolCall, content_text
 
 _NO_WORD = ("logit_bias", "user", "reasoning_effort", "verbosity", "prompt_cache_key")
-_SAMPLING = ("temperature", "top_p", "top_k")
 _WORDS = {
     "max_tokens": "maxOutputTokens", "max_completion_tokens": "maxOutputTokens", "temperature": "temperature",
     "top_p": "topP", "top_k": "topK", "seed": "seed", "n": "candidateCount", "frequency_penalty": "frequencyPenalty",
@@ -52,14 +51,11 @@ class PartHistory(History):
 
         The current turn begins with the last user content that holds more than results.
         """
-        starts = [
-            index
-            for index, content in enumerate(self.turns)
-            if content["role"] == "user" and any("functionResponse" not in part for part in content["parts"])
-        ]
         is_unsigned = False
-        for turn in self.turns[starts[-1] if starts else 0 :]:
+        for turn in reversed(self.turns):
             parts = turn["parts"]
+            if turn["role"] == "user" and any("functionResponse" not in part for part in parts):
+                break
             calls = [place for place, part in enumerate(parts) if "functionCall" in part]
             if calls and not any("thoughtSignature" in part for part in parts):
                 signed = {**parts[calls[0]], "thoughtSignature": _PLACEHOLDER}
@@ -170,8 +166,7 @@ class GeminiWire(Wire):
         if asked.tools:
             _set_tools(body, asked.tools, choice if profile.tool_choice else None)
             if is_parallel is False:
-                what = "tools: parallel_tool_calls is left out"
-                downgrades.append((what, "the service has no such switch"))
+                downgrades.append(("tools: parallel_tool_calls is left out", "the service has no such switch"))
         config = _generation_config(asked, model_name, params, family, downgrades)
         if config:
             body["generationConfig"] = config
@@ -216,9 +211,7 @@ def _set_tools(body: dict[str, Any], specs: Sequence[Mapping[str, Any]], choice:
 
 def _declared(function: Mapping[str, Any]) -> dict[str, Any]:
     made = {"name": function["name"], "parametersJsonSchema": function.get("parameters") or {"type": "object"}}
-    if function.get("description"):
-        made["description"] = function["description"]
-    return made
+    return {**made, **described(function)}
 
 
 def _choice(choice: Any) -> Any:
@@ -231,10 +224,8 @@ def _generation_config(
     asked: Asked, model_name: str, params: dict[str, Any], family: GeminiFamily, downgrades: Downgrades
 ) -> dict[str, Any]:
     """Take the parameters of `generationConfig` out of `params`, and return it."""
-    for name in _SAMPLING:
-        if name in params and not family.sampling:
-            del params[name]
-            downgrades.append((f"sampling: {name} is left out", "this model takes no sampling parameters"))
+    if not family.sampling:
+        downgrades += omitted(params, "this model takes no sampling parameters")
     config: dict[str, Any] = {word: params.pop(name) for name, word in _WORDS.items() if name in params}
     if "stop" in params:
         stop = params.pop("stop")
@@ -264,7 +255,7 @@ def _thinking_config(thinking: Any, family: GeminiFamily, model_name: str) -> di
     thinks, takes_budget = family.thinking != "none", family.thinking == "budget"
     words, least = family.words if thinks else (), 1 if takes_budget else None
     has_off = family.off is not None or not thinks
-    said = checked_thinking(thinking, model_name, words=words, off=has_off, least_budget=least)
+    said = thinking_of(thinking, model_name, words=words, off=has_off, least_budget=least)
     name = "thinkingBudget" if takes_budget else "thinkingLevel"
     if said == "off":
         return {name: family.off} if thinks else {}

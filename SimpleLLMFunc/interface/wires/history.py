@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.body_json import decoded
 from SimpleLLMFunc.interface.wires.provider_state import state_in
-from SimpleLLMFunc.interface.wires.wire import Downgrades
+from SimpleLLMFunc.interface.wires.wire import SYSTEM, Downgrades
 from SimpleLLMFunc.type import ToolCall, content_text
 
 Part = dict[str, Any]
@@ -22,7 +22,6 @@ Part = dict[str, Any]
 
 NO_RESULT = "The result of this call is not known."
 _LEFT_OUT = "(What was said before is left out.)"
-_SYSTEM = frozenset({"system", "developer"})
 _DATA_URL = re.compile(r"data:([^;,]*)((?:;[^;,]*)*),", re.IGNORECASE)
 
 
@@ -99,7 +98,7 @@ class History(ABC):
             role = message.get("role")
             if role == "tool":
                 self._add_result(str(message.get("tool_call_id") or ""), message.get("content"))
-            elif role not in _SYSTEM:
+            elif role not in SYSTEM:
                 self._settle()
                 if role == "assistant":
                     self.add_answer(message)
@@ -113,17 +112,11 @@ class History(ABC):
         Raises:
             ConfigError: it holds something that is not text.
         """
-        texts: list[str] = []
-        for message in messages:
-            if message.get("role") in _SYSTEM:
-                content = message.get("content")
-                for part in [{"text": content}] if isinstance(content, str) else content or ():
-                    if "text" not in part:
-                        raise ConfigError(
-                            f"the system prompt holds something that is not text, which {self.called} cannot take."
-                        )
-                    texts.append(str(part["text"] or ""))
-        return "\n\n".join(text for text in texts if text.strip())
+        contents = [message.get("content") for message in messages if message.get("role") in SYSTEM]
+        parts = [each for one in contents for each in ([{"text": one}] if isinstance(one, str) else one or ())]
+        if not all("text" in part for part in parts):
+            raise ConfigError(f"the system prompt holds something that is not text, which {self.called} cannot take.")
+        return "\n\n".join(filter(str.strip, (str(part["text"] or "") for part in parts)))
 
     def add(self, role: str, parts: Sequence[Part]) -> None:
         """Add what one side says."""

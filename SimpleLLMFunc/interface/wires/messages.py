@@ -6,20 +6,22 @@ in the one user message behind it, before any text; no empty text; ids of letter
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
+from urllib.parse import unquote_to_bytes
 
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.profile import Profile
-from SimpleLLMFunc.interface.wires.families import EFFORTS, ClaudeFamily, budget_of, checked_thinking, claude_family
+from SimpleLLMFunc.interface.wires.families import EFFORTS, ClaudeFamily, budget_of, claude_family, omitted, thinking_of
 from SimpleLLMFunc.interface.wires.history import NO_RESULT, History, Part, arguments_of, data_in
-from SimpleLLMFunc.interface.wires.message_schema import schema_for_messages
 from SimpleLLMFunc.interface.wires.provider_state import Prefix
 from SimpleLLMFunc.interface.wires.replies import Wire
-from SimpleLLMFunc.interface.wires.request_body import forced_tool, given_params, own_tool
+from SimpleLLMFunc.interface.wires.request_body import described, forced_tool, given_params, own_tool
 from SimpleLLMFunc.interface.wires.streams.blocks import WIRE, BlockReader, calls_in, text_in
 from SimpleLLMFunc.interface.wires.wire import Asked, Downgrades, Kept, WireRequest
 from SimpleLLMFunc.type import ToolCall
@@ -28,11 +30,14 @@ _LEAST_BUDGET = 1024
 _ANSWER_TOKENS = 4096
 """Left for the answer where a budget for thinking comes near the limit."""
 
-_SAMPLING = ("temperature", "top_p", "top_k")
 _NO_WORD = ("seed", "logprobs", "top_logprobs", "logit_bias", "frequency_penalty", "presence_penalty", "n")
 _THINKING = frozenset({"thinking", "redacted_thinking"})
 _UNFIT_ID = re.compile(r"[^a-zA-Z0-9_-]")
-_MARK = {"type": "ephemeral"}
+_TOLD = (
+    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "maxItems", "uniqueItems",
+    "minLength", "maxLength", "pattern", "minProperties", "maxProperties",
+)  # fmt: skip
+_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"})
 
 
 class BlockHistory(History):
@@ -137,13 +142,9 @@ def _document(file: Mapping[str, Any]) -> Part:
 
 
 def _plain(data: str, *, is_base64: bool) -> str:
-    import base64
-    import binascii
-    from urllib.parse import unquote_to_bytes
-
     try:
         raw = base64.b64decode(data) if is_base64 else unquote_to_bytes(data)
-    except binascii.Error:
+    except ValueError:
         raise ConfigError("a file's data is not base64.") from None
     return raw.decode("utf-8", "replace")
 
@@ -237,11 +238,9 @@ def _tool(spec: Mapping[str, Any]) -> dict[str, Any]:
         fits = isinstance(spec.get("name"), str) and isinstance(spec.get("type"), str)
         return own_tool(spec, '{"type": "web_search_20250305", "name": "web_search"}', fits=fits)
     schema = dict(function.get("parameters") or {"type": "object", "properties": {}})
-    tool: dict[str, Any] = {"name": function["name"]}
-    if function.get("description"):
-        tool["description"] = function["description"]
+    tool = {"name": function["name"], **described(function)}
     if function.get("strict"):
-        return {**tool, "input_schema": schema_for_messages(schema), "strict": True}
+        return {**tool, "input_schema": _fit_schema(schema), "strict": True}
     return {**tool, "input_schema": {"type": "object", **schema}}
 
 
@@ -250,7 +249,36 @@ def _format(response_format: Mapping[str, Any]) -> dict[str, Any]:
         raise ConfigError(
             f"/v1/messages has no response_format {response_format.get('type')!r}. Give a JSON schema, or leave it out."
         )
-    return {"type": "json_schema", "schema": schema_for_messages(response_format["json_schema"]["schema"])}
+    return {"type": "json_schema", "schema": _fit_schema(response_format["json_schema"]["schema"])}
+
+
+def _fit_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a JSON schema without what the service refuses: objects are closed, `oneOf` is `anyOf`, constraints are told.
+
+    Source: design notes on the wires, section 9, from Anthropic's page on structured outputs.
+    """
+    made: dict[str, Any] = {}
+    told: dict[str, Any] = {}
+    for name, value in schema.items():
+        is_unknown_format = name == "format" and value not in _FORMATS
+        if name in _TOLD or is_unknown_format or (name == "minItems" and value not in {0, 1}):
+            told[name] = value
+        elif name in {"default", "title", "examples", "discriminator"}:
+            continue
+        elif name in {"oneOf", "anyOf", "allOf", "prefixItems"}:
+            made["anyOf" if name == "oneOf" else name] = [_fit_schema(part) for part in value]
+        elif name in {"properties", "$defs", "definitions"}:
+            made[name] = {key: _fit_schema(part) for key, part in value.items()}
+        elif name == "items" and isinstance(value, Mapping):
+            made[name] = _fit_schema(value)
+        else:
+            made[name] = value
+    if made.get("type") == "object":
+        made["additionalProperties"] = False
+    if told:
+        said = ", ".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in told.items())
+        made["description"] = f"{made['description']} {{{said}}}" if made.get("description") else f"{{{said}}}"
+    return {"$ref": made["$ref"]} if "$ref" in made else made
 
 
 def _set_thinking(body: dict[str, Any], thinking: Any, family: ClaudeFamily, model_name: str) -> None:
@@ -262,7 +290,7 @@ def _set_thinking(body: dict[str, Any], thinking: Any, family: ClaudeFamily, mod
         return
     takes_budget, takes_effort = family.thinking in {"budget", "both"}, family.thinking in {"adaptive", "both"}
     words, least = EFFORTS if takes_budget or takes_effort else (), _LEAST_BUDGET if takes_budget else None
-    said = checked_thinking(thinking, model_name, words=words, off=family.off is not None, least_budget=least)
+    said = thinking_of(thinking, model_name, words=words, off=family.off is not None, least_budget=least)
     if said == "off":
         if words:
             body["thinking"] = {"type": family.off}
@@ -281,35 +309,29 @@ def _set_choice(
     body: dict[str, Any], choice: Any, is_parallel: Any, family: ClaudeFamily, downgrades: Downgrades
 ) -> None:
     """Write which tools may, must or must not be called."""
-    wanted: dict[str, Any] | None = None
+    wanted = dict(choice) if isinstance(choice, Mapping) else {}
     if name := forced_tool(choice):
         wanted = {"type": "tool", "name": name}
-    elif isinstance(choice, Mapping):
-        wanted = dict(choice)
-    elif choice is not None:
-        wanted = {"type": {"required": "any"}.get(choice, choice)}
+    elif isinstance(choice, str):
+        wanted = {"type": "any" if choice == "required" else choice}
     has_budget = body.get("thinking", {}).get("type") == "enabled"
-    if wanted and wanted["type"] in {"any", "tool"} and (not family.forced or has_budget):
+    if wanted.get("type") in {"any", "tool"} and (not family.forced or has_budget):
         why = "with a budget for thinking" if family.forced else "of this model"
         downgrades.append(("tools: no tool is forced", f"no call {why} can be forced"))
         wanted = {"type": "auto"}
-    if is_parallel is False and (wanted is None or wanted["type"] != "none"):
-        wanted = {**(wanted or {"type": "auto"}), "disable_parallel_tool_use": True}
+    if is_parallel is False and wanted.get("type") != "none":
+        wanted = {"type": "auto", **wanted, "disable_parallel_tool_use": True}
     if wanted:
         body["tool_choice"] = wanted
 
 
 def _set_sampling(body: dict[str, Any], params: dict[str, Any], family: ClaudeFamily, downgrades: Downgrades) -> None:
     """Write the sampling parameters that the model takes; the others are left out, and told."""
-    thinks = body.get("thinking", {}).get("type") in {"enabled", "adaptive"}
-    for name in [name for name in _SAMPLING if name in params]:
-        value = params.pop(name)
-        if not family.sampling:
-            downgrades.append((f"sampling: {name} is left out", "this model takes no sampling parameters"))
-        elif thinks and not (name == "temperature" and value == 1):
-            downgrades.append((f"sampling: {name} is left out", "a model that thinks takes none"))
-        else:
-            body[name] = value
+    if not family.sampling:
+        downgrades += omitted(params, "this model takes no sampling parameters")
+    elif body.get("thinking", {}).get("type") in {"enabled", "adaptive"}:
+        names = ("top_p", "top_k") if params.get("temperature") == 1 else ("temperature", "top_p", "top_k")
+        downgrades += omitted(params, "a model that thinks takes none", names)
 
 
 def _set_rest(body: dict[str, Any], params: dict[str, Any]) -> None:
@@ -329,22 +351,23 @@ def _set_rest(body: dict[str, Any], params: dict[str, Any]) -> None:
 
 def _mark(body: dict[str, Any]) -> None:
     """Set the breakpoints of the prompt cache: behind the tools, the system prompt, and the last whole exchange."""
-    for name in ("tools", "system"):
-        if body.get(name):
-            body[name] = _marked(body[name], len(body[name]) - 1)
-    messages = body["messages"]
-    end = next((index for index in reversed(range(len(messages))) if _ends_exchange(messages[index])), None)
-    if end is None:
-        return
-    blocks = messages[end]["content"]
-    place = next((index for index in reversed(range(len(blocks))) if _can_be_marked(blocks[index])), None)
-    if place is not None:
-        marked = {**messages[end], "content": _marked(blocks, place)}
-        body["messages"] = [*messages[:end], marked, *messages[end + 1 :]]
+    for name in {"tools", "system"} & body.keys():
+        body[name] = [*body[name][:-1], _marked(body[name][-1])]
+    body["messages"] = _with_last(body["messages"], _ends_exchange, _with_mark)
 
 
-def _marked(parts: Sequence[dict[str, Any]], place: int) -> list[dict[str, Any]]:
-    return [*parts[:place], {**parts[place], "cache_control": _MARK}, *parts[place + 1 :]]
+def _with_last(parts: list[Part], fits: Callable[[Part], bool], made: Callable[[Part], Part]) -> list[Part]:
+    """Return the parts, with what is `made` of the last one that fits in its place."""
+    place = next((index for index in reversed(range(len(parts))) if fits(parts[index])), None)
+    return parts if place is None else [*parts[:place], made(parts[place]), *parts[place + 1 :]]
+
+
+def _marked(part: Part) -> Part:
+    return {**part, "cache_control": {"type": "ephemeral"}}
+
+
+def _with_mark(message: Part) -> Part:
+    return {**message, "content": _with_last(message["content"], _can_be_marked, _marked)}
 
 
 def _ends_exchange(message: Mapping[str, Any]) -> bool:

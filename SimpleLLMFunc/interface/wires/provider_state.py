@@ -11,7 +11,6 @@ import hashlib
 import json
 import re
 from collections.abc import Container, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, cast
 
 from SimpleLLMFunc.errors import BadRequest
@@ -24,7 +23,7 @@ _json_of = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def state_of(
-    wire: str, service: str, items: list[Any], prefix: str = "", about: Mapping[str, Any] = MappingProxyType({})
+    wire: str, service: str, items: list[Any], prefix: str = "", about: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """Return the state for a message.
 

@@ -6,14 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, cast
+from itertools import chain
+from typing import Any, ClassVar
 
 from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.failed_attempt import Again, AttemptFailed
 from SimpleLLMFunc.interface.profile import Profile
-from SimpleLLMFunc.interface.wires.failures.service_error import failure_of, read_error, status_of_error
-from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader, bad_reply
+from SimpleLLMFunc.interface.wires.failures import failure_of, read_error, status_of_error
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import ReplyAssembler, put_right
+from SimpleLLMFunc.interface.wires.streams.events import EventReader, bad_reply
 from SimpleLLMFunc.interface.wires.wire import Asked, Received, WireRequest
 from SimpleLLMFunc.type import ChatCompletion, mapping, mappings
 
@@ -21,6 +22,9 @@ _HEAD = 8000
 """Bytes of a body that an error looks at; more than it keeps, so that no secret is cut in two."""
 
 _SPACE = b" \t\r\n\xef\xbb\xbf"
+_CUT = "its JSON is cut or broken"
+_PROBLEMS = {"": "it is empty", "<": "it is a web page", "{": _CUT, "[": _CUT}
+"""What is wrong with a body that is not JSON, by how it begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,30 +85,29 @@ class Wire(ABC):
         Raises:
             AttemptFailed: it is broken, or no reply of the protocol, or an error dressed as a success.
         """
-        if _is_events(body):
-            return self._reply_of_events(body, received)
+        reader = self.decoder(received)
+        if body[:64].lstrip(_SPACE).startswith((b"data:", b"event:", b":")):
+            # A stream, although a whole reply was asked for.
+            return ReplyAssembler(chain(reader.feed(body), reader.close())).completion(received.tries)
         try:
             data: Any = decode(body)
         except ValueError:
-            raise _bad_body(body, received) from None
+            text = body[:_HEAD].decode("utf-8", "replace").strip()
+            raise bad_reply(_PROBLEMS.get(text[:1], "it is not JSON"), text, received) from None
         if isinstance(data, list) and len(data) == 1:
             data = data[0]
-        if isinstance(data, dict) and _is_error(data):
-            raise _error_in(data, received)
-        reader = self.decoder(received)
         is_object = isinstance(data, dict)
+        if is_object and (data.get("error") or "error" in (data.get("object"), data.get("type"))):
+            # The code of an error counts as if it were the status.
+            error = read_error(data)
+            status = status_of_error(error)
+            if status is None:
+                raise bad_reply("it holds an error", error.message, received, again="never")
+            raise failure_of(error, received, status=status)
         problem = reader.problem_of(data) if is_object else f"a JSON object was expected, not {type(data).__name__}"
         if problem:
             raise bad_reply(problem, body[:_HEAD].decode("utf-8", "replace"), received, again=self.asks_again)
-        return put_right(reader.completion_of(cast("dict[str, Any]", data)))
-
-    def _reply_of_events(self, body: bytes, received: Received) -> ChatCompletion:
-        """Read a stream that a service sent although a whole reply was asked for."""
-        decoder, assembler = self.decoder(received), ReplyAssembler()
-        for chunks in (decoder.feed(body), decoder.close()):
-            for chunk in chunks:
-                assembler.add(chunk)
-        return assembler.completion(received.tries)
+        return put_right(reader.completion_of(data))
 
     def error(self, body: bytes, received: Received) -> AttemptFailed:
         """Return what a reply with another status than 2xx means."""
@@ -119,34 +122,3 @@ def _tools_in(sent: bytes) -> list[str]:
         functions = mappings(tool.get("functionDeclarations")) or [mapping(tool.get("function")) or tool]
         names += [str(function.get("name") or "") for function in functions]
     return names
-
-
-def _is_events(body: bytes) -> bool:
-    return body[:64].lstrip(_SPACE).startswith((b"data:", b"event:", b":"))
-
-
-def _is_error(data: Mapping[str, Any]) -> bool:
-    """Whether a reply is an error dressed as a success."""
-    return bool(data.get("error")) or "error" in (data.get("object"), data.get("type"))
-
-
-def _error_in(data: dict[str, Any], received: Received) -> AttemptFailed:
-    """Return what an error in a reply with status 200 means; its code counts as if it were the status."""
-    error = read_error(data)
-    status = status_of_error(error)
-    if status is None:
-        return bad_reply("it holds an error", error.message, received, again="never")
-    return failure_of(error, received, status=status)
-
-
-def _bad_body(body: bytes, received: Received) -> AttemptFailed:
-    """Return what a body is that is not JSON."""
-    text = body[:_HEAD].decode("utf-8", "replace").strip()
-    problem = "it is not JSON"
-    if not text:
-        problem = "it is empty"
-    elif text.startswith("<"):
-        problem = "it is a web page"
-    elif text.startswith(("{", "[")):
-        problem = "its JSON is cut or broken"
-    return bad_reply(problem, text, received)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -14,7 +13,7 @@ from SimpleLLMFunc.type import mapping
 
 
 def taken_apart(
-    params: Mapping[str, Any], always: Mapping[str, Any] = MappingProxyType({})
+    params: Mapping[str, Any], always: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any], float | None]:
     """Return the parameters of a request, the entries of its ``extra_body``, and its `timeout` in seconds if it has one.
 
@@ -54,6 +53,11 @@ def given_params(asked: Asked, called: str, no_word: Iterable[str], instead: str
     if unknown := sorted(name for name in no_word if name in params):
         raise ConfigError(f"{called} has no word for {', '.join(unknown)}. {instead}")
     return params
+
+
+def described(function: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the description of a function as a field of its tool; an empty one is left out."""
+    return {"description": function["description"]} if function.get("description") else {}
 
 
 def own_tool(spec: Mapping[str, Any], example: str, *, fits: bool) -> dict[str, Any]:

@@ -8,6 +8,9 @@ from typing import Any, TypeAlias
 
 from SimpleLLMFunc.type import Message, ToolSpec
 
+SYSTEM = frozenset({"system", "developer"})
+"""Roles of messages that stand above the conversation."""
+
 Downgrades: TypeAlias = list[tuple[str, str]]
 """What was asked for and is not sent, each as what it is and why."""
 

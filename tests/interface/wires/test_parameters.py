@@ -4,16 +4,9 @@ import pytest
 from openai.types.chat.completion_create_params import CompletionCreateParamsBase
 
 from SimpleLLMFunc.errors import ConfigError, UsageError
-from SimpleLLMFunc.interface.wires.chat import CHAT
-from SimpleLLMFunc.interface.wires.gemini import GeminiWire
-from SimpleLLMFunc.interface.wires.messages import MessagesWire
-from SimpleLLMFunc.interface.wires.parameters import (
-    check_call_params,
-    check_options,
-    extra_headers_of,
-    known_parameters,
-)
-from SimpleLLMFunc.interface.wires.responses import ResponsesWire
+from SimpleLLMFunc.interface.wires import CHAT, check_call_params, check_options, extra_headers_of
+from SimpleLLMFunc.interface.wires.parameters import known_parameters
+from tests.interface.wires.test_recordings import WIRES
 
 OURS = {"model", "messages", "tools", "response_format"}
 GONE = {"functions", "function_call"}  # tools have taken their place
@@ -25,7 +18,7 @@ def test_the_chat_wire_knows_what_the_openai_package_does():
 
 
 def test_known_is_what_some_wire_knows():
-    for wire in (CHAT, ResponsesWire(), MessagesWire(), GeminiWire()):
+    for wire in WIRES.values():
         assert wire.parameters <= known_parameters()
     assert {"extra_body", "thinking", "safetySettings", "truncation", "betas"} <= known_parameters()
 

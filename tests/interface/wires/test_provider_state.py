@@ -8,8 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from SimpleLLMFunc.interface.profile import find_profile
-from SimpleLLMFunc.interface.wires import CHAT, Asked
 from SimpleLLMFunc.interface.wires.provider_state import Prefix, state_in, state_of
 
 ITEMS = [{"type": "thinking", "thinking": "hm", "signature": "sig"}]
@@ -39,11 +37,3 @@ def test_a_prefix_is_of_all_its_parts_in_their_order(parts, other):
     for part in parts:
         grown.add(part)
     assert grown.value() == Prefix(*parts).value() != Prefix(*parts, other).value()
-
-
-def test_chat_completions_carry_no_state():
-    message = {"role": "assistant", "content": "a", "provider_state": state_of("messages", "h", ITEMS)}
-    history = [{"role": "user", "content": "q"}, message, {"role": "user", "content": "q2"}]
-    body = CHAT.request(Asked(history), "m", find_profile("openai", ""), stream=False).body
-    assert body["messages"][1] == {"role": "assistant", "content": "a"}
-    assert "provider_state" in message  # the caller's own is not touched

@@ -6,8 +6,8 @@ from SimpleLLMFunc.interface.wires.request_body import check_base_url, endpoint,
 
 def test_extra_body_and_timeout_are_taken_apart():
     given = {"a": 1, "b": None, "extra_body": {"c": 2, "a": None}, "timeout": 5}
-    assert taken_apart(given) == ({"a": 1}, {"c": 2, "a": None}, 5)
-    assert taken_apart({}) == ({}, {}, None)
+    assert taken_apart(given, {}) == ({"a": 1}, {"c": 2, "a": None}, 5)
+    assert taken_apart({}, {}) == ({}, {}, None)
     # What goes out always stands under what a call gives.
     always = {"a": 1, "b": 2, "extra_body": {"c": 3, "d": 4}}
     assert taken_apart({"a": None, "extra_body": {"d": 5}}, always) == ({"b": 2}, {"c": 3, "d": 5}, None)
@@ -16,7 +16,7 @@ def test_extra_body_and_timeout_are_taken_apart():
 @pytest.mark.parametrize("params", [{"timeout": 0}, {"timeout": "5"}, {"timeout": True}])
 def test_what_cannot_be_taken_apart_is_refused(params):
     with pytest.raises(UsageError):
-        taken_apart(params)
+        taken_apart(params, {})
 
 
 @pytest.mark.parametrize(

@@ -12,15 +12,13 @@ import pytest
 
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.profile import Profile
-from SimpleLLMFunc.interface.wires import CHAT, Asked, Wire, WireRequest
-from SimpleLLMFunc.interface.wires.gemini import GeminiWire
+from SimpleLLMFunc.interface.wires import Asked, WireRequest
 from SimpleLLMFunc.interface.wires.messages import MessagesWire
 from SimpleLLMFunc.interface.wires.responses import ResponsesWire
-from tests.support.referees import check_gemini, check_messages, check_responses
+from tests.interface.wires.test_recordings import WIRES
+from tests.support.referees import CHECKS
 
-CHECKS: dict[str, Any] = {"messages": check_messages, "responses": check_responses, "gemini": check_gemini}
-WIRES: dict[str, Wire] = {each.name: each for each in (CHAT, MessagesWire("h"), ResponsesWire("h"), GeminiWire("h"))}
-NEW = ("messages", "responses", "gemini")
+NEW = tuple(CHECKS)
 NEWEST = {"messages": "claude-opus-5-5", "responses": "gpt-5.6", "gemini": "gemini-3.8-flash"}
 HELLO: list[Any] = [{"role": "user", "content": "hi"}]
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}

@@ -12,25 +12,16 @@ from hypothesis import strategies as st
 
 from SimpleLLMFunc.base.messages import build_assistant_response_message
 from SimpleLLMFunc.interface.profile import Profile
-from SimpleLLMFunc.interface.wires import CHAT, Asked, Received, Wire
-from SimpleLLMFunc.interface.wires.gemini import GeminiWire
+from SimpleLLMFunc.interface.wires import Asked, Received, Wire
 from SimpleLLMFunc.interface.wires.messages import MessagesWire
-from SimpleLLMFunc.interface.wires.responses import ResponsesWire
 from SimpleLLMFunc.type import ChatCompletion
-from tests.interface.wires.test_recordings import read_stream
-from tests.support.referees import check_gemini, check_messages, check_responses
+from tests.interface.wires import test_recordings
+from tests.support.referees import CHECKS
 from tests.support.services import REPLIES
+from tests.support.wires import MODELS, Json
 
-Json = dict[str, Any]
-
-WIRES: dict[str, Wire] = {
-    "chat": CHAT,
-    "messages": MessagesWire("h", caches=False),
-    "responses": ResponsesWire("h"),
-    "gemini": GeminiWire("h"),
-}
-MODELS = {"chat": "m", "messages": "claude-opus-5-5", "responses": "gpt-5.6", "gemini": "gemini-3.8-flash"}
-NEW = ("messages", "responses", "gemini")
+WIRES = {**test_recordings.WIRES, "messages": MessagesWire("h", caches=False)}
+NEW = tuple(CHECKS)
 PROFILE = Profile()
 PNG = "data:image/png;base64,iVBORw0KGgo="
 
@@ -71,7 +62,7 @@ def turns(draw: st.DrawFn) -> list[Json]:
 
 def streamed(wire: Wire, events: Sequence[Json], received: Received) -> ChatCompletion:
     body = b"".join(b"event: %s\ndata: %s\n\n" % (event.get("type", "").encode(), dumped(event)) for event in events)
-    return read_stream(wire, body, len(body), received)
+    return test_recordings.read_stream(wire, body, len(body), received)
 
 
 def dumped(value: Any) -> bytes:
@@ -177,16 +168,14 @@ def test_another_wire_reads_the_history(name, other, made):
         check_is_read(name, other, made)
 
 
-@pytest.mark.parametrize(
-    ("name", "check"), [("messages", check_messages), ("responses", check_responses), ("gemini", check_gemini)]
-)
+@pytest.mark.parametrize("name", CHECKS)
 @given(made=turns())
 @settings(max_examples=8)
-def test_the_referees_take_what_goes_back(name, check, made):
+def test_the_referees_take_what_goes_back(name, made):
     history, _ = conversation(name, made, stream=False)
-    check(WIRES[name].request(Asked(history, TOOLS), MODELS[name], PROFILE, stream=False).body)
+    CHECKS[name](WIRES[name].request(Asked(history, TOOLS), MODELS[name], PROFILE, stream=False).body)
     other = {"messages": "gemini", "responses": "messages", "gemini": "responses"}[name]
-    check(check_is_read(other, name, made))
+    CHECKS[name](check_is_read(other, name, made))
 
 
 @pytest.mark.heavy

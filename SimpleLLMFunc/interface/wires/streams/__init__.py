@@ -1,3 +1,3 @@
-"""Replies read: blocks, items, parts and chunks, whole or as server-sent events, and the pieces put together; pure."""
+"""Replies read: blocks and parts; and for all wires: server-sent events, their judgement, the pieces put together; pure."""
 
-__all__ = ["blocks", "chunk_reader", "delta_assembly", "items", "parts", "reasoning_text", "sse"]  # for other rooms
+__all__ = ["blocks", "delta_assembly", "events", "parts", "reasoning_text"]  # for other rooms

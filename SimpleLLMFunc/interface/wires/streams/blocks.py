@@ -7,9 +7,8 @@ from typing import Any
 
 from SimpleLLMFunc.interface.body_json import decoded
 from SimpleLLMFunc.interface.wires.provider_state import STATE, state_of
-from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader, joined, reason_in, usage_dict
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import call_dict
-from SimpleLLMFunc.interface.wires.streams.sse import ServerSentEvent
+from SimpleLLMFunc.interface.wires.streams.events import EventReader, ServerSentEvent, joined, reason_in, usage_dict
 from SimpleLLMFunc.interface.wires.wire import Received
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, count, index_of, mapping, mappings, text_or_none
 

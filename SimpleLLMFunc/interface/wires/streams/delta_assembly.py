@@ -188,8 +188,7 @@ class _OpenChoice:
         if choice.logprobs is not None:
             self.logprobs.append(choice.logprobs)
         for name in _TEXTS:
-            piece = getattr(delta, name)
-            if piece is not None:
+            if (piece := getattr(delta, name)) is not None:
                 self.texts.setdefault(name, []).append(piece)
         if delta.tool_calls:
             self.calls.add(delta.tool_calls)
@@ -224,14 +223,19 @@ class ReplyAssembler:
     A chunk with a higher `tries` than the chunk before restarts the reply: the stream broke before it had shown any
     text, and was asked for again.
 
+    Args:
+        chunks: of the stream; `add` takes more.
+
     Attributes:
         has_answer: any text or any piece of a tool call has arrived.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, chunks: Iterable[ChatCompletionChunk] = ()) -> None:
         self._tries = 0
         self._is_cached = False
         self._begin()
+        for chunk in chunks:
+            self.add(chunk)
 
     def _begin(self) -> None:
         self._choices: dict[int, _OpenChoice] = {}
@@ -280,20 +284,19 @@ class ReplyAssembler:
 
 def put_right(reply: ChatCompletion) -> ChatCompletion:
     """Return a whole reply with its reasoning apart, a unique id for each tool call, ``{}`` for no arguments."""
-    if any(choice.message.tool_calls is not None for choice in reply.choices):
-        choices: list[Choice] = []
-        for choice in reply.choices:
-            calls = rekeyed(choice.message.tool_calls or ()) or None
-            choices.append(replace(choice, message=replace(choice.message, tool_calls=calls)))
-        reply = replace(reply, choices=tuple(choices))
-    return without_thoughts(reply)
+    return replace(reply, choices=tuple(map(_put_right, reply.choices)))
+
+
+def _put_right(choice: Choice) -> Choice:
+    if (calls := choice.message.tool_calls) is not None:
+        choice = replace(choice, message=replace(choice.message, tool_calls=rekeyed(calls) or None))
+    return without_thoughts(choice)
 
 
 def chunk_of_reply(reply: ChatCompletion) -> ChatCompletionChunk:
     """Return a whole reply as the one chunk of a stream, for servers that do not stream what they were asked to."""
-    choices = [_chunk_choice(choice) for choice in reply.choices]
     facts = {name: getattr(reply, name) for name in ("id", "model", "created", "usage", "tries", "cached")}
-    return ChatCompletionChunk(tuple(choices), **facts)
+    return ChatCompletionChunk(tuple(map(_chunk_choice, reply.choices)), **facts)
 
 
 def _chunk_choice(choice: Choice) -> ChunkChoice:

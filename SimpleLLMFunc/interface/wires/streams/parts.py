@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import chain, groupby, repeat
 from typing import Any
 
 from SimpleLLMFunc.interface.wires.provider_state import STATE, state_of
 from SimpleLLMFunc.interface.wires.sources import about_of
-from SimpleLLMFunc.interface.wires.streams.chunk_reader import EventReader, joined, reason_in, usage_dict
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import call_dict, joined_fields, new_call_id
-from SimpleLLMFunc.interface.wires.streams.sse import ServerSentEvent
+from SimpleLLMFunc.interface.wires.streams.events import EventReader, ServerSentEvent, joined, reason_in, usage_dict
 from SimpleLLMFunc.interface.wires.wire import Received
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, count, index_of, mapping, mappings
 
@@ -76,11 +75,8 @@ def _logprobs_in(candidate: Mapping[str, Any]) -> dict[str, Any] | None:
     result = mapping(candidate.get("logprobsResult"))
     chosen, tops = mappings(result.get("chosenCandidates")), mappings(result.get("topCandidates"))
     content = [
-        {
-            **_token(token),
-            "top_logprobs": list(map(_token, mappings(tops[place].get("candidates")) if place < len(tops) else ())),
-        }
-        for place, token in enumerate(chosen)
+        {**_token(token), "top_logprobs": [*map(_token, mappings(top.get("candidates")))]}
+        for token, top in zip(chosen, chain(tops, repeat({})), strict=False)
     ]
     return {"content": content} if content else None
 
@@ -158,8 +154,7 @@ class PartReader(EventReader):
         if not self._facts.get("id"):
             self._facts = {**self.facts_of(value), **{name: fact for name, fact in self._facts.items() if fact}}
         self._usage = value.get("usageMetadata") or self._usage
-        if blocked := _blocked_in(value):
-            self._blocked = blocked
+        self._blocked = _blocked_in(value) or self._blocked
         # Several candidates are not asked for on a stream.
         candidate = next(iter(mappings(value.get("candidates"))), None)
         if candidate is None:
@@ -167,8 +162,7 @@ class PartReader(EventReader):
         parts = self._whole(mappings(mapping(candidate.get("content")).get("parts")))
         self._parts += parts
         self._about.append(about_of(candidate))
-        if "logprobsResult" in candidate:
-            self._logprobs = _logprobs_in(candidate) or self._logprobs
+        self._logprobs = _logprobs_in(candidate) or self._logprobs
         if (reason := candidate.get("finishReason")) is not None:
             self._finish = _finish_of(str(reason), self._parts)
             if self._finish is None:
@@ -177,15 +171,11 @@ class PartReader(EventReader):
 
     def _whole(self, parts: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         """Return the parts that are complete; a call in pieces is one once its last piece has come."""
-        whole: list[Mapping[str, Any]] = []
-        for part in parts:
-            try:
-                done = self._called(part) if isinstance(part.get("functionCall"), Mapping) else part
-            except ValueError as error:
-                raise self.no_answer(f"it is no answer: {error}"[:200]) from None
-            if done is not None:
-                whole.append(done)
-        return whole
+        try:
+            found = [self._called(part) if isinstance(part.get("functionCall"), Mapping) else part for part in parts]
+        except ValueError as error:
+            raise self.no_answer(f"it is no answer: {error}"[:200]) from None
+        return [part for part in found if part is not None]
 
     def _called(self, part: Mapping[str, Any]) -> dict[str, Any] | None:
         """Take a part with a call, or a piece of one; return the whole part once it is complete.
@@ -211,13 +201,9 @@ class PartReader(EventReader):
         return done
 
     def _shown(self, parts: list[Mapping[str, Any]]) -> ChatCompletionChunk | None:
-        delta: dict[str, Any] = {}
-        if text := text_in(parts):
-            delta["content"] = text
-        if thinking := _thinking_in(parts):
-            delta["reasoning_content"] = thinking
-        if calls := calls_in(parts):
-            delta["tool_calls"] = list(map(self._call, calls))
+        calls = [self._call(call) for call in calls_in(parts)]
+        said = {"content": text_in(parts), "reasoning_content": _thinking_in(parts), "tool_calls": calls}
+        delta = {name: value for name, value in said.items() if value}
         return self.chunk(delta) if delta else None
 
     def _call(self, call: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Choice, ChoiceDelta, ChunkChoice
+from SimpleLLMFunc.type import ChatCompletionChunk, Choice, ChoiceDelta, ChunkChoice
 
 _END_OF = {"<think>": "</think>", "<thought>": "</thought>", "[THINK]": "[/THINK]", "◁think▷": "◁/think▷"}
 """How models mark their reasoning: the tags that they were trained to write, not those that a prompt asks for."""
@@ -59,7 +59,8 @@ class _Splitter:
                     self._end = _END_OF[begin.group()]
                     position = begin.end()
                     continue
-                if _may_begin(text[start : start + _LONGEST_BEGIN]):
+                head = text[start : start + _LONGEST_BEGIN]
+                if any(tag.startswith(head) for tag in _END_OF):
                     self.held = text[start if self._is_behind else position :]  # too little to tell
                     return "".join(reasoning), ""
             self.is_over = True
@@ -69,10 +70,6 @@ class _Splitter:
         """Return what was held back, when nothing more will come."""
         held, self.held = self.held, ""
         return (held, "") if self._end else ("", held)
-
-
-def _may_begin(text: str) -> bool:
-    return any(begin.startswith(text) for begin in _END_OF)
 
 
 def _begun(tag: str, text: str, start: int) -> str:
@@ -126,11 +123,6 @@ class StreamedThoughts:
         return replace(choice, delta=delta)
 
 
-def without_thoughts(reply: ChatCompletion) -> ChatCompletion:
-    """Return a whole reply with its reasoning apart."""
-    return replace(reply, choices=tuple(map(_without, reply.choices)))
-
-
 def _split(text: str) -> tuple[str, str]:
     splitter = _Splitter()
     reasoning, answer = splitter.feed(text)
@@ -143,7 +135,8 @@ def answer_in(text: str) -> str:
     return _split(text)[1]
 
 
-def _without(choice: Choice) -> Choice:
+def without_thoughts(choice: Choice) -> Choice:
+    """Return a choice of a whole reply with its reasoning apart."""
     message = choice.message
     content = message.content or ""
     reasoning, text = _split(content)

@@ -6,14 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from SimpleLLMFunc.interface.wires.streams.delta_assembly import (
-    ReplyAssembler,
-    assemble_tool_calls,
-    chunk_of_reply,
-    new_call_id,
-    put_right,
-)
-from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk, ToolCallDelta
+from SimpleLLMFunc.interface.wires import ReplyAssembler, assemble_tool_calls, chunk_of_reply, new_call_id, put_right
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, ToolCallDelta
 
 
 def delta(index=None, call_id=None, name=None, arguments=None, **extra):
@@ -223,9 +217,7 @@ def test_any_split_of_the_deltas_gives_the_same_reply(text, calls, sizes, repeat
             whole = whole[size:]
 
     wire = [(f"id{number}", name, json.dumps(arguments)) for number, (name, arguments) in enumerate(calls)]
-    assembler = ReplyAssembler()
-    for piece in pieces(text):
-        assembler.add(chunk(content=piece))
+    assembler = ReplyAssembler(chunk(content=piece) for piece in pieces(text))
     for index, (id_, name, arguments) in enumerate(wire):
         assembler.add(chunk(tool_calls=[{"index": index, "id": id_, "function": {"name": name, "arguments": ""}}]))
         for piece in pieces(arguments):

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from SimpleLLMFunc.interface.wires.streams.delta_assembly import ReplyAssembler
-from SimpleLLMFunc.interface.wires.streams.reasoning_text import StreamedThoughts, answer_in, without_thoughts
+from SimpleLLMFunc.interface.wires import ReplyAssembler, StreamedThoughts, answer_in, put_right
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk
 
 TEXTS = [
@@ -42,21 +41,19 @@ def chunk(delta, index=0, finish_reason=None, tries=1):
 
 
 def streamed(pieces, *, finish_reason="stop"):
-    thoughts, assembler = StreamedThoughts(), ReplyAssembler()
+    thoughts = StreamedThoughts()
     chunks = [chunk({"role": "assistant"}), *(chunk({"content": piece}) for piece in pieces)]
     chunks.append(chunk({}, finish_reason=finish_reason))
     apart = [thoughts.apart(one) for one in chunks]
-    for one in [*apart, *filter(None, [thoughts.rest()])]:
-        assembler.add(one)
-    return assembler.completion().message
+    return ReplyAssembler([*apart, *filter(None, [thoughts.rest()])]).completion().message
 
 
 @pytest.mark.parametrize(("text", "reasoning", "answer"), TEXTS)
 def test_whole_replies_and_doing_it_again_changes_nothing(text, reasoning, answer):
-    reply = without_thoughts(whole(text))
+    reply = put_right(whole(text))
     assert (reply.text, reply.message.reasoning_content or "") == (answer, reasoning)
     assert reply.raw["choices"][0]["message"]["content"] == text
-    assert without_thoughts(reply) == reply
+    assert put_right(reply) == reply
     assert answer_in(text) == answer == answer_in(answer)
 
 
@@ -83,7 +80,7 @@ def test_it_takes_linear_time(piece):
         started = time.process_time()
         for _ in range(times):
             taken.apart(chunk({"content": piece}))
-        without_thoughts(whole(piece * times))
+        put_right(whole(piece * times))
         return time.process_time() - started
 
     steps(10)

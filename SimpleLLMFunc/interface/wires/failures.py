@@ -1,13 +1,18 @@
-"""What an error reply of a service means: status, headers and body to one of our errors; pure."""
+"""What an error reply of a service means: status, headers and body to one of our errors; pure.
+
+What a service refused (a way to ask, a tool, an image, a model that it does not have) its `param` and `code` say, or words
+that are known. What is not sure stays a plain `BadRequest`: to ask in another way after an error that meant something
+else would hide it.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
-from typing import Any
+from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
 from SimpleLLMFunc.errors import (
@@ -20,10 +25,135 @@ from SimpleLLMFunc.errors import (
 )
 from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
-from SimpleLLMFunc.interface.wires.failures.refusals import Refused, refused_part, tool_name
 from SimpleLLMFunc.interface.wires.wire import Received
 from SimpleLLMFunc.logger import redact, redact_head, shown_value
 from SimpleLLMFunc.type import mappings
+
+# --- what is refused ---------------------------------------------------------------------------------------
+
+Refused: TypeAlias = Literal["", "wire", "images", "sound", "model", "response_format", "tool_choice", "tools"]
+"""What is refused: this protocol, images, sound, the model, or the field of the body with this name. Empty: unknown."""
+
+_STATUSES = frozenset({400, 404, 422, 500})
+"""llama.cpp answers 500 where a model cannot take an image, OpenRouter 404 where no provider knows tools."""
+
+_UNKNOWN_PARAMETER = frozenset({"unsupported_parameter", "unsupported_value", "unknown_parameter", "extra_forbidden"})
+_MODEL_CODES = frozenset({"model_not_found", "model_not_available"})
+
+_NOT = r"(?:not|un) ?(?:supported|available|enabled|allowed|known|recognized)"
+_CALLS = r"(?:tools?|tool (?:use|calling|calls?)|function call(?:s|ing)?)"
+
+_NAMED = r"(?:[`'\"]?[^\s`'\"]+[`'\"]?,?\s+)?"
+
+# Each with those who say it so: OpenAI, and services that follow it, where no name is given.
+_WORDS: tuple[tuple[Refused, str], ...] = (
+    # "Function tools with reasoning_effort are not supported … use /v1/responses instead"
+    ("wire", r"\bv1/responses\b"),
+    ("images", r"image input is not supported"),  # llama.cpp
+    ("sound", r"audio input is not supported"),  # llama.cpp
+    ("images", r"image_url is only supported by certain models"),
+    ("images", r"is not a multimodal model|at most 0 image"),  # vLLM
+    ("sound", r"at most 0 audio"),  # vLLM
+    ("images", r"no endpoints found that support image input"),  # OpenRouter
+    ("sound", r"no endpoints found that support (?:audio input|input audio)"),  # OpenRouter
+    ("images", r"unknown variant `image_url`"),  # DeepSeek
+    ("images", r"missing data required for image input"),  # Ollama
+    ("images", r"image input is not enabled for this model"),  # Mistral
+    ("images", r"does(?: not|n't) support (?:image|vision)"),  # Bedrock
+    ("model", rf"\bmodels?\b[\s:/]*{_NAMED}(?:is |was )?(?:not found|does not exist|not exist)\b"),  # most of them
+    ("model", r"not a valid model\b|no endpoints found for \S"),  # OpenRouter
+    ("model", r"\binvalid model(?: name| id)?(?=[:.]|\W*$)"),  # Mistral
+    ("response_format", r"invalid schema for response_format"),
+    ("response_format", rf"\bresponse[_ ]format\b.{{0,80}}?\b{_NOT}\b"),  # "… of type 'json_schema' is not supported"
+    ("response_format", r"\bresponse[_ ]format\b.{0,80}?\b(?:unavailable|enabled only)\b"),  # DeepSeek, Azure
+    ("response_format", r"unrecognized request argument supplied: response_format"),
+    ("response_format", r"does(?: not|n't) support response[_ ]format"),  # Groq
+    ("response_format", r"features? not supported by (?:xgrammar|outlines|guidance)"),  # vLLM
+    ("response_format", r"failed to parse grammar|json schema conversion failed"),  # llama.cpp
+    ("response_format", r"cannot use custom grammar constraints with tools"),  # llama.cpp
+    ("response_format", r"function calling with a response mime type"),  # Gemini 2.5
+    ("response_format", r"schema is too complex|too many states"),  # Messages, Gemini
+    # Moonshot says that it is incompatible with thinking
+    ("tool_choice", rf"\btool_choice\b.{{0,80}}?\b(?:{_NOT}|incompatible)\b"),
+    ("tool_choice", r"tool_choice parameter does not support"),  # DashScope
+    ("tool_choice", r"thinking may not be enabled when tool_choice forces tool use"),  # Messages
+    ("tools", rf"(?:^|[.:>]\s*)(?:the )?[`'\"]?{_CALLS}[`'\"]? (?:is|are) {_NOT}\b"),  # Groq, Mistral, SiliconFlow …
+    ("tools", rf"does(?: not|n't) support {_CALLS}(?=\W*$|\. )"),  # Ollama, DeepSeek, Bedrock
+    ("tools", r"tool choice requires --enable-auto-tool-choice"),  # vLLM
+    ("tools", r"tools param requires --jinja"),  # llama.cpp
+    ("tools", r"no endpoints found that support tool use"),  # OpenRouter
+)
+
+_KNOWN: list[tuple[Refused, re.Pattern[str]]] = [(part, re.compile(words, re.IGNORECASE)) for part, words in _WORDS]
+_ABOUT_THE_REQUEST: frozenset[Refused] = frozenset({"response_format", "tool_choice", "tools"})
+
+_FORMAT = re.compile(
+    r"(?:response_format|text\.format|output_config\.format|generation_?config\.response)\b", re.IGNORECASE
+)
+_CHOICE = re.compile(r"tool_(?:choice|config)\b", re.IGNORECASE)
+
+_TOOL_BY_NAME = re.compile(r"invalid schema for function '([^']+)'", re.IGNORECASE)  # OpenAI
+_TOOL_BY_NUMBER = (
+    re.compile(r"function_?declarations\W(\d+)\b", re.IGNORECASE),  # Gemini, inside of its "tools[0]."
+    re.compile(r"\btools\W(\d+)\b", re.IGNORECASE),  # Messages: "tools.0.…"; OpenAI's `param`: "tools[0].…"
+)
+
+
+def refused_part(status: int | None, message: str, *, param: str = "", codes: Collection[str] = ()) -> Refused:
+    """Return what an error refuses, as far as that is beyond doubt.
+
+    Args:
+        status: of HTTP.
+        message: what the service says.
+        param: what it names as wrong; empty where it names nothing.
+        codes: the words for its kind.
+    """
+    if status not in _STATUSES:
+        return ""
+    # Messages: type "not_found_error", message "model: claude-x"
+    is_missing = "not_found_error" in codes and message.startswith("model:")
+    if status in {400, 404} and (is_missing or not _MODEL_CODES.isdisjoint(codes)):
+        return "model"
+    if _FORMAT.match(param):
+        return "response_format"
+    if _CHOICE.match(param):
+        return "tool_choice"
+    if param == "tools" and not _UNKNOWN_PARAMETER.isdisjoint(codes):
+        return "tools"
+    for part, words in _KNOWN:
+        if part in _ABOUT_THE_REQUEST and param not in {"", "tools", "model"}:
+            continue  # it names something else
+        if part == "model" and status not in {400, 404}:
+            continue
+        if words.search(message):
+            return part
+    return ""
+
+
+def refused_in(error: BadRequest) -> Refused:
+    """Return what an error refuses, as far as that is beyond doubt."""
+    return refused_part(error.status, error.body, param=error.param, codes=[error.code])
+
+
+def tool_name(param: str, message: str, names: Callable[[], Sequence[str]]) -> str:
+    """Return the name of the tool that an error complains about; empty where it means something else.
+
+    Args:
+        param: what the error names as wrong.
+        message: of the error; some services give a name, others the number of the tool.
+        names: gives the names of the tools in the order in which they were sent.
+    """
+    if named := _TOOL_BY_NAME.search(message):
+        return named[1]
+    for text in (param, message):
+        for pattern in _TOOL_BY_NUMBER:
+            if found := pattern.search(text):
+                known, number = names(), int(found[1])
+                return known[number] if number < len(known) else ""
+    return ""
+
+
+# --- errors ------------------------------------------------------------------------------------------------
 
 _HEAD = 8000
 """Bytes of a body that are looked at; more than is kept, so that no secret is cut in two."""
@@ -32,9 +162,6 @@ _QUOTA_CODES = frozenset({
     "insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "credit_exhausted",
     "credit_balance_exhausted", "enforced_spend_limit_reached", "billing_error", "quota_per_day",
 })  # fmt: skip
-_KEY_CODES = frozenset({"api_key_invalid"})
-"""Gemini says so with status 400."""
-
 _CODES_OF_STATUS = {
     400: ("context_length_exceeded", "invalid_argument", "invalid_request_error"),
     401: ("authentication_error", "invalid_api_key", "unauthenticated"),
@@ -185,7 +312,7 @@ def failure_of(
     told = {**facts, "body": said}
     wait = retry_after_seconds(headers, received.began)
     wait = error.wait if wait is None else wait
-    if status in {401, 403} or (status == 400 and codes & _KEY_CODES):
+    if status in {401, 403} or (status == 400 and "api_key_invalid" in codes):  # 400: Gemini
         return AttemptFailed(AuthenticationError(model, **told), again="never")
     if status == 402 or (status == 429 and codes & _QUOTA_CODES):
         return AttemptFailed(RateLimited(model, kind="quota", retry_after=wait, **told), again="never")
@@ -195,7 +322,9 @@ def failure_of(
     if status >= 500 and not refused:
         return AttemptFailed(ServerUnavailable(model, **told), retry_after=wait)
     if status in {400, 413, 422} and (codes & _TOO_LONG_CODES or _TOO_LONG.search(said)):
-        return AttemptFailed(ContextTooLong(model, limit=_limit_of(error), **told), again="never")
+        found = _LIMIT.search(said) if error.limit is None else None
+        limit = int(found[1].replace(",", "")) if found else error.limit
+        return AttemptFailed(ContextTooLong(model, limit=limit, **told), again="never")
     if status >= 400:
         told["problem"] = _problem(refused, said, status, received, path)
         told["tool"] = "" if refused else tool_name(error.param, said, tools)
@@ -227,14 +356,6 @@ def _better_base(url: str, status: int, path: str) -> str:
     return urlunsplit(parts._replace(path=base or "/v1"))
 
 
-def _limit_of(error: ErrorReply) -> int | None:
-    """Return the tokens that would fit, None where the service does not say."""
-    if error.limit is not None:
-        return error.limit
-    found = _LIMIT.search(error.message)
-    return int(found.group(1).replace(",", "")) if found else None
-
-
 def _status(word: Any) -> int | None:
     if isinstance(word, str) and word.isascii() and word.isdigit():
         word = int(word[:4])
@@ -261,9 +382,7 @@ def retry_after_seconds(headers: Mapping[str, str], now: float) -> float | None:
 
     try:
         moment = parsedate_to_datetime(value)
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
-        seconds = moment.timestamp() - now
+        seconds = moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() - now
     except (TypeError, ValueError, OverflowError):
         return None
     return seconds if seconds > 0 else None
@@ -272,7 +391,7 @@ def retry_after_seconds(headers: Mapping[str, str], now: float) -> float | None:
 def header_number(text: str | None) -> float | None:
     """Return the value of a header as a number from 0 up; None for anything else."""
     try:
-        value = float(text) if text is not None else None
+        value = float(text or "nan")
     except ValueError:
         return None
-    return value if value is not None and math.isfinite(value) and value >= 0 else None
+    return value if 0 <= value < math.inf else None

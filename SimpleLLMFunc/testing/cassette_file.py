@@ -29,7 +29,6 @@ _LINES: Final = "|"
 _LOCK_SECONDS: Final = 10.0
 _DATA_URL: Final = re.compile(r"data:(?P<mime>[^;,\s]{0,100})(?:;[^,\s]{0,100})?;base64,", re.IGNORECASE)
 _HEADERS: Final = frozenset({"extra_headers", "extra_query"})
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(slots=True)
@@ -62,11 +61,6 @@ class Exchange:
         asked = [self.model, self.request, *([self.wire] if self.wire else [])]
         text = json.dumps(asked, sort_keys=True, separators=(",", ":"), default=str)
         return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether an outcome is known."""
-        return bool(self.outcome)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the exchange in the form that the file has."""
@@ -210,9 +204,9 @@ def update_cassette(path: Path, new: list[Exchange], *, replacing: str | None = 
 
 def _write(path: Path, data: Any) -> None:
     text = json.dumps(data, ensure_ascii=False, indent=2) + "\n"
-    text = _SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
     with replaced_whole(path) as part:
-        part.write_text(text, encoding="utf-8", newline="\n")
+        # Halves of characters become "\\ud800" and so on, which JSON knows too.
+        part.write_bytes(text.encode("utf-8", "backslashreplace"))
 
 
 def _split(value: Any) -> Any:

@@ -5,13 +5,7 @@ import multiprocessing
 import pytest
 
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.testing.cassettes.cassette_file import (
-    Exchange,
-    plain_request,
-    read_cassette,
-    scrubbed,
-    update_cassette,
-)
+from SimpleLLMFunc.testing.cassette_file import Exchange, plain_request, read_cassette, scrubbed, update_cassette
 
 HELLO = [{"role": "user", "content": "hello"}]
 
@@ -46,9 +40,8 @@ def test_what_looks_like_lines_and_is_none_comes_back(tmp_path, data):
 
 def test_the_key_is_that_of_the_question():
     def key(messages=HELLO, tools=None, response_format=None, model="m", **params):
-        return Exchange(
-            "f", "v", model, "t", plain_request(messages, tools=tools, response_format=response_format, **params)
-        ).key
+        request = plain_request(messages, tools=tools, response_format=response_format, **params)
+        return Exchange("f", "v", model, "t", request).key
 
     assert key() == key([dict(HELLO[0])])
     assert key(temperature=None) == key()
@@ -99,10 +92,8 @@ def test_replacing_one_test(tmp_path):
     path = tmp_path / "a.json"
     update_cassette(path, [exchange("1", "b"), exchange("2", "a")])
     update_cassette(path, [exchange("3", "b")], replacing="b")
-    assert [(each.test, each.request["messages"][0]["content"]) for each in read_cassette(path)] == [
-        ("a", "2"),
-        ("b", "3"),
-    ]
+    kept = [(each.test, each.request["messages"][0]["content"]) for each in read_cassette(path)]
+    assert kept == [("a", "2"), ("b", "3")]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,10 @@
-"""Replies, whole or as the events of a stream, and judged: is the answer complete, and what is it if it broke off? Pure.
+"""The events of a streamed reply: bytes to events, events to chunks, and judged; pure.
 
 `EventReader` is what the wires share; a wire says what a whole reply is, what one event is, and when its answer is
 complete.
+
+Source of `EventDecoder`: WHATWG HTML, section 9.2.6 "Interpreting an event stream", with one leniency: an event that the
+end of the stream cut off before its blank line is still handed out by `close`, for the reader to judge.
 """
 
 from __future__ import annotations
@@ -9,30 +12,105 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
-from SimpleLLMFunc.errors import (
-    BODY_LIMIT,
-    BadReply,
-    ConnectionFailed,
-    DeadlineExceeded,
-    ServerUnavailable,
-    StreamInterrupted,
-)
-from SimpleLLMFunc.interface.body_json import decode, decoded, mend
+from SimpleLLMFunc.errors import BODY_LIMIT, BadReply, ConnectionFailed, DeadlineExceeded, StreamInterrupted
+from SimpleLLMFunc.interface.body_json import decode, decoded
 from SimpleLLMFunc.interface.failed_attempt import Again, AttemptFailed
-from SimpleLLMFunc.interface.wires.failures.service_error import failure_of, read_error, status_of_error
-from SimpleLLMFunc.interface.wires.streams.delta_assembly import ReplyAssembler, call_dict, chunk_of_reply
+from SimpleLLMFunc.interface.wires.failures import failure_of, read_error, status_of_error
+from SimpleLLMFunc.interface.wires.streams.delta_assembly import ReplyAssembler, call_dict
 from SimpleLLMFunc.interface.wires.streams.reasoning_text import StreamedThoughts
-from SimpleLLMFunc.interface.wires.streams.sse import EventDecoder, ServerSentEvent
 from SimpleLLMFunc.interface.wires.wire import Received
 from SimpleLLMFunc.logger import redact_head
-from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, CompletionUsage, index_of, mappings
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, CompletionUsage
 
-INTERRUPTED = frozenset({"insufficient_system_resource", "network_error", "error", "abort", "aborted", "cancelled"})
-"""Finish reasons by which a service says that it broke off; every other one ends an answer."""
-
+_BOM = b"\xef\xbb\xbf"
+_GARBLED = b'"choices"'
 _DONE = b"[DONE]"
+
+
+class ServerSentEvent(NamedTuple):
+    """One event.
+
+    Attributes:
+        data: the data lines joined with newlines, still UTF-8 bytes: a JSON decoder reads them as they are.
+        event: the event's type, empty where none was given.
+    """
+
+    data: bytes
+    event: str = ""
+
+    @property
+    def text(self) -> str:
+        """The data as text; bytes that are not UTF-8 are replaced."""
+        return self.data.decode("utf-8", "replace")
+
+
+class EventDecoder:
+    """Collects bytes, in pieces of any size, and gives out the events that they complete.
+
+    Only CR, LF and CRLF end a line: other characters that Python calls line ends (U+2028, U+0085 …) are data.
+    Comments are dropped. The work is linear in the number of bytes, however they are cut.
+
+    Attributes:
+        bare: lines of JSON that came without being an event: Gemini may end a stream with an error in this way.
+    """
+
+    def __init__(self) -> None:
+        self._line: list[bytes] = []  # the pieces of the line that is not complete
+        self._data: list[bytes] = []
+        self._event = ""
+        self._is_after_cr = False
+        self._is_first = True
+        self.bare: list[bytes] = []
+
+    def feed(self, piece: bytes) -> list[ServerSentEvent]:
+        """Take the next bytes and return the events that are complete now, in order."""
+        if self._is_after_cr and piece:
+            piece = piece.removeprefix(b"\n")  # the LF of a CRLF that was cut in two
+            self._is_after_cr = False
+        if not piece:
+            return []
+        self._is_after_cr = piece.endswith(b"\r")
+        *ended, rest = piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        events: list[ServerSentEvent] = []
+        for end in ended:
+            line = b"".join([*self._line, end])
+            self._line = []
+            if line:
+                self._field(line)
+            else:
+                events += filter(None, [self._dispatch()])
+        self._line.append(rest)
+        return events
+
+    def close(self) -> ServerSentEvent | None:
+        """Return the event that the end of the stream cut off, None where nothing was pending."""
+        self._field(b"".join(self._line))
+        self._line = []
+        return self._dispatch()
+
+    def _dispatch(self) -> ServerSentEvent | None:
+        event = ServerSentEvent(b"\n".join(self._data), self._event) if self._data else None
+        self._data, self._event = [], ""
+        return event
+
+    def _field(self, line: bytes) -> None:
+        if self._is_first:
+            line = line.removeprefix(_BOM)
+            self._is_first = False
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if name == b"data":
+            self._data.append(value)
+        elif name == b"event":
+            self._event = value.decode("utf-8", "replace")
+        elif _GARBLED in line:
+            # Its name is damaged, but this was a piece of an answer: the reader shall see that something is wrong.
+            self._data.append(line)
+        elif self.bare or line.lstrip(b" \t").startswith(b"{"):
+            self.bare.append(line)
+        # Comments (": …"), "id" and "retry" say nothing to a reader that never reconnects.
 
 
 def bad_reply(
@@ -110,19 +188,14 @@ class EventReader(ABC):
         self, text: str, calls: Sequence[Mapping[str, Any]], thinking: str, more: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Return an assistant's message; `more` are further fields of it."""
-        message: dict[str, Any] = {"role": "assistant", "content": text}
-        if calls:
-            message |= {"content": text or None, "tool_calls": calls}
-        if thinking:
-            message["reasoning_content"] = thinking
-        return {**message, **more}
+        content = text or (None if calls else "")
+        return {"role": "assistant", "content": content, "tool_calls": calls, "reasoning_content": thinking, **more}
 
     def choice_of(
         self, words: dict[str, Any], reason: str | None, logprobs: Any = None, *, index: int = 0, of: str = "message"
     ) -> dict[str, Any]:
         """Return a choice of a whole reply, or `of` a "delta"; empty log-probabilities are left out."""
-        choice = {"index": index, of: words, "finish_reason": reason}
-        return {**choice, "logprobs": logprobs} if logprobs else choice
+        return {"index": index, of: words, "finish_reason": reason, "logprobs": logprobs or None}
 
     def facts_of(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return what a reply says of itself, under the names of any wire: its `id`, `model` and `created`."""
@@ -275,70 +348,3 @@ class EventReader(ABC):
         if self._has_shown or status is None:
             return self.broken(f"the service said: {error.message}")
         return failure_of(error, self._received, status=status)
-
-
-class ChunkReader(EventReader):
-    """Reads one stream of ``/chat/completions``."""
-
-    joins_halves = True
-    ends_with_done = True
-
-    def __init__(self, received: Received, service: str = "") -> None:
-        super().__init__(received, service)
-        self._halves: dict[int, str] = {}
-
-    def problem_of(self, data: Mapping[str, Any]) -> str:
-        """Return why a whole reply does not fit the protocol, empty if it does."""
-        choices = data.get("choices")
-        if not isinstance(choices, list) or not choices:
-            return "it has no choices"
-        are_whole = all(isinstance(each, dict) and isinstance(each.get("message"), dict) for each in choices)
-        return "" if are_whole else "a choice has no message"
-
-    def completion_of(self, data: dict[str, Any]) -> ChatCompletion:
-        """Return a whole reply; raises what `EventReader.completion_of` does."""
-        completion = ChatCompletion.from_dict(data, tries=self._received.tries)
-        if completion.finish_reason in INTERRUPTED:
-            said = f"it broke off the answer: {completion.finish_reason}"
-            raise AttemptFailed(ServerUnavailable(self._received.model, body=said, **self._received.facts))
-        return completion
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the answer has ended."""
-        return self.is_done or self._reply.is_complete
-
-    def chunk_of(self, value: dict[str, Any], event: ServerSentEvent) -> ChatCompletionChunk | None:
-        """Return the chunk in an event; raises what `read` does."""
-        kind = value.get("object")
-        if value.get("error") or event.event == "error" or kind == "error":
-            raise self.error_in(value)
-        if "choices" not in value and "usage" not in value:
-            return None  # a ping, or an event of a kind we do not know
-        if self._halves or b"\\ud" in event.data.lower():
-            value = self._with_whole_characters(value)
-        if kind == "chat.completion":  # a whole reply may be the only event of a stream
-            return chunk_of_reply(ChatCompletion.from_dict(value, tries=self._received.tries))
-        return ChatCompletionChunk.from_dict(value, tries=self._received.tries)
-
-    def _with_whole_characters(self, value: dict[str, Any]) -> dict[str, Any]:
-        """Join surrogate pairs of which one chunk brought the first half and the next one the second."""
-        for position, choice in enumerate(mappings(value.get("choices"))):
-            delta = choice.get("delta")
-            if not isinstance(delta, dict) or not isinstance(delta.get("content") or "", str):
-                continue
-            index = index_of(choice, position)
-            text = self._halves.pop(index, "") + (delta.get("content") or "")
-            if text and "\ud800" <= text[-1] <= "\udbff" and not choice.get("finish_reason"):
-                self._halves[index] = text[-1]
-                text = text[:-1]
-            if text or delta.get("content"):
-                delta["content"] = text
-        mended: dict[str, Any] = mend(value)
-        return mended
-
-    def _note(self, chunk: ChatCompletionChunk) -> None:
-        super()._note(chunk)
-        for choice in chunk.choices:
-            if choice.finish_reason in INTERRUPTED:
-                raise self.broken(f"the service said: {choice.finish_reason}")
