@@ -21,5 +21,5 @@ from SimpleLLMFunc.base.parsing.alignment.shape import (
 
 __all__ = [
     "MONTHS", "Aligner", "AnyShape", "ChoiceShape", "Fit", "LeafKind", "LeafShape", "ListShape", "MappingShape",
-    "Shape", "UnionShape", "align", "alignment", "bare_lists", "scalar_coercion", "shape", "shape_builder",
+    "Shape", "UnionShape", "align", "alignment", "scalar_coercion", "shape", "shape_builder",
 ]  # fmt: skip
