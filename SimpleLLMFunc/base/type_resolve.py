@@ -12,16 +12,10 @@ import types
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from SimpleLLMFunc.base.schemas import (
-    Describer,
-    Phrase,
-    PlainWords,
-    Schema,
-    compile_output,
-    either,
-    example_of,
-    list_of,
-)
+from SimpleLLMFunc.base.schemas import compile_output
+from SimpleLLMFunc.base.schemas.type_description import Describer, Schema
+from SimpleLLMFunc.base.schemas.type_example import example_of
+from SimpleLLMFunc.base.schemas.type_words import Phrase, PlainWords, either, list_of
 from SimpleLLMFunc.errors import SignatureError
 from SimpleLLMFunc.type import MULTIMODAL, Audio, File, ImgPath, ImgUrl, Text
 
