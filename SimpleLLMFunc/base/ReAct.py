@@ -158,7 +158,9 @@ async def _asked_turn(run: Run, request: ModelRequest, turn: int, *, is_last: bo
     started = time.monotonic()
     arguments = await off_loop_if_large(text_size(request.messages), lambda: request.wire(is_last=is_last))
     messages = arguments.pop("messages")
-    arguments.update(request.handed, trace_id=run.trace_id, deadline=limits.clock.left())
+    if llm.wants_schema:
+        arguments["wanted_schema"] = request.wanted_schema  # inside the process: no wire carries it
+    arguments.update(trace_id=run.trace_id, deadline=limits.clock.left())
     limits.check("waiting for the model")  # after that look at the clock: no interface is given no time at all
     actions = request.actions
     expected = await _expected(llm, messages, arguments) if is_limited() else (0, 0.0)

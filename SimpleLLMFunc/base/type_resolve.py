@@ -139,6 +139,5 @@ def _mentions_multimodal(type_hint: Any) -> bool:
     origin = get_origin(type_hint)
     if origin is Annotated:
         return _mentions_multimodal(get_args(type_hint)[0])
-    if origin in {Union, types.UnionType, list, tuple, collections.abc.Sequence}:
-        return any(_mentions_multimodal(part) for part in get_args(type_hint))
-    return False
+    holds_others = origin in {Union, types.UnionType, list, tuple, collections.abc.Sequence}
+    return holds_others and any(map(_mentions_multimodal, get_args(type_hint)))

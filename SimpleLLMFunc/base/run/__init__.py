@@ -1,7 +1,5 @@
 """One run: its state, who observes it, what limits it, how its answers are reviewed, and what is left of it."""
 
-from __future__ import annotations
-
 from SimpleLLMFunc.base.run.abort import Abort, AbortSignal, RunLimits
 from SimpleLLMFunc.base.run.guards import Block, Change, Guards
 from SimpleLLMFunc.base.run.journaled import JOURNAL, Journal, JournaledCall, KeptReply, RunIdentity, not_journaled

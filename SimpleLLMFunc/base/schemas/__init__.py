@@ -1,7 +1,5 @@
 """From a type to what a model is told of it: output modes, the strict subset of JSON Schema, an example, words."""
 
-from __future__ import annotations
-
 from SimpleLLMFunc.base.schemas.choices import grammar_of, labels_text
 from SimpleLLMFunc.base.schemas.descriptions import field_descriptions, with_descriptions
 from SimpleLLMFunc.base.schemas.output_mode import ANSWER_TOOL, OutputSpec, choose_output_mode, compile_output

@@ -3,8 +3,6 @@
 `base/parsing` uses the modules by their names, the other rooms the names below.
 """
 
-from __future__ import annotations
-
 from SimpleLLMFunc.base.parsing.alignment.align import Aligner
 from SimpleLLMFunc.base.parsing.alignment.alignment import Fit
 from SimpleLLMFunc.base.parsing.alignment.scalars import MONTHS
