@@ -205,7 +205,9 @@ class _Attempt:
         if not finding.candidates and not finding.damaged:
             return self._from_words(finding)
         judged = [(candidate, self._judged(candidate)) for candidate in finding.candidates]
-        fits = [(each, found) for each, found in judged if isinstance(found, Parsed) and _is_usable(each)]
+        # Text without quotes decides only where nothing else stands around it.
+        known = [(each, found) for each, found in judged if each.is_whole or not _holds_bare(each.node)]
+        fits = [(each, found) for each, found in known if isinstance(found, Parsed)]
         series = self._series(finding)
         if series is not None and not any(_is_whole_list(found, candidate) for candidate, found in fits):
             return series
@@ -313,11 +315,6 @@ class _Attempt:
         if not found.repairs:
             found.repairs.append(("", f"{shown(text)} taken from plain text"))
         return found
-
-
-def _is_usable(candidate: Candidate) -> bool:
-    """Tell whether the candidate may decide: text without quotes only where nothing else stands around it."""
-    return candidate.is_whole or not _holds_bare(candidate.node)
 
 
 def _holds_bare(node: Node) -> bool:
