@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from SimpleLLMFunc.base.events import (
     MessageAppended,
@@ -25,27 +25,14 @@ from SimpleLLMFunc.base.events import (
     ToolCallStarted,
     TurnStarted,
 )
-from SimpleLLMFunc.base.json_action import AnswerText, read_actions
-from SimpleLLMFunc.base.messages import (
-    build_assistant_response_message,
-    copied,
-    copied_off_loop,
-    extract_usage_from_response,
-)
+from SimpleLLMFunc.base.json_action import AnswerText
+from SimpleLLMFunc.base.messages import build_assistant_response_message, copied, extract_usage_from_response
 from SimpleLLMFunc.base.metadata import SentRequest
 from SimpleLLMFunc.base.request import ModelRequest, Review, ToolMap, Toolset
-from SimpleLLMFunc.base.run import (
-    JOURNAL,
-    AnyReview,
-    Journal,
-    KeptReply,
-    QuestionCharge,
-    Repetition,
-    Run,
-    RunIdentity,
-    StreamedReply,
-    generate_trace_id,
-)
+from SimpleLLMFunc.base.run import JOURNAL, Journal, KeptReply, Run, RunIdentity, generate_trace_id
+from SimpleLLMFunc.base.run.repetition import Repetition
+from SimpleLLMFunc.base.run.review import AnyReview
+from SimpleLLMFunc.base.run.streamed_reply import QuestionCharge, StreamedReply
 from SimpleLLMFunc.base.tool_call import build_tool_messages, process_tool_calls
 from SimpleLLMFunc.errors import (
     BadRequest,
@@ -65,7 +52,9 @@ from SimpleLLMFunc.runtime import off_loop_if_large
 from SimpleLLMFunc.tools import Caller
 from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, Message, ToolSpec, Usage
 
-_NO_TOOLS = Toolset()
+TurnEvents: TypeAlias = AsyncGenerator[TurnStarted | ReplyDelta | ReplyReceived | MessageAppended, None]
+"""What happens while the model is asked once."""
+
 _PAUSED = "pause_turn"
 """The service paused while it ran its own tools. It goes on when it gets its reply back: a round without calls."""
 
@@ -97,30 +86,33 @@ async def react_events(
         RunAborted: the abort signal of the run was set.
         ToolFailed: a tool failed and the policy says "raise".
     """
-    run, tools = run or Run(), tools or _NO_TOOLS
-    is_observed = run.observer is not None
-    history = await copied_off_loop(request.messages)
+    run, tools = run or Run(), tools or Toolset()
+    history = await off_loop_if_large(text_size(request.messages), partial(copied, request.messages))
     # What leaves here is copied (`ModelRequest.wire`, the events, the review); those who watch see the request itself.
     request = request.with_messages(list(history))
     run.asks(request)
     turn, rounds, opening = 1, 0, len(history)
     repetition = Repetition()
-    yield run.tell(RunStarted(run.trace_id, await copied_off_loop(history)))
+    shown = await off_loop_if_large(text_size(history), partial(copied, history))
+    yield run.tell(RunStarted(run.trace_id, shown))
     while True:
         is_last = rounds >= tools.max_rounds or repetition.is_over
         request = tools.searched(request)
-        yield run.tell(TurnStarted(turn, SentRequest(request, run.stream, is_last) if is_observed else None))
+        yield run.tell(TurnStarted(turn, SentRequest(request, run.stream, is_last) if run.observer else None))
         try:
             async with aclosing(model_turn(run, request, turn, is_last=is_last)) as turn_events:
                 async for event in turn_events:
                     yield run.tell(event)
         except BadRequest as error:
-            first = request.with_messages(request.messages[:opening])
-            changed = _instead_of(first, error, review)
+            refused, first = getattr(review, "refused", None), request.with_messages(request.messages[:opening])
+            changed: ModelRequest | None = refused(error, first) if refused else None
             if changed is None:
                 raise
             tell_failed_try(error, tries=error.tries, pause=0.0, model=request.llm.model_name)
-            request, history, opening = _begun_anew(changed, request, history, opening)
+            # The changed request, and all that has come since the first one.
+            opened = copied(changed.messages)
+            request = changed.with_messages([*opened, *request.messages[opening:]])
+            history, opening = [*opened, *history[opening:]], len(opened)
             run.asks(request)
             continue  # the same turn, asked otherwise
         assert run.last is not None, "a turn ends with its reply"
@@ -131,9 +123,7 @@ async def react_events(
                 raise ToolCallLimitExceeded(tools.max_rounds, repeated=repeated).with_run(messages=history)
             rounds += 1
             grown: list[Message] = []
-            async with aclosing(
-                _tool_round(run, request.llm, reply, tools, turn, request.answer_name, repetition)
-            ) as round_events:
+            async with aclosing(_tool_round(run, request, reply, tools, turn, repetition)) as round_events:
                 async for round_event in round_events:
                     if isinstance(round_event, MessageAppended):
                         grown += copied([round_event.message])  # the event's own message is the consumer's
@@ -152,25 +142,7 @@ async def react_events(
         turn += 1
 
 
-def _instead_of(request: ModelRequest, error: BadRequest, review: Review | None) -> ModelRequest | None:
-    """Return what the review wants to begin with instead of a request that was refused, None to give up."""
-    refused = getattr(review, "refused", None)
-    changed: ModelRequest | None = None if refused is None else refused(error, request)
-    return changed
-
-
-def _begun_anew(
-    changed: ModelRequest, request: ModelRequest, history: list[Message], opening: int
-) -> tuple[ModelRequest, list[Message], int]:
-    """Return the changed request and the conversation with all that has come since the first one, and its opening."""
-    opened = copied(changed.messages)
-    request = changed.with_messages([*opened, *request.messages[opening:]])
-    return request, [*opened, *history[opening:]], len(opened)
-
-
-def model_turn(
-    run: Run, request: ModelRequest, turn: int, *, is_last: bool = False
-) -> AsyncGenerator[TurnStarted | ReplyDelta | ReplyReceived | MessageAppended, None]:
+def model_turn(run: Run, request: ModelRequest, turn: int, *, is_last: bool = False) -> TurnEvents:
     """Ask the model once: yield a `ReplyDelta` per chunk where it is streamed, then one `ReplyReceived`.
 
     `TurnStarted` again, among the chunks, means that the interface had to ask again: what was shown is void.
@@ -181,20 +153,19 @@ def model_turn(
     return asked if around is None else _journaled_turn(run, request, turn, asked, around)
 
 
-async def _asked_turn(
-    run: Run, request: ModelRequest, turn: int, *, is_last: bool
-) -> AsyncGenerator[TurnStarted | ReplyDelta | ReplyReceived | MessageAppended, None]:
+async def _asked_turn(run: Run, request: ModelRequest, turn: int, *, is_last: bool) -> TurnEvents:
     llm, limits = request.llm, run.limits
     started = time.monotonic()
     arguments = await off_loop_if_large(text_size(request.messages), lambda: request.wire(is_last=is_last))
     messages = arguments.pop("messages")
-    arguments.update(request.handed, trace_id=run.trace_id, deadline=limits.clock.left())
+    if llm.wants_schema:
+        arguments["wanted_schema"] = request.wanted_schema  # inside the process: no wire carries it
+    arguments.update(trace_id=run.trace_id, deadline=limits.clock.left())
     limits.check("waiting for the model")  # after that look at the clock: no interface is given no time at all
     actions = request.actions
     expected = await _expected(llm, messages, arguments) if is_limited() else (0, 0.0)
     with QuestionCharge(llm, *expected) as settled:
         try:
-            raw: Any
             if run.stream:
                 arrived = settled.arrived = StreamedReply(
                     turn, AnswerText() if actions else None, has_thoughts=not llm.reads_reasoning
@@ -207,37 +178,29 @@ async def _asked_turn(
                         yield arrived.add(chunk)
                 if held := arrived.held():
                     yield held
-                raw = reply = await priced(arrived.reply(), llm)
-                if actions:
-                    raw = reply = await read_actions(actions, reply)
-                    # What only the whole reply showed to be the answer: a typed one, or plain prose.
-                    if rest := reply.text.removeprefix(arrived.text_so_far()):
-                        yield ReplyDelta(turn, rest, [], chunk_of_reply(reply.with_message(content=rest)))
+                reply = await priced(arrived.reply(), llm)
             else:
                 answered = await limits.wait(llm.chat(messages, **arguments), "waiting for the model")
-                raw = reply = await priced(answered, llm)
+                reply = await priced(answered, llm)
                 if not llm.reads_reasoning:
-                    raw = reply = put_right(reply)
-                if actions:
-                    raw = reply = await read_actions(actions, reply)
+                    reply = put_right(reply)
+            if actions:
+                reply = await off_loop_if_large(len(reply.text), partial(actions.read, reply))
+                # What only the whole reply showed to be the answer: a typed one, or plain prose.
+                if settled.arrived and (rest := reply.text.removeprefix(settled.arrived.text_so_far())):
+                    yield ReplyDelta(turn, rest, [], chunk_of_reply(reply.with_message(content=rest)))
             settled.reply = reply
             told = extract_usage_from_response(reply) or NO_USAGE
         except SimpleLLMFuncError as error:
-            partial = getattr(error, "partial", "")
-            if partial := partial if llm.reads_reasoning else answer_in(partial):
-                yield MessageAppended(turn, {"role": "assistant", "content": partial})
+            begun = getattr(error, "partial", "")
+            if begun := begun if llm.reads_reasoning else answer_in(begun):
+                yield MessageAppended(turn, {"role": "assistant", "content": begun})
             raise
     count_tokens(told)
-    yield ReplyReceived(turn, reply, told, time.monotonic() - started, raw)
+    yield ReplyReceived(turn, reply, told, time.monotonic() - started, reply)
 
 
-async def _journaled_turn(
-    run: Run,
-    request: ModelRequest,
-    turn: int,
-    asked: AsyncGenerator[TurnStarted | ReplyDelta | ReplyReceived | MessageAppended, None],
-    around: Journal,
-) -> AsyncGenerator[TurnStarted | ReplyDelta | ReplyReceived | MessageAppended, None]:
+async def _journaled_turn(run: Run, request: ModelRequest, turn: int, asked: TurnEvents, around: Journal) -> TurnEvents:
     """Yield a turn whose reply was kept, in one piece; else ask, and keep the reply before it is used."""
     if run.journal is None:  # a run without a decorated function is identified by its request
         known_by = [request.messages, request.tools, request.response_format, dict(request.params)]
@@ -347,33 +310,27 @@ def _answered(reply: ChatCompletion, answer_name: str | None) -> ChatCompletion:
 
 
 async def _tool_round(
-    run: Run,
-    llm: LLM_Interface,
-    reply: ChatCompletion,
-    tools: Toolset,
-    turn: int,
-    answer_name: str | None,
-    repetition: Repetition,
+    run: Run, request: ModelRequest, reply: ChatCompletion, tools: Toolset, turn: int, repetition: Repetition
 ) -> AsyncGenerator[MessageAppended | ToolCallStarted | ToolCallProgress | ToolCallFinished, None]:
     """Run the calls of one reply and yield what happens; every call gets exactly one result message."""
     yield MessageAppended(turn, build_assistant_response_message(reply))
     if not reply.tool_calls:
         return  # a pause
-    calls = [call for call in reply.tool_calls if call.function.name != answer_name]
-    are_run, policy = repetition.begins(calls), tools.policy
+    calls = [call for call in reply.tool_calls if call.function.name != request.answer_name]
+    are_run = repetition.begins(calls)
     events = (
         process_tool_calls(
             calls,
             tools.tool_map,
             turn,
-            policy=policy,
+            policy=tools.policy,
             trace_id=run.trace_id,
             func_name=run.func_name,
             journal=run.journal,
-            caller=Caller(llm, partial(_beside, llm), None),
+            caller=Caller(request.llm, partial(_beside, request.llm), None),
         )
         if are_run
-        else repetition.told(calls, turn, policy.words)
+        else repetition.told(calls, turn, tools.policy.words)
     )
     finished: dict[str, ToolCallFinished] = {}
     try:

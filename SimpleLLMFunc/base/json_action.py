@@ -14,8 +14,7 @@ from typing import Any, cast
 
 from SimpleLLMFunc.base.parsing import Num, find_json, plain_value, without_reasoning
 from SimpleLLMFunc.interface.wires import new_call_id
-from SimpleLLMFunc.runtime import off_loop_if_large
-from SimpleLLMFunc.type import ChatCompletion, FunctionCall, Message, ToolCall, ToolSpec, content_text
+from SimpleLLMFunc.type import ChatCompletion, FunctionCall, Message, ToolCall, ToolSpec, content_text, spec_name
 
 _SIGNS = frozenset({"tool", "arguments", "answer"})
 _SPACE_AT_END = re.compile(r"(?<!\s)\s+\Z")
@@ -45,7 +44,7 @@ class JsonActions:
     def _offered(self) -> list[ToolSpec]:
         if isinstance(self.choice, Mapping):
             wanted = (self.choice.get("function") or {}).get("name")
-            return [tool for tool in self.tools if _name(tool) == wanted]
+            return [tool for tool in self.tools if spec_name(tool) == wanted]
         return [] if self.choice == "none" else list(self.tools)
 
     @property
@@ -61,7 +60,7 @@ class JsonActions:
         branches: list[dict[str, Any]] = []
         for number, tool in enumerate(self._offered):
             arguments = _with_defs(_parameters(tool), defs, f"{number}_")
-            branches.append(_closed_object({"tool": {"const": _name(tool)}, "arguments": arguments}))
+            branches.append(_closed_object({"tool": {"const": spec_name(tool)}, "arguments": arguments}))
         if self._may_answer:
             plain = {"type": "string"}
             answer = plain if self.answer_schema is None else _with_defs(self.answer_schema, defs, "answer_")
@@ -88,7 +87,7 @@ class JsonActions:
 
     def _instructions(self) -> str:
         tools = "\n".join(
-            f"- {_name(tool)}: {tool['function'].get('description', '')}\n"
+            f"- {spec_name(tool)}: {tool['function'].get('description', '')}\n"
             f"  arguments: {json.dumps(_parameters(tool), ensure_ascii=False)}"
             for tool in self._offered
         )
@@ -135,11 +134,6 @@ class JsonActions:
         return "answer" in properties and not isinstance(node["answer"], dict)
 
 
-async def read_actions(actions: JsonActions, reply: ChatCompletion) -> ChatCompletion:
-    """Do what `actions.read` does, with a long reply in a worker thread."""
-    return await off_loop_if_large(len(reply.text), lambda: actions.read(reply))
-
-
 def _actions(text: str) -> Iterable[dict[str, Any]]:
     searched, _ = without_reasoning(text)
     for candidate in find_json(searched).candidates:
@@ -147,10 +141,6 @@ def _actions(text: str) -> Iterable[dict[str, Any]]:
         for node in nodes:
             if isinstance(node, dict) and node and node.keys() <= _SIGNS:
                 yield node
-
-
-def _name(tool: ToolSpec) -> str:
-    return str(tool["function"]["name"])
 
 
 def _parameters(tool: ToolSpec) -> Mapping[str, Any]:

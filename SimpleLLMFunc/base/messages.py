@@ -12,8 +12,6 @@ from typing import Any, TypeVar, cast
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 from pydantic_core import PydanticSerializationError
 
-from SimpleLLMFunc.interface.body_json import text_size
-from SimpleLLMFunc.runtime import off_loop_if_large
 from SimpleLLMFunc.type import (
     MULTIMODAL,
     ChatCompletion,
@@ -33,11 +31,6 @@ _ANYTHING: TypeAdapter[Any] = TypeAdapter(Any, config=ConfigDict(defer_build=Tru
 def copied(messages: Sequence[T]) -> list[T]:
     """Return a structural copy: new lists and dicts all the way down, the values inside shared."""
     return [_copy(message) for message in messages]
-
-
-async def copied_off_loop(messages: Sequence[T]) -> list[T]:
-    """Return a structural copy; many messages, or long ones, are copied in a thread."""
-    return await off_loop_if_large(text_size(messages), lambda: copied(messages))
 
 
 def build_multimodal_content(

@@ -59,11 +59,6 @@ class ModelRequest:
         return self.answer_tool["function"]["name"] if self.answer_tool else None
 
     @property
-    def handed(self) -> dict[str, Any]:
-        """What an interface is handed inside the process, and no wire carries."""
-        return {"wanted_schema": self.wanted_schema} if self.llm.wants_schema else {}
-
-    @property
     def _keeps_tools(self) -> bool:
         """Whether the last turn says that no tool may be called, instead of leaving the tools out."""
         if self.answer_tool or not (self.llm.keeps_tools and self.llm.profile.tool_choice):

@@ -1,7 +1,5 @@
 """The path that pickles of 1.0 name; the classes live in `base/run/result.py`."""
 
-from __future__ import annotations
-
 from SimpleLLMFunc.base.events import Attempt
 from SimpleLLMFunc.base.parsing import Parsed
 from SimpleLLMFunc.base.run import Preview, Result

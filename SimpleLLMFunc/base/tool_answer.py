@@ -6,7 +6,6 @@ import asyncio
 import functools
 import time
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -14,7 +13,8 @@ from SimpleLLMFunc.base.events import ToolCallFinished, ToolCallProgress
 from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.base.parsing import mended_arguments
 from SimpleLLMFunc.base.request import ToolPolicy
-from SimpleLLMFunc.base.run import JOURNAL, JournaledCall, current_observer
+from SimpleLLMFunc.base.run import JOURNAL, JournaledCall
+from SimpleLLMFunc.base.run.observer import current_observer
 from SimpleLLMFunc.base.tool_result import holds_media, render_result
 from SimpleLLMFunc.errors import OutcomeUnknown, RunPaused, SimpleLLMFuncError, ToolFailed, cut
 from SimpleLLMFunc.logger import (
@@ -44,6 +44,9 @@ from SimpleLLMFunc.tools import (
 from SimpleLLMFunc.tools.schemas import ArgumentsError
 from SimpleLLMFunc.type import ToolCall, without_surrogates
 
+MAX_AT_ONCE: Final = 128
+"""Calls of one reply that run at the same time; the others wait their turn."""
+
 _MAX_RETRY_CHARS: Final = 4000
 WAITS = (RunPaused, OutcomeUnknown)
 """The run ends with these, after the other tools of the turn have finished: they need an answer from outside."""
@@ -58,8 +61,8 @@ class Round:
 
     Attributes:
         happened: takes what tools tell.
-        room: where there are more calls than may run at once.
         caller: the run.
+        room: for as many calls as may run at once.
         asking: one question at a time: two of them on one terminal would get each other's answers.
     """
 
@@ -69,8 +72,8 @@ class Round:
     func_name: str
     policy: ToolPolicy
     happened: asyncio.Queue[int | ToolCallProgress]
-    room: asyncio.Semaphore | None = None
     caller: Caller | None = None
+    room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_AT_ONCE))
     asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def emitter(self, call: ToolCall) -> Callable[[Any], None]:
@@ -107,7 +110,7 @@ async def settled(call: ToolCall, round_: Round, step: JournaledCall | None) -> 
         observer.tool_begins(call)
     CALLER.set(round_.as_caller())  # for this task
     try:
-        async with round_.room or nullcontext():
+        async with round_.room:
             return await (_answer(call, round_) if step is None else _journaled(call, round_, step))
     except _PASSES as reason:
         task = asyncio.current_task()

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 from SimpleLLMFunc.base.events import ToolCallFinished, ToolCallProgress, ToolCallStarted
 from SimpleLLMFunc.base.messages import as_data
 from SimpleLLMFunc.base.request import ToolPolicy
-from SimpleLLMFunc.base.run import JournaledRun
+from SimpleLLMFunc.base.run.journaled import JournaledRun
 from SimpleLLMFunc.base.tool_answer import WAITS, Round, settled
 from SimpleLLMFunc.errors import RunPaused, UsageError
 from SimpleLLMFunc.interface.wires import assemble_tool_calls, rekeyed
@@ -21,9 +21,6 @@ __all__ = [
     "Confirm", "accumulate_tool_calls_from_chunks", "build_tool_messages", "extract_tool_calls",
     "extract_tool_calls_from_stream_response", "process_tool_calls",
 ]  # fmt: skip
-
-MAX_AT_ONCE: Final = 128
-"""Calls of one reply that run at the same time; the others wait their turn."""
 
 _POLICY: Final = ToolPolicy()
 _TIDY_SECONDS: Final = 0.1
@@ -111,9 +108,8 @@ async def process_tool_calls(
     calls = [call if isinstance(call, ToolCall) else ToolCall.from_dict(as_data(call)) for call in tool_calls]
     for call in calls:
         yield ToolCallStarted(turn, call)
-    room = asyncio.Semaphore(MAX_AT_ONCE) if len(calls) > MAX_AT_ONCE else None
     happened: asyncio.Queue[int | ToolCallProgress] = asyncio.Queue()
-    round_ = Round(tool_map, turn, trace_id, func_name, policy, happened, room, caller)
+    round_ = Round(tool_map, turn, trace_id, func_name, policy, happened, caller)
     tasks: list[asyncio.Task[ToolCallFinished | BaseException]] = []
     waits: list[BaseException] = []
     try:

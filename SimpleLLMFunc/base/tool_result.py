@@ -44,7 +44,10 @@ def render_result(value: Any, max_chars: int, *, untrusted: str | None = None) -
             if left <= 0:
                 continue  # the cut before it says that there was more
             text = without_surrogates(part["text"])
-            part["text"] = _from_tool(text, left, untrusted) if untrusted else shortened(text, left)
+            heading = f"Data from the tool {wire_name(untrusted)}" if untrusted else ""
+            part["text"] = (
+                enclosed(text, left, heading=heading, tag="tool_data") if untrusted else shortened(text, left)
+            )
             left -= len(part["text"])
         kept.append(part)
     if all(part["type"] == "text" for part in kept) and len(kept) < 2:
@@ -159,7 +162,3 @@ def _text_of(value: Any) -> str:
 def _key(key: Any) -> str:
     plain = key.value if isinstance(key, Enum) else key
     return plain if isinstance(plain, str) else _text_of(plain)
-
-
-def _from_tool(text: str, limit: int, tool_name: str) -> str:
-    return enclosed(text, limit, heading=f"Data from the tool {wire_name(tool_name)}", tag="tool_data")

@@ -12,16 +12,10 @@ import types
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from SimpleLLMFunc.base.schemas import (
-    Describer,
-    Phrase,
-    PlainWords,
-    Schema,
-    compile_output,
-    either,
-    example_of,
-    list_of,
-)
+from SimpleLLMFunc.base.schemas import compile_output
+from SimpleLLMFunc.base.schemas.type_description import Describer, Schema
+from SimpleLLMFunc.base.schemas.type_example import example_of
+from SimpleLLMFunc.base.schemas.type_words import Phrase, PlainWords, either, list_of
 from SimpleLLMFunc.errors import SignatureError
 from SimpleLLMFunc.type import MULTIMODAL, Audio, File, ImgPath, ImgUrl, Text
 
@@ -145,6 +139,5 @@ def _mentions_multimodal(type_hint: Any) -> bool:
     origin = get_origin(type_hint)
     if origin is Annotated:
         return _mentions_multimodal(get_args(type_hint)[0])
-    if origin in {Union, types.UnionType, list, tuple, collections.abc.Sequence}:
-        return any(_mentions_multimodal(part) for part in get_args(type_hint))
-    return False
+    holds_others = origin in {Union, types.UnionType, list, tuple, collections.abc.Sequence}
+    return holds_others and any(map(_mentions_multimodal, get_args(type_hint)))

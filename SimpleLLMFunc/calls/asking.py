@@ -74,7 +74,7 @@ class Asker:
         """Yield the text of the answer: its pieces as they arrive, or all of it at once."""
         question = _Question(self, cast("list[Message]", list(messages)), params)
         run = question.run(stream=streaming)
-        events = question.events(run, EmptyReview(run, _RETRY_TIMES))
+        events = question.events(run, EmptyReview(run, retry_times=_RETRY_TIMES))
         async with aclosing(in_context(events, copy_context())) as events:
             async for event in events:
                 if isinstance(event, ReplyDelta) and streaming and event.text:
@@ -154,7 +154,7 @@ class _ObjectReview(AnswerReview):
     """Reads the object of an answer; if the service refuses native or tool mode, it takes the next one."""
 
     def __init__(self, run: Run, question: _Question, spec: OutputSpec, max_reasks: int) -> None:
-        super().__init__(run, _RETRY_TIMES, spec=spec, repair="coerce", max_reasks=max_reasks, description="")
+        super().__init__(run, retry_times=_RETRY_TIMES, spec=spec, repair="coerce", max_reasks=max_reasks)
         self._question = question
 
     def refused(self, error: BadRequest, request: ModelRequest) -> ModelRequest | None:

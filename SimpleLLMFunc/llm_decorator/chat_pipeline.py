@@ -51,7 +51,7 @@ class ChatPipeline(Pipeline):
         async with log_context.setup_log_context(run.func_name, run.trace_id, run.arguments), run:  # 2
             await self.guard(run)
             request = await message.first_request(run, self.options, self.tools)  # 3
-            review = EmptyReview(run, self.options.retry_times, self.tools, guards=self.guards)
+            review = EmptyReview(run, self.tools, retry_times=self.options.retry_times, guards=self.guards)
             async with aclosing(react_loop_events(run, request, self.tools, review)) as events:  # 4
                 async for event in events:
                     yield event
@@ -66,7 +66,7 @@ class ChatPipeline(Pipeline):
                 await self.guard(run)
                 request = await message.first_request(run, options, self.tools)  # 3
                 messages += request.messages
-                review = EmptyReview(run, options.retry_times, self.tools, guards=self.guards)
+                review = EmptyReview(run, self.tools, retry_times=options.retry_times, guards=self.guards)
                 responses = react.execute_react_loop_streaming(  # 4
                     request.llm,
                     messages,

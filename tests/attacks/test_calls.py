@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from SimpleLLMFunc.base.templates.jinja import render_template
+from SimpleLLMFunc.base.templates.engines import render_template
 from SimpleLLMFunc.calls.call_data import ExecutorBackground, LanguageType
 from SimpleLLMFunc.calls.llm import LLM
 from SimpleLLMFunc.calls.slot.processor import SlotProcessor

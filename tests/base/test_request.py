@@ -2,11 +2,11 @@
 
 import copy
 
-from SimpleLLMFunc import llm_chat, llm_function
 from SimpleLLMFunc.base.events import MessageAppended, RunStarted
 from SimpleLLMFunc.base.run.sinks import watching
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.testing import ScriptedLLM
+from tests.support.functions import async_function_of, chat
 from tests.support.server import LoopbackServer
 
 HISTORY = [{"role": "user", "content": [{"type": "text", "text": "hello"}]}, {"role": "assistant", "content": "hi"}]
@@ -35,14 +35,9 @@ def spoil(trace_id, event):
 async def test_what_an_interface_does_to_the_messages_stays_there():
     async with LoopbackServer() as server:
         llm = Vandal("m", base_url=server.base_url, api_key="k")
-
-        @llm_chat(llm_interface=llm)
-        async def talk(history, message: str):
-            """You are a guide."""
-
         given = copy.deepcopy(HISTORY)
         server.reply("fine")
-        async for _, history in talk(given, "and now?"):
+        async for _, history in chat(llm)(given, "and now?"):
             pass
         assert [message["content"] for message in server.requests[0].body["messages"]] == ["vandalised"] * 4 + ["more"]
         assert given == HISTORY
@@ -60,11 +55,7 @@ async def test_who_watches_and_who_reads_the_events_cannot_change_the_run():
 
     async with LoopbackServer(answer) as server:
         llm = OpenAICompatible("m", base_url=server.base_url, api_key="k")
-
-        @llm_function(llm_interface=llm)
-        async def count(text: str) -> int:
-            """Count."""
-
+        count = async_function_of(llm, int)
         for is_watched in (True, False):
             first = len(server.requests)
             if is_watched:
@@ -80,12 +71,8 @@ async def test_who_watches_and_who_reads_the_events_cannot_change_the_run():
 
 
 async def test_the_history_of_a_chat_is_the_users_own_list_each_time():
-    @llm_chat(llm_interface=ScriptedLLM("fine"))
-    async def talk(history, message: str):
-        """You are a guide."""
-
     given = copy.deepcopy(HISTORY)
-    histories = [history async for _, history in talk(given, "and now?")]
+    histories = [history async for _, history in chat(ScriptedLLM("fine"))(given, "and now?")]
     histories[0][1]["content"] = "changed by the user"
     assert histories[-1][1]["content"] == HISTORY[0]["content"]
     assert given == HISTORY

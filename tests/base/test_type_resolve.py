@@ -10,11 +10,10 @@ import uuid
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, NamedTuple, Optional, TypeVar
+from typing import Annotated, Any, Literal, Optional
 
 import pytest
 from pydantic import BaseModel, Field
-from typing_extensions import NotRequired, TypedDict
 
 from SimpleLLMFunc.base.schemas.output_mode import compile_output
 from SimpleLLMFunc.base.type_resolve import (
@@ -26,13 +25,7 @@ from SimpleLLMFunc.base.type_resolve import (
     type_identity,
 )
 from SimpleLLMFunc.type.multimodal import Audio, File, ImgPath, ImgUrl, Text
-
-T = TypeVar("T")
-
-
-class Color(enum.Enum):
-    RED = "red"
-    BLUE = "blue"
+from tests.support.answer_types import Box, Color, Pair, Total, Tree
 
 
 class Level(enum.IntEnum):
@@ -61,33 +54,14 @@ class Person(BaseModel):
     tags: list[str] = []
 
 
-class Tree(BaseModel):
-    label: str
-    kids: list[Tree] = []
-
-
 class Endless(BaseModel):
     inner: Endless
-
-
-class Total(TypedDict):
-    a: int
-    b: NotRequired[str]
-
-
-class Pair(NamedTuple):
-    x: int
-    y: str
 
 
 @dataclasses.dataclass
 class Data:
     n: Annotated[int, Field(gt=3)]
     tags: list[str] = dataclasses.field(default_factory=list)
-
-
-class Box(BaseModel, Generic[T]):
-    content: T
 
 
 TYPES: list[Any] = [

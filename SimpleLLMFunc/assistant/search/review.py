@@ -48,7 +48,7 @@ class SearchReview(EmptyReview):
         language: Literal["zh", "en"],
         timeout: float,
     ) -> None:
-        super().__init__(run, _RETRY_TIMES, tools)
+        super().__init__(run, tools, retry_times=_RETRY_TIMES)
         self.sources: list[dict[str, Any]] = []
         self._question = question
         self._search = search

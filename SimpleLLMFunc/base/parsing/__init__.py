@@ -1,7 +1,5 @@
 """From the text of a model to a value, or to the reasons why not: finding JSON, reading it tolerantly, growing values, quotes."""
 
-from __future__ import annotations
-
 from SimpleLLMFunc.base.parsing.answer import AnswerReader
 from SimpleLLMFunc.base.parsing.json_node import Num, decode_strictly, path_text, plain_value
 from SimpleLLMFunc.base.parsing.json_text import find_json

@@ -15,10 +15,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from SimpleLLMFunc.base.parsing.alignment.align import Aligner
 from SimpleLLMFunc.base.parsing.alignment.alignment import Fit, Misfit, violations_of
-from SimpleLLMFunc.base.parsing.alignment.bare_lists import adjacent_candidates, bare_items
 from SimpleLLMFunc.base.parsing.alignment.scalar_coercion import digit_truth
 from SimpleLLMFunc.base.parsing.alignment.shape import (
     AnyShape,
+    ChoiceShape,
     ListShape,
     MappingShape,
     ObjectShape,
@@ -38,7 +38,7 @@ from SimpleLLMFunc.base.parsing.json_node import (
     plain_value,
     shown,
 )
-from SimpleLLMFunc.base.parsing.json_text import Candidate, Finding, bare_text, find_json, unboxed
+from SimpleLLMFunc.base.parsing.json_text import Candidate, Finding, bare_text, find_json
 from SimpleLLMFunc.base.parsing.parsed import Parsed, Repair, RepairLevel
 from SimpleLLMFunc.base.parsing.reasoning import without_leading_reasoning, without_reasoning
 from SimpleLLMFunc.errors import ResponseParseError, Violation
@@ -47,7 +47,13 @@ from SimpleLLMFunc.type import without_surrogates
 _Judged: TypeAlias = list[tuple[Candidate, Parsed[Any] | Misfit]]
 
 _WRAPPER_KEY: Final = "value"
+_BOXED: Final = re.compile(r"\\boxed\{([^{}]*)\}")  # LaTeX's way of marking the answer
 _PLACEHOLDER: Final = re.compile(r"<[\w ,|/-]+>|\.\.\.|…")
+# Possessive, and no two branches begin alike: a page of empty bullets is told apart in one go.
+_BETWEEN: Final = re.compile(r"(?:^[^\S\n]*+(?:[-*•]|\d++[.)])\s|\s|[,，;；]|```\w*+|~~~\w*+)*+", re.MULTILINE)
+_BULLET: Final = re.compile(r"([-*•])\s+(.*)")
+_NUMBERED: Final = re.compile(r"(\d+)[.)]\s+(.*)")
+_GROUPED: Final = re.compile(r"\s*\d{1,3}(?:,\d{3})+\s*")
 
 
 class AnswerReader:
@@ -163,7 +169,7 @@ class _Attempt:
         if not body.strip():
             return Misfit([("", self._shape.name, "nothing but reasoning" if text.strip() else "an empty answer")])
         if self._shape_is_scalar and "\\boxed{" in body:
-            boxed, body = body, unboxed(body)
+            boxed, body = body, _BOXED.sub(r"\1", body)
             self._repairs += [("", "taken out of \\boxed{}")] if body != boxed else []
         finding = find_json(body)
         found = self._from_json(finding)
@@ -199,7 +205,9 @@ class _Attempt:
         if not finding.candidates and not finding.damaged:
             return self._from_words(finding)
         judged = [(candidate, self._judged(candidate)) for candidate in finding.candidates]
-        fits = [(each, found) for each, found in judged if isinstance(found, Parsed) and _is_usable(each)]
+        # Text without quotes decides only where nothing else stands around it.
+        known = [(each, found) for each, found in judged if each.is_whole or not _holds_bare(each.node)]
+        fits = [(each, found) for each, found in known if isinstance(found, Parsed)]
         series = self._series(finding)
         if series is not None and not any(_is_whole_list(found, candidate) for candidate, found in fits):
             return series
@@ -269,7 +277,7 @@ class _Attempt:
         """Read JSON values that stand one after the other as the items of a wanted list."""
         if self._list_shape is None or not self._may_coerce or len(finding.candidates) < 2 or finding.damaged:
             return None
-        if not adjacent_candidates(finding):
+        if not _are_adjacent(finding):
             return None
         repairs = [repair for candidate in finding.candidates for repair in candidate.repairs]
         return self._items([candidate.node for candidate in finding.candidates], repairs)
@@ -292,7 +300,7 @@ class _Attempt:
         if not self._may_coerce or not text:
             return Misfit([("", f"{self._shape.name}, as JSON", shown(text))])
         if self._list_shape is not None:
-            nodes = bare_items(text, self._list_shape)
+            nodes = _bare_items(text, self._list_shape)
             found = self._items(nodes, []) if nodes else None
             if found is not None:
                 return found
@@ -309,11 +317,6 @@ class _Attempt:
         return found
 
 
-def _is_usable(candidate: Candidate) -> bool:
-    """Tell whether the candidate may decide: text without quotes only where nothing else stands around it."""
-    return candidate.is_whole or not _holds_bare(candidate.node)
-
-
 def _holds_bare(node: Node) -> bool:
     if isinstance(node, dict):
         return False
@@ -323,3 +326,63 @@ def _holds_bare(node: Node) -> bool:
 def _is_whole_list(found: Parsed[Any], candidate: Candidate) -> bool:
     """Tell whether the candidate is the wanted list by itself, and not one item of it."""
     return isinstance(candidate.node, list) and not any("one item taken" in what for _, what in found.repairs)
+
+
+# --- values that stand one after the other -----------------------------------------------------------------
+
+
+def _are_adjacent(finding: Finding) -> bool:
+    """Tell whether nothing but space, commas, fences and bullets stands between the JSON values."""
+    pairs = zip(finding.candidates, finding.candidates[1:], strict=False)
+    return all(_BETWEEN.fullmatch(finding.text[left.end : right.start]) for left, right in pairs)
+
+
+def _bare_items(text: str, shape: ListShape) -> list[Node]:
+    """Return the items that a text without brackets lists, at least two; else an empty list.
+
+    Separated by commas or one a line; as JSON, or words of an enum. Strings count only in quotes or as bullets:
+    text of several lines may be one string.
+    """
+    if not _GROUPED.fullmatch(text):
+        try:
+            nodes = decode_strictly(f"[{text}]")
+        except (ValueError, RecursionError):
+            pass
+        else:
+            return nodes if len(nodes) > 1 and not any(isinstance(node, list | dict) for node in nodes) else []
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if len(lines) > 1:
+        return _from_lines(lines, text, shape)
+    if isinstance(resolved(shape.item), ChoiceShape):
+        parts = [part.strip() for part in re.split(r"[,，、;；]", text) if part.strip()]
+        return [Bare(part) for part in parts] if len(parts) > 1 else []
+    return []
+
+
+def _from_lines(lines: list[str], text: str, shape: ListShape) -> list[Node]:
+    unmarked = _without_marks(lines)
+    is_marked = unmarked is not lines
+    if is_marked and re.search(r"^\s+\S", text.split("\n", 1)[1], re.MULTILINE):
+        return []
+    nodes: list[Node] = []
+    is_text = leaf_kinds(shape.item) == ["str"]
+    for line in unmarked:
+        try:
+            nodes.append(decode_strictly(line.rstrip(",，;")))
+        except (ValueError, RecursionError):
+            if is_text and not is_marked:
+                return []
+            nodes.append(line if is_text else Bare(line.rstrip(",，;")))
+    return nodes
+
+
+def _without_marks(lines: list[str]) -> list[str]:
+    """Take away bullets or numbers from 1 on, if every line has one."""
+    bullets = [_BULLET.fullmatch(line) for line in lines]
+    found = [bullet for bullet in bullets if bullet]
+    if len(found) == len(lines) and len({bullet.group(1) for bullet in found}) == 1:
+        return [bullet.group(2) for bullet in found]
+    numbers = [number for number in map(_NUMBERED.fullmatch, lines) if number]
+    if [number.group(1) for number in numbers] == [str(count) for count in range(1, len(lines) + 1)]:
+        return [number.group(2) for number in numbers]
+    return lines

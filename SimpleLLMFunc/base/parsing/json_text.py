@@ -43,7 +43,6 @@ _STRING_OR_BRACKET: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"|[{}\[\]]')
 _GOES_ON: Final = re.compile(r"\s*[,，]\s*[\"'“][^\"'“”\n]{1,100}[\"'”]\s*[:：]")
 _HAS_ESCAPED_QUOTES: Final = re.compile(r"^\s*[{\[]\s*(?:[{\[]\s*)*\\+\"")
 _MISSING_BRACES: Final = re.compile(r"\s*\"[^\"\n]{1,100}\"\s*:")
-_BOXED: Final = re.compile(r"\\boxed\{([^{}]*)\}")
 _BOM: Final = "\ufeff\u200b\u2060"
 
 
@@ -97,11 +96,6 @@ def find_json(text: str) -> Finding:
     if not finding.candidates and mend:
         _find_escaped(finding, body)
     return finding
-
-
-def unboxed(text: str) -> str:
-    """Return the text with what LaTeX boxes as the answer taken out of its box."""
-    return _BOXED.sub(r"\1", text)
 
 
 def bare_text(text: str) -> str:

@@ -170,11 +170,9 @@ class _Reader:
 class PartialReader(_Reader):
     """Reads a growing answer as ever larger parts of one value."""
 
-    def __init__(self, spec: ReadableType, *, repair: RepairLevel = "coerce", mode: OutputMode | None = None) -> None:
-        super().__init__(spec, repair=repair, mode=mode)
-        self._shown: Any = _ABSENT
-        self._shown_length = self._length = self._measured = 0
-        self._shown_string: list[str] | None = None
+    _shown: Any = _ABSENT
+    _shown_length = _length = _measured = 0
+    _shown_string: list[str] | None = None
 
     def _fed(self, text: str) -> list[Any]:
         # What is shown holds all that was shown before; it is never changed afterwards.

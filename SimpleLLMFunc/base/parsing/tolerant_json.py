@@ -9,15 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from SimpleLLMFunc.base.parsing.json_ahead import (
-    CLOSE,
-    COLON,
-    COMMA,
-    LITERALS,
-    LONGEST_KEY,
-    WORD,
-    Ahead,
-)
+from SimpleLLMFunc.base.parsing.json_ahead import CLOSE, COLON, COMMA, LITERALS, LONGEST_KEY, WORD, Ahead
 from SimpleLLMFunc.base.parsing.json_node import (
     TOO_DEEP,
     AmbiguousError,

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
-from functools import partial
-from types import TracebackType
-from typing import Any, Self, TypeAlias, TypeVar
+from contextlib import aclosing, suppress
+from typing import TypeAlias, TypeVar
 
 from SimpleLLMFunc.errors import DeadlineExceeded, RunAborted
 from SimpleLLMFunc.interface.spending import Deadline
@@ -125,8 +123,49 @@ class RunLimits:
         """
         if self.is_none:
             return await work
-        async with _Wait(self, self.clock.left(), doing, arrived):
-            return await work
+        left = self.clock.left()
+        limit = asyncio.timeout(0 if self.is_aborted else None if left is None else left + _GRACE)
+        try:
+            async with limit:
+                ignore = self._watch(limit)
+                try:
+                    return await work
+                finally:
+                    ignore()
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            if self.is_aborted:
+                raise RunAborted(self.reason, partial=arrived()) from error
+            raise DeadlineExceeded(self.clock.seconds, doing=doing, partial=arrived()) from error
+
+    def _watch(self, limit: asyncio.Timeout) -> Callable[[], None]:
+        """End `limit` when the signal is set; return a function that ends the watch."""
+        loop, abort = asyncio.get_running_loop(), self.abort
+
+        def strike() -> None:
+            with suppress(RuntimeError):  # the wait is over
+                limit.reschedule(loop.time())
+
+        def strike_from_any_thread() -> None:
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(strike)
+
+        if isinstance(abort, AbortSignal):
+            return abort.listen(strike_from_any_thread)
+        if abort is None:
+            return _nothing
+        handle: asyncio.Handle
+
+        def look() -> None:
+            nonlocal handle
+            handle = loop.call_soon(strike) if abort.is_set() else loop.call_later(_LOOK_SECONDS, look)
+
+        def ignore() -> None:
+            handle.cancel()
+
+        look()
+        return ignore
 
     def each(
         self, items: AsyncGenerator[T, None], doing: str, arrived: Callable[[], str] = str
@@ -147,75 +186,5 @@ class RunLimits:
                 yield item
 
 
-class _Wait:
-    """Cancels the task inside it when a limit is reached, and turns that cancellation into the limit's error.
-
-    Source: the protocol of `asyncio.timeout` (cancel, then uncancel), so that a cancellation from outside that
-    comes at the same time is not swallowed.
-    """
-
-    def __init__(self, limits: RunLimits, left: float | None, doing: str, arrived: Callable[[], str]) -> None:
-        self._limits = limits
-        self._left = left
-        self._doing = doing
-        self._arrived = arrived
-        self._struck: Callable[[], Exception] | None = None
-        self._undo: list[Callable[[], Any]] = []
-
-    async def __aenter__(self) -> Self:
-        task = asyncio.current_task()
-        assert task is not None, "a run is inside a task"
-        self._task = task
-        self._cancelling = task.cancelling()
-        loop = asyncio.get_running_loop()
-        if self._left is not None:
-            self._undo.append(loop.call_later(self._left + _GRACE, self._strike, self._too_late).cancel)
-        abort = self._limits.abort
-        if isinstance(abort, AbortSignal):
-            self._undo.append(abort.listen(partial(_from_any_thread, loop, self._strike, self._aborted)))
-        elif abort is not None:
-            self._look(loop, abort)
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for undo in self._undo:
-            undo()
-        struck, self._struck = self._struck, _never
-        if struck is None:
-            return
-        if self._task.uncancel() <= self._cancelling and kind is not None and issubclass(kind, asyncio.CancelledError):
-            raise struck() from error
-
-    def _strike(self, error: Callable[[], Exception]) -> None:
-        if self._struck is None:
-            self._struck = error
-            self._task.cancel()
-
-    def _look(self, loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> None:
-        if event.is_set():
-            self._strike(self._aborted)
-        elif self._struck is None:
-            self._undo[:] = [*self._undo[:1], loop.call_later(_LOOK_SECONDS, self._look, loop, event).cancel]
-
-    def _too_late(self) -> Exception:
-        return DeadlineExceeded(self._limits.clock.seconds, doing=self._doing, partial=self._arrived())
-
-    def _aborted(self) -> Exception:
-        return RunAborted(self._limits.reason, partial=self._arrived())
-
-
-def _from_any_thread(
-    loop: asyncio.AbstractEventLoop, strike: Callable[..., None], error: Callable[[], Exception]
-) -> None:
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(strike, error)
-
-
 def _nothing() -> None:
     """Undo nothing."""
-
-
-def _never() -> Exception:
-    raise AssertionError("a wait that is over is not struck")

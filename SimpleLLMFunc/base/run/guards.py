@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from SimpleLLMFunc.base.parsing import Repair
+from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.errors import ConfigError, ContentBlocked, ResponseParseError, UsageError, did_you_mean
 from SimpleLLMFunc.tools import ModelRetry, run_callable
 
@@ -84,7 +85,7 @@ class Guards:
         return found, changes
 
     async def value(
-        self, value: Any, arguments: Mapping[str, Any], text: str, kind: Any, adapter: TypeAdapter[Any]
+        self, value: Any, arguments: Mapping[str, Any], text: str, spec: OutputSpec
     ) -> tuple[Any, list[Repair]]:
         """Return the value as the guards let it pass, and a line for each guard that changed it.
 
@@ -92,8 +93,7 @@ class Guards:
             value: of the answer.
             arguments: of the call.
             text: the answer as the model wrote it.
-            kind: the type of the value.
-            adapter: of that type.
+            spec: of its type.
 
         Raises:
             ContentBlocked: a guard says so.
@@ -106,15 +106,13 @@ class Guards:
             said = await _asked(guard, {name: given.get(name, value) for name in guard.given})
             if isinstance(said, ModelRetry):
                 wrong = (f"guard {guard.name}", str(said) or "another answer", "an answer that it does not accept")
-                raise ResponseParseError(text, kind, [wrong])
+                raise ResponseParseError(text, spec.return_type, [wrong])
             if isinstance(said, Change):
                 try:
-                    value = adapter.validate_python(said.value, strict=True)
+                    value = spec.adapter.validate_python(said.value, strict=True)
                 except ValidationError as error:
-                    what = error.errors()[0]["msg"]
-                    raise UsageError(
-                        f"the guard {guard.name} changed the value into one of another type: {what}"
-                    ) from None
+                    what = f"into one of another type: {error.errors()[0]['msg']}"
+                    raise UsageError(f"the guard {guard.name} changed the value {what}") from None
                 changes.append((f"guard {guard.name}", "changed the value"))
         return value, changes
 

@@ -102,7 +102,6 @@ class JournaledCall(Journal, Protocol):
 
     async def begins(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
         """Note that the tool is about to run."""
-        ...
 
     async def ends(self, finished: ToolCallFinished, raised: str | None = None) -> None:
         """Write the result; `raised` is the problem where it ends the run.
@@ -111,11 +110,9 @@ class JournaledCall(Journal, Protocol):
             RunPaused: something inside of it waits for an answer, so that it has no result.
             OutcomeUnknown: of something inside of it the outcome is not known.
         """
-        ...
 
     async def waits(self) -> None:
         """Note that the call has no result, since something inside of it waits for an answer: it counts as not begun."""
-        ...
 
 
 class JournaledRun(Protocol):
@@ -137,7 +134,6 @@ class JournaledRun(Protocol):
 
     async def keep(self, kept: KeptReply) -> None:
         """Write a reply that has come."""
-        ...
 
     def call(self, call: ToolCall) -> JournaledCall:
         """Return a call of the last reply; the same name and arguments again are another one."""
@@ -145,7 +141,6 @@ class JournaledRun(Protocol):
 
     def failed(self, error: BaseException) -> None:
         """Note that the run has ended without an answer."""
-        ...
 
 
 JOURNAL: ScopedVar[Journal | None] = ScopedVar("SimpleLLMFunc.journal")

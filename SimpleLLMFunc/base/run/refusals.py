@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 from SimpleLLMFunc.base.json_action import JsonActions
@@ -19,11 +19,6 @@ from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_model
 from SimpleLLMFunc.interface.wires import refused_in, tool_name
 from SimpleLLMFunc.logger import push_warning
 from SimpleLLMFunc.type import ToolSpec, spec_name
-
-Way: TypeAlias = OutputMode | Literal["tools"]
-"""A way to ask: the output modes, and "tools" for native tool calls."""
-
-Offered: TypeAlias = Literal["auto", "native", "json"]
 
 _REFUSED: WeakKeyDictionary[LLM_Interface, dict[bytes, dict[str, str]]] = WeakKeyDictionary()
 """What a model has refused: by the schema or the tools that it was about, each way with the words of the service."""
@@ -46,13 +41,13 @@ def refused_by(llm: LLM_Interface, about: Any) -> dict[str, str]:
     return {way: said for told in known for way, said in dict(told.get(key, ())).items()}
 
 
-def remember_refusal(error: BadRequest, llm: LLM_Interface, way: Way, about: Any) -> None:
+def remember_refusal(error: BadRequest, llm: LLM_Interface, way: OutputMode | Literal["tools"], about: Any) -> None:
     """Note that the model that `error` names does not take a way to ask, and log it.
 
     Args:
         error: what the service said.
         llm: that was asked; of several models behind it the one that refused is meant.
-        way: that was refused.
+        way: that was refused; "tools" are native tool calls.
         about: the schema of the answer, or the specs of the tools: others are asked for as before.
     """
     key = _key(about)
@@ -79,21 +74,19 @@ def refuses_mode(error: BadRequest, request: ModelRequest) -> bool:
         return False
     # A `tool_choice` of the user's own is not ours to change.
     is_ours = refused == "tools" or (refused == "tool_choice" and "tool_choice" not in request.params)
-    return is_ours or (not refused and (error.tool or _tool_in(error, request)) == request.answer_name)
-
-
-def _tool_in(error: BadRequest, request: ModelRequest) -> str:
-    def names() -> list[str]:
-        return [spec_name(tool) for tool in request.wire(is_last=False)["tools"] or ()]
-
-    return tool_name(error.param, error.body, names)
+    if is_ours or refused:
+        return is_ours
+    told = error.tool or tool_name(
+        error.param, error.body, lambda: [spec_name(tool) for tool in request.wire(is_last=False)["tools"] or ()]
+    )
+    return told == request.answer_name
 
 
 def json_actions(
     llm: LLM_Interface,
     specs: Sequence[ToolSpec] | None,
     answer_schema: Mapping[str, Any] | None = None,
-    wanted: Offered = "auto",
+    wanted: Literal["auto", "native", "json"] = "auto",
 ) -> JsonActions | None:
     """Return how tools are offered to a model that cannot call them; None if it can, or without tools.
 

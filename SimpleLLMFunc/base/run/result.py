@@ -1,4 +1,4 @@
-"""What a run leaves in the user's hand: `Result`, its `Attempt` s, `Preview`, `Parsed`."""
+"""What a run leaves in the user's hand, `Result` and `Preview`, which show themselves in notebooks and on terminals."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from SimpleLLMFunc.base.events import Attempt
 from SimpleLLMFunc.base.parsing import OutputMode, Repair
-from SimpleLLMFunc.base.run.shown import Shown
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.interface.wires import Citation, ServerTool
 from SimpleLLMFunc.type import Message, ToolCall, ToolSpec, Usage
 from SimpleLLMFunc.utils import set_fields
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 R = TypeVar("R")
 
@@ -44,6 +47,30 @@ def curl_command(url: str, headers: Mapping[str, str] | None, body: Any) -> str:
             f"  -d {shlex.quote(json.dumps(body, ensure_ascii=False))}",
         ]
     )
+
+
+class Shown:
+    """Shows itself as a card of `display`, a room above: it is loaded when the card is shown.
+
+    Attributes:
+        card: ``module:function``, which makes the card of an object of this class.
+    """
+
+    __slots__ = ()
+
+    card: ClassVar[str]
+
+    def _repr_html_(self) -> str:
+        html: str = _display("as_html")(resolve_name(self.card)(self))
+        return html
+
+    def __rich__(self) -> RenderableType:
+        shown: RenderableType = _display("as_rich")(resolve_name(self.card)(self))
+        return shown
+
+
+def _display(name: str) -> Any:
+    return resolve_name(f"SimpleLLMFunc.display.cards:{name}")
 
 
 @dataclass(frozen=True, slots=True)

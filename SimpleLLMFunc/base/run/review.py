@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
-
-from pydantic import TypeAdapter
+from typing import Any
 
 from SimpleLLMFunc.base.events import Attempt
 from SimpleLLMFunc.base.messages import extract_usage_from_response
-from SimpleLLMFunc.base.parsing import OutputMode, Parsed, RepairLevel
+from SimpleLLMFunc.base.parsing import OutputMode, Parsed, QuoteCheck, RepairLevel
 from SimpleLLMFunc.base.request import ModelRequest, Toolset
 from SimpleLLMFunc.base.run.guards import Guards
 from SimpleLLMFunc.base.run.refusals import downgrades_of, json_actions, remember_refusal
 from SimpleLLMFunc.base.run.run import Run
-from SimpleLLMFunc.base.schemas import OutputSpec
+from SimpleLLMFunc.base.schemas import OutputSpec, compile_output
 from SimpleLLMFunc.errors import (
     BadRequest,
     ContentBlocked,
@@ -30,9 +28,6 @@ from SimpleLLMFunc.interface.wires import refused_in
 from SimpleLLMFunc.logger import get_location, push_warning
 from SimpleLLMFunc.runtime import off_loop_if_large
 from SimpleLLMFunc.type import ChatCompletion, Message, Usage
-
-if TYPE_CHECKING:  # loaded where a type has quotes
-    from SimpleLLMFunc.base.parsing import QuoteCheck
 
 SHOWN_ANSWER = 4_000
 """Characters of a bad answer that the model is shown again."""
@@ -51,17 +46,17 @@ async def read_answer(
     return await off_loop_if_large(len(text), partial(spec.parse, text, repair, mode=mode))
 
 
+@dataclass(eq=False, repr=False)
 class AnyReview:
     """Takes any reply for the answer; notes every attempt.
 
-    Args:
+    Attributes:
         run: the run; the attempts are written there.
         tools: of the run; a service that refuses them as native calls is offered JSON actions, where that is left to us.
     """
 
-    def __init__(self, run: Run, tools: Toolset | None = None) -> None:
-        self.run = run
-        self.tools = tools
+    run: Run
+    tools: Toolset | None = None
 
     async def __call__(self, reply: ChatCompletion, messages: list[Message]) -> list[Message] | None:  # noqa: ARG002
         """Accept the reply (None), or return what to ask next."""
@@ -91,36 +86,26 @@ class AnyReview:
         seconds = last.seconds if last else 0.0
         usage = last.usage if last else extract_usage_from_response(reply) or Usage()
         thinking = reply.message.reasoning_content or ""
-        self.run.attempted(Attempt(reply.text, seconds=seconds, usage=usage, thinking=thinking, **found))
+        self.run.attempts.append(Attempt(reply.text, seconds=seconds, usage=usage, thinking=thinking, **found))
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class EmptyReview(AnyReview):
     """Asks again when the model answered with nothing, or a guard says so.
 
-    Args:
-        run: the run.
+    Attributes:
         retry_times: further attempts after an empty answer.
-        tools: of the run.
         guards: judge the value.
         max_reasks: how often an answer may be sent back.
+        description: the wanted type in words, for a model that has only seen its schema.
     """
 
-    description = ""
-
-    def __init__(
-        self,
-        run: Run,
-        retry_times: int,
-        tools: Toolset | None = None,
-        *,
-        guards: Guards | None = None,
-        max_reasks: int = 2,
-    ) -> None:
-        super().__init__(run, tools)
-        self.retry_times = retry_times
-        self.max_reasks = max_reasks
-        self.guards = guards
-        self._empty = self._reasked = 0
+    retry_times: int
+    guards: Guards | None = None
+    max_reasks: int = 2
+    description: str = ""
+    _empty: int = field(default=0, init=False)
+    _reasked: int = field(default=0, init=False)
 
     async def __call__(self, reply: ChatCompletion, messages: list[Message]) -> list[Message] | None:
         """Accept the reply (None), or return what to ask next.
@@ -147,7 +132,7 @@ class EmptyReview(AnyReview):
     async def judge(self, reply: ChatCompletion, messages: list[Message]) -> list[Message] | None:
         """Judge a reply that has text; here any is accepted that the guards accept."""
         try:
-            parsed = await self.guarded(reply, Parsed(reply.text), str, TypeAdapter(str))
+            parsed = await self.guarded(reply, Parsed(reply.text), compile_output(str))
         except ResponseParseError as error:
             return self.rejected(reply, error, messages)
         if parsed.value != reply.text:
@@ -155,9 +140,7 @@ class EmptyReview(AnyReview):
         self.note(reply, repairs=parsed.repairs)
         return None
 
-    async def guarded(
-        self, reply: ChatCompletion, parsed: Parsed[Any], kind: Any, adapter: TypeAdapter[Any]
-    ) -> Parsed[Any]:
+    async def guarded(self, reply: ChatCompletion, parsed: Parsed[Any], spec: OutputSpec) -> Parsed[Any]:
         """Return the value as the guards let it pass.
 
         Raises:
@@ -167,7 +150,7 @@ class EmptyReview(AnyReview):
         if not self.guards:
             return parsed
         try:
-            value, changes = await self.guards.value(parsed.value, self.run.arguments, reply.text, kind, adapter)
+            value, changes = await self.guards.value(parsed.value, self.run.arguments, reply.text, spec)
         except ContentBlocked as error:
             self.note(reply, violations=[("", "an answer that the guards accept", error.reason)])
             raise
@@ -193,39 +176,19 @@ class EmptyReview(AnyReview):
         ]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class AnswerReview(EmptyReview):
-    """Reads the answer, and asks again with what did not fit.
+    """Reads the answer, writes it into the run, and asks again with what did not fit.
 
-    Args:
-        run: the run; the accepted answer is written there, too.
-        retry_times: further attempts after an empty answer.
-        tools: of the run.
+    Attributes:
         spec: the wanted type.
         repair: how far an answer that is not strict JSON may be read.
-        max_reasks: how often a bad answer may be sent back.
-        description: the wanted type in words, for a model that has only seen its schema.
         quotes: looks for the quotes of an answer in the arguments; None where the type has none.
-        guards: judge the value.
     """
 
-    def __init__(
-        self,
-        run: Run,
-        retry_times: int,
-        tools: Toolset | None = None,
-        *,
-        spec: OutputSpec,
-        repair: RepairLevel,
-        max_reasks: int,
-        description: str,
-        quotes: QuoteCheck | None = None,
-        guards: Guards | None = None,
-    ) -> None:
-        super().__init__(run, retry_times, tools, guards=guards, max_reasks=max_reasks)
-        self.spec = spec
-        self.repair: RepairLevel = repair
-        self.description = description
-        self.quotes = quotes
+    spec: OutputSpec
+    repair: RepairLevel
+    quotes: QuoteCheck | None = None
 
     async def __call__(self, reply: ChatCompletion, messages: list[Message]) -> list[Message] | None:
         """As `EmptyReview`; for `-> None` an empty answer is as good as any."""
@@ -249,7 +212,7 @@ class AnswerReview(EmptyReview):
         try:
             parsed = await self.read(reply)
             await check_quotes(self.quotes, parsed.value, self.spec.return_type, text=reply.text)
-            parsed = await self.guarded(reply, parsed, self.spec.return_type, self.spec.adapter)
+            parsed = await self.guarded(reply, parsed, self.spec)
         except ResponseParseError as error:
             return self.rejected(reply, error, messages)
         self.run.parsed = parsed
@@ -295,9 +258,5 @@ def violations_text(violations: Sequence[Violation], return_type_description: st
     if len(violations) > _SHOWN_VIOLATIONS:
         lines.append(f"- and {len(violations) - _SHOWN_VIOLATIONS} more")
     wanted = f"\n\nThe return value must be:\n{return_type_description}" if return_type_description else ""
-    return (
-        "Your answer could not be used:\n"
-        + "\n".join(lines)
-        + wanted
-        + "\n\nAnswer again with the corrected return value alone."
-    )
+    told = "\n".join(lines)
+    return f"Your answer could not be used:\n{told}{wanted}\n\nAnswer again with the corrected return value alone."

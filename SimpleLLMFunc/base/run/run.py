@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import time
 import uuid
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from dataclasses import KW_ONLY, dataclass, replace
 from types import TracebackType
 from typing import Any, Self, TypeVar, assert_never
 
-from SimpleLLMFunc.base.events import (
-    AnswerReviewed,
-    Attempt,
-    MessageAppended,
-    ReActEvent,
-    ReplyDelta,
-    ReplyReceived,
-    RunFailed,
-    RunFinished,
-    RunStarted,
-    ToolCallFinished,
-    ToolCallProgress,
-    ToolCallStarted,
-    TryFailed,
-    TurnStarted,
-)
+from SimpleLLMFunc.base import events
 from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.base.metadata import FunctionMetadata, RunMetadata
 from SimpleLLMFunc.base.parsing import OutputMode, Parsed, Repair
@@ -37,13 +24,17 @@ from SimpleLLMFunc.errors import DeadlineExceeded, SimpleLLMFuncError
 from SimpleLLMFunc.interface.attempts import LISTENER, AttemptListener, Downgrades
 from SimpleLLMFunc.interface.spending import Deadline, Spent, deadline_scope, strictest_time_limit
 from SimpleLLMFunc.interface.wires import STATE, ServerTool, server_tools_in
-from SimpleLLMFunc.logger import begin_run, get_current_trace_id
+from SimpleLLMFunc.logger import begin_run, get_current_trace_id, push_warning, shown_error
 from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, Message, ToolCall
 from SimpleLLMFunc.utils import Block
 
 E = TypeVar("E", bound=SimpleLLMFuncError)
 
+_FIRST_UUID = re.compile(r"(?:\A|_)[\da-fA-F]{8}(?:-[\da-fA-F]{4}){3}-[\da-fA-F]{12}", re.ASCII)
+"""With it ends a trace id's own part; that of its parent follows."""
 
+
+@dataclass(eq=False, repr=False)
 class Run:
     """The state of one run, from its beginning to its end: one object, made for each call.
 
@@ -76,34 +67,28 @@ class Run:
         replaced: the accepted reply of a chat as a guard changed it.
     """
 
-    def __init__(
-        self,
-        func_name: str = "",
-        trace_id: str = "",
-        *,
-        deadline: float | None = None,
-        abort: Abort | None = None,
-        stream: bool = False,
-        sinks: tuple[EventSink, ...] = (),
-        about: RunMetadata | None = None,
-    ) -> None:
-        self._about = about
-        self.func_name = func_name
-        self.trace_id = trace_id
-        self.abort = abort
-        self.stream = stream
-        self.limits = RunLimits(Deadline.after(None), abort)
+    func_name: str = ""
+    trace_id: str = ""
+    _: KW_ONLY
+    deadline: float | None = None
+    abort: Abort | None = None
+    stream: bool = False
+    sinks: tuple[EventSink, ...] = ()
+    about: RunMetadata | None = None
+
+    def __post_init__(self) -> None:
+        self.limits = RunLimits(Deadline.after(None), self.abort)
         self.observer: Observer | None = None
         self.may_ask_again = True
         self.started = time.monotonic()
-        self.attempts: list[Attempt] = []
+        self.attempts: list[events.Attempt] = []
         self.messages: list[Message] = []
         self.tool_calls: list[ToolCall] = []
         self.usage = NO_USAGE
         self._with_state: list[Mapping[str, Any]] = []  # what replies carry that their service wants back
-        self.last: ReplyReceived | None = None
+        self.last: events.ReplyReceived | None = None
         self.parsed: Parsed[Any] | None = None
-        self.finished: RunFinished | None = None
+        self.finished: events.RunFinished | None = None
         self.changes: list[Repair] = []
         self.replaced: ChatCompletion | None = None
         self.output_mode: OutputMode = "text"
@@ -112,8 +97,6 @@ class Run:
         self.journal: JournaledRun | None = None
         self.noted = Downgrades()
         self._asked_otherwise: tuple[tuple[str, str], ...] = ()
-        self._deadline = deadline
-        self._sinks = sinks
         self._time_limit: Spent | None = None
         self._listening: Block[AttemptListener | None] | None = None
         self._deadline_scope: AbstractContextManager[Deadline] | None = None
@@ -125,7 +108,7 @@ class Run:
 
     def metadata(self) -> RunMetadata:
         """Return who runs and with what; only called if there are sinks."""
-        return self._about or RunMetadata(FunctionMetadata(self.func_name))
+        return self.about or RunMetadata(FunctionMetadata(self.func_name))
 
     def identity(self) -> RunIdentity:
         """Return by what a journal knows the run."""
@@ -142,13 +125,13 @@ class Run:
         limited = self._time_limit = strictest_time_limit()
         if not defaults.are_settled():
             await defaults.look()
-        sinks = defaults.besides((*current_sinks(), *self._sinks))
+        sinks = defaults.besides((*current_sinks(), *self.sinks))
         if sinks:
-            self.observer = Observer(self, sinks)
+            self.noted = self.observer = Observer(self.trace_id, sinks, self.attempts)
         # A run without sinks must not be taken for a part of the one around it.
-        self._listening = LISTENER.enter(self.observer or self.noted)
+        self._listening = LISTENER.enter(self.noted)
         begin_run(self.trace_id)
-        seconds = self._deadline
+        seconds = self.deadline
         if limited is not None and (left := limited.left()) is not None:
             seconds = left if seconds is None else min(seconds, left)
         self._deadline_scope = deadline_scope(seconds)
@@ -178,7 +161,9 @@ class Run:
                 told = self.explained(limited.out_of_time())
             else:
                 self.explained(error)
-        if self.observer is not None:
+        if self.observer is not None and self.finished is None:  # else it was left, or cancelled, after all was told
+            if not self.observer.has_started:
+                self.tell(events.RunStarted(self.trace_id, []))
             self.observer.failed(told)
         if told is not error:
             raise told from error
@@ -190,35 +175,45 @@ class Run:
         self.output_mode, self.output_mode_reason = request.output_mode, request.output_mode_reason
         self._asked_otherwise = request.downgrades
 
-    def tell(self, event: ReActEvent) -> ReActEvent:
+    def tell(self, event: events.ReActEvent) -> events.ReActEvent:
         """Take in one event and show it to the sinks; return it with what those who watch are told more."""
         match event:
-            case ReplyDelta() | TurnStarted():
+            case events.ReplyDelta() | events.TurnStarted():
                 pass
-            case MessageAppended(message=message):
+            case events.MessageAppended(message=message):
                 self.messages.append(message)
-            case ReplyReceived(usage=usage):
+            case events.ReplyReceived(usage=usage):
                 self.last = event
                 self.usage += usage
                 if STATE in event.reply.message.extra:
                     self._with_state.append(event.reply.message.extra)
-            case RunStarted(messages=messages):
+            case events.RunStarted(messages=messages):
                 self.messages = list(messages)
-            case RunFinished():
+                event = event if self.observer is None else replace(event, run=self._described(self.observer))
+            case events.RunFinished(reply=reply):
                 self.finished = event
-            case ToolCallStarted(call=call):
+                if self.observer is not None:
+                    event = replace(event, value=reply.text if self.parsed is None else self.parsed.value)
+            case events.ToolCallStarted(call=call):
                 self.tool_calls.append(call)
-            case ToolCallProgress() | ToolCallFinished():
+            case events.ToolCallProgress() | events.ToolCallFinished():
                 pass
-            case TryFailed() | AnswerReviewed() | RunFailed():
+            case events.TryFailed() | events.AnswerReviewed() | events.RunFailed():
                 pass  # the observer shows them
             case _:
                 assert_never(event)
-        return event if self.observer is None else self.observer.shown(event)
+        if self.observer is not None:
+            self.observer.shown(event)
+        return event
 
-    def attempted(self, attempt: Attempt) -> None:
-        """Take in one attempt."""
-        self.attempts.append(attempt)
+    def _described(self, observer: Observer) -> RunMetadata:
+        """Return who runs, with what, and inside of what."""
+        try:
+            about = self.metadata()
+        except Exception as error:  # noqa: BLE001 - what cannot be told of a function must not keep it from running
+            push_warning(f"{self.func_name!r} cannot be described: {shown_error(error)}")
+            about = RunMetadata(FunctionMetadata(self.func_name))
+        return observer.surrounded(about, 0 if self.journal is None else self.journal.restarts)
 
     # --- what is known ---
 
@@ -280,17 +275,5 @@ def generate_trace_id(func_name: str) -> str:
     """
     own = f"{func_name}_{uuid.uuid4()}"
     parent = get_current_trace_id()
-    return f"{own}_{_own_part(parent)}" if parent else own
-
-
-def _own_part(trace_id: str) -> str:
-    # The own part ends with the first uuid: 36 characters, of which the hyphens stand at known places.
-    for start in range(len(trace_id) - 35):
-        piece = trace_id[start : start + 36]
-        if piece[8:24:5] == "----" and (start == 0 or trace_id[start - 1] == "_"):
-            try:
-                uuid.UUID(piece)
-            except ValueError:
-                continue
-            return trace_id[: start + 36]
-    return trace_id
+    own_part = _FIRST_UUID.search(parent)
+    return f"{own}_{parent[: own_part.end()] if own_part else parent}" if parent else own

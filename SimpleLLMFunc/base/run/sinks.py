@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import pkgutil
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pkgutil import resolve_name
 from types import MethodType
 from typing import Protocol
 
@@ -56,26 +56,20 @@ class watching:  # noqa: N801 - used like a keyword
 
     def __init__(self, *sinks: EventSink, session_id: str | None = None, user_id: str | None = None) -> None:
         self._sinks = sinks
-        self._session_id = session_id
-        self._user_id = user_id
+        given = {"session_id": session_id, "user_id": user_id}
+        self._given = {name: str(value) for name, value in given.items() if value is not None}
         self._entered: list[tuple[tuple[EventSink, ...], Owner]] = []
 
     def __enter__(self) -> None:
-        sinks, session = _SINKS.get(), _OWNER.get()
-        self._entered.append((sinks, session))
+        sinks, owner = _SINKS.get(), _OWNER.get()
+        self._entered.append((sinks, owner))
         _SINKS.set(_each_once((*sinks, *self._sinks)))
-        if self._session_id is not None or self._user_id is not None:
-            _OWNER.set(
-                Owner(
-                    session.session_id if self._session_id is None else str(self._session_id),
-                    session.user_id if self._user_id is None else str(self._user_id),
-                )
-            )
+        _OWNER.set(replace(owner, **self._given))
 
     def __exit__(self, *_: object) -> None:
-        sinks, session = self._entered.pop()
+        sinks, owner = self._entered.pop()
         _SINKS.set(sinks)
-        _OWNER.set(session)
+        _OWNER.set(owner)
 
 
 def current_sinks() -> tuple[EventSink, ...]:
@@ -142,11 +136,6 @@ _SPANS = "SimpleLLMFunc.observability.otel.span_sink:default_sink"
 _STORE = "SimpleLLMFunc.observability.store.trace_store:from_environment"
 
 
-def _resolved(name: str) -> Callable[[], EventSink | None]:
-    factory: Callable[[], EventSink | None] = pkgutil.resolve_name(name)
-    return factory
-
-
 class _Defaults:
     """The sinks that watch every run of the process, by dotted names; each is made when something says that it is wanted.
 
@@ -183,7 +172,7 @@ class _Defaults:
             if name not in self._open:
                 return
             try:
-                sink = _resolved(name)()
+                sink: EventSink | None = resolve_name(name)()
             except Exception as error:  # noqa: BLE001 - a sink must not be able to break a run
                 push_warning(f"{name} cannot watch the runs of this process: {shown_error(error)}")
                 del self._open[name]

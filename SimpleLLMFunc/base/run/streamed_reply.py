@@ -5,17 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Self
 
+from SimpleLLMFunc import errors
 from SimpleLLMFunc.base.events import ReplyDelta
 from SimpleLLMFunc.base.json_action import AnswerText
 from SimpleLLMFunc.base.messages import extract_usage_from_response
-from SimpleLLMFunc.errors import (
-    BadReply,
-    DeadlineExceeded,
-    RunAborted,
-    SimpleLLMFuncError,
-    StreamInterrupted,
-    UsageError,
-)
 from SimpleLLMFunc.interface.http import Silence
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.spending import Charge, charge_question, estimate_text_tokens, is_charged
@@ -141,7 +134,7 @@ class QuestionCharge:
         if _pays_requests(self._llm):
             return False  # it waited for its turn, or for the service to be there again
         # Of other models it is not known; where our own rules were broken, mostly none has.
-        return not isinstance(error, UsageError) or error.tries > 0
+        return not isinstance(error, errors.UsageError) or error.tries > 0
 
     def _taken(self, charge: Charge, reply: ChatCompletion) -> Usage:
         taken = extract_usage_from_response(reply) or NO_USAGE
@@ -170,7 +163,7 @@ def _was_read(error: BaseException | None) -> bool:
 
     A service that refuses, or is not there, takes nothing.
     """
-    if not isinstance(error, SimpleLLMFuncError):
+    if not isinstance(error, errors.SimpleLLMFuncError):
         return not isinstance(error, Exception)  # cancelled, closed, interrupted
-    ends = (BadReply, DeadlineExceeded, RunAborted, StreamInterrupted)
+    ends = (errors.BadReply, errors.DeadlineExceeded, errors.RunAborted, errors.StreamInterrupted)
     return isinstance(error, ends) or isinstance(error.__cause__, Silence)

@@ -229,9 +229,7 @@ async def answer_of(function: Decorated[R], line: KeptLine) -> Answer[R]:
     run = Run(function.name, generate_trace_id(function.name), about=RunMetadata(function.metadata))
     answer_tool = function.output.answer_tool() if line.mode == "tool" else None
     request = ModelRequest(_Told(line.line, function.llm), [], answer_tool=answer_tool, output_mode=line.mode)
-    review = AnswerReview(
-        run, retry_times=0, spec=function.output, repair=function.repair, max_reasks=0, description=""
-    )
+    review = AnswerReview(run, retry_times=0, spec=function.output, repair=function.repair, max_reasks=0)
     with paid_already():
         async with async_log_context(run.trace_id, run.func_name), run:
             await get_last_item_of_async_generator(react_events(request, None, review, run))

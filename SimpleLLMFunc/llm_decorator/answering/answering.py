@@ -238,7 +238,7 @@ class _Call:
     async def _judged(self, said: Any) -> tuple[Any, list[Repair]]:
         """Return what plain code said as the guards let it pass, and what they changed. Raises as `Guards.value`."""
         value, changes = await self._pipeline.guards.value(
-            _bare(said), self._asks.arguments, self._text_of(said), self._output.return_type, self._output.adapter
+            _bare(said), self._asks.arguments, self._text_of(said), self._output
         )
         return (replace(said, value=value) if isinstance(said, Confident) else value), changes
 

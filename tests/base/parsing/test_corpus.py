@@ -13,7 +13,7 @@ import json
 import uuid
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pytest
 from pydantic import BaseModel, Field, TypeAdapter
@@ -21,6 +21,7 @@ from typing_extensions import TypedDict
 
 from SimpleLLMFunc.base.post_process import parse_text
 from SimpleLLMFunc.errors import ResponseParseError
+from tests.support.answer_types import Shape
 
 
 class Sentiment(enum.Enum):
@@ -84,16 +85,6 @@ class Product(BaseModel):
     price: float = Field(alias="unitPrice")
 
 
-class Circle(BaseModel):
-    kind: Literal["circle"]
-    radius: float
-
-
-class Square(BaseModel):
-    kind: Literal["square"]
-    side: float
-
-
 class Cat(BaseModel):
     name: str
     meows: bool
@@ -126,49 +117,26 @@ class Tree(BaseModel):
     children: list[Tree] = []
 
 
+NAMED = (
+    int, float, bool, Decimal, datetime.date, datetime.datetime, datetime.time, datetime.timedelta, uuid.UUID, Sentiment,
+    Status, Person, Wrapper, Review, Event, Invoice, Recipe, Product, Movie, Point, Config, Tree,
+)  # fmt: skip
+WRITTEN = (list[int], list[str], list[bool], set[int], int | None, str | None, str | float, int | list[int])
 TYPES: dict[str, Any] = {
-    "int": int,
-    "float": float,
-    "bool": bool,
-    "Decimal": Decimal,
-    "date": datetime.date,
-    "datetime": datetime.datetime,
-    "time": datetime.time,
-    "timedelta": datetime.timedelta,
-    "UUID": uuid.UUID,
+    **{wanted.__name__: wanted for wanted in NAMED},
+    **{str(wanted): wanted for wanted in WRITTEN},
     "Any": Any,
-    "list[int]": list[int],
-    "list[str]": list[str],
-    "list[bool]": list[bool],
-    "set[int]": set[int],
     "dict[str,int]": dict[str, int],
     "dict[str,Any]": dict[str, Any],
-    "int | None": int | None,
-    "str | None": str | None,
-    "str | float": str | float,
-    "int | list[int]": int | list[int],
-    "Sentiment": Sentiment,
     "list[Sentiment]": list[Sentiment],
-    "Status": Status,
     "Place": Literal["café", "restaurant", "high", "very high"],
     "Grade": Literal["A", "B", "C"],
     "Level": Literal[1, 2, 3],
     "情感": Literal["正面", "负面", "中性"],
-    "Person": Person,
     "Person | None": Person | None,
     "list[Person]": list[Person],
-    "Wrapper": Wrapper,
-    "Review": Review,
-    "Event": Event,
-    "Invoice": Invoice,
-    "Recipe": Recipe,
-    "Product": Product,
-    "Shape": Annotated[Circle | Square, Field(discriminator="kind")],
+    "Shape": Shape,
     "Cat | Dog": Cat | Dog,
-    "Movie": Movie,
-    "Point": Point,
-    "Config": Config,
-    "Tree": Tree,
 }
 
 CORPUS = Path(__file__).parent / "corpus"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from SimpleLLMFunc.base.parsing.json_node import plain_value
-from SimpleLLMFunc.base.parsing.json_text import bare_text, find_json, unboxed
+from SimpleLLMFunc.base.parsing.json_text import bare_text, find_json
 
 
 def found(text: str) -> list[Any]:
@@ -54,10 +54,6 @@ def test_a_long_text_that_was_cut_is_not_mended() -> None:
 )  # fmt: skip
 def test_bare_text_loses_its_decoration(text: str, bare: str) -> None:
     assert bare_text(text) == bare
-
-
-def test_boxes_are_opened() -> None:
-    assert unboxed(r"so \boxed{42}.") == "so 42."
 
 
 @pytest.mark.parametrize(

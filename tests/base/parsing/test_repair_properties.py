@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import enum
 import json
 import re
 from collections.abc import Callable
@@ -18,11 +17,7 @@ from pydantic import BaseModel, TypeAdapter, create_model
 from SimpleLLMFunc.base.parsing.parsed import Parsed
 from SimpleLLMFunc.base.post_process import parse_text
 from SimpleLLMFunc.errors import ResponseParseError
-
-
-class Color(enum.Enum):
-    RED = "red"
-    BLUE = "blue"
+from tests.support.answer_types import Color
 
 
 class Leaf(BaseModel):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any
 
@@ -15,16 +14,12 @@ from pydantic import BaseModel
 from SimpleLLMFunc import (
     AbortSignal,
     BadRequest,
-    ChatPair,
     ConfigError,
     FallbackLLM,
-    Message,
     OpenAICompatible,
     ResponseParseError,
     RunAborted,
     ServerUnavailable,
-    llm_chat,
-    llm_function,
     watching,
 )
 from SimpleLLMFunc.assistant import AIAssistant
@@ -48,6 +43,8 @@ from SimpleLLMFunc.calls import LLM, Step, StepExecutor, Task
 from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.logger import async_log_context, log_context
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+from tests.support.functions import async_function_of as function
+from tests.support.functions import chat
 from tests.support.server import LoopbackServer, chunk, completion, error_answer, sse
 
 
@@ -73,15 +70,6 @@ class Grade(BaseModel):
     points: int
 
 
-def function(llm: Any, returns: Any = str, **options: Any) -> Any:
-    async def ask(question: str, level: int = 3) -> Any:
-        """Answer."""
-        raise NotImplementedError
-
-    ask.__annotations__["return"] = returns
-    return llm_function(llm_interface=llm, **options)(ask)
-
-
 # --- the facts of a run ---
 
 
@@ -94,8 +82,8 @@ async def test_who_runs_and_with_what():
         *("RunStarted", "TurnStarted", "ReplyReceived", "AnswerReviewed", "MessageAppended", "RunFinished")
     ]
     run = seen.run("ask")
-    assert dict(run.arguments) == {"question": question, "level": 3}
-    assert run.arguments["question"] is question
+    assert dict(run.arguments) == {"text": question}
+    assert run.arguments["text"] is question
     assert (run.parent_trace_id, run.parent_call_id) == ("", "")
     [turn] = seen.of(TurnStarted)
     assert turn.sent.llm is llm
@@ -137,21 +125,13 @@ async def test_a_run_inside_a_tool_belongs_to_the_call():
         """Ask."""
         return await inner(question)
 
-    def function_of(llm: Any, tools: Any) -> Any:
-        @llm_function(llm_interface=llm, toolkit=tools)
-        async def outer(question: str) -> str:
-            """Answer."""
-            raise NotImplementedError
-
-        return outer
-
     calls = tool_calls(("first", {"question": "a"}), ("second", {"question": "b"}))
     seen = Seen()
     with watching(seen):
-        await function_of(ScriptedLLM(calls, "done"), [first, second])("?")
+        await function(ScriptedLLM(calls, "done"), name="outer", toolkit=[first, second])("?")
     outer, *inners = seen.of(RunStarted)
     ids = {call.call.function.name: call.call.id for call in seen.of(ToolCallFinished)}
-    assert {event.run.arguments["question"]: event.run.parent_call_id for event in inners} == {
+    assert {event.run.arguments["text"]: event.run.parent_call_id for event in inners} == {
         "a": ids["first"],
         "b": ids["second"],
     }
@@ -166,16 +146,9 @@ async def test_what_stands_between_two_runs_does_not_hide_the_one_around():
         async with async_log_context("step_1", "step"):
             return await inner(question)
 
-    @llm_function(
-        llm_interface=ScriptedLLM(tool_calls(("ask_inside", {"question": "a"})), "done"), toolkit=[ask_inside]
-    )
-    async def outer(question: str) -> str:
-        """Answer."""
-        raise NotImplementedError
-
-    seen = Seen()
+    llm, seen = ScriptedLLM(tool_calls(("ask_inside", {"question": "a"})), "done"), Seen()
     with watching(seen):
-        await outer("?")
+        await function(llm, toolkit=[ask_inside])("?")
     first, second = seen.of(RunStarted)
     [finished] = seen.of(ToolCallFinished)
     assert (second.run.parent_trace_id, second.run.parent_call_id) == (first.trace_id, finished.call.id)
@@ -226,15 +199,9 @@ async def test_what_cannot_be_described_runs_all_the_same(caplog):
 
 
 async def test_a_chat_shows_the_same():
-    @llm_chat(ScriptedLLM("hello"), stream=True)
-    async def talk(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
-        """Talk."""
-        raise NotImplementedError
-        yield
-
     seen = Seen()
     with watching(seen):
-        async for _ in talk([], "hi"):
+        async for _ in chat(ScriptedLLM("hello"), stream=True)([], "hi"):
             pass
     assert seen.run("talk").function.kind == "chat"
     assert seen.of(RunFinished)[0].value == "hello"
@@ -394,7 +361,7 @@ async def test_a_run_that_never_began_is_shown_too(monkeypatch):
         await function(None)("?")
     assert seen.names == ["RunStarted", "RunFailed"]
     assert seen.of(RunStarted)[0].messages == []
-    assert seen.run("ask").arguments["question"] == "?"
+    assert seen.run("ask").arguments["text"] == "?"
 
 
 async def test_a_cancelled_run_is_shown():
@@ -518,16 +485,8 @@ async def test_why_a_tool_came_to_nothing():
 async def test_only_a_run_is_the_parent_of_a_run():
     seen = []
 
-    @llm_function(ScriptedLLM("inner", repeat=True), watching=lambda _, event: seen.append(event))
-    async def inner(text: str) -> str:
-        """Answer."""
-        raise NotImplementedError
-
-    @llm_function(ScriptedLLM(tool_calls(("inner", {"text": "x"})), "done"), toolkit=[inner.as_tool()])
-    async def outer(text: str) -> str:
-        """Ask inner."""
-        raise NotImplementedError
-
+    inner = function(ScriptedLLM("inner", repeat=True), name="inner", watching=lambda _, event: seen.append(event))
+    outer = function(ScriptedLLM(tool_calls(("inner", {"text": "x"})), "done"), toolkit=[inner.as_tool()])
     with log_context("request-7"):
         await inner("x")
         result = await outer.call("x")

@@ -6,7 +6,7 @@ from contextlib import aclosing
 
 import pytest
 
-from SimpleLLMFunc import ToolCallLimitExceeded, llm_chat, llm_function
+from SimpleLLMFunc import ToolCallLimitExceeded
 from SimpleLLMFunc.assistant.tools import AssistantWords
 from SimpleLLMFunc.base.events import ToolCallFinished, ToolCallStarted
 from SimpleLLMFunc.base.ReAct import react_events
@@ -15,6 +15,7 @@ from SimpleLLMFunc.base.run import Run
 from SimpleLLMFunc.llm_decorator.utils.tools import process_tools
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.tools import ModelRetry, tool
+from tests.support.functions import async_function_of, chat
 
 MESSAGES = [{"role": "user", "content": "Hello?"}]
 
@@ -187,13 +188,7 @@ async def test_json_actions_follow_the_same_rule():
     tools = Tools()
     action = '{"tool": "look", "arguments": {"where": "here"}}'
     llm = ScriptedLLM(*[action] * 4, '{"answer": "Nothing."}')
-
-    @llm_function(llm, toolkit=tools.both, tools="json", max_tool_calls=10)
-    async def ask(question: str) -> str:
-        """Answer."""
-        raise NotImplementedError
-
-    result = await ask.call("What is there?")
+    result = await async_function_of(llm, toolkit=tools.both, tools="json", max_tool_calls=10).call("What is there?")
     assert result.value == "Nothing."
     assert tools.ran == ["here", "here"]
     assert len(result.tool_calls) == 4
@@ -205,12 +200,7 @@ async def test_json_actions_follow_the_same_rule():
 async def test_a_chat_keeps_what_was_told_in_its_history():
     tools = Tools()
     llm = ScriptedLLM(*[tool_calls(LOOK)] * 4, "Nothing.")
-
-    @llm_chat(llm, toolkit=tools.both, max_tool_calls=10)
-    async def talk(history: list, message: str):
-        """Help."""
-        raise NotImplementedError
-
+    talk = chat(llm, toolkit=tools.both, max_tool_calls=10)
     history = [history async for _, history in talk([], "?")][-1]
     told = [message["content"] for message in history if message["role"] == "tool"]
     assert told[:2] == ["nothing", "nothing"]

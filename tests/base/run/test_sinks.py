@@ -11,13 +11,14 @@ import time
 
 import pytest
 
-from SimpleLLMFunc import llm_function, watching
+from SimpleLLMFunc import watching
 from SimpleLLMFunc.base.events import ReActEvent, RunStarted
 from SimpleLLMFunc.base.metadata import RunMetadata
 from SimpleLLMFunc.base.run import sinks as observe
 from SimpleLLMFunc.base.run.sinks import Owner, current_owner, current_sinks, defaults
 from SimpleLLMFunc.observability.store.reader import TraceReader
 from SimpleLLMFunc.testing import ScriptedLLM
+from tests.support.functions import async_function_of
 
 
 @pytest.fixture(autouse=True)
@@ -27,10 +28,7 @@ def own_defaults():
     defaults.forget()
 
 
-@llm_function(llm_interface=ScriptedLLM("yes", repeat=True))
-async def ask(question: str) -> str:
-    """Answer."""
-    raise NotImplementedError
+ask = async_function_of(ScriptedLLM("yes", repeat=True))
 
 
 class Seen(list):
@@ -171,7 +169,7 @@ async def test_with_nothing_set_up_no_one_watches(monkeypatch):
 async def test_a_default_sink_is_found_once_and_gives_way_to_one_of_its_kind(monkeypatch):
     default, asked = Seen(), []
     monkeypatch.setitem(sys.modules, "opentelemetry.trace", object())
-    monkeypatch.setattr(observe, "_resolved", lambda name: asked.append(name) or (lambda: default))
+    monkeypatch.setattr(observe, "resolve_name", lambda name: asked.append(name) or (lambda: default))
     await ask("?")
     count = len(default)
     assert count > 4
@@ -187,7 +185,7 @@ async def test_a_default_sink_is_found_once_and_gives_way_to_one_of_its_kind(mon
 async def test_a_default_sink_is_asked_for_until_there_is_one(monkeypatch):
     found = []
     monkeypatch.setitem(sys.modules, "opentelemetry.trace", object())
-    monkeypatch.setattr(observe, "_resolved", lambda name: lambda: found[0] if found else None)
+    monkeypatch.setattr(observe, "resolve_name", lambda name: lambda: found[0] if found else None)
     await ask("?")
     assert not defaults.are_settled()
     found.append(Seen())
@@ -207,7 +205,7 @@ async def test_runs_that_begin_at_the_same_time_share_one_default_sink(monkeypat
     monkeypatch.setattr(observe, "_has_opentelemetry", lambda: False)
     defaults.forget()
     monkeypatch.setenv("SIMPLELLMFUNC_TRACE", "somewhere.sqlite")
-    monkeypatch.setattr(observe, "_resolved", lambda name: slow)
+    monkeypatch.setattr(observe, "resolve_name", lambda name: slow)
     await asyncio.gather(*(ask("?") for _ in range(10)))
     [sink] = made
     assert sum(isinstance(event, RunStarted) for event in sink) == 10
@@ -221,7 +219,7 @@ async def test_a_default_sink_that_cannot_be_made_is_told_once(monkeypatch, capl
     def fails() -> None:
         raise OSError("the disk is gone")
 
-    monkeypatch.setattr(observe, "_resolved", lambda name: fails)
+    monkeypatch.setattr(observe, "resolve_name", lambda name: fails)
     with caplog.at_level(logging.WARNING, "SimpleLLMFunc"):
         assert await ask("?") == "yes"
         assert await ask("?") == "yes"

@@ -6,21 +6,16 @@ import asyncio
 import contextlib
 import gc
 import json
-from collections.abc import AsyncIterator
 
 import pytest
 
 from SimpleLLMFunc import (
     AbortSignal,
     CachedLLM,
-    ChatPair,
     FallbackLLM,
-    Message,
     OpenAICompatible,
     budget,
     forbid_real_calls,
-    llm_chat,
-    llm_function,
 )
 from SimpleLLMFunc.errors import (
     AuthenticationError,
@@ -55,6 +50,7 @@ from tests.faults.replies import (
     streams,
 )
 from tests.faults.server import FaultServer
+from tests.support.functions import async_function_of, chat
 
 TOLD = USAGE["total_tokens"]
 ASKED = "What will the weather be in Köln today, and what tomorrow? Please be brief."
@@ -71,25 +67,10 @@ SILENT_STREAM = streams(
 )
 
 
-def functions(llm, **options):
-    """A function and a chat that streams."""
-
-    @llm_function(llm, **options)
-    async def say(question: str) -> str:
-        """Answer."""
-        raise NotImplementedError
-
-    @llm_chat(llm, stream=True, **options)
-    async def talk(history: list[Message], question: str) -> AsyncIterator[ChatPair]:
-        """Answer."""
-        raise NotImplementedError
-
-    return say, talk
-
-
 def begun(view, llm, **options):
-    say, talk = functions(llm, **options)
-    return say.stream(ASKED) if view == "stream" else talk([], ASKED)
+    if view == "stream":
+        return async_function_of(llm, **options).stream(ASKED)
+    return chat(llm, stream=True, **options)([], ASKED)
 
 
 def views(llm, **options):
@@ -99,7 +80,7 @@ def views(llm, **options):
         return [piece async for piece in begun(view, llm, **options)]
 
     return {
-        "whole": lambda: functions(llm, **options)[0](ASKED),
+        "whole": lambda: async_function_of(llm, **options)(ASKED),
         "stream": lambda: read_to_the_end("stream"),
         "chat": lambda: read_to_the_end("chat"),
     }
@@ -436,6 +417,3 @@ async def test_a_question_that_was_not_waited_for_is_priced():
     with budget(usd=10**6) as spent, pytest.raises(DeadlineExceeded):
         await views(llm, deadline=0.5)["whole"]()
     assert spent.usd == estimate_tokens(llm.requests[0])
-
-
-# --- all at once -----------------------------------------------------------------------------------------

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import enum
 import re
 import sys
 import typing
 from decimal import Decimal
-from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal
 
 import jsonschema
 import pytest
 from pydantic import BaseModel, EmailStr, Field
-from typing_extensions import NotRequired, TypedDict
 
 from SimpleLLMFunc.base.schemas.output_mode import ANSWER_TOOL, choose_output_mode, compile_output
 from SimpleLLMFunc.base.type_resolve import generate_example_object
 from SimpleLLMFunc.errors import ResponseParseError, SignatureError
 from SimpleLLMFunc.interface.profile import GENERIC, PROFILES
-
-T = TypeVar("T")
-
-
-class Color(enum.Enum):
-    RED = "red"
-    BLUE = "blue"
+from tests.support.answer_types import Box, Color, Data, Pair, Total
 
 
 class Tree(BaseModel):
@@ -43,26 +35,6 @@ class Item(BaseModel):
     price: Decimal = Field(Decimal(1), ge=0, alias="unitPrice")
 
 
-class Box(BaseModel, Generic[T]):
-    content: T
-
-
-class Pair(NamedTuple):
-    x: int
-    y: str
-
-
-class Loose(TypedDict):
-    a: int
-    b: NotRequired[int]
-
-
-@dataclasses.dataclass
-class Data:
-    n: int
-    tags: list[str] = dataclasses.field(default_factory=list)
-
-
 class Cat(BaseModel):
     kind: Literal["cat"]
 
@@ -76,7 +48,7 @@ STRICT = [
     Tree, Item, Box[int], Data, list[Tree], int | str, Tree | None, Annotated[Cat | Dog, Field(discriminator="kind")],
     Annotated[int, Field(ge=1)],
 ]  # fmt: skip
-LOOSE = [dict[str, int], tuple[int, str], Pair, Loose, Any, list[Any], Box[dict[str, int]], dict]
+LOOSE = [dict[str, int], tuple[int, str], Pair, Total, Any, list[Any], Box[dict[str, int]], dict]
 
 
 def test_a_spec_is_built_once() -> None:
@@ -91,7 +63,7 @@ def test_the_wire_schema_is_an_object_and_valid_and_only_what_is_no_object_is_wr
     spec = compile_output(wanted)
     jsonschema.Draft202012Validator.check_schema(spec.wire_schema)
     assert spec.wire_schema["type"] == "object"
-    is_object = wanted in [Tree, Item, Data, Loose, Box[int], Box[dict[str, int]], dict, dict[str, int]]
+    is_object = wanted in [Tree, Item, Data, Total, Box[int], Box[dict[str, int]], dict, dict[str, int]]
     assert spec.is_wrapped == ("value" in spec.wire_schema.get("properties", {})) == (not is_object)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from SimpleLLMFunc.base.templates import jinja_sandbox
-from SimpleLLMFunc.base.templates.jinja import render_template
+from SimpleLLMFunc.base.templates.engines import render_template
 from SimpleLLMFunc.errors import TemplateError
 
 LEAK = "sk-LEAK-0123456789abcdef"

@@ -306,7 +306,7 @@ def test_golden_function_prompt_without_type():
 
 
 def test_golden_reask():
-    from SimpleLLMFunc.base.run import violations_text
+    from SimpleLLMFunc.base.run.review import violations_text
 
     violations = [("items[2].price", "float", "'cheap'"), ("", "object", "nothing")]
     golden("function_reask.txt", violations_text(violations, "an object"))

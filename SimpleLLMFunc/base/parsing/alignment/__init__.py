@@ -3,8 +3,6 @@
 `base/parsing` uses the modules by their names, the other rooms the names below.
 """
 
-from __future__ import annotations
-
 from SimpleLLMFunc.base.parsing.alignment.align import Aligner
 from SimpleLLMFunc.base.parsing.alignment.alignment import Fit
 from SimpleLLMFunc.base.parsing.alignment.scalars import MONTHS
@@ -21,5 +19,5 @@ from SimpleLLMFunc.base.parsing.alignment.shape import (
 
 __all__ = [
     "MONTHS", "Aligner", "AnyShape", "ChoiceShape", "Fit", "LeafKind", "LeafShape", "ListShape", "MappingShape",
-    "Shape", "UnionShape", "align", "alignment", "bare_lists", "scalar_coercion", "shape", "shape_builder",
+    "Shape", "UnionShape", "align", "alignment", "scalar_coercion", "shape", "shape_builder",
 ]  # fmt: skip

@@ -69,7 +69,7 @@ async def retry_llm_call(
     async with create_log_context_manager(func_name, trace_id), Run(func_name, trace_id) as run:
         request = ModelRequest(llm_interface, messages, tools, params=llm_kwargs)
         toolset = Toolset(tool_map, tools, max_rounds=max_tool_calls)
-        return await _final_reply(Prepared(run, request, toolset, EmptyReview(run, retry_times, toolset)))
+        return await _final_reply(Prepared(run, request, toolset, EmptyReview(run, toolset, retry_times=retry_times)))
 
 
 async def execute_react_loop(

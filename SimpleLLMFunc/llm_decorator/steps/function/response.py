@@ -79,8 +79,8 @@ class FunctionReview(AnswerReview):
         options, output = parts.options, parts.output
         super().__init__(
             run,
-            options.retry_times,
             parts.tools,
+            retry_times=options.retry_times,
             spec=output,
             repair=options.repair,
             max_reasks=options.max_reasks,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import enum
 import json
 import uuid
 from decimal import Decimal
-from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import (
@@ -25,17 +24,11 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from typing_extensions import NotRequired, TypeAliasType, TypedDict
+from typing_extensions import TypeAliasType, TypedDict
 
 from SimpleLLMFunc.base.post_process import parse_text
 from SimpleLLMFunc.errors import ResponseParseError, Violation
-
-T = TypeVar("T")
-
-
-class Color(enum.Enum):
-    RED = "red"
-    BLUE = "blue"
+from tests.support.answer_types import Box, Color, Data, Pair, Shape, Square, Total, Tree
 
 
 class Item(BaseModel):
@@ -244,33 +237,8 @@ def test_an_object_is_complete_with_every_field_and_its_last_value_closed() -> N
 # --- kinds of types --------------------------------------------------------------------------------------
 
 
-class Total(TypedDict):
-    a: int
-    b: NotRequired[str]
-
-
-class Pair(NamedTuple):
-    x: int
-    y: str = "d"
-
-
-@dataclasses.dataclass
-class Data:
-    n: int
-    tags: list[str] = dataclasses.field(default_factory=list)
-
-
-class Box(BaseModel, Generic[T]):
-    content: T
-
-
 class Numbers(RootModel[list[int]]):
     pass
-
-
-class Node(BaseModel):
-    label: str
-    kids: list[Node] = []
 
 
 class Cat(BaseModel):
@@ -283,19 +251,6 @@ class Dog(BaseModel):
     breed: str
 
 
-class Circle(BaseModel):
-    kind: Literal["circle"]
-    radius: float
-
-
-class Square(BaseModel):
-    kind: Literal["square"]
-    side: float
-
-
-Shape = Annotated[Circle | Square, Field(discriminator="kind")]
-
-
 @pytest.mark.parametrize(
     ("text", "wanted", "expected"),
     [
@@ -303,7 +258,7 @@ Shape = Annotated[Circle | Square, Field(discriminator="kind")]
         ("[1]", Pair, Pair(1)), ('{"X": 1, "y": 2}', Pair, Pair(1, "2")),
         ('{"N": "1", "tags": "x"}', Data, Data(1, ["x"])), ('{"content": "3"}', Box[int], Box[int](content=3)),
         ('["1", 2]', Numbers, Numbers([1, 2])),
-        ('{"label": 1, "kids": [{"Label": "x"}]}', Node, Node(label="1", kids=[Node(label="x")])),
+        ('{"label": 1, "kids": [{"Label": "x"}]}', Tree, Tree(label="1", kids=[Tree(label="x")])),
         ('["1", "1"]', set[int], {1}), ("{1, 2}", frozenset[int], frozenset({1, 2})),
         ('["a", "1"]', tuple[str, int], ("a", 1)), ('["1", 2]', tuple[int, ...], (1, 2)),
         ('{"1": "a", "2": 3}', dict[int, str], {1: "a", 2: "3"}),
@@ -498,6 +453,7 @@ def test_one_is_not_true_where_nothing_is_coerced() -> None:
         ('{"value": 2}\nThat is all.', ["JSON found in the text"]),
         ('Sure:\n```json\n{"value": 2}\n```\nDone.', ["JSON found in the text"]),
         ('It is {"value": 2}, I think.', ["JSON found in the text"]), ("\\boxed{2}", ["taken out of \\boxed{}"]),
+        ("so \\boxed{2}.", ["taken out of \\boxed{}", "number taken from 'so 2.'"]),
     ],
 )  # fmt: skip
 def test_what_stood_around_the_json_is_told(text: str, told: list[str]) -> None:

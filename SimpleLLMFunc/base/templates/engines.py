@@ -1,7 +1,11 @@
-"""Jinja2 templates for prompts: safe to render with any template and any values.
+"""The two template engines for prompts, named fields and Jinja2: safe to render with any template and any values.
 
-The values are turned into plain data first, so no template reaches an object of Python. What a value holds is never
-read as a template, and nothing is HTML-escaped: a prompt is no web page.
+Of named fields: only ``{identifier}`` is a field. Every other brace is text: JSON in a docstring is safe, an attribute of a
+value cannot be read (``{u.api_key}`` is text too), a format specification is never carried out, and
+``{{name}}`` stays as it stands.
+
+For Jinja2 the values are turned into plain data first, so no template reaches an object of Python. What a value holds is
+never read as a template, and nothing is HTML-escaped: a prompt is no web page.
 """
 
 from __future__ import annotations
@@ -21,7 +25,31 @@ if TYPE_CHECKING:
 MAX_OUTPUT: Final = 1 << 20
 """Bytes of what is rendered."""
 
+_FIELD = re.compile(r"(?<!\{)\{([^\W\d]\w*)\}")
 _CLOSING_TAG = re.compile(r"</([^\W\d][\w.-]*)\s*>")
+
+
+def fill_fields(template: str, values: Mapping[str, Any], *, name: str = "template") -> str:
+    """Return `template` with every field replaced by the text of its value.
+
+    Args:
+        template: the text with fields.
+        values: a value for every field; more than are used is fine.
+        name: what the template is called in the error.
+
+    Raises:
+        TemplateError: a field has no value; names the first one.
+    """
+
+    def filled(found: re.Match[str]) -> str:
+        field = found[1]
+        if field not in values:
+            known = ", ".join(f"{{{known}}}" for known in values) or "none"
+            problem = f"the {name} has a field {{{field}}} that cannot be filled. It can use: {known}."
+            raise TemplateError(problem, field=field)
+        return str(values[field])
+
+    return _FIELD.sub(filled, template)
 
 
 def render_template(
