@@ -101,7 +101,7 @@ ALLOWED: dict[tuple[str, str, str], str] = {
     ("viewer/responses.py", "Lines.__call__", ".result()"): _DONE,
     ("batch/ray/cluster.py", "shipped", "importlib.import_module"): _CLUSTER,
     ("batch/ray/cluster.py", "unpacked", "importlib.import_module"): _CLUSTER,
-    ("llm_decorator/shipped.py", "pipeline_of_name", "pkgutil.resolve_name"): _SHIPPED,
+    ("llm_decorator/mapped.py", "pipeline_of_name", "pkgutil.resolve_name"): _SHIPPED,
     ("utils.py", "found_by", "pkgutil.resolve_name"): _SHIPPED,
     ("utils.py", "pickled_by_value", "importlib.import_module"): _EXTRA,
     ("runtime/listening.py", "listening", "socket.create_server"): "on the loopback address, or for callers with keys",
