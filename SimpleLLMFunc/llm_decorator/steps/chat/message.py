@@ -14,7 +14,7 @@ from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.body_json import text_size
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.llm_decorator.steps.chat.trimming import fits, room_for_input, trimmed
+from SimpleLLMFunc.interface.spending import estimate_tokens
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.llm_decorator.steps.common.prompt import (
     check_multimodal_content,
@@ -34,6 +34,9 @@ HISTORY_PARAMS = ("history", "chat_history")
 """The first of these that a chat has is its history."""
 
 _ROLES = frozenset({"user", "assistant", "tool"})
+
+_MOST_KEPT_FREE = 1024
+"""Tokens kept free for the answer, where no `max_tokens` says how many it needs."""
 
 
 def find_history_param(names: Mapping[str, Any], candidates: Sequence[str] = HISTORY_PARAMS) -> str | None:
@@ -246,3 +249,45 @@ async def _compacted(messages: Sequence[Message], compact: Compact, func_name: s
     if not isinstance(given, list) or not all(isinstance(message, dict) for message in given):
         raise ConfigError(f"{func_name}: compact= must return a list of messages, not {type(given).__name__}.")
     return [*messages[:head], *filter_history_messages(given, func_name), *messages[-1:]]
+
+
+def room_for_input(context_window: int, params: Mapping[str, Any]) -> int:
+    """Return how many tokens a request may have so that the answer fits too."""
+    asked = params.get("max_completion_tokens") or params.get("max_tokens")
+    free = asked if isinstance(asked, int) else min(_MOST_KEPT_FREE, context_window // 4)
+    return max(context_window - free, context_window // 4)
+
+
+def fits(messages: Sequence[Message], tools: Sequence[ToolSpec] | None, room: int) -> bool:
+    """Say whether a request stays within `room` tokens, by estimate."""
+    return estimate_tokens(list(messages), list(tools or ()) or None) <= room
+
+
+def trimmed(messages: Sequence[Message], tools: Sequence[ToolSpec] | None, room: int, func_name: str) -> list[Message]:
+    """Leave out the oldest exchanges of a conversation until it fits.
+
+    An exchange is a user message with all that follows it up to the next one, so a tool call never loses its
+    result. The system prompt and the last exchange always stay.
+
+    Args:
+        messages: system prompt, history, new user message; not changed.
+        tools: sent along.
+        room: tokens.
+        func_name: for the warning.
+    """
+    head = 1 if messages and messages[0]["role"] == "system" else 0
+    # Messages before the first user message belong to the oldest exchange.
+    starts = [number for number, message in enumerate(messages) if number >= head and message["role"] == "user"]
+    # Each message is looked at once: a history may be long.
+    taken = [estimate_tokens([message]) for message in messages]
+    total = sum(taken) + estimate_tokens([], list(tools or ()) or None)
+    begin = head
+    for left_out, start in enumerate(starts):
+        if left_out:
+            total -= sum(taken[begin:start])
+            begin = start
+        if total <= room or start == starts[-1]:
+            if left_out:
+                push_warning(f"LLM Chat {func_name!r}: the {left_out} oldest exchanges do not fit and are left out.")
+            return [*messages[:head], *messages[begin:]]
+    return list(messages)
