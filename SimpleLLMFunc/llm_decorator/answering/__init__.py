@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from SimpleLLMFunc.errors import ConfigError, SignatureError
-from SimpleLLMFunc.llm_decorator.answering.agreement import Agreement, Disagreement
+from SimpleLLMFunc.llm_decorator.answering.plain_code import Agreement, Disagreement
 from SimpleLLMFunc.llm_decorator.definition import iterator_kind
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration

@@ -21,9 +21,8 @@ from SimpleLLMFunc.base.parsing import QuoteCheck, Repair
 from SimpleLLMFunc.base.run import Answer, AnswerSource, Preview, Result
 from SimpleLLMFunc.errors import DeadlineExceeded, ResponseParseError, SimpleLLMFuncError, UsageError
 from SimpleLLMFunc.interface.spending import Deadline, current_deadline, deadline_scope
-from SimpleLLMFunc.llm_decorator.answering.agreement import Agreement, Disagreement
 from SimpleLLMFunc.llm_decorator.answering.one_request import Question
-from SimpleLLMFunc.llm_decorator.answering.plain_code import PlainCode
+from SimpleLLMFunc.llm_decorator.answering.plain_code import Agreement, Disagreement, PlainCode
 from SimpleLLMFunc.llm_decorator.answering.voting import Voting
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.steps.common.arguments import problems_of
