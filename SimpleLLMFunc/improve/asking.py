@@ -16,7 +16,9 @@ from typing import Any, NamedTuple
 from SimpleLLMFunc import errors
 from SimpleLLMFunc.batch import MapReport, RunOptions
 from SimpleLLMFunc.errors import BudgetExceeded, SimpleLLMFuncError
-from SimpleLLMFunc.evaluate import Asked, CheckedCase, Outcome, Scorer, Variants, graded_answers
+from SimpleLLMFunc.evaluate import Outcome, Scorer
+from SimpleLLMFunc.evaluate.cases import CheckedCase
+from SimpleLLMFunc.evaluate.run import Asked, Variants, graded_answers
 from SimpleLLMFunc.improve.candidates import Candidate
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.spending import Deadline, Spent, budget

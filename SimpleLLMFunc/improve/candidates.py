@@ -14,7 +14,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.base.schemas import choose_output_mode
 from SimpleLLMFunc.errors import ConfigError, SignatureError
-from SimpleLLMFunc.evaluate import UNKNOWN, CheckedCase
+from SimpleLLMFunc.evaluate.cases import UNKNOWN, CheckedCase
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.improving import Change

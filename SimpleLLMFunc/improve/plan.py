@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
 from SimpleLLMFunc.errors import UsageError
-from SimpleLLMFunc.evaluate import CheckedCase
+from SimpleLLMFunc.evaluate.cases import CheckedCase
 from SimpleLLMFunc.storage import canonical
 
 T = TypeVar("T")

@@ -14,7 +14,8 @@ from SimpleLLMFunc.base.messages import render_value
 from SimpleLLMFunc.base.schemas import field_descriptions
 from SimpleLLMFunc.batch import RunOptions
 from SimpleLLMFunc.errors import ConfigError, UsageError, cut
-from SimpleLLMFunc.evaluate import UNKNOWN, CheckedCase, shown_data
+from SimpleLLMFunc.evaluate.cases import UNKNOWN, CheckedCase
+from SimpleLLMFunc.evaluate.scorers import shown_data
 from SimpleLLMFunc.improve.asking import Asking
 from SimpleLLMFunc.improve.candidates import AS_IT_WAS, Candidate
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface

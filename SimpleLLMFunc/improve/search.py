@@ -11,15 +11,9 @@ from typing import Any
 
 from SimpleLLMFunc.batch import RunOptions, check_options, limits, map_rows, replaced_whole
 from SimpleLLMFunc.errors import BudgetExceeded, ConfigError, SimpleLLMFuncError, UsageError
-from SimpleLLMFunc.evaluate import (
-    UNKNOWN,
-    CheckedCase,
-    Variants,
-    checked_cases,
-    checked_function,
-    difference_of,
-    named_scorers,
-)
+from SimpleLLMFunc.evaluate.cases import UNKNOWN, CheckedCase, checked_cases
+from SimpleLLMFunc.evaluate.comparison import difference_of
+from SimpleLLMFunc.evaluate.run import Variants, checked_function, named_scorers
 from SimpleLLMFunc.improve.asking import SERVICE, Asking, Ledger, function_requests, removed
 from SimpleLLMFunc.improve.candidates import (
     AS_IT_WAS,

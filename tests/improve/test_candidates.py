@@ -8,7 +8,8 @@ import pytest
 from pydantic import BaseModel
 
 from SimpleLLMFunc import ImgPath, OpenAICompatible, UsageError, llm_function
-from SimpleLLMFunc.evaluate import Variants, checked_cases
+from SimpleLLMFunc.evaluate.cases import checked_cases
+from SimpleLLMFunc.evaluate.run import Variants
 from SimpleLLMFunc.improve.candidates import candidates_of, example_lines, joined
 from SimpleLLMFunc.llm_decorator.decorated import pipeline_of
 from SimpleLLMFunc.llm_decorator.steps.function.improvement import Improvement
