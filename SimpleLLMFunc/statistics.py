@@ -13,8 +13,6 @@ from SimpleLLMFunc.errors import UsageError
 
 T = TypeVar("T")
 
-Method = Literal["wilson", "newcombe", "t", "bootstrap", "none"]
-
 _EXACT_UP_TO = 16
 """Pairs that differ up to which all assignments of signs are tried: 65,536."""
 
@@ -32,7 +30,7 @@ class Interval(NamedTuple):
 
     low: float
     high: float
-    method: Method
+    method: Literal["wilson", "newcombe", "t", "bootstrap", "none"]
 
 
 def wilson_interval(successes: float, count: int, confidence: float = 0.95) -> Interval:

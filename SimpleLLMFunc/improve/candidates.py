@@ -46,17 +46,24 @@ class Candidate:
         """What it is called in a report."""
         return "; ".join(f"{change.what}: {change.now}" for change in self.changes) or "as it was"
 
+    def joined(self, other: Candidate) -> Candidate | None:
+        """Return both changes together; None where they change the same thing, or a calibration is for another prompt."""
+        whats = [{change.what for change in each.changes} for each in (self, other)]
+        if whats[0] & whats[1] or any(CALIBRATION in each for each in whats):
+            return None
+        return Candidate(self.changes + other.changes, {**self.options, **other.options})
+
+    def is_possible(self, pipeline: FunctionPipeline) -> bool:
+        """Return whether the function, and its model, can be asked so."""
+        try:
+            pipeline.with_options({"improvement": Improvement(self.options, is_checked=True)})
+        except ConfigError:
+            return False
+        return True
+
 
 AS_IT_WAS = Candidate((), {})
 CALIBRATION = "calibration"
-
-
-def joined(first: Candidate, second: Candidate) -> Candidate | None:
-    """Return both changes together; None where they change the same thing, or a calibration is for another prompt."""
-    whats = [{change.what for change in each.changes} for each in (first, second)]
-    if whats[0] & whats[1] or any(CALIBRATION in each for each in whats):
-        return None
-    return Candidate(first.changes + second.changes, {**first.options, **second.options})
 
 
 def candidates_of(pipeline: FunctionPipeline, train: Sequence[dict[str, Any]], seed: int) -> list[Candidate]:
@@ -69,7 +76,7 @@ def candidates_of(pipeline: FunctionPipeline, train: Sequence[dict[str, Any]], s
     """
     kinds = [_with_examples(pipeline, train, seed), _output_modes(pipeline), _prompts(pipeline), _thinking(pipeline)]
     in_turn = itertools.chain.from_iterable(itertools.zip_longest(*kinds))
-    return [each for each in in_turn if each is not None and is_possible(pipeline, each)]
+    return [each for each in in_turn if each is not None and each.is_possible(pipeline)]
 
 
 def calibrated(pipeline: FunctionPipeline, calibration: Calibration) -> Candidate:
@@ -78,15 +85,6 @@ def calibrated(pipeline: FunctionPipeline, calibration: Calibration) -> Candidat
     assert calibration.report is not None, "it was made now"
     change = Change(CALIBRATION, was, f"fitted on {calibration.report.rows} cases")
     return Candidate((change,), {"calibration": json.loads(json.dumps(calibration.as_data()))})
-
-
-def is_possible(pipeline: FunctionPipeline, candidate: Candidate) -> bool:
-    """Return whether the function, and its model, can be asked so."""
-    try:
-        pipeline.with_options({"improvement": Improvement(candidate.options, is_checked=True)})
-    except ConfigError:
-        return False
-    return True
 
 
 # --- examples -------------------------------------------------------------------------------------------------

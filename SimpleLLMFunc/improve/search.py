@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from SimpleLLMFunc.batch import RunOptions, check_options, limits, map_rows, replaced_whole
@@ -15,15 +16,7 @@ from SimpleLLMFunc.evaluate.cases import UNKNOWN, CheckedCase, checked_cases
 from SimpleLLMFunc.evaluate.comparison import difference_of
 from SimpleLLMFunc.evaluate.run import Variants, checked_function, named_scorers
 from SimpleLLMFunc.improve.asking import SERVICE, Asking, Ledger, function_requests, removed
-from SimpleLLMFunc.improve.candidates import (
-    AS_IT_WAS,
-    Candidate,
-    calibrated,
-    candidates_of,
-    example_lines,
-    is_possible,
-    joined,
-)
+from SimpleLLMFunc.improve.candidates import AS_IT_WAS, Candidate, calibrated, candidates_of, example_lines
 from SimpleLLMFunc.improve.plan import Parts, affordable, parted, rounds
 from SimpleLLMFunc.improve.proposals import Proposer, Task, as_proposer, reworded
 from SimpleLLMFunc.interface.current import resolve_llm
@@ -228,9 +221,9 @@ class _Search:
         good = [each for each in alive if self._asking.mean(each, self._cases) >= least]
         for number, second in enumerate(good):
             for first in good[:number]:
-                child = joined(first, second)
+                child = first.joined(second)
                 known = {each.name for each in self._tried}
-                if child is not None and child.name not in known and is_possible(self._pipeline, child):
+                if child is not None and child.name not in known and child.is_possible(self._pipeline):
                     self._tried.append(child)
                     return [child]
         return []
@@ -312,8 +305,7 @@ class _Search:
 
     def _told(self, candidate: Candidate) -> dict[str, Any]:
         scores = [each for each in self._asking.scores(candidate, self._parts.choice) if each is not None]
-        mean = math.fsum(scores) / len(scores) if scores else None
-        return {"changes": candidate.name, "cases": len(scores), "score": mean}
+        return {"changes": candidate.name, "cases": len(scores), "score": fmean(scores) if scores else None}
 
 
 def _interval(scores: Sequence[float | None]) -> dict[str, Any] | None:
@@ -321,7 +313,7 @@ def _interval(scores: Sequence[float | None]) -> dict[str, Any] | None:
     if not known:
         return None
     low, high, _ = score_interval(known)
-    return {"mean": math.fsum(known) / len(known), "low": _finite(low), "high": _finite(high)}
+    return {"mean": fmean(known), "low": _finite(low), "high": _finite(high)}
 
 
 def _finite(value: float) -> float | None:

@@ -63,8 +63,7 @@ async def calibrate(
     if right is not None and isinstance(rows, Sized) and not isinstance(rows, str):
         _check_counts(name, len(rows), right)
     asked = asked_once(pipeline)
-    given: RunOptions = {} if options is None else options
-    report = await map_rows(asked, rows, **given)
+    report = await map_rows(asked, rows, **(options or {}))
     try:
         found = await in_thread(partial(_found, report, count))
     finally:

@@ -27,7 +27,6 @@ from SimpleLLMFunc.type import Usage
 
 P = TypeVar("P", bound="Pipeline")
 
-_NO_OPTIONS: Mapping[str, Any] = {}
 _Params: TypeAlias = Mapping[str, Any] | None
 
 
@@ -51,7 +50,7 @@ class Pipeline(ABC):
         self.later: dict[str, Any] = {}
         self.guards = Guards(options.guards)
 
-    def followed_by(self, pipeline: P, options: Mapping[str, Any] = _NO_OPTIONS) -> P:
+    def followed_by(self, pipeline: P, options: Mapping[str, Any]) -> P:
         """Return `pipeline`, and note in it which of the decorator's arguments were changed later, for the journal.
 
         Args:
@@ -70,7 +69,7 @@ class Pipeline(ABC):
     def as_method(self) -> Self:
         """Return the pipeline of the same function as a method."""
         definition = self.definition.as_method()
-        return self if definition is self.definition else self.followed_by(self._again(definition, self.options))
+        return self if definition is self.definition else self.followed_by(self._again(definition, self.options), {})
 
     def _again(self, definition: Definition, options: Options) -> Self:
         return type(self)(definition, options)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:  # loaded where a function has them: a start need not pay for 
 __all__ = ["Agreement", "Answers", "Disagreement", "answered_by", "votes"]
 __all__ += ["answering", "calibrating", "voting"]  # for `calibrated`, which asks about many rows
 
+_FOR_VOTES = ("votes", "min_agreement", "vote_on", "escalate_to", "confidence")
+
 Answers: TypeAlias = "FunctionPipeline | Answering"
 """The object that answers the calls of a function; both have the same views."""
 
@@ -51,11 +53,7 @@ def answered_by(pipeline: FunctionPipeline, agreement: Agreement | None = None) 
             if options.confidence == "votes":
                 raise ConfigError(f"{definition.name}: calibration= corrects log-probabilities, not votes.")
     if not definition.confident_of:
-        told = [
-            name for name in ("votes", "min_agreement", "vote_on", "escalate_to") if getattr(options, name) is not None
-        ]
-        told += ["confidence"] if options.confidence != "auto" else []
-        if told:
+        if told := [name for name in _FOR_VOTES if getattr(options, name) not in (None, "auto")]:
             raise ConfigError(f"{definition.name}: {', '.join(told)} is for a function annotated `-> Confident[...]`.")
         if not given and calibration is None:
             return pipeline

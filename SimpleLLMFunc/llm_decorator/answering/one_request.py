@@ -38,9 +38,6 @@ class Question(NamedTuple):
         return await pipeline.result_of(run, self.emit), run
 
 
-Shares = dict[str, float]
-"""How probable each label is, from 0 to 1, together 1."""
-
 _WITHOUT: WeakKeyDictionary[LLM_Interface, str] = WeakKeyDictionary()
 """The models that gave no log-probabilities though they were asked for, and what was said: the next call asks otherwise."""
 
@@ -81,8 +78,8 @@ class OneRequest:
 
     async def ask(
         self, question: Question, llm: LLM_Interface, calibration: Calibration | None
-    ) -> tuple[Result[Any], Shares] | str:
-        """Return the answer, and the share of each label; a text where the model gives no log-probabilities: why.
+    ) -> tuple[Result[Any], dict[str, float]] | str:
+        """Return the answer, and the share of each label, from 0 to 1, together 1; a text where the model gives no log-probabilities: why.
 
         Args:
             question: the call.

@@ -228,10 +228,9 @@ def split_arguments(
     """
     if isinstance(given, tuple) or (is_json and isinstance(given, list)):
         return tuple(given), {}
-    if isinstance(given, dict) and given and all(key in signature.parameters for key in given):
+    known = signature.parameters
+    if isinstance(given, dict) and (given or not known) and all(key in known for key in given):
         return (), dict(given)
-    if isinstance(given, dict) and not given and not signature.parameters:
-        return (), {}
     return (given,), {}
 
 
