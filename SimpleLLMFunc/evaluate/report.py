@@ -15,8 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from SimpleLLMFunc.batch import replaced_whole
 from SimpleLLMFunc.display.tables import text_table
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, UsageError, counted
-from SimpleLLMFunc.evaluate.comparison import Comparison, difference_of
-from SimpleLLMFunc.evaluate.plot import scores_svg
+from SimpleLLMFunc.evaluate.comparison import Comparison, difference_of, scores_svg
 from SimpleLLMFunc.llm_decorator.steps.common.arguments import problems_of
 from SimpleLLMFunc.logger import mask_known
 from SimpleLLMFunc.statistics import score_interval

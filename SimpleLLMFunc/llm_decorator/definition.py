@@ -12,14 +12,13 @@ from pathlib import Path
 from types import FrameType, GenericAlias, SimpleNamespace
 from typing import Annotated, Any, Literal, NoReturn, TypeAlias, get_args, get_origin, get_type_hints
 
-from SimpleLLMFunc.base.schemas import OutputSpec, ThinkFirst, compile_output, with_descriptions
+from SimpleLLMFunc.base.schemas import OutputSpec, compile_output, with_descriptions
 from SimpleLLMFunc.errors import ConfigError, SignatureError, UsageError
 from SimpleLLMFunc.llm_decorator.steps.common.arguments import ArgumentChecks
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.llm_decorator.steps.common.prompt import extract_parameter_type_hints
 from SimpleLLMFunc.llm_decorator.steps.common.signature import extract_function_metadata
 from SimpleLLMFunc.llm_decorator.steps.common.types import Metadata
-from SimpleLLMFunc.llm_decorator.steps.function.prompt import FixedPrompt
 from SimpleLLMFunc.llm_decorator.steps.function.templates import quotes_line
 from SimpleLLMFunc.type import confident_type
 
@@ -274,13 +273,8 @@ class Definition:
         """The checks of its arguments."""
         return ArgumentChecks(self.name, self.signature, self.hints)
 
-    def prompt_for(self, output: OutputSpec) -> FixedPrompt:
-        """Return the parts of the prompt that are the same for every call where this is asked for."""
-        asked = output.asked_type if isinstance(output, ThinkFirst) else output.return_type
-        return FixedPrompt(self.metadata, asked, self._note)
-
     @property
-    def _note(self) -> str:
+    def note(self) -> str:
         """Instructions after the docstring: which texts to copy, other descriptions of fields."""
         told = [f"{path}: {text}" for path, text in self._wording.get("descriptions", {}).items()]
         return "\n".join(filter(None, [quotes_line(self.output.quotes), *told]))

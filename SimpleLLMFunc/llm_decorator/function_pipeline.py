@@ -216,8 +216,10 @@ class FunctionPipeline(Pipeline):
         definition, found = self.definition, self.options.improvement
         if found is not None and not found.is_checked:  # when it was given, an annotation could not be read yet
             found.check(self.with_options({"improvement": None}).metadata)
-        fixed = definition.prompt_for(self.output)
-        return prompt.FunctionParts(self.options, self.output, fixed, self.tools, self.examples)
+        output = self.output
+        asked = output.asked_type if isinstance(output, ThinkFirst) else output.return_type
+        fixed = prompt.FixedPrompt(definition.metadata, asked, definition.note)
+        return prompt.FunctionParts(self.options, output, fixed, self.tools, self.examples)
 
     @cached_property
     def output(self) -> OutputSpec:

@@ -6,7 +6,7 @@ import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from SimpleLLMFunc.base.metadata import FunctionKind, code_version
 from SimpleLLMFunc.base.parsing import OutputMode, RepairLevel
@@ -207,12 +207,7 @@ def _one_of(allowed: Sequence[object]) -> str:
 
 _DEFAULTS: Mapping[str, Any] = {known.name: known.default for known in fields(Options)}
 _CHOICES: Mapping[str, Sequence[object]] = {
-    "output_mode": get_args(OutputMode),
-    "repair": get_args(RepairLevel),
-    "on_tool_error": ("report", "raise"),
-    "tools": ("auto", "native", "json"),
-    "return_mode": ("text", "raw"),
-    "confidence": ("auto", "logprobs", "votes"),
+    name: get_args(hint) for name, hint in get_type_hints(Options).items() if get_origin(hint) is Literal
 }
 _RULES: Sequence[tuple[str, Callable[[Any], bool], str]] = (
     *((name, allowed.__contains__, _one_of(allowed)) for name, allowed in _CHOICES.items()),
