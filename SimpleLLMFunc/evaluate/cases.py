@@ -140,12 +140,8 @@ def _checked(case: Case, reader: ExampleReader) -> tuple[CheckedCase, bool]:
             (None, None) if reader.output.is_none else reader.value(case.expected, case.where, is_json=case.is_json)
         )
         reader.check_quotes(expected, arguments, case.where)
-    name = case.id or _id_of(arguments)
+    name = case.id or hashlib.blake2b(canonical(arguments), digest_size=6).hexdigest()
     return CheckedCase(name, arguments, expected, wanted, case.tags), bool(case.id)
-
-
-def _id_of(arguments: Mapping[str, Any]) -> str:
-    return hashlib.blake2b(canonical(dict(arguments)), digest_size=6).hexdigest()
 
 
 def json_of(output: Any, value: Any) -> Any:

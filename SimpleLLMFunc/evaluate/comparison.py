@@ -89,7 +89,9 @@ class Comparison:
     def svg(self) -> str:
         """Return a picture of the differences with their intervals."""
         bars = [(name, one.difference, one.low, one.high) for name, one in self.differences.items()]
-        return differences_svg(f"{self.first} → {self.second}", bars)
+        known = [abs(value) for _, *values in bars for value in values if math.isfinite(value)]
+        reach = max(known, default=0.0) * 1.1 or 1.0
+        return drawn_as_svg(f"{self.first} → {self.second}", bars, -reach, reach, mark=0.0)
 
     def plot(self, path: str | os.PathLike[str]) -> None:
         """Write the picture as an SVG file.
@@ -135,23 +137,10 @@ def difference_of(scored: Sequence[tuple[float, float]], confidence: float) -> D
 # --- pictures as SVG text, written by hand: nothing to install, nothing fetched -----------------------------------
 
 
-def scores_svg(title: str, bars: Sequence[tuple[str, float, float, float]]) -> str:
-    """Return a picture with a row for each ``(name, mean, low, high)``: a dot and its interval."""
-    known = [value for _, *values in bars for value in values if math.isfinite(value)]
-    low, high = min(0.0, *known, 0.0), max(1.0, *known, 1.0)
-    return _drawn(title, bars, low, high, mark=None)
-
-
-def differences_svg(title: str, bars: Sequence[tuple[str, float, float, float]]) -> str:
-    """Return the same for differences, with a line at 0."""
-    known = [abs(value) for _, *values in bars for value in values if math.isfinite(value)]
-    reach = max(known, default=0.0) * 1.1 or 1.0
-    return _drawn(title, bars, -reach, reach, mark=0.0)
-
-
-def _drawn(
-    title: str, bars: Sequence[tuple[str, float, float, float]], low: float, high: float, mark: float | None
+def drawn_as_svg(
+    title: str, bars: Sequence[tuple[str, float, float, float]], low: float, high: float, mark: float | None = None
 ) -> str:
+    """Return a picture with a row for each ``(name, mean, low, high)``: a dot and its interval; a line at `mark`."""
     height = _TOP + _ROW * len(bars) + 34
     bottom = _TOP + _ROW * len(bars)
 

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from SimpleLLMFunc.batch import replaced_whole
 from SimpleLLMFunc.display.tables import text_table
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, UsageError, counted
-from SimpleLLMFunc.evaluate.comparison import Comparison, difference_of, scores_svg
+from SimpleLLMFunc.evaluate.comparison import Comparison, difference_of, drawn_as_svg
 from SimpleLLMFunc.llm_decorator.steps.common.arguments import problems_of
 from SimpleLLMFunc.logger import mask_known
 from SimpleLLMFunc.statistics import score_interval
@@ -171,7 +171,9 @@ class EvalReport:
     def svg(self) -> str:
         """Return a picture of the scores with their intervals."""
         bars = [(name, score.mean, score.low, score.high) for name, score in self.scores.items()]
-        return scores_svg(f"{self.name} · {self.model} · {counted(len(self.results), 'case')}", bars)
+        known = [value for _, *values in bars for value in values if math.isfinite(value)]
+        title = f"{self.name} · {self.model} · {counted(len(self.results), 'case')}"
+        return drawn_as_svg(title, bars, min(0.0, *known, 0.0), max(1.0, *known, 1.0))
 
     def plot(self, path: str | os.PathLike[str]) -> None:
         """Write the picture as an SVG file.

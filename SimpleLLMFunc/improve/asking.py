@@ -13,30 +13,22 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from SimpleLLMFunc import errors
 from SimpleLLMFunc.batch import MapReport, RunOptions
-from SimpleLLMFunc.errors import BudgetExceeded, SimpleLLMFuncError
+from SimpleLLMFunc.errors import AuthenticationError, BudgetExceeded, RunAborted, SimpleLLMFuncError
 from SimpleLLMFunc.evaluate import Outcome, Scorer
 from SimpleLLMFunc.evaluate.cases import CheckedCase
 from SimpleLLMFunc.evaluate.run import Asked, Variants, graded_answers
 from SimpleLLMFunc.improve.candidates import Candidate
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.spending import Deadline, Spent, budget
+from SimpleLLMFunc.llm_decorator.answering.answering import NO_SERVICE
 from SimpleLLMFunc.llm_decorator.answering.voting import VOTES, Voting
 from SimpleLLMFunc.llm_decorator.decorated import Function, pipeline_of
 from SimpleLLMFunc.llm_decorator.steps.function.improvement import Improvement
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.type import Usage
 
-SERVICE = (
-    errors.AuthenticationError,
-    errors.ConnectionFailed,
-    errors.DeadlineExceeded,
-    errors.RateLimited,
-    errors.RunAborted,
-    errors.ServerUnavailable,
-    errors.StreamInterrupted,
-)
+SERVICE = (*NO_SERVICE, AuthenticationError, RunAborted)
 """Says nothing about the form of the function that was asked."""
 
 _UNITS = ("requests", "usd", "tokens", "seconds")

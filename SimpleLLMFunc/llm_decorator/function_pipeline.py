@@ -70,7 +70,7 @@ class FunctionPipeline(Pipeline):
             ConfigError: the improvement cannot be read, or is for another version of the function.
         """
         if "improvement" in options:
-            return self.followed_by(self._improved(dict(options)), options)
+            return self.followed_by(self._improved(options), options)
         return super().with_options(options)
 
     def _again(self, definition: Definition, options: Options) -> Self:
@@ -83,14 +83,10 @@ class FunctionPipeline(Pipeline):
         wording = {**({} if found is None else found.wording), "docstring": docstring}
         return FunctionPipeline(self.definition.reworded(wording), self.options)
 
-    def _improved(self, options: dict[str, Any]) -> Self:
-        found = Improvement.of(options.pop("improvement"))
-        before = self.options.improvement
-        if before is not None:
-            options = {**before.replaced, **options}
-        plain = type(self)(
-            self.definition.reworded({}), replace(self.options.changed(options, self.kind), improvement=None)
-        )
+    def _improved(self, options: Mapping[str, Any]) -> Self:
+        found, before = Improvement.of(options["improvement"]), self.options.improvement
+        options = {**({} if before is None else before.replaced), **options, "improvement": None}
+        plain = type(self)(self.definition.reworded({}), self.options.changed(options, self.kind))
         if found is None:
             return plain
         if not found.is_checked and plain.definition.is_resolved:

@@ -207,4 +207,6 @@ class Pipeline(ABC):
     @property
     def version_parts(self) -> list[Any]:
         """The parts of the version besides docstring, signature, types and tools, as JSON data."""
-        return self.options.version_parts
+        templates = {"system": self.options.system_prompt_template, "user": self.options.user_prompt_template}
+        given = {name: text for name, text in templates.items() if text is not None}
+        return [{"templates": given}] if given else []

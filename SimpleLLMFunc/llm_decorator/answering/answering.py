@@ -31,16 +31,17 @@ from SimpleLLMFunc.logger import border, push_debug, push_warning, shown_error, 
 from SimpleLLMFunc.type import ABSTAIN, Confident, Usage
 from SimpleLLMFunc.utils import in_context, stepped
 
-_OUT_OF_REACH = (
+NO_SERVICE = (
     errors.ServerUnavailable,
     errors.ConnectionFailed,
     errors.RateLimited,
     errors.StreamInterrupted,
-    errors.BadReply,
-    errors.BudgetExceeded,
     errors.DeadlineExceeded,
 )
-"""The service is down, the budget spent, the deadline near. A refused key or request is a mistake to be seen."""
+"""The service is down or slow."""
+
+_OUT_OF_REACH = (*NO_SERVICE, errors.BadReply, errors.BudgetExceeded)
+"""The model cannot answer, or must not. A refused key or request is a mistake to be seen."""
 
 _NOTHING_SPENT = Usage(cost=0.0)
 

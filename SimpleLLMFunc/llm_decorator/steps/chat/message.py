@@ -103,7 +103,31 @@ def filter_history_messages(history: Sequence[Mapping[str, Any]], func_name: str
     prompt), anything else with a warning. A tool result without its call and a call without its result
     are both left out: a provider refuses either.
     """
-    return _with_paired_tools([message for message in history if _may_stand(message, func_name)], func_name)
+    kept: list[Any] = []
+    dropped = 0
+    results: dict[str, Mapping[str, Any]] = {}
+    messages = [message for message in history if _may_stand(message, func_name)]
+    for message in reversed(messages):  # so that results are known before the calls that they answer
+        if message["role"] == "tool":
+            results[str(message.get("tool_call_id"))] = message
+            dropped += 1
+            continue
+        given = message.get("tool_calls") if message["role"] == "assistant" else None
+        calls = [call for call in given if isinstance(call, Mapping)] if isinstance(given, Sequence) else []
+        answered = [call for call in calls if str(call.get("id")) in results]
+        dropped += len(calls) - 2 * len(answered)
+        if answered:
+            kept += [*(results[str(call.get("id"))] for call in reversed(answered)), {**message, "tool_calls": answered}]
+        elif not given:
+            kept.append(message)
+        elif message.get("content"):
+            kept.append({name: value for name, value in message.items() if name != "tool_calls"})
+        results = {}
+    if dropped:
+        push_warning(
+            f"LLM Chat {func_name!r} leaves out tool calls without result, and results without call, of the history."
+        )
+    return copied(cast("list[Message]", kept[::-1]))
 
 
 def _may_stand(message: Any, func_name: str) -> bool:
@@ -118,38 +142,6 @@ def _may_stand(message: Any, func_name: str) -> bool:
         f"LLM Chat {func_name!r} skips a malformed history item ({what}{'' if has_content else ', no content'})."
     )
     return False
-
-
-def _with_paired_tools(messages: list[Mapping[str, Any]], func_name: str) -> list[Message]:
-    kept: list[Any] = []
-    dropped = 0
-    position = 0
-    while position < len(messages):
-        message = messages[position]
-        position += 1
-        results: dict[str, Mapping[str, Any]] = {}
-        while position < len(messages) and messages[position]["role"] == "tool":
-            results.setdefault(str(messages[position].get("tool_call_id")), messages[position])
-            position += 1
-            dropped += 1
-        given = message.get("tool_calls") if message["role"] == "assistant" else None
-        if message["role"] == "tool":
-            dropped += 1
-        elif not given:
-            kept.append(message)
-        else:
-            calls = [call for call in given if isinstance(call, Mapping)] if isinstance(given, Sequence) else []
-            answered = [call for call in calls if str(call.get("id")) in results]
-            dropped += len(calls) - 2 * len(answered)
-            if answered:
-                kept += [{**message, "tool_calls": answered}, *(results[str(call.get("id"))] for call in answered)]
-            elif message.get("content"):
-                kept.append({name: value for name, value in message.items() if name != "tool_calls"})
-    if dropped:
-        push_warning(
-            f"LLM Chat {func_name!r} leaves out tool calls without result, and results without call, of the history."
-        )
-    return copied(cast("list[Message]", kept))
 
 
 def build_chat_messages(

@@ -126,13 +126,6 @@ class Options:
         """The parameters of each request."""
         return self.llm_kwargs if self.thinking is None else {**self.llm_kwargs, "thinking": self.thinking}
 
-    @property
-    def version_parts(self) -> list[Any]:
-        """The prompt templates, as a part of the function's version; JSON data."""
-        templates = {"system": self.system_prompt_template, "user": self.user_prompt_template}
-        given = {name: text for name, text in templates.items() if text is not None}
-        return [{"templates": given}] if given else []
-
     def answering_parts(self, *, votes: bool) -> dict[str, Any]:
         """Return by name what says who answers: votes, the stronger model, plain code; JSON data."""
         found: dict[str, Any] = {}
