@@ -19,12 +19,9 @@ from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.improving import Change
 from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration
+from SimpleLLMFunc.llm_decorator.steps.function import templates
 from SimpleLLMFunc.llm_decorator.steps.function.examples import ExampleReader
 from SimpleLLMFunc.llm_decorator.steps.function.improvement import Improvement
-from SimpleLLMFunc.llm_decorator.steps.function.templates import (
-    PLAIN_SYSTEM_PROMPT_TEMPLATE,
-    SHORT_SYSTEM_PROMPT_TEMPLATE,
-)
 
 _RETURNED = "\n\nReturn value:\n{return_type_description}"
 
@@ -164,11 +161,10 @@ def _prompts(pipeline: FunctionPipeline) -> Iterator[Candidate]:
     if pipeline.options.system_prompt_template is not None:
         return  # the user's own
     returned = _RETURNED if _mode_now(pipeline) == "prompt" else ""
+    change, template = Change("prompt", "long", "short"), templates.SHORT_SYSTEM_PROMPT_TEMPLATE + returned
     if resolve_llm(pipeline.options.llm_interface).profile.short_prompt and not returned:
-        yield Candidate((Change("prompt", "short", "long"),), {"system_prompt_template": PLAIN_SYSTEM_PROMPT_TEMPLATE})
-    else:
-        template = SHORT_SYSTEM_PROMPT_TEMPLATE + returned
-        yield Candidate((Change("prompt", "long", "short"),), {"system_prompt_template": template})
+        change, template = Change("prompt", "short", "long"), templates.PLAIN_SYSTEM_PROMPT_TEMPLATE
+    yield Candidate((change,), {"system_prompt_template": template})
 
 
 def _thinking(pipeline: FunctionPipeline) -> Iterator[Candidate]:

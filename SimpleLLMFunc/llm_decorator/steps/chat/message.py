@@ -16,11 +16,7 @@ from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.spending import estimate_tokens
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
-from SimpleLLMFunc.llm_decorator.steps.common.prompt import (
-    check_multimodal_content,
-    process_docstring_template,
-    takes_long_to_write,
-)
+from SimpleLLMFunc.llm_decorator.steps.common.prompt import check_multimodal_content, process_docstring_template
 from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
 from SimpleLLMFunc.llm_decorator.steps.common.types import Compact, FunctionSignature
 from SimpleLLMFunc.llm_decorator.utils import process_tools
@@ -185,10 +181,8 @@ async def first_request(run: FunctionRun, options: Options, tools: Toolset) -> M
         ConfigError: there is no model to ask, or `compact` gave no messages.
     """
     llm = resolve_llm(options.llm_interface)
-    is_slow = takes_long_to_write(run.arguments, run.signature.type_hints)
-    request = (
-        await in_thread(build_request, run, options, tools, llm) if is_slow else build_request(run, options, tools, llm)
-    )
+    given = run, options, tools, llm
+    request = await in_thread(build_request, *given) if run.takes_long_to_write else build_request(*given)
     return await fitted(request, options, run.func_name)
 
 
