@@ -238,9 +238,8 @@ def calibration_error(answers: Sequence[tuple[float, bool]]) -> float:
         spread = math.sqrt(rate * (1 - rate) / (high - low))
         # The mean of |gap + chance|: as much as it exceeds the gap, the gap exceeds what it comes from.
         ratio = gap / spread if spread else math.inf
-        with_chance = spread * math.sqrt(2 / math.pi) * math.exp(-ratio * ratio / 2) + gap * math.erf(
-            ratio / math.sqrt(2)
-        )
+        tail = spread * math.sqrt(2 / math.pi) * math.exp(-ratio * ratio / 2)
+        with_chance = tail + gap * math.erf(ratio / math.sqrt(2))
         error += (2 * gap - with_chance) * (high - low) / count
     return max(0.0, error)
 

@@ -209,15 +209,13 @@ async def graded_answers(
     scorers: Sequence[Scorer],
     options: RunOptions,
     clock: Deadline,
-    *,
-    retry_errors: bool | None = True,
     count: Callable[[MapReport[Any]], None] = lambda _: None,
 ) -> GradedRun:
     """Ask for all rows, which are all cases in order, once or several times, and grade the answers.
 
     `count` is called with the report of the map, before anything is made of it.
     """
-    asked: MapOptions = {"engine": "local", "on_error": "keep", "retry_errors": retry_errors, "column": None, **options}
+    asked: MapOptions = {"engine": "local", "on_error": "keep", "retry_errors": True, "column": None, **options}
     report: MapReport[Any] = await LocalMap(function, rows, asked, clock).result()
     try:
         await in_thread(count, report)

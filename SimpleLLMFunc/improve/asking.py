@@ -13,13 +13,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from SimpleLLMFunc.batch import MapReport, RunOptions
+from SimpleLLMFunc.batch import MapOptions, MapReport, RunOptions
 from SimpleLLMFunc.errors import AuthenticationError, BudgetExceeded, RunAborted, SimpleLLMFuncError
 from SimpleLLMFunc.evaluate import Outcome, Scorer
 from SimpleLLMFunc.evaluate.cases import CheckedCase
 from SimpleLLMFunc.evaluate.run import Asked, Variants, graded_answers
 from SimpleLLMFunc.improve.candidates import Candidate
-from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.spending import Deadline, Spent, budget
 from SimpleLLMFunc.llm_decorator.answering.answering import NO_SERVICE
 from SimpleLLMFunc.llm_decorator.answering.voting import VOTES, Voting
@@ -86,7 +85,7 @@ class Asking:
     ) -> None:
         self._function = function
         self._scorer = scorer
-        self._options = options
+        self._options: MapOptions = {"retry_errors": None, **options}
         self._spent = spent
         self._reserved = reserved
         self._each = function_requests(function)
@@ -139,19 +138,10 @@ class Asking:
     async def _graded(self, questions: Sequence[tuple[Candidate, CheckedCase]]) -> None:
         forms = list({candidate.name: candidate for candidate, _ in questions if candidate.changes}.values())
         places = {"as it was": 0, **{candidate.name: at for at, candidate in enumerate(forms, 1)}}
-        function = await in_thread(lambda: Variants(self._function, *map(self.form, forms)))
+        asked = await in_thread(lambda: Variants(self._function, *map(self.form, forms)))
         cases = [case for _, case in questions]
         rows = [(Asked(case.arguments, variant=places[candidate.name]),) for candidate, case in questions]
-        run = await graded_answers(
-            function,
-            cases,
-            rows,
-            [self._scorer],
-            self._options,
-            Deadline.after(None),
-            retry_errors=None,
-            count=self.count,
-        )
+        run = await graded_answers(asked, cases, rows, [self._scorer], self._options, Deadline.after(None), self.count)
         self.stopped = run.report.stopped
         if self.stopped is not None and not isinstance(self.stopped, BudgetExceeded):
             raise self.stopped
@@ -209,7 +199,7 @@ class Asking:
             self._spent.settle(reserved=0, usage=_less(before, report.usage), requests=restored * self._each)
 
     def _left(self) -> dict[str, float]:
-        left = {unit: self._spent.left() if unit == "seconds" else self._spent.left_of(unit) for unit in _UNITS}
+        left = {unit: self._spent.left_of(unit) for unit in _UNITS}
         return {unit: each for unit, each in left.items() if each is not None}
 
     def _for_one(self, unit: str) -> float:
@@ -230,8 +220,7 @@ def function_requests(function: Function) -> int:
     pipeline = pipeline_of(function)
     if not pipeline.definition.confident_of:
         return 1
-    llm = resolve_llm(pipeline.options.llm_interface)
-    return 1 if Voting(pipeline).asks_once(llm) else pipeline.options.votes or VOTES
+    return 1 if Voting(pipeline).asks_once(pipeline.llm) else pipeline.options.votes or VOTES
 
 
 def _score(outcome: Outcome, name: str) -> float | None:

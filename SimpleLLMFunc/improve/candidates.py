@@ -15,7 +15,6 @@ from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.base.schemas import choose_output_mode
 from SimpleLLMFunc.errors import ConfigError, SignatureError
 from SimpleLLMFunc.evaluate.cases import UNKNOWN, CheckedCase
-from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.improving import Change
 from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration
@@ -141,13 +140,12 @@ def _balanced(train: Sequence[dict[str, Any]], count: int, chance: random.Random
 
 
 def _mode_now(pipeline: FunctionPipeline) -> str:
-    profile = resolve_llm(pipeline.options.llm_interface).profile
     output, asked = pipeline.definition.output, pipeline.options.output_mode
-    return choose_output_mode(output, profile, asked, has_tools=bool(pipeline.tools.specs))[0]
+    return choose_output_mode(output, pipeline.llm.profile, asked, has_tools=bool(pipeline.tools.specs))[0]
 
 
 def _output_modes(pipeline: FunctionPipeline) -> Iterator[Candidate]:
-    now, profile = _mode_now(pipeline), resolve_llm(pipeline.options.llm_interface).profile
+    now, profile = _mode_now(pipeline), pipeline.llm.profile
     if now == "text":
         return
     impossible = {"auto", "text", now, *(() if profile.native else ("native",))}
@@ -162,7 +160,7 @@ def _prompts(pipeline: FunctionPipeline) -> Iterator[Candidate]:
         return  # the user's own
     returned = _RETURNED if _mode_now(pipeline) == "prompt" else ""
     change, template = Change("prompt", "long", "short"), templates.SHORT_SYSTEM_PROMPT_TEMPLATE + returned
-    if resolve_llm(pipeline.options.llm_interface).profile.short_prompt and not returned:
+    if pipeline.llm.profile.short_prompt and not returned:
         change, template = Change("prompt", "short", "long"), templates.PLAIN_SYSTEM_PROMPT_TEMPLATE
     yield Candidate((change,), {"system_prompt_template": template})
 

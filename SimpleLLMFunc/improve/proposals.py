@@ -207,16 +207,12 @@ class Reflective:
         right = [each for each in seen if each not in wrong]
         chance = random.Random(f"proposals {seed}")  # noqa: S311 - a draw, no secret
         fields = _lines(task.wording.descriptions)
+        fixed = {"signature": task.signature, "docstring": task.wording.docstring}
+        fixed |= {"fields": fields} if fields else {}
         rows = []
         for way in _WAYS[:PROPOSALS]:
             told = chance.sample(wrong, min(_SHOWN, len(wrong))) + chance.sample(right, min(2, len(right)))
-            row = {
-                "signature": task.signature,
-                "docstring": task.wording.docstring,
-                "cases": "\n\n".join(map(_told, told)),
-                "advice": way,
-            }
-            rows.append({**row, "fields": fields} if fields else row)
+            rows.append({**fixed, "cases": "\n\n".join(map(_told, told)), "advice": way})
         ask: Any = llm_function(self._llm)(_rewrite_with_fields if fields else _rewrite)
         report = await ask.map(rows, **options)
         return await in_thread(_wordings, report)

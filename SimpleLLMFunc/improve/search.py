@@ -19,7 +19,6 @@ from SimpleLLMFunc.improve.asking import SERVICE, Asking, Ledger, function_reque
 from SimpleLLMFunc.improve.candidates import AS_IT_WAS, Candidate, calibrated, candidates_of, example_lines
 from SimpleLLMFunc.improve.plan import Parts, affordable, parted, rounds
 from SimpleLLMFunc.improve.proposals import Proposer, Task, as_proposer, reworded
-from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.spending import Spent, scopes_around
 from SimpleLLMFunc.llm_decorator.calibrated import LEAST_ROWS, asked_once, calibrate
 from SimpleLLMFunc.llm_decorator.decorated import Function, pipeline_of
@@ -198,12 +197,8 @@ class _Search:
     async def _round(self, alive: list[Candidate], cases: list[CheckedCase]) -> list[Candidate]:
         """Ask those that the budget still allows, and return them."""
         while True:
-            questions = [
-                (candidate, case)
-                for candidate in [AS_IT_WAS, *alive]
-                for case in cases
-                if not self._asking.is_asked(candidate, case)
-            ]
+            pairs = [(candidate, case) for candidate in [AS_IT_WAS, *alive] for case in cases]
+            questions = [pair for pair in pairs if not self._asking.is_asked(*pair)]
             # Re-asks and tools may have taken more than was planned.
             if len(questions) <= self._asking.questions_left() or len(alive) <= 1:
                 break
@@ -234,9 +229,7 @@ class _Search:
         """Ask for the held-out cases, each once as the function was and once as found; return the pairs of scores."""
         found = self._tried[0]
         # All of them, unless questions take more than could be foreseen. That is decided before one of them is asked.
-        cases = self._parts.held_out[
-            : int(min(self._asking.questions_left(at_the_end=True) // 2, len(self._parts.held_out)))
-        ]
+        cases = self._parts.held_out[: int(self._asking.questions_left(at_the_end=True) // 2)]
         questions = [(candidate, case) for case in cases for candidate in (AS_IT_WAS, found)]
         await self._asking.ask(questions, at_the_end=True)
         self.is_unfinished = self._asking.stopped is not None
@@ -252,7 +245,7 @@ class _Search:
         report: dict[str, Any] = {
             "function": about.place,
             "version": about.version,
-            "model": resolve_llm(self._pipeline.options.llm_interface).model_name,
+            "model": self._pipeline.llm.model_name,
             "accepted": is_accepted,
             "why": self._why(is_accepted, test),
             "changes": [asdict(each) for each in changes],

@@ -67,9 +67,7 @@ def check_choice(definition: Definition, options: Options) -> None:
     """
     output = definition.output
     if options.think_first:
-        is_bare = (
-            output.is_text or output.is_none or iterator_kind(definition.return_type) or options.output_mode == "text"
-        )
+        is_bare = output.is_text or output.is_none or definition.iterator_kind or options.output_mode == "text"
         if is_bare or options.output_mode == "choice" or options.calibration or options.confidence == "logprobs":
             raise ConfigError(
                 f"{definition.name}: think_first=True asks for reasons in a field before the value, which is not for plain "
@@ -263,7 +261,7 @@ class Definition:
             SignatureError: its return type has no schema.
         """
         asked = self.confident_of[0] if self.confident_of else self.return_type
-        if iterator_kind(self.return_type):
+        if self.iterator_kind:
             asked = GenericAlias(list, (get_args(_plain(self.return_type)) or (Any,))[:1])
         descriptions = self._wording.get("descriptions")
         return with_descriptions(compile_output(asked), descriptions) if descriptions else compile_output(asked)

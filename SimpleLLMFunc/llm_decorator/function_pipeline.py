@@ -14,7 +14,6 @@ from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.base.run import Answer, Result
 from SimpleLLMFunc.base.schemas import OutputSpec, ThinkFirst
-from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.wires import citations_in
 from SimpleLLMFunc.llm_decorator.definition import Definition, check_choice
@@ -261,7 +260,7 @@ class FunctionPipeline(Pipeline):
         bound = inspect.BoundArguments(own, OrderedDict(example.arguments))
         asked = FunctionSignature(name, "", bound, own, hints, self.definition.output.return_type, docstring)
         run = FunctionRun(self, asked, None, self.options)
-        request = self.planned(run, resolve_llm(self.options.llm_interface))
+        request = self.planned(run, self.llm)
         in_json = request.response_format is not None
         said = answer_messages(self.output, example.answer, request.output_mode, in_json=in_json)
         return [*request.messages, *said]

@@ -21,7 +21,6 @@ from SimpleLLMFunc.base.run import Abort, Answer, Preview
 from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.base.type_resolve import type_identity
 from SimpleLLMFunc.errors import ConfigError, UsageError
-from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models, given_to
 from SimpleLLMFunc.llm_decorator.answering import Answers, answered_by
 from SimpleLLMFunc.llm_decorator.definition import Definition
@@ -73,7 +72,7 @@ class MappedFunction(Generic[R_co]):
     @property
     def llm(self) -> LLM_Interface:
         """The model that is asked."""
-        return resolve_llm(self.pipeline.options.llm_interface)
+        return self.pipeline.llm
 
     @property
     def metadata(self) -> FunctionMetadata:
@@ -97,9 +96,10 @@ class MappedFunction(Generic[R_co]):
         output, tools = pipeline.definition.output, pipeline.tools.every_spec
         # In the words of 1.0, so that what it has answered need not be asked for again.
         described = build_return_type_description(output.return_type, partial(type_identity, as_json=True))
+        parameters = [f"  - {name}: {type_identity(hint)}" for name, hint in pipeline.definition.hints.items()]
         own = options.system_prompt_template
         defaults = [templates.DEFAULT_SYSTEM_PROMPT_TEMPLATE, templates.PLAIN_SYSTEM_PROMPT_TEMPLATE]
-        llm = resolve_llm(options.llm_interface)
+        llm = pipeline.llm
         bodies = [_body(part, tools, options.params) for part in answering_models(llm)]
         return {
             "model": [body.pop("model", "") for body in bodies],
@@ -109,9 +109,7 @@ class MappedFunction(Generic[R_co]):
                 "template_params": dict(options.template_params or {}),
                 "system": [own] if own else defaults,
                 "user": options.user_prompt_template or templates.DEFAULT_USER_PROMPT_TEMPLATE,
-                "parameters": [
-                    f"  - {name}: {type_identity(hint)}" for name, hint in pipeline.definition.hints.items()
-                ],
+                "parameters": parameters,
                 "output_mode": options.output_mode,
                 **pipeline.own_version_parts(),
             },
@@ -161,11 +159,10 @@ def parts_of(pipeline: FunctionPipeline) -> Parts:
     Raises:
         ConfigError: there is no model to ask, or plain code needs the object of a method.
     """
-    own = pipeline.options.llm_interface
-    llm = resolve_llm(own)
+    llm = pipeline.llm
     name = _name_of(pipeline)
     if name is not None:
-        return pipeline_of_name, (name, None if llm is own else llm)
+        return pipeline_of_name, (name, None if llm is pipeline.options.llm_interface else llm)
     if pipeline.definition.is_method and (pipeline.options.first is not None or pipeline.options.fallback is not None):
         raise ConfigError(
             f"{pipeline.definition.name}: first= and fallback= of a method need the object, which is not sent to another process. Decorate a function."
@@ -197,13 +194,8 @@ def _described(pipeline: Any, llm: LLM_Interface | None) -> tuple[Any, ...]:
         options = replace(options, examples=pipeline.examples.given)  # a file is read here: there it may not be
     module = getattr(pipeline.definition.func, "__module__", None) or "__main__"
     # Only this process can resolve annotations that are text; the hints are the resolved ones.
-    signature = signature.replace(
-        parameters=[
-            parameter.replace(annotation=hints.get(name, inspect.Parameter.empty))
-            for name, parameter in signature.parameters.items()
-        ],
-        return_annotation=inspect.Signature.empty,
-    )
+    told = [each.replace(annotation=hints.get(each.name, each.empty)) for each in signature.parameters.values()]
+    signature = signature.replace(parameters=told, return_annotation=inspect.Signature.empty)
     is_async = inspect.iscoroutinefunction(pipeline.definition.func)
     return module, (signature, hints, *others), options, type(pipeline), is_async
 

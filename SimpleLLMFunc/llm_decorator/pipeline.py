@@ -79,6 +79,15 @@ class Pipeline(ABC):
         """The parameter that takes a history, or None."""
         return None
 
+    @property
+    def llm(self) -> LLM_Interface:
+        """The model that is asked now.
+
+        Raises:
+            ConfigError: there is no model to ask.
+        """
+        return resolve_llm(self.options.llm_interface)
+
     # --- step 1 ---
 
     def start(
@@ -144,7 +153,7 @@ class Pipeline(ABC):
         self, args: tuple[Any, ...], kwargs: dict[str, Any], *, stream: bool = False, params: _Params = None
     ) -> Preview:
         """Return the exact request of a call, without sending it; `params` as in `start`."""
-        llm = resolve_llm(self.options.llm_interface)
+        llm = self.llm
         request = self.tools.searched(self.planned(self.start(args, kwargs, params=params), llm))
         wire = request.wire(is_last=self.options.max_tool_calls == 0)
         messages, tools, response_format = (wire.pop(name) for name in ("messages", "tools", "response_format"))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from SimpleLLMFunc.errors import ConfigError, SignatureError
 from SimpleLLMFunc.llm_decorator.answering.plain_code import Agreement, Disagreement
-from SimpleLLMFunc.llm_decorator.definition import iterator_kind
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration
 from SimpleLLMFunc.logger import push_warning
@@ -39,7 +38,7 @@ def answered_by(pipeline: FunctionPipeline, agreement: Agreement | None = None) 
     """
     definition, options = pipeline.definition, pipeline.options
     given = [name for name in ("first", "fallback") if getattr(options, name) is not None]
-    if given and iterator_kind(definition.return_type):
+    if given and definition.iterator_kind:
         raise SignatureError(
             f"{definition.name}: {given[0]}= is for a function that returns one value, not for an iterator."
         )

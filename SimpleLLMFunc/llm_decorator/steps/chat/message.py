@@ -69,11 +69,8 @@ def build_chat_user_message_content(
     """
     if has_multimodal:
         return build_multimodal_content(dict(arguments), dict(type_hints), exclude_params=list(exclude_params))
-    return "\n\t".join(
-        f"{name}: {render_value(value)}"
-        for name, value in arguments.items()
-        if name not in exclude_params and value is not None
-    )
+    told = {name: value for name, value in arguments.items() if name not in exclude_params and value is not None}
+    return "\n\t".join(f"{name}: {render_value(value)}" for name, value in told.items())
 
 
 def build_chat_system_prompt(docstring: str, tool_objects: Sequence[ToolSpec] | None) -> str | None:
@@ -84,12 +81,8 @@ def build_chat_system_prompt(docstring: str, tool_objects: Sequence[ToolSpec] | 
     if not functions:
         return docstring
     described = "\n\t".join(f"- {function['name']}: {function.get('description', '')}" for function in functions)
-    return (
-        "\n\nYou can use the following tools flexibly according to the real case and tool description:\n\t"
-        + described
-        + "\n\n"
-        + docstring.strip()
-    )
+    intro = "You can use the following tools flexibly according to the real case and tool description:"
+    return f"\n\n{intro}\n\t{described}\n\n{docstring.strip()}"
 
 
 def filter_history_messages(history: Sequence[Mapping[str, Any]], func_name: str) -> list[Message]:

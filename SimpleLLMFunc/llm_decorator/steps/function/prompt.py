@@ -197,9 +197,7 @@ class FixedPrompt:
         description, told = taken_apart(docstring)
         self._docstring, self._description, self._note = docstring or name, description or name, note
         # In the order of the signature; what else the docstring describes (the keys of **options) follows.
-        self._types = {
-            name: type_of_argument(parameter, self.hints) for name, parameter in signature.parameters.items()
-        }
+        self._types = {name: type_of_argument(each, self.hints) for name, each in signature.parameters.items()}
         self._types |= {name: Any for name in told if name not in self._types}
         self._told = {
             name: f"{text} ({kind})".strip() if kind and self._types[name] is Any else text
