@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from SimpleLLMFunc.batch import replaced_whole
 from SimpleLLMFunc.display.tables import text_table
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, UsageError, counted
-from SimpleLLMFunc.evaluate.comparison import Comparison, difference_of, drawn_as_svg
+from SimpleLLMFunc.evaluate.comparison import Comparison, Difference, difference_of, drawn_as_svg
 from SimpleLLMFunc.llm_decorator.steps.common.arguments import problems_of
 from SimpleLLMFunc.logger import mask_known
 from SimpleLLMFunc.statistics import score_interval
@@ -222,7 +222,7 @@ class EvalReport:
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON data."""
         shown = {name: asdict(score) for name, score in self.scores.items()}
-        return {"kind": KIND, "format": FORMAT, **asdict(self), "scores": _finite(shown)}
+        return {"kind": KIND, "format": FORMAT, **asdict(self), "scores": finite(shown)}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the report to a JSON file; keys of the process are masked in it.
@@ -268,22 +268,17 @@ def compare(first: EvalReport, second: EvalReport) -> Comparison:
     names = [name for name in first.scores if name in second.scores]
     if not pairs or not names:
         raise UsageError("the two reports have no case or no score in common. Evaluate both on the same cases.")
-    scored = {
-        name: [
-            (a, b) for mine, its in pairs if (a := mine.score(name)) is not None and (b := its.score(name)) is not None
-        ]
-        for name in names
-    }
+    differences: dict[str, Difference] = {}
+    for name in names:
+        both = [(mine.score(name), its.score(name)) for mine, its in pairs]
+        if scored := [(a, b) for a, b in both if a is not None and b is not None]:
+            differences[name] = difference_of(scored, first.confidence)
     one, other = (f"{report.name} ({report.model}, {report.version})" for report in (first, second))
-    return Comparison(
-        one,
-        other,
-        {name: difference_of(found, first.confidence) for name, found in scored.items() if found},
-        len(first.results) + len(second.results) - 2 * len(pairs),
-    )
+    return Comparison(one, other, differences, len(first.results) + len(second.results) - 2 * len(pairs))
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """Return a number, or a dictionary with numbers, with None for each that JSON cannot write."""
     if isinstance(value, dict):
-        return {key: _finite(part) for key, part in value.items()}
+        return {key: finite(part) for key, part in value.items()}
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -30,10 +30,6 @@ from SimpleLLMFunc.type import Usage
 SERVICE = (*NO_SERVICE, AuthenticationError, RunAborted)
 """Says nothing about the form of the function that was asked."""
 
-_UNITS = ("requests", "usd", "tokens", "seconds")
-_UNASKED = (None, None)
-"""Neither an outcome nor a score."""
-
 
 class Paid(NamedTuple):
     """What a part of a search has taken."""
@@ -133,7 +129,7 @@ class Asking:
             with nullcontext() if at_the_end else self.before_the_end():
                 if new:
                     await self._graded(new)
-        return [self._answers.get((candidate.name, case.id), _UNASKED)[0] for candidate, case in questions]
+        return [self._answers.get((candidate.name, case.id), (None, None))[0] for candidate, case in questions]
 
     async def _graded(self, questions: Sequence[tuple[Candidate, CheckedCase]]) -> None:
         forms = list({candidate.name: candidate for candidate, _ in questions if candidate.changes}.values())
@@ -157,7 +153,7 @@ class Asking:
 
     def scores(self, candidate: Candidate, cases: Sequence[CheckedCase]) -> list[float | None]:
         """Return the score of each case; None for a case without a score."""
-        return [self._answers.get((candidate.name, case.id), _UNASKED)[1] for case in cases]
+        return [self._answers.get((candidate.name, case.id), (None, None))[1] for case in cases]
 
     def is_asked(self, candidate: Candidate, case: CheckedCase) -> bool:
         """Say whether this was asked before."""
@@ -199,7 +195,7 @@ class Asking:
             self._spent.settle(reserved=0, usage=_less(before, report.usage), requests=restored * self._each)
 
     def _left(self) -> dict[str, float]:
-        left = {unit: self._spent.left_of(unit) for unit in _UNITS}
+        left = {unit: self._spent.left_of(unit) for unit in ("requests", "usd", "tokens", "seconds")}
         return {unit: each for unit, each in left.items() if each is not None}
 
     def _for_one(self, unit: str) -> float:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from types import FrameType, GenericAlias, SimpleNamespace
-from typing import Annotated, Any, Literal, NoReturn, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NoReturn, get_args, get_origin, get_type_hints
 
 from SimpleLLMFunc.base.schemas import OutputSpec, compile_output, with_descriptions
 from SimpleLLMFunc.errors import ConfigError, SignatureError, UsageError
@@ -26,9 +26,6 @@ _SYNC_KINDS = (abc.Iterator, abc.Generator, abc.Iterable)
 _ASYNC_KINDS = (abc.AsyncIterator, abc.AsyncGenerator, abc.AsyncIterable)
 _WRITTEN = re.compile(r"^[\w.]*?(?P<is_async>Async)?(?:Iterator|Generator|Iterable)\s*(?:\[|$)")
 
-IteratorKind: TypeAlias = Literal["sync", "async"] | None
-"""Whether a type is an iterator, and which; None for any other type."""
-
 
 def fill() -> NoReturn:
     """Mark the body of a decorated function.
@@ -41,8 +38,8 @@ def fill() -> NoReturn:
     raise UsageError("fill() marks a body for a model to fill. Put @llm_function or @llm_chat on the function.")
 
 
-def iterator_kind(return_type: Any) -> IteratorKind:
-    """Say whether a return type is an iterator, and which."""
+def iterator_kind(return_type: Any) -> Literal["sync", "async"] | None:
+    """Say whether a return type is an iterator, and which; None for any other type."""
     plain = _plain(return_type)
     origin = get_origin(plain) or plain
     if origin in _ASYNC_KINDS:
@@ -133,15 +130,14 @@ class Definition:
         """Return the same function as a method: without its first parameter."""
         if self.is_method or self.is_static:
             return self
-        return Definition(self._written, self._frame, is_method=True, extracted=self._extracted, wording=self._wording)
+        return self._like(is_method=True, wording=self._wording)
 
     def reworded(self, wording: Mapping[str, Any]) -> Definition:
         """Return the same function in other words: a "docstring", "descriptions" of fields; none for those written."""
-        if wording == self._wording:
-            return self
-        return Definition(
-            self._written, self._frame, is_method=self.is_method, extracted=self._extracted, wording=wording
-        )
+        return self if wording == self._wording else self._like(is_method=self.is_method, wording=wording)
+
+    def _like(self, *, is_method: bool, wording: Mapping[str, Any]) -> Definition:
+        return Definition(self._written, self._frame, is_method=is_method, extracted=self._extracted, wording=wording)
 
     # --- what it says; read once, as soon as all names in its annotations are defined ---
 
@@ -217,7 +213,7 @@ class Definition:
             return written
 
     @property
-    def iterator_kind(self) -> IteratorKind:
+    def iterator_kind(self) -> Literal["sync", "async"] | None:
         """Whether it returns an iterator, and which; the name decides for a type that is defined later."""
         returned = self.returned
         if not isinstance(returned, str):

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 F = TypeVar("F")
 F_co = TypeVar("F_co", covariant=True)
 
-_ROOM = "SimpleLLMFunc.improve"
-"""Above this one, and loaded when it is needed."""
-
 _ARGUMENTS = ("examples", "max_examples", "output_mode", "system_prompt_template", "think_first")
 _Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -95,12 +92,11 @@ class Improved(Generic[F_co]):
     def __str__(self) -> str:
         held, choice = self.report["held_out"], self.report["choice"]
         low, high = self.interval
-        parts = {"held out": held, "choice": choice}
         lines = [
             f"{self.report['function']}: {self.why}",
             *(
                 f"  {name:8}  {part['cases']:4} cases  {_score(part['before'])} -> {_score(part['after'])}"
-                for name, part in parts.items()
+                for name, part in {"held out": held, "choice": choice}.items()
             ),
             f"  difference on the held-out part {_points(held['difference'])} ({low:+.3f} .. {high:+.3f}), p = {self.p_value:.3g}",
             "  the search chose by the choice part: that score flatters what was found",
@@ -143,8 +139,8 @@ class ImproveOptions(TypedDict, total=False):
 
 async def improved(function: F, cases: Any, options: ImproveOptions) -> Improved[F]:
     """Return what a search for a better form of the function found; see `AsyncFunctionViews.improve`."""
-    await import_module(_ROOM)
-    found: Improved[F] = await resolve_name(f"{_ROOM}:improved")(function, cases, **options)
+    await import_module("SimpleLLMFunc.improve")  # a room above this one, loaded when it is needed
+    found: Improved[F] = await resolve_name("SimpleLLMFunc.improve:improved")(function, cases, **options)
     return found
 
 

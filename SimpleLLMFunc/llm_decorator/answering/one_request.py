@@ -41,8 +41,6 @@ class Question(NamedTuple):
 _WITHOUT: WeakKeyDictionary[LLM_Interface, str] = WeakKeyDictionary()
 """The models that gave no log-probabilities though they were asked for, and what was said: the next call asks otherwise."""
 
-_SILENT = "the reply shows no log-probabilities"
-
 
 class OneRequest:
     """Asks a function for one label, and reads from the reply how probable each label is.
@@ -97,7 +95,7 @@ class OneRequest:
         logprobs = run.reply.choices[0].logprobs if run.reply and run.reply.choices else None
         found = [1.0] if self.is_settled else label_shares(labels, written, logprobs)
         if found is None:
-            return _remember(llm, _SILENT)
+            return _remember(llm, "the reply shows no log-probabilities")
         if calibration is not None:
             if calibration.model not in {"", llm.model_name} and llm not in self._told:
                 self._told.add(llm)

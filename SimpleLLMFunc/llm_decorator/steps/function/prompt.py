@@ -135,10 +135,9 @@ def build_initial_prompts(
     Raises:
         TemplateError: a template has a field that cannot be filled.
     """
-    parts = fixed
-    if parts is None:
+    if fixed is None:
         name, _, _, written, hints, return_type, described = signature
-        parts = FixedPrompt((written, hints, return_type, described, name), return_type)
+        fixed = FixedPrompt((written, hints, return_type, described, name), return_type)
     plain = templates.SHORT_SYSTEM_PROMPT_TEMPLATE if short else templates.PLAIN_SYSTEM_PROMPT_TEMPLATE
     returned = ""
     if labels:
@@ -151,11 +150,10 @@ def build_initial_prompts(
     template = system_prompt_template or default
     if returned and "{return_type_description}" not in template:
         template += "\n\n{return_type_description}"
-    docstring, lines = parts.filled(template_params, has_list="{parameters_description}" in template)
-    user_message = build_user_message(
-        signature.bound_args.arguments, signature.type_hints, user_prompt_template, short=short
-    )
-    return [*build_text_messages(docstring, lines, returned or parts.return_type, {}, template, "")[:1], user_message]
+    docstring, lines = fixed.filled(template_params, has_list="{parameters_description}" in template)
+    arguments, hints = signature.bound_args.arguments, signature.type_hints
+    user_message = build_user_message(arguments, hints, user_prompt_template, short=short)
+    return [*build_text_messages(docstring, lines, returned or fixed.return_type, {}, template, "")[:1], user_message]
 
 
 def build_user_message(
