@@ -14,4 +14,4 @@ __all__ = [
     "export_examples", "fields", "judge", "mcnemar_exact", "mean_interval", "paired_permutation", "read_cases",
     "wilson_interval",
 ]  # fmt: skip
-__all__ += ["cases", "comparison", "is_changed", "report", "run", "scorers"]  # for other rooms
+__all__ += ["cases", "comparison", "is_changed", "run", "scorers"]  # for other rooms

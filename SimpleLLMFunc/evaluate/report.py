@@ -222,7 +222,7 @@ class EvalReport:
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON data."""
         shown = {name: asdict(score) for name, score in self.scores.items()}
-        return {"kind": KIND, "format": FORMAT, **asdict(self), "scores": finite(shown)}
+        return {"kind": KIND, "format": FORMAT, **asdict(self), "scores": _finite(shown)}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the report to a JSON file; keys of the process are masked in it.
@@ -277,8 +277,7 @@ def compare(first: EvalReport, second: EvalReport) -> Comparison:
     return Comparison(one, other, differences, len(first.results) + len(second.results) - 2 * len(pairs))
 
 
-def finite(value: Any) -> Any:
-    """Return a number, or a dictionary with numbers, with None for each that JSON cannot write."""
+def _finite(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: finite(part) for key, part in value.items()}
+        return {key: _finite(part) for key, part in value.items()}
     return None if isinstance(value, float) and not math.isfinite(value) else value

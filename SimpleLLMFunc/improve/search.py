@@ -14,7 +14,6 @@ from SimpleLLMFunc.batch import RunOptions, check_options, limits, map_rows, rep
 from SimpleLLMFunc.errors import BudgetExceeded, ConfigError, SimpleLLMFuncError, UsageError
 from SimpleLLMFunc.evaluate.cases import UNKNOWN, CheckedCase, checked_cases
 from SimpleLLMFunc.evaluate.comparison import difference_of
-from SimpleLLMFunc.evaluate.report import finite
 from SimpleLLMFunc.evaluate.run import Variants, checked_function, named_scorers
 from SimpleLLMFunc.improve.asking import SERVICE, Asking, Ledger, function_requests, removed
 from SimpleLLMFunc.improve.candidates import AS_IT_WAS, Candidate, calibrated, candidates_of, example_lines
@@ -302,9 +301,13 @@ class _Search:
         return {"changes": candidate.name, "cases": len(scores), "score": fmean(scores) if scores else None}
 
 
-def _interval(scores: Sequence[float | None]) -> Any:
+def _interval(scores: Sequence[float | None]) -> dict[str, Any] | None:
     known = [score for score in scores if score is not None]
     if not known:
         return None
     low, high, _ = score_interval(known)
-    return finite({"mean": fmean(known), "low": low, "high": high})
+    return {"mean": fmean(known), "low": _finite(low), "high": _finite(high)}
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

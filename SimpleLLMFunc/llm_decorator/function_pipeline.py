@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from SimpleLLMFunc.base.events import ReActEvent
+from SimpleLLMFunc.base.metadata import code_version
 from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.base.run import Answer, Result
 from SimpleLLMFunc.base.schemas import OutputSpec, ThinkFirst
@@ -19,6 +20,7 @@ from SimpleLLMFunc.interface.wires import citations_in
 from SimpleLLMFunc.llm_decorator.definition import Definition, check_choice
 from SimpleLLMFunc.llm_decorator.pipeline import Pipeline
 from SimpleLLMFunc.llm_decorator.steps.common import log_context
+from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.llm_decorator.steps.common.react import Prepared
 from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
@@ -237,7 +239,16 @@ class FunctionPipeline(Pipeline):
         """Return these parts by name; empty for a function that has none."""
         found = self.examples.definition() if self.examples is not None else {}
         options = self.options
-        found |= options.answering_parts(votes=self.definition.confident_of is not None)
+        if self.definition.confident_of is not None:
+            found["votes"] = [options.votes, options.min_agreement, list(options.vote_on or ())]
+            if options.confidence != "auto":
+                found["votes"].append(options.confidence)
+            found["escalate_to"] = options.escalate_to.model_name if options.escalate_to else ""
+        if isinstance(options.calibration, Calibration):
+            found["calibration"] = options.calibration.digest
+        for kind, code in (("first", options.first), ("fallback", options.fallback)):
+            if code is not None:
+                found[kind] = code_version(code)
         if options.think_first:
             found["think_first"] = True
         if options.improvement is not None and options.improvement.options:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from SimpleLLMFunc.base.metadata import FunctionKind, code_version
+from SimpleLLMFunc.base.metadata import FunctionKind
 from SimpleLLMFunc.base.parsing import OutputMode, RepairLevel
 from SimpleLLMFunc.base.run import Abort, EventSink
 from SimpleLLMFunc.config import speaks_chinese
@@ -125,21 +125,6 @@ class Options:
     def params(self) -> Mapping[str, Any]:
         """The parameters of each request."""
         return self.llm_kwargs if self.thinking is None else {**self.llm_kwargs, "thinking": self.thinking}
-
-    def answering_parts(self, *, votes: bool) -> dict[str, Any]:
-        """Return by name what says who answers: votes, the stronger model, plain code; JSON data."""
-        found: dict[str, Any] = {}
-        if votes:
-            found["votes"] = [self.votes, self.min_agreement, list(self.vote_on or ())]
-            if self.confidence != "auto":
-                found["votes"].append(self.confidence)
-            found["escalate_to"] = self.escalate_to.model_name if self.escalate_to else ""
-        if isinstance(self.calibration, Calibration):
-            found["calibration"] = self.calibration.digest
-        for kind, code in (("first", self.first), ("fallback", self.fallback)):
-            if code is not None:
-                found[kind] = code_version(code)
-        return found
 
     def changed(self, options: Mapping[str, Any], kind: FunctionKind) -> Options:
         """Return these options with some of them changed; request parameters come over the earlier ones.
