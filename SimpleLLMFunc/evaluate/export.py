@@ -144,8 +144,9 @@ def _lines(
 def _record(pipeline: FunctionPipeline, form: ExportForm, run: RunDetail, example: Example) -> dict[str, Any]:
     if form == "fine-tuning":
         return {"messages": pipeline.lesson(example)}
-    known = {"value": example.answer} if form == "examples" else {"expected": example.answer, "id": run.summary.trace_id}
-    return {"args": run.arguments, **known}
+    if form == "examples":
+        return {"args": run.arguments, "value": example.answer}
+    return {"args": run.arguments, "expected": example.answer, "id": run.summary.trace_id}
 
 
 def is_changed(value: Any) -> bool:

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, contextmanager, nullcontext, suppres
 from glob import escape
 from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from SimpleLLMFunc.batch import MapOptions, MapReport, RunOptions
 from SimpleLLMFunc.errors import AuthenticationError, BudgetExceeded, RunAborted, SimpleLLMFuncError
@@ -81,7 +81,7 @@ class Asking:
     ) -> None:
         self._function = function
         self._scorer = scorer
-        self._options: MapOptions = {"retry_errors": None, **options}
+        self._options = cast("MapOptions", {"retry_errors": None, **options})
         self._spent = spent
         self._reserved = reserved
         self._each = function_requests(function)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, ParamSpec, Self, TypeVar, cast
 
 from SimpleLLMFunc.base.run import Preview
-from SimpleLLMFunc.llm_decorator.pipeline import Pipeline
 from SimpleLLMFunc.llm_decorator.mapped import reduced
+from SimpleLLMFunc.llm_decorator.pipeline import Pipeline
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.tools import Tool, wire_name
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from SimpleLLMFunc import ImgPath, OpenAICompatible, UsageError, llm_function
 from SimpleLLMFunc.evaluate.cases import checked_cases
 from SimpleLLMFunc.evaluate.run import Variants
-from SimpleLLMFunc.improve.candidates import candidates_of, example_lines, joined
+from SimpleLLMFunc.improve.candidates import candidates_of, example_lines
 from SimpleLLMFunc.llm_decorator.decorated import pipeline_of
 from SimpleLLMFunc.llm_decorator.steps.function.improvement import Improvement
 from SimpleLLMFunc.testing import ScriptedLLM

@@ -106,7 +106,8 @@ def filter_history_messages(history: Sequence[Mapping[str, Any]], func_name: str
         answered = [call for call in calls if str(call.get("id")) in results]
         dropped += len(calls) - 2 * len(answered)
         if answered:
-            kept += [*(results[str(call.get("id"))] for call in reversed(answered)), {**message, "tool_calls": answered}]
+            kept += [results[str(call.get("id"))] for call in reversed(answered)]
+            kept.append({**message, "tool_calls": answered})
         elif not given:
             kept.append(message)
         elif message.get("content"):
