@@ -38,15 +38,6 @@ def fill() -> NoReturn:
     raise UsageError("fill() marks a body for a model to fill. Put @llm_function or @llm_chat on the function.")
 
 
-def iterator_kind(return_type: Any) -> Literal["sync", "async"] | None:
-    """Say whether a return type is an iterator, and which; None for any other type."""
-    plain = _plain(return_type)
-    origin = get_origin(plain) or plain
-    if origin in _ASYNC_KINDS:
-        return "async"
-    return "sync" if origin in _SYNC_KINDS else None
-
-
 def _plain(hint: Any) -> Any:
     """Return what an alias (``type Items = ...``) or an `Annotated` stands for."""
     if get_origin(hint) is Annotated:
@@ -216,10 +207,14 @@ class Definition:
     def iterator_kind(self) -> Literal["sync", "async"] | None:
         """Whether it returns an iterator, and which; the name decides for a type that is defined later."""
         returned = self.returned
-        if not isinstance(returned, str):
-            return iterator_kind(returned)
-        written = _WRITTEN.match(returned.strip())
-        return written and ("async" if written["is_async"] else "sync")
+        if isinstance(returned, str):
+            written = _WRITTEN.match(returned.strip())
+            return written and ("async" if written["is_async"] else "sync")
+        plain = _plain(returned)
+        origin = get_origin(plain) or plain
+        if origin in _ASYNC_KINDS:
+            return "async"
+        return "sync" if origin in _SYNC_KINDS else None
 
     @property
     def return_type(self) -> Any:
