@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import os
+import sys
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from glob import escape
@@ -99,7 +100,7 @@ class Asking:
 
     def questions_left(self, *, at_the_end: bool = False) -> float:
         """Return how many more questions the budget allows; before the end, apart from those that are kept for it."""
-        left = min((left / self._for_one(unit) for unit, left in self._left().items()), default=math.inf)
+        left = min((left / self._for_one(unit) for unit, left in self._left().items()), default=sys.maxsize)
         return left if at_the_end else left - self._reserved
 
     def requests_for(self, questions: int) -> int:

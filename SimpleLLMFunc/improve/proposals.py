@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -82,7 +81,7 @@ class Task:
     @property
     def questions(self) -> int:
         """How many more cases may be asked."""
-        return int(max(0, min(self._asking.questions_left(), sys.maxsize)))
+        return int(max(0, self._asking.questions_left()))
 
     async def tried(self, wording: Wording, cases: Sequence[int]) -> list[Seen]:
         """Ask the function, told so, for these cases of the train part, by their numbers from 0.

@@ -229,6 +229,11 @@ async def test_re_asks_count_and_a_budget_scope_serves():
     assert found.function.preview(1) == function(llm).preview(1)
 
 
+async def test_a_budget_without_limits_serves_too():
+    found = await function(model(helped_by_examples)).improve(cases(40), budget={}, **QUIET)
+    assert found.report["held_out"]["cases"] == 16
+
+
 async def test_a_budget_that_ends_in_the_test_accepts_nothing_and_says_so(tmp_path):
     helpful = model(helped_by_examples)
     await function(helpful).improve(cases(40), budget=100, **QUIET)
