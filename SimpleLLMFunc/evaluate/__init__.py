@@ -1,19 +1,11 @@
 """Evaluations, small and honest: cases, scorers, a report with intervals, a paired comparison."""
 
-from SimpleLLMFunc.evaluate.cases import UNKNOWN, Case, Cases, CheckedCase, checked_cases, read_cases
-from SimpleLLMFunc.evaluate.comparison import Comparison, Difference, difference_of
+from SimpleLLMFunc.evaluate.cases import UNKNOWN, Case, read_cases
+from SimpleLLMFunc.evaluate.comparison import Comparison, Difference
 from SimpleLLMFunc.evaluate.export import Exported, export_examples, is_changed
 from SimpleLLMFunc.evaluate.report import CaseResult, EvalReport, EvaluationFailed, Outcome, Score, compare
-from SimpleLLMFunc.evaluate.run import (
-    Asked,
-    Variants,
-    checked_function,
-    evaluate,
-    evaluate_async,
-    graded_answers,
-    named_scorers,
-)
-from SimpleLLMFunc.evaluate.scorers import Answered, Grades, Scorer, ScorerLike, exact, fields, judge, shown_data
+from SimpleLLMFunc.evaluate.run import evaluate, evaluate_async
+from SimpleLLMFunc.evaluate.scorers import Answered, Grades, Scorer, exact, fields, judge
 from SimpleLLMFunc.statistics import mcnemar_exact, mean_interval, paired_permutation, wilson_interval
 
 __all__ = [
@@ -22,8 +14,4 @@ __all__ = [
     "export_examples", "fields", "judge", "mcnemar_exact", "mean_interval", "paired_permutation", "read_cases",
     "wilson_interval",
 ]  # fmt: skip
-# For other rooms.
-__all__ += [
-    "Asked", "Cases", "CheckedCase", "ScorerLike", "Variants", "checked_cases", "checked_function", "difference_of",
-    "graded_answers", "is_changed", "named_scorers", "shown_data",
-]  # fmt: skip
+__all__ += ["cases", "comparison", "is_changed", "run", "scorers"]  # for other rooms

@@ -133,19 +133,12 @@ def _of_record(record: Mapping[str, Any], where: str, *, is_json: bool = True) -
 
 def _checked(case: Case, reader: ExampleReader) -> tuple[CheckedCase, bool]:
     arguments = reader.arguments(case.args, case.where, is_json=case.is_json)
-    expected: Any = UNKNOWN
-    wanted: Any = None
-    if case.expected is not UNKNOWN:
-        expected, wanted = (
-            (None, None) if reader.output.is_none else reader.value(case.expected, case.where, is_json=case.is_json)
-        )
+    expected, wanted, is_none = case.expected, None, reader.output.is_none
+    if expected is not UNKNOWN:
+        expected, wanted = (None, None) if is_none else reader.value(expected, case.where, is_json=case.is_json)
         reader.check_quotes(expected, arguments, case.where)
-    name = case.id or _id_of(arguments)
+    name = case.id or hashlib.blake2b(canonical(arguments), digest_size=6).hexdigest()
     return CheckedCase(name, arguments, expected, wanted, case.tags), bool(case.id)
-
-
-def _id_of(arguments: Mapping[str, Any]) -> str:
-    return hashlib.blake2b(canonical(dict(arguments)), digest_size=6).hexdigest()
 
 
 def json_of(output: Any, value: Any) -> Any:

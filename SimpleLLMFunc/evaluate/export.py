@@ -13,8 +13,8 @@ from typing import Any, Literal, TypeAlias
 
 from SimpleLLMFunc.batch import replaced_whole
 from SimpleLLMFunc.errors import SignatureError, UsageError
-from SimpleLLMFunc.evaluate.run import Evaluated, checked_function
-from SimpleLLMFunc.llm_decorator.decorated import pipeline_of
+from SimpleLLMFunc.evaluate.run import checked_function
+from SimpleLLMFunc.llm_decorator.decorated import Function, pipeline_of
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.steps.function.examples import Example, ExampleReader
 from SimpleLLMFunc.logger import MASK
@@ -44,7 +44,7 @@ class Exported:
 
 def export_examples(
     store: TraceStore | TraceReader | str | os.PathLike[str],
-    f: Evaluated,
+    f: Function,
     path: str | os.PathLike[str],
     *,
     form: ExportForm = "cases",
@@ -142,13 +142,11 @@ def _lines(
 
 
 def _record(pipeline: FunctionPipeline, form: ExportForm, run: RunDetail, example: Example) -> dict[str, Any]:
-    match form:
-        case "cases":
-            return {"args": run.arguments, "expected": example.answer, "id": run.summary.trace_id}
-        case "examples":
-            return {"args": run.arguments, "value": example.answer}
-        case "fine-tuning":
-            return {"messages": pipeline.lesson(example)}
+    if form == "fine-tuning":
+        return {"messages": pipeline.lesson(example)}
+    if form == "examples":
+        return {"args": run.arguments, "value": example.answer}
+    return {"args": run.arguments, "expected": example.answer, "id": run.summary.trace_id}
 
 
 def is_changed(value: Any) -> bool:

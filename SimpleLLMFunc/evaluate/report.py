@@ -15,8 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from SimpleLLMFunc.batch import replaced_whole
 from SimpleLLMFunc.display.cards import text_table
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, UsageError, counted
-from SimpleLLMFunc.evaluate.comparison import Comparison, difference_of
-from SimpleLLMFunc.evaluate.plot import scores_svg
+from SimpleLLMFunc.evaluate.comparison import Comparison, Difference, difference_of, drawn_as_svg
 from SimpleLLMFunc.llm_decorator.steps.common.arguments import problems_of
 from SimpleLLMFunc.logger import mask_known
 from SimpleLLMFunc.statistics import score_interval
@@ -172,7 +171,9 @@ class EvalReport:
     def svg(self) -> str:
         """Return a picture of the scores with their intervals."""
         bars = [(name, score.mean, score.low, score.high) for name, score in self.scores.items()]
-        return scores_svg(f"{self.name} · {self.model} · {counted(len(self.results), 'case')}", bars)
+        known = [value for _, *values in bars for value in values if math.isfinite(value)]
+        title = f"{self.name} · {self.model} · {counted(len(self.results), 'case')}"
+        return drawn_as_svg(title, bars, min(0.0, *known, 0.0), max(1.0, *known, 1.0))
 
     def plot(self, path: str | os.PathLike[str]) -> None:
         """Write the picture as an SVG file.
@@ -267,19 +268,13 @@ def compare(first: EvalReport, second: EvalReport) -> Comparison:
     names = [name for name in first.scores if name in second.scores]
     if not pairs or not names:
         raise UsageError("the two reports have no case or no score in common. Evaluate both on the same cases.")
-    scored = {
-        name: [
-            (a, b) for mine, its in pairs if (a := mine.score(name)) is not None and (b := its.score(name)) is not None
-        ]
-        for name in names
-    }
+    differences: dict[str, Difference] = {}
+    for name in names:
+        both = [(mine.score(name), its.score(name)) for mine, its in pairs]
+        if scored := [(a, b) for a, b in both if a is not None and b is not None]:
+            differences[name] = difference_of(scored, first.confidence)
     one, other = (f"{report.name} ({report.model}, {report.version})" for report in (first, second))
-    return Comparison(
-        one,
-        other,
-        {name: difference_of(found, first.confidence) for name, found in scored.items() if found},
-        len(first.results) + len(second.results) - 2 * len(pairs),
-    )
+    return Comparison(one, other, differences, len(first.results) + len(second.results) - 2 * len(pairs))
 
 
 def _finite(value: Any) -> Any:

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias, Unpack
+from typing import Any, Unpack
 
 from SimpleLLMFunc.base.messages import render_value
 from SimpleLLMFunc.base.run import Answer
@@ -31,16 +31,13 @@ from SimpleLLMFunc.statistics import wilson_interval
 from SimpleLLMFunc.storage import version_of
 from SimpleLLMFunc.type import Confident
 
-Evaluated: TypeAlias = Function
-"""What can be evaluated."""
-
 _REPEAT, _FORM = " repeat", " form"
 """No parameter can be called so."""
 
 
 @border
 def evaluate(
-    f: Evaluated,
+    f: Function,
     cases: Cases,
     scorers: Sequence[ScorerLike] | ScorerLike = "exact",
     repeats: int = 1,
@@ -73,7 +70,7 @@ def evaluate(
 
 @border
 async def evaluate_async(
-    f: Evaluated,
+    f: Function,
     cases: Cases,
     scorers: Sequence[ScorerLike] | ScorerLike = "exact",
     repeats: int = 1,
@@ -212,15 +209,13 @@ async def graded_answers(
     scorers: Sequence[Scorer],
     options: RunOptions,
     clock: Deadline,
-    *,
-    retry_errors: bool | None = True,
     count: Callable[[MapReport[Any]], None] = lambda _: None,
 ) -> GradedRun:
     """Ask for all rows, which are all cases in order, once or several times, and grade the answers.
 
     `count` is called with the report of the map, before anything is made of it.
     """
-    asked: MapOptions = {"engine": "local", "on_error": "keep", "retry_errors": retry_errors, "column": None, **options}
+    asked: MapOptions = {"engine": "local", "on_error": "keep", "retry_errors": True, "column": None, **options}
     report: MapReport[Any] = await LocalMap(function, rows, asked, clock).result()
     try:
         await in_thread(count, report)

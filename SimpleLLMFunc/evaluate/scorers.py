@@ -92,10 +92,8 @@ def as_scorer(given: ScorerLike) -> Scorer:
     Raises:
         UsageError: none is.
     """
-    if given == "exact":
-        return exact()
-    if given == "fields":
-        return fields()
+    if given in ("exact", "fields"):
+        return exact() if given == "exact" else fields()
     if isinstance(given, Scorer) and not isinstance(given, type):
         return given
     if callable(given) and not isinstance(given, (str, type)):

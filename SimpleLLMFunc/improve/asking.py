@@ -6,40 +6,30 @@ import hashlib
 import json
 import math
 import os
+import sys
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from glob import escape
 from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-from SimpleLLMFunc import errors
-from SimpleLLMFunc.batch import MapReport, RunOptions
-from SimpleLLMFunc.errors import BudgetExceeded, SimpleLLMFuncError
-from SimpleLLMFunc.evaluate import Asked, CheckedCase, Outcome, Scorer, Variants, graded_answers
+from SimpleLLMFunc.batch import MapOptions, MapReport, RunOptions
+from SimpleLLMFunc.errors import AuthenticationError, BudgetExceeded, RunAborted, SimpleLLMFuncError
+from SimpleLLMFunc.evaluate import Outcome, Scorer
+from SimpleLLMFunc.evaluate.cases import CheckedCase
+from SimpleLLMFunc.evaluate.run import Asked, Variants, graded_answers
 from SimpleLLMFunc.improve.candidates import Candidate
-from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.spending import Deadline, Spent, budget
+from SimpleLLMFunc.llm_decorator.answering.answering import NO_SERVICE
 from SimpleLLMFunc.llm_decorator.answering.voting import VOTES, Voting
 from SimpleLLMFunc.llm_decorator.decorated import Function, pipeline_of
 from SimpleLLMFunc.llm_decorator.steps.function.improvement import Improvement
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.type import Usage
 
-SERVICE = (
-    errors.AuthenticationError,
-    errors.ConnectionFailed,
-    errors.DeadlineExceeded,
-    errors.RateLimited,
-    errors.RunAborted,
-    errors.ServerUnavailable,
-    errors.StreamInterrupted,
-)
+SERVICE = (*NO_SERVICE, AuthenticationError, RunAborted)
 """Says nothing about the form of the function that was asked."""
-
-_UNITS = ("requests", "usd", "tokens", "seconds")
-_UNASKED = (None, None)
-"""Neither an outcome nor a score."""
 
 
 class Paid(NamedTuple):
@@ -92,7 +82,7 @@ class Asking:
     ) -> None:
         self._function = function
         self._scorer = scorer
-        self._options = options
+        self._options = cast("MapOptions", {"retry_errors": None, **options})
         self._spent = spent
         self._reserved = reserved
         self._each = function_requests(function)
@@ -110,7 +100,7 @@ class Asking:
 
     def questions_left(self, *, at_the_end: bool = False) -> float:
         """Return how many more questions the budget allows; before the end, apart from those that are kept for it."""
-        left = min((left / self._for_one(unit) for unit, left in self._left().items()), default=math.inf)
+        left = min((left / self._for_one(unit) for unit, left in self._left().items()), default=sys.maxsize)
         return left if at_the_end else left - self._reserved
 
     def requests_for(self, questions: int) -> int:
@@ -140,24 +130,15 @@ class Asking:
             with nullcontext() if at_the_end else self.before_the_end():
                 if new:
                     await self._graded(new)
-        return [self._answers.get((candidate.name, case.id), _UNASKED)[0] for candidate, case in questions]
+        return [self._answers.get((candidate.name, case.id), (None, None))[0] for candidate, case in questions]
 
     async def _graded(self, questions: Sequence[tuple[Candidate, CheckedCase]]) -> None:
         forms = list({candidate.name: candidate for candidate, _ in questions if candidate.changes}.values())
         places = {"as it was": 0, **{candidate.name: at for at, candidate in enumerate(forms, 1)}}
-        function = await in_thread(lambda: Variants(self._function, *map(self.form, forms)))
+        asked = await in_thread(lambda: Variants(self._function, *map(self.form, forms)))
         cases = [case for _, case in questions]
         rows = [(Asked(case.arguments, variant=places[candidate.name]),) for candidate, case in questions]
-        run = await graded_answers(
-            function,
-            cases,
-            rows,
-            [self._scorer],
-            self._options,
-            Deadline.after(None),
-            retry_errors=None,
-            count=self.count,
-        )
+        run = await graded_answers(asked, cases, rows, [self._scorer], self._options, Deadline.after(None), self.count)
         self.stopped = run.report.stopped
         if self.stopped is not None and not isinstance(self.stopped, BudgetExceeded):
             raise self.stopped
@@ -173,7 +154,7 @@ class Asking:
 
     def scores(self, candidate: Candidate, cases: Sequence[CheckedCase]) -> list[float | None]:
         """Return the score of each case; None for a case without a score."""
-        return [self._answers.get((candidate.name, case.id), _UNASKED)[1] for case in cases]
+        return [self._answers.get((candidate.name, case.id), (None, None))[1] for case in cases]
 
     def is_asked(self, candidate: Candidate, case: CheckedCase) -> bool:
         """Say whether this was asked before."""
@@ -215,7 +196,7 @@ class Asking:
             self._spent.settle(reserved=0, usage=_less(before, report.usage), requests=restored * self._each)
 
     def _left(self) -> dict[str, float]:
-        left = {unit: self._spent.left() if unit == "seconds" else self._spent.left_of(unit) for unit in _UNITS}
+        left = {unit: self._spent.left_of(unit) for unit in ("requests", "usd", "tokens", "seconds")}
         return {unit: each for unit, each in left.items() if each is not None}
 
     def _for_one(self, unit: str) -> float:
@@ -236,8 +217,7 @@ def function_requests(function: Function) -> int:
     pipeline = pipeline_of(function)
     if not pipeline.definition.confident_of:
         return 1
-    llm = resolve_llm(pipeline.options.llm_interface)
-    return 1 if Voting(pipeline).asks_once(llm) else pipeline.options.votes or VOTES
+    return 1 if Voting(pipeline).asks_once(pipeline.llm) else pipeline.options.votes or VOTES
 
 
 def _score(outcome: Outcome, name: str) -> float | None:

@@ -14,17 +14,13 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.base.schemas import choose_output_mode
 from SimpleLLMFunc.errors import ConfigError, SignatureError
-from SimpleLLMFunc.evaluate import UNKNOWN, CheckedCase
-from SimpleLLMFunc.interface.current import resolve_llm
+from SimpleLLMFunc.evaluate.cases import UNKNOWN, CheckedCase
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.improving import Change
 from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration
+from SimpleLLMFunc.llm_decorator.steps.function import templates
 from SimpleLLMFunc.llm_decorator.steps.function.examples import ExampleReader
 from SimpleLLMFunc.llm_decorator.steps.function.improvement import Improvement
-from SimpleLLMFunc.llm_decorator.steps.function.templates import (
-    PLAIN_SYSTEM_PROMPT_TEMPLATE,
-    SHORT_SYSTEM_PROMPT_TEMPLATE,
-)
 
 _RETURNED = "\n\nReturn value:\n{return_type_description}"
 
@@ -46,17 +42,24 @@ class Candidate:
         """What it is called in a report."""
         return "; ".join(f"{change.what}: {change.now}" for change in self.changes) or "as it was"
 
+    def joined(self, other: Candidate) -> Candidate | None:
+        """Return both changes together; None where they change the same thing, or a calibration is for another prompt."""
+        whats = [{change.what for change in each.changes} for each in (self, other)]
+        if whats[0] & whats[1] or any(CALIBRATION in each for each in whats):
+            return None
+        return Candidate(self.changes + other.changes, {**self.options, **other.options})
+
+    def is_possible(self, pipeline: FunctionPipeline) -> bool:
+        """Return whether the function, and its model, can be asked so."""
+        try:
+            pipeline.with_options({"improvement": Improvement(self.options, is_checked=True)})
+        except ConfigError:
+            return False
+        return True
+
 
 AS_IT_WAS = Candidate((), {})
 CALIBRATION = "calibration"
-
-
-def joined(first: Candidate, second: Candidate) -> Candidate | None:
-    """Return both changes together; None where they change the same thing, or a calibration is for another prompt."""
-    whats = [{change.what for change in each.changes} for each in (first, second)]
-    if whats[0] & whats[1] or any(CALIBRATION in each for each in whats):
-        return None
-    return Candidate(first.changes + second.changes, {**first.options, **second.options})
 
 
 def candidates_of(pipeline: FunctionPipeline, train: Sequence[dict[str, Any]], seed: int) -> list[Candidate]:
@@ -69,7 +72,7 @@ def candidates_of(pipeline: FunctionPipeline, train: Sequence[dict[str, Any]], s
     """
     kinds = [_with_examples(pipeline, train, seed), _output_modes(pipeline), _prompts(pipeline), _thinking(pipeline)]
     in_turn = itertools.chain.from_iterable(itertools.zip_longest(*kinds))
-    return [each for each in in_turn if each is not None and is_possible(pipeline, each)]
+    return [each for each in in_turn if each is not None and each.is_possible(pipeline)]
 
 
 def calibrated(pipeline: FunctionPipeline, calibration: Calibration) -> Candidate:
@@ -78,15 +81,6 @@ def calibrated(pipeline: FunctionPipeline, calibration: Calibration) -> Candidat
     assert calibration.report is not None, "it was made now"
     change = Change(CALIBRATION, was, f"fitted on {calibration.report.rows} cases")
     return Candidate((change,), {"calibration": json.loads(json.dumps(calibration.as_data()))})
-
-
-def is_possible(pipeline: FunctionPipeline, candidate: Candidate) -> bool:
-    """Return whether the function, and its model, can be asked so."""
-    try:
-        pipeline.with_options({"improvement": Improvement(candidate.options, is_checked=True)})
-    except ConfigError:
-        return False
-    return True
 
 
 # --- examples -------------------------------------------------------------------------------------------------
@@ -146,13 +140,12 @@ def _balanced(train: Sequence[dict[str, Any]], count: int, chance: random.Random
 
 
 def _mode_now(pipeline: FunctionPipeline) -> str:
-    profile = resolve_llm(pipeline.options.llm_interface).profile
     output, asked = pipeline.definition.output, pipeline.options.output_mode
-    return choose_output_mode(output, profile, asked, has_tools=bool(pipeline.tools.specs))[0]
+    return choose_output_mode(output, pipeline.llm.profile, asked, has_tools=bool(pipeline.tools.specs))[0]
 
 
 def _output_modes(pipeline: FunctionPipeline) -> Iterator[Candidate]:
-    now, profile = _mode_now(pipeline), resolve_llm(pipeline.options.llm_interface).profile
+    now, profile = _mode_now(pipeline), pipeline.llm.profile
     if now == "text":
         return
     impossible = {"auto", "text", now, *(() if profile.native else ("native",))}
@@ -166,11 +159,10 @@ def _prompts(pipeline: FunctionPipeline) -> Iterator[Candidate]:
     if pipeline.options.system_prompt_template is not None:
         return  # the user's own
     returned = _RETURNED if _mode_now(pipeline) == "prompt" else ""
-    if resolve_llm(pipeline.options.llm_interface).profile.short_prompt and not returned:
-        yield Candidate((Change("prompt", "short", "long"),), {"system_prompt_template": PLAIN_SYSTEM_PROMPT_TEMPLATE})
-    else:
-        template = SHORT_SYSTEM_PROMPT_TEMPLATE + returned
-        yield Candidate((Change("prompt", "long", "short"),), {"system_prompt_template": template})
+    change, template = Change("prompt", "long", "short"), templates.SHORT_SYSTEM_PROMPT_TEMPLATE + returned
+    if pipeline.llm.profile.short_prompt and not returned:
+        change, template = Change("prompt", "short", "long"), templates.PLAIN_SYSTEM_PROMPT_TEMPLATE
+    yield Candidate((change,), {"system_prompt_template": template})
 
 
 def _thinking(pipeline: FunctionPipeline) -> Iterator[Candidate]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
 from contextvars import copy_context
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from SimpleLLMFunc.batch import RunOptions
@@ -63,7 +64,7 @@ class Gepa:
                 reflection_lm=lambda prompt: adapter.waited(lambda: self._ask(str(prompt))),
                 max_metric_calls=left,
                 seed=seed,
-                logger=_Log(),
+                logger=SimpleNamespace(log=push_debug),
                 cache_evaluation=True,
                 raise_on_exception=True,
             )
@@ -81,11 +82,6 @@ class Gepa:
 def _wording(texts: Mapping[str, str]) -> Wording:
     fields = {name.removeprefix("field "): said for name, said in texts.items() if name != _DOCSTRING}
     return Wording(texts[_DOCSTRING], fields)
-
-
-class _Log:
-    def log(self, message: str) -> None:
-        push_debug(message)
 
 
 class _Adapter:

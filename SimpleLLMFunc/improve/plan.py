@@ -5,13 +5,11 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from SimpleLLMFunc.errors import UsageError
-from SimpleLLMFunc.evaluate import CheckedCase
+from SimpleLLMFunc.evaluate.cases import CheckedCase
 from SimpleLLMFunc.storage import canonical
-
-T = TypeVar("T")
 
 FEWEST = 30
 """Cases below which no part is large enough to tell anything."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -14,7 +13,8 @@ from SimpleLLMFunc.base.messages import render_value
 from SimpleLLMFunc.base.schemas import field_descriptions
 from SimpleLLMFunc.batch import RunOptions
 from SimpleLLMFunc.errors import ConfigError, UsageError, cut
-from SimpleLLMFunc.evaluate import UNKNOWN, CheckedCase, shown_data
+from SimpleLLMFunc.evaluate.cases import UNKNOWN, CheckedCase
+from SimpleLLMFunc.evaluate.scorers import shown_data
 from SimpleLLMFunc.improve.asking import Asking
 from SimpleLLMFunc.improve.candidates import AS_IT_WAS, Candidate
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
@@ -81,7 +81,7 @@ class Task:
     @property
     def questions(self) -> int:
         """How many more cases may be asked."""
-        return int(max(0, min(self._asking.questions_left(), sys.maxsize)))
+        return int(max(0, self._asking.questions_left()))
 
     async def tried(self, wording: Wording, cases: Sequence[int]) -> list[Seen]:
         """Ask the function, told so, for these cases of the train part, by their numbers from 0.
@@ -206,16 +206,12 @@ class Reflective:
         right = [each for each in seen if each not in wrong]
         chance = random.Random(f"proposals {seed}")  # noqa: S311 - a draw, no secret
         fields = _lines(task.wording.descriptions)
+        fixed = {"signature": task.signature, "docstring": task.wording.docstring}
+        fixed |= {"fields": fields} if fields else {}
         rows = []
         for way in _WAYS[:PROPOSALS]:
             told = chance.sample(wrong, min(_SHOWN, len(wrong))) + chance.sample(right, min(2, len(right)))
-            row = {
-                "signature": task.signature,
-                "docstring": task.wording.docstring,
-                "cases": "\n\n".join(map(_told, told)),
-                "advice": way,
-            }
-            rows.append({**row, "fields": fields} if fields else row)
+            rows.append({**fixed, "cases": "\n\n".join(map(_told, told)), "advice": way})
         ask: Any = llm_function(self._llm)(_rewrite_with_fields if fields else _rewrite)
         report = await ask.map(rows, **options)
         return await in_thread(_wordings, report)

@@ -7,32 +7,18 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from SimpleLLMFunc.batch import RunOptions, check_options, limits, map_rows, replaced_whole
 from SimpleLLMFunc.errors import BudgetExceeded, ConfigError, SimpleLLMFuncError, UsageError
-from SimpleLLMFunc.evaluate import (
-    UNKNOWN,
-    CheckedCase,
-    Variants,
-    checked_cases,
-    checked_function,
-    difference_of,
-    named_scorers,
-)
+from SimpleLLMFunc.evaluate.cases import UNKNOWN, CheckedCase, checked_cases
+from SimpleLLMFunc.evaluate.comparison import difference_of
+from SimpleLLMFunc.evaluate.run import Variants, checked_function, named_scorers
 from SimpleLLMFunc.improve.asking import SERVICE, Asking, Ledger, function_requests, removed
-from SimpleLLMFunc.improve.candidates import (
-    AS_IT_WAS,
-    Candidate,
-    calibrated,
-    candidates_of,
-    example_lines,
-    is_possible,
-    joined,
-)
+from SimpleLLMFunc.improve.candidates import AS_IT_WAS, Candidate, calibrated, candidates_of, example_lines
 from SimpleLLMFunc.improve.plan import Parts, affordable, parted, rounds
 from SimpleLLMFunc.improve.proposals import Proposer, Task, as_proposer, reworded
-from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.spending import Spent, scopes_around
 from SimpleLLMFunc.llm_decorator.calibrated import LEAST_ROWS, asked_once, calibrate
 from SimpleLLMFunc.llm_decorator.decorated import Function, pipeline_of
@@ -211,12 +197,8 @@ class _Search:
     async def _round(self, alive: list[Candidate], cases: list[CheckedCase]) -> list[Candidate]:
         """Ask those that the budget still allows, and return them."""
         while True:
-            questions = [
-                (candidate, case)
-                for candidate in [AS_IT_WAS, *alive]
-                for case in cases
-                if not self._asking.is_asked(candidate, case)
-            ]
+            pairs = [(candidate, case) for candidate in [AS_IT_WAS, *alive] for case in cases]
+            questions = [pair for pair in pairs if not self._asking.is_asked(*pair)]
             # Re-asks and tools may have taken more than was planned.
             if len(questions) <= self._asking.questions_left() or len(alive) <= 1:
                 break
@@ -234,9 +216,9 @@ class _Search:
         good = [each for each in alive if self._asking.mean(each, self._cases) >= least]
         for number, second in enumerate(good):
             for first in good[:number]:
-                child = joined(first, second)
+                child = first.joined(second)
                 known = {each.name for each in self._tried}
-                if child is not None and child.name not in known and is_possible(self._pipeline, child):
+                if child is not None and child.name not in known and child.is_possible(self._pipeline):
                     self._tried.append(child)
                     return [child]
         return []
@@ -247,9 +229,7 @@ class _Search:
         """Ask for the held-out cases, each once as the function was and once as found; return the pairs of scores."""
         found = self._tried[0]
         # All of them, unless questions take more than could be foreseen. That is decided before one of them is asked.
-        cases = self._parts.held_out[
-            : int(min(self._asking.questions_left(at_the_end=True) // 2, len(self._parts.held_out)))
-        ]
+        cases = self._parts.held_out[: int(self._asking.questions_left(at_the_end=True) // 2)]
         questions = [(candidate, case) for case in cases for candidate in (AS_IT_WAS, found)]
         await self._asking.ask(questions, at_the_end=True)
         self.is_unfinished = self._asking.stopped is not None
@@ -265,7 +245,7 @@ class _Search:
         report: dict[str, Any] = {
             "function": about.place,
             "version": about.version,
-            "model": resolve_llm(self._pipeline.options.llm_interface).model_name,
+            "model": self._pipeline.llm.model_name,
             "accepted": is_accepted,
             "why": self._why(is_accepted, test),
             "changes": [asdict(each) for each in changes],
@@ -318,8 +298,7 @@ class _Search:
 
     def _told(self, candidate: Candidate) -> dict[str, Any]:
         scores = [each for each in self._asking.scores(candidate, self._parts.choice) if each is not None]
-        mean = math.fsum(scores) / len(scores) if scores else None
-        return {"changes": candidate.name, "cases": len(scores), "score": mean}
+        return {"changes": candidate.name, "cases": len(scores), "score": fmean(scores) if scores else None}
 
 
 def _interval(scores: Sequence[float | None]) -> dict[str, Any] | None:
@@ -327,7 +306,7 @@ def _interval(scores: Sequence[float | None]) -> dict[str, Any] | None:
     if not known:
         return None
     low, high, _ = score_interval(known)
-    return {"mean": math.fsum(known) / len(known), "low": _finite(low), "high": _finite(high)}
+    return {"mean": fmean(known), "low": _finite(low), "high": _finite(high)}
 
 
 def _finite(value: float) -> float | None:

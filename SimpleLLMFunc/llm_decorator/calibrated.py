@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sized
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from SimpleLLMFunc.batch import map_rows
@@ -63,10 +62,9 @@ async def calibrate(
     if right is not None and isinstance(rows, Sized) and not isinstance(rows, str):
         _check_counts(name, len(rows), right)
     asked = asked_once(pipeline)
-    given: RunOptions = {} if options is None else options
-    report = await map_rows(asked, rows, **given)
+    report = await map_rows(asked, rows, **(options or {}))
     try:
-        found = await in_thread(partial(_found, report, count))
+        found = await in_thread(_found, report, count)
     finally:
         await in_thread(report.close)
     _check_counts(name, len(found), right)
@@ -77,7 +75,7 @@ async def calibrate(
     shares = [[found[number].probabilities[output.labelled(label)] for label in output.labels] for number in answered]
     known = None if right is None else [right[number] for number in answered]
     least = MIN_AGREEMENT if pipeline.options.min_agreement is None else pipeline.options.min_agreement
-    fit, before, after = await in_thread(partial(_made, shares, known, least))
+    fit, before, after = await in_thread(_made, shares, known, least)
     calibration = Calibration(
         name,
         tuple(output.labels),
@@ -88,7 +86,7 @@ async def calibrate(
         CalibrationReport(len(answered), len(lost), before, after),
     )
     if path is not None:
-        await in_thread(partial(calibration.save, path))
+        await in_thread(calibration.save, path)
     return calibration
 
 

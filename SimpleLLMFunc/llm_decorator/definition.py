@@ -10,25 +10,21 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from types import FrameType, GenericAlias, SimpleNamespace
-from typing import Annotated, Any, Literal, NoReturn, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NoReturn, get_args, get_origin, get_type_hints
 
-from SimpleLLMFunc.base.schemas import OutputSpec, ThinkFirst, compile_output, with_descriptions
+from SimpleLLMFunc.base.schemas import OutputSpec, compile_output, with_descriptions
 from SimpleLLMFunc.errors import ConfigError, SignatureError, UsageError
 from SimpleLLMFunc.llm_decorator.steps.common.arguments import ArgumentChecks
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.llm_decorator.steps.common.prompt import extract_parameter_type_hints
 from SimpleLLMFunc.llm_decorator.steps.common.signature import extract_function_metadata
 from SimpleLLMFunc.llm_decorator.steps.common.types import Metadata
-from SimpleLLMFunc.llm_decorator.steps.function.prompt import FixedPrompt
 from SimpleLLMFunc.llm_decorator.steps.function.templates import quotes_line
 from SimpleLLMFunc.type import confident_type
 
 _SYNC_KINDS = (abc.Iterator, abc.Generator, abc.Iterable)
 _ASYNC_KINDS = (abc.AsyncIterator, abc.AsyncGenerator, abc.AsyncIterable)
 _WRITTEN = re.compile(r"^[\w.]*?(?P<is_async>Async)?(?:Iterator|Generator|Iterable)\s*(?:\[|$)")
-
-IteratorKind: TypeAlias = Literal["sync", "async"] | None
-"""Whether a type is an iterator, and which; None for any other type."""
 
 
 def fill() -> NoReturn:
@@ -40,15 +36,6 @@ def fill() -> NoReturn:
         UsageError: it was run, so the function around it is not decorated.
     """
     raise UsageError("fill() marks a body for a model to fill. Put @llm_function or @llm_chat on the function.")
-
-
-def iterator_kind(return_type: Any) -> IteratorKind:
-    """Say whether a return type is an iterator, and which."""
-    plain = _plain(return_type)
-    origin = get_origin(plain) or plain
-    if origin in _ASYNC_KINDS:
-        return "async"
-    return "sync" if origin in _SYNC_KINDS else None
 
 
 def _plain(hint: Any) -> Any:
@@ -68,9 +55,7 @@ def check_choice(definition: Definition, options: Options) -> None:
     """
     output = definition.output
     if options.think_first:
-        is_bare = (
-            output.is_text or output.is_none or iterator_kind(definition.return_type) or options.output_mode == "text"
-        )
+        is_bare = output.is_text or output.is_none or definition.iterator_kind or options.output_mode == "text"
         if is_bare or options.output_mode == "choice" or options.calibration or options.confidence == "logprobs":
             raise ConfigError(
                 f"{definition.name}: think_first=True asks for reasons in a field before the value, which is not for plain "
@@ -136,15 +121,14 @@ class Definition:
         """Return the same function as a method: without its first parameter."""
         if self.is_method or self.is_static:
             return self
-        return Definition(self._written, self._frame, is_method=True, extracted=self._extracted, wording=self._wording)
+        return self._like(is_method=True, wording=self._wording)
 
     def reworded(self, wording: Mapping[str, Any]) -> Definition:
         """Return the same function in other words: a "docstring", "descriptions" of fields; none for those written."""
-        if wording == self._wording:
-            return self
-        return Definition(
-            self._written, self._frame, is_method=self.is_method, extracted=self._extracted, wording=wording
-        )
+        return self if wording == self._wording else self._like(is_method=self.is_method, wording=wording)
+
+    def _like(self, *, is_method: bool, wording: Mapping[str, Any]) -> Definition:
+        return Definition(self._written, self._frame, is_method=is_method, extracted=self._extracted, wording=wording)
 
     # --- what it says; read once, as soon as all names in its annotations are defined ---
 
@@ -220,13 +204,17 @@ class Definition:
             return written
 
     @property
-    def iterator_kind(self) -> IteratorKind:
+    def iterator_kind(self) -> Literal["sync", "async"] | None:
         """Whether it returns an iterator, and which; the name decides for a type that is defined later."""
         returned = self.returned
-        if not isinstance(returned, str):
-            return iterator_kind(returned)
-        written = _WRITTEN.match(returned.strip())
-        return written and ("async" if written["is_async"] else "sync")
+        if isinstance(returned, str):
+            written = _WRITTEN.match(returned.strip())
+            return written and ("async" if written["is_async"] else "sync")
+        plain = _plain(returned)
+        origin = get_origin(plain) or plain
+        if origin in _ASYNC_KINDS:
+            return "async"
+        return "sync" if origin in _SYNC_KINDS else None
 
     @property
     def return_type(self) -> Any:
@@ -264,7 +252,7 @@ class Definition:
             SignatureError: its return type has no schema.
         """
         asked = self.confident_of[0] if self.confident_of else self.return_type
-        if iterator_kind(self.return_type):
+        if self.iterator_kind:
             asked = GenericAlias(list, (get_args(_plain(self.return_type)) or (Any,))[:1])
         descriptions = self._wording.get("descriptions")
         return with_descriptions(compile_output(asked), descriptions) if descriptions else compile_output(asked)
@@ -274,13 +262,8 @@ class Definition:
         """The checks of its arguments."""
         return ArgumentChecks(self.name, self.signature, self.hints)
 
-    def prompt_for(self, output: OutputSpec) -> FixedPrompt:
-        """Return the parts of the prompt that are the same for every call where this is asked for."""
-        asked = output.asked_type if isinstance(output, ThinkFirst) else output.return_type
-        return FixedPrompt(self.metadata, asked, self._note)
-
     @property
-    def _note(self) -> str:
+    def note(self) -> str:
         """Instructions after the docstring: which texts to copy, other descriptions of fields."""
         told = [f"{path}: {text}" for path, text in self._wording.get("descriptions", {}).items()]
         return "\n".join(filter(None, [quotes_line(self.output.quotes), *told]))

@@ -11,15 +11,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from SimpleLLMFunc.base.events import ReActEvent
+from SimpleLLMFunc.base.metadata import code_version
 from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.base.run import Answer, Result
 from SimpleLLMFunc.base.schemas import OutputSpec, ThinkFirst
-from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.wires import citations_in
 from SimpleLLMFunc.llm_decorator.definition import Definition, check_choice
 from SimpleLLMFunc.llm_decorator.pipeline import Pipeline
 from SimpleLLMFunc.llm_decorator.steps.common import log_context
+from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.llm_decorator.steps.common.react import Prepared
 from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
@@ -70,7 +71,7 @@ class FunctionPipeline(Pipeline):
             ConfigError: the improvement cannot be read, or is for another version of the function.
         """
         if "improvement" in options:
-            return self.followed_by(self._improved(dict(options)), options)
+            return self.followed_by(self._improved(options), options)
         return super().with_options(options)
 
     def _again(self, definition: Definition, options: Options) -> Self:
@@ -83,14 +84,10 @@ class FunctionPipeline(Pipeline):
         wording = {**({} if found is None else found.wording), "docstring": docstring}
         return FunctionPipeline(self.definition.reworded(wording), self.options)
 
-    def _improved(self, options: dict[str, Any]) -> Self:
-        found = Improvement.of(options.pop("improvement"))
-        before = self.options.improvement
-        if before is not None:
-            options = {**before.replaced, **options}
-        plain = type(self)(
-            self.definition.reworded({}), replace(self.options.changed(options, self.kind), improvement=None)
-        )
+    def _improved(self, options: Mapping[str, Any]) -> Self:
+        found, before = Improvement.of(options["improvement"]), self.options.improvement
+        options = {**({} if before is None else before.replaced), **options, "improvement": None}
+        plain = type(self)(self.definition.reworded({}), self.options.changed(options, self.kind))
         if found is None:
             return plain
         if not found.is_checked and plain.definition.is_resolved:
@@ -216,8 +213,10 @@ class FunctionPipeline(Pipeline):
         definition, found = self.definition, self.options.improvement
         if found is not None and not found.is_checked:  # when it was given, an annotation could not be read yet
             found.check(self.with_options({"improvement": None}).metadata)
-        fixed = definition.prompt_for(self.output)
-        return prompt.FunctionParts(self.options, self.output, fixed, self.tools, self.examples)
+        output = self.output
+        asked = output.asked_type if isinstance(output, ThinkFirst) else output.return_type
+        fixed = prompt.FixedPrompt(definition.metadata, asked, definition.note)
+        return prompt.FunctionParts(self.options, output, fixed, self.tools, self.examples)
 
     @cached_property
     def output(self) -> OutputSpec:
@@ -240,7 +239,16 @@ class FunctionPipeline(Pipeline):
         """Return these parts by name; empty for a function that has none."""
         found = self.examples.definition() if self.examples is not None else {}
         options = self.options
-        found |= options.answering_parts(votes=self.definition.confident_of is not None)
+        if self.definition.confident_of is not None:
+            found["votes"] = [options.votes, options.min_agreement, list(options.vote_on or ())]
+            if options.confidence != "auto":
+                found["votes"].append(options.confidence)
+            found["escalate_to"] = options.escalate_to.model_name if options.escalate_to else ""
+        if isinstance(options.calibration, Calibration):
+            found["calibration"] = options.calibration.digest
+        for kind, code in (("first", options.first), ("fallback", options.fallback)):
+            if code is not None:
+                found[kind] = code_version(code)
         if options.think_first:
             found["think_first"] = True
         if options.improvement is not None and options.improvement.options:
@@ -263,7 +271,7 @@ class FunctionPipeline(Pipeline):
         bound = inspect.BoundArguments(own, OrderedDict(example.arguments))
         asked = FunctionSignature(name, "", bound, own, hints, self.definition.output.return_type, docstring)
         run = FunctionRun(self, asked, None, self.options)
-        request = self.planned(run, resolve_llm(self.options.llm_interface))
+        request = self.planned(run, self.llm)
         in_json = request.response_format is not None
         said = answer_messages(self.output, example.answer, request.output_mode, in_json=in_json)
         return [*request.messages, *said]

@@ -130,10 +130,8 @@ def _decorated(definition: Definition, options: Options) -> Any:
             "(text, history) pairs. Annotate it -> AsyncIterator[ChatPair], of a def -> Iterator[ChatPair]; "
             "for one answer use @llm_function."
         )
-    is_async = kind == "async" or (
-        kind is None and (inspect.iscoroutinefunction(func) or inspect.isasyncgenfunction(func))
-    )
-    return AsyncLLMChat(pipeline) if is_async else LLMChat(pipeline)
+    is_async_def = inspect.iscoroutinefunction(func) or inspect.isasyncgenfunction(func)
+    return AsyncLLMChat(pipeline) if kind == "async" or (kind is None and is_async_def) else LLMChat(pipeline)
 
 
 # The parameters are written once, in the last overload; `inspect`, `help` and editors read them there.

@@ -188,13 +188,9 @@ def _decorated(definition: Definition, options: Options) -> Any:
     pipeline, func = FunctionPipeline(definition, options), definition.func
     if options.system_prompt_template is None and not (inspect.getdoc(func) or "").strip():
         warnings.warn(_UNDOCUMENTED.format(name=definition.name), stacklevel=3)
-    match definition.iterator_kind:
-        case "async":
-            return AsyncLLMStream(pipeline)
-        case "sync":
-            return LLMStream(pipeline)
-        case _:
-            return AsyncLLMFunction(pipeline) if inspect.iscoroutinefunction(func) else LLMFunction(pipeline)
+    if (kind := definition.iterator_kind) is not None:
+        return AsyncLLMStream(pipeline) if kind == "async" else LLMStream(pipeline)
+    return AsyncLLMFunction(pipeline) if inspect.iscoroutinefunction(func) else LLMFunction(pipeline)
 
 
 # The parameters are written once, in the last overload; `inspect`, `help` and editors read them there.

@@ -27,7 +27,6 @@ from SimpleLLMFunc.type import Usage
 
 P = TypeVar("P", bound="Pipeline")
 
-_NO_OPTIONS: Mapping[str, Any] = {}
 _Params: TypeAlias = Mapping[str, Any] | None
 
 
@@ -51,7 +50,7 @@ class Pipeline(ABC):
         self.later: dict[str, Any] = {}
         self.guards = Guards(options.guards)
 
-    def followed_by(self, pipeline: P, options: Mapping[str, Any] = _NO_OPTIONS) -> P:
+    def followed_by(self, pipeline: P, options: Mapping[str, Any]) -> P:
         """Return `pipeline`, and note in it which of the decorator's arguments were changed later, for the journal.
 
         Args:
@@ -70,7 +69,7 @@ class Pipeline(ABC):
     def as_method(self) -> Self:
         """Return the pipeline of the same function as a method."""
         definition = self.definition.as_method()
-        return self if definition is self.definition else self.followed_by(self._again(definition, self.options))
+        return self if definition is self.definition else self.followed_by(self._again(definition, self.options), {})
 
     def _again(self, definition: Definition, options: Options) -> Self:
         return type(self)(definition, options)
@@ -79,6 +78,15 @@ class Pipeline(ABC):
     def history_param(self) -> str | None:
         """The parameter that takes a history, or None."""
         return None
+
+    @property
+    def llm(self) -> LLM_Interface:
+        """The model that is asked now.
+
+        Raises:
+            ConfigError: there is no model to ask.
+        """
+        return resolve_llm(self.options.llm_interface)
 
     # --- step 1 ---
 
@@ -145,7 +153,7 @@ class Pipeline(ABC):
         self, args: tuple[Any, ...], kwargs: dict[str, Any], *, stream: bool = False, params: _Params = None
     ) -> Preview:
         """Return the exact request of a call, without sending it; `params` as in `start`."""
-        llm = resolve_llm(self.options.llm_interface)
+        llm = self.llm
         request = self.tools.searched(self.planned(self.start(args, kwargs, params=params), llm))
         wire = request.wire(is_last=self.options.max_tool_calls == 0)
         messages, tools, response_format = (wire.pop(name) for name in ("messages", "tools", "response_format"))
@@ -208,4 +216,6 @@ class Pipeline(ABC):
     @property
     def version_parts(self) -> list[Any]:
         """The parts of the version besides docstring, signature, types and tools, as JSON data."""
-        return self.options.version_parts
+        templates = {"system": self.options.system_prompt_template, "user": self.options.user_prompt_template}
+        given = {name: text for name, text in templates.items() if text is not None}
+        return [{"templates": given}] if given else []

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, ParamSpec, Self, TypeVar, cast
 
 from SimpleLLMFunc.base.run import Preview
+from SimpleLLMFunc.llm_decorator.mapped import reduced
 from SimpleLLMFunc.llm_decorator.pipeline import Pipeline
-from SimpleLLMFunc.llm_decorator.shipped import reduced
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.tools import Tool, wire_name
 
@@ -154,11 +154,8 @@ class Views(Generic[L, P]):
 
         A `classmethod` around a decorated function asks its `__get__`; from Python 3.13 on it puts the class first instead.
         """
-        has_class = (
-            self._instance is None
-            and self._pipeline.definition.takes_class
-            and isinstance(next(iter(args), None), type)
-        )
+        takes_class = self._instance is None and self._pipeline.definition.takes_class
+        has_class = takes_class and isinstance(next(iter(args), None), type)
         return args[1:] if self._lacks_instance or has_class else args
 
     @view

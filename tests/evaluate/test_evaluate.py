@@ -24,12 +24,9 @@ from SimpleLLMFunc.evaluate import (
     read_cases,
 )
 from SimpleLLMFunc.evaluate.report import CaseResult, Outcome
-from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type.markers import Confident
-from tests.support.functions import async_decorated, decorated
-
-NATIVE = PROFILES["openai"]
+from tests.support.functions import NATIVE, async_decorated, decorated
 
 
 class Bill(BaseModel):

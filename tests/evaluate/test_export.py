@@ -8,11 +8,9 @@ from pydantic import BaseModel
 
 from SimpleLLMFunc import ConfigError, UsageError, llm_function, watching
 from SimpleLLMFunc.evaluate import evaluate, export_examples
-from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from SimpleLLMFunc.testing import ScriptedLLM
-
-NATIVE = PROFILES["openai"]
+from tests.support.functions import NATIVE
 
 
 class Bill(BaseModel):

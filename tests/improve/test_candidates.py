@@ -8,8 +8,9 @@ import pytest
 from pydantic import BaseModel
 
 from SimpleLLMFunc import ImgPath, OpenAICompatible, UsageError, llm_function
-from SimpleLLMFunc.evaluate import Variants, checked_cases
-from SimpleLLMFunc.improve.candidates import candidates_of, example_lines, joined
+from SimpleLLMFunc.evaluate.cases import checked_cases
+from SimpleLLMFunc.evaluate.run import Variants
+from SimpleLLMFunc.improve.candidates import candidates_of, example_lines
 from SimpleLLMFunc.llm_decorator.decorated import pipeline_of
 from SimpleLLMFunc.llm_decorator.steps.function.improvement import Improvement
 from SimpleLLMFunc.testing import ScriptedLLM
@@ -46,10 +47,10 @@ def test_every_candidate_is_a_request_of_its_own_and_the_first_are_of_all_kinds(
     balanced = next(each for each in candidates if "same number" in each.name).options["examples"]
     assert sorted(line["value"] for line in balanced) == ["a"] * 4 + ["b"] * 4
     first, second = candidates[0], next(each for each in candidates if each.changes[0].what == "output mode")
-    both = joined(first, second)
+    both = first.joined(second)
     assert both.options == {**first.options, **second.options}
-    assert joined(first, candidates[3]) is None or candidates[3].changes[0].what != "examples"
-    assert joined(both, second) is None
+    assert first.joined(candidates[3]) is None or candidates[3].changes[0].what != "examples"
+    assert both.joined(second) is None
 
 
 def test_examples_survive_json_and_what_does_not_is_left_out(tmp_path):

@@ -10,10 +10,9 @@ from pydantic import BaseModel, Field
 
 from SimpleLLMFunc import ConfigError, UsageError, llm_function
 from SimpleLLMFunc.improve import Gepa, Proposer, Wording
-from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.testing import ScriptedLLM
+from tests.support.functions import NATIVE
 
-NATIVE = PROFILES["openai"]
 QUIET = {"progress": False}
 
 

@@ -13,14 +13,11 @@ import pytest
 from SimpleLLMFunc import Confident, ConfigError, UsageError, budget, llm_function
 from SimpleLLMFunc.errors import ServerUnavailable
 from SimpleLLMFunc.improve.asking import function_requests
-from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.llm_decorator.decorated import pipeline_of
 from SimpleLLMFunc.testing import ScriptedLLM
-from tests.support.functions import async_decorated, true_answer
+from tests.support.functions import NATIVE, async_decorated, true_answer
 from tests.support.server import LoopbackServer
 from tests.support.wires import made
-
-NATIVE = PROFILES["openai"]
 
 
 def noise(salt, *seen):
@@ -232,6 +229,11 @@ async def test_re_asks_count_and_a_budget_scope_serves():
     assert found.function.preview(1) == function(llm).preview(1)
 
 
+async def test_a_budget_without_limits_serves_too():
+    found = await function(model(helped_by_examples)).improve(cases(40), budget={}, **QUIET)
+    assert found.report["held_out"]["cases"] == 16
+
+
 async def test_a_budget_that_ends_in_the_test_accepts_nothing_and_says_so(tmp_path):
     helpful = model(helped_by_examples)
     await function(helpful).improve(cases(40), budget=100, **QUIET)
@@ -256,28 +258,23 @@ async def test_a_budget_that_ends_in_the_test_accepts_nothing_and_says_so(tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("count", "options", "told"),
+    ("given", "options", "kind", "told"),
     [
-        (29, {}, "at least 30 cases, and there are 29"),
-        (40, {"budget": -1}, "whole number of requests"),
-        (40, {"budget": 90.5}, "whole number of requests"),
-        (40, {"seed": "a"}, "seed is a whole number"),
-        (40, {"scorer": "best"}, "not a scorer"),
-        (40, {"concurrency": 0}, "concurrency"),
+        (cases(29), {}, UsageError, "at least 30 cases, and there are 29"),
+        ([(1, "plain")] * 40, {}, UsageError, "1 different arguments"),
+        (cases(40), {"budget": -1}, UsageError, "whole number of requests"),
+        (cases(40), {"budget": 90.5}, UsageError, "whole number of requests"),
+        (cases(40), {"seed": "a"}, UsageError, "seed is a whole number"),
+        (cases(40), {"scorer": "best"}, UsageError, "not a scorer"),
+        (cases(40), {"concurrency": 0}, UsageError, "concurrency"),
+        (cases(40), {"path": "no/such/f.json"}, ConfigError, "not a file in a folder"),
     ],
 )
-async def test_wrong_uses_are_told_before_anything_is_asked(count, options, told):
+async def test_wrong_uses_are_told_before_anything_is_asked(given, options, kind, told):
     llm = model(helped_by_examples)
-    with pytest.raises(UsageError, match=told):
-        await function(llm).improve(cases(count), **{"budget": 100, **QUIET, **options})
+    with pytest.raises(kind, match=told):
+        await function(llm).improve(given, **{"budget": 100, **QUIET, **options})
     assert llm.calls == []
-
-
-async def test_equal_cases_only_or_no_folder():
-    with pytest.raises(UsageError, match="1 different arguments"):
-        await function(model(helped_by_examples)).improve([(1, "plain")] * 40, **QUIET)
-    with pytest.raises(ConfigError, match="not a file in a folder"):
-        await function(model(helped_by_examples)).improve(cases(40), path="no/such/f.json", **QUIET)
 
 
 # --- interrupted ------------------------------------------------------------------------------------------------

@@ -39,6 +39,7 @@ from SimpleLLMFunc import (
     tool,
     use_llm,
 )
+from tests.support.functions import every
 from tests.support.server import LoopbackServer, completion
 
 
@@ -69,10 +70,6 @@ def case(group: str) -> Callable[[Case], Case]:
         return function
 
     return keep
-
-
-async def every(stream: AsyncIterator[Any]) -> list[Any]:
-    return [item async for item in stream]
 
 
 # --- what the calls are about -----------------------------------------------------------------------------------------

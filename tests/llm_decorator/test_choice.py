@@ -8,15 +8,10 @@ from typing import Literal
 import pytest
 
 from SimpleLLMFunc import ConfigError, FallbackLLM, LocalModel, OpenAICompatible
-from tests.support.functions import async_decorated
+from tests.support.functions import async_decorated, weather
 from tests.support.server import LoopbackServer, completion, error_answer, json_answer, text_answer
 
 TOPICS = Literal["card", "card_arrival", "7", "退款"]
-
-
-def weather(city: str) -> str:
-    """Weather of a city."""
-    return "rain"
 
 
 def model(server, profile, **options):

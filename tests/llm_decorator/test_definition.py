@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Annotated, Any, TypeAlias
 
 import pytest
@@ -11,7 +11,6 @@ from typing_extensions import TypeAliasType
 
 from SimpleLLMFunc import SignatureError, llm_chat, llm_function
 from SimpleLLMFunc.llm_decorator import AsyncLLMChat, AsyncLLMFunction, AsyncLLMStream, LLMChat, LLMFunction, LLMStream
-from SimpleLLMFunc.llm_decorator.definition import iterator_kind
 from SimpleLLMFunc.testing import ScriptedLLM
 
 Numbers: TypeAlias = Iterator[int]
@@ -21,25 +20,8 @@ Pairs: TypeAlias = AsyncIterator[tuple[str, list[Any]]]
 
 
 @pytest.mark.parametrize(
-    ("hint", "kind"),
-    [
-        (Iterator[int], "sync"),
-        (Iterable[int], "sync"),
-        (Iterable, "sync"),
-        (AsyncIterable[int], "async"),
-        (Annotated[Iterator[int], "numbers"], "sync"),
-        (Named, "sync"),
-        (list[int], None),
-        (str, None),
-        (None, None),
-    ],
-)
-def test_which_types_are_iterators(hint, kind):
-    assert iterator_kind(hint) == kind
-
-
-@pytest.mark.parametrize(
-    "hint", [Iterator[int], Iterable[int], Annotated[Iterator[int], "numbers"], Named, "Iterable[int]", "Numbers"]
+    "hint",
+    [Iterator[int], Iterable[int], Iterable, Annotated[Iterator[int], "numbers"], Named, "Iterable[int]", "Numbers"],
 )
 def test_each_item_as_it_comes(hint):
     def count(to: int):

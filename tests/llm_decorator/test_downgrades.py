@@ -1,4 +1,4 @@
-"""A way to ask that a service refused is changed for one function only, and never in silence."""
+"""A way to ask that a service refused is changed for one function only, what a wire leaves out too, and never in silence."""
 
 import asyncio
 import logging
@@ -7,13 +7,17 @@ from typing import NamedTuple
 import pytest
 
 from SimpleLLMFunc import BadRequest, OpenAICompatible, tool
-from tests.support.functions import async_decorated, chat
+from SimpleLLMFunc.base.events import RunFinished, to_dict
+from SimpleLLMFunc.base.run import watching
+from tests.support.functions import async_decorated, chat, weather
 from tests.support.server import LoopbackServer, completion, error_answer, json_answer, tool_calls_answer
+from tests.support.wires import wired
 
 NO_SCHEMA = "Invalid schema for response_format 'Grade': 'oneOf' is not permitted."
 NO_TOOLS = "registry.ollama.ai/library/m:latest does not support tools"
 TO_TOOL = ("output mode: tool instead of native", NO_SCHEMA)
 TO_JSON = ("tools: JSON actions instead of native calls", NO_TOOLS)
+LEFT_OUT = ("sampling: temperature is left out", "a model that reasons takes none")
 
 
 class Grade(NamedTuple):
@@ -22,12 +26,6 @@ class Grade(NamedTuple):
 
 class Other(NamedTuple):
     count: int
-
-
-@tool
-def weather(city: str) -> str:
-    """Weather of a city."""
-    return "rain"
 
 
 @tool
@@ -206,3 +204,32 @@ async def test_actions_under_a_schema_that_is_refused_are_described_in_words(ser
     result = await grader(llm, str, toolkit=[weather]).call("x")
     told = ["tools: JSON actions instead of native calls", "tools: JSON actions in words instead of a schema"]
     assert (result.value, [what for what, _ in result.downgrades]) == ("hello", told)
+
+
+# --- what a wire leaves out -----------------------------------------------------------------------------------
+
+
+async def test_a_result_tells_each_time_and_the_log_once(caplog):
+    async with wired("responses") as (llm, server):
+        ask = grader(llm, str, temperature=0)
+        with caplog.at_level("WARNING", "SimpleLLMFunc"):
+            results = [await ask.call("x"), await ask.call("y"), *await asyncio.gather(ask.call("z"))]
+    assert [each.downgrades for each in results] == [[LEFT_OUT]] * 3
+    (warning,) = warnings_in(caplog)
+    assert "gpt-5.6" in warning.getMessage()
+    assert LEFT_OUT[0] in warning.getMessage()
+    assert all("temperature" not in each.body for each in server.requests)
+
+
+async def test_errors_streams_and_chats_tell_it_too():
+    finished = []
+    async with wired("responses") as (llm, server):
+        ask, talk = grader(llm, str, temperature=0), chat(llm, temperature=0, stream=True)
+        with watching(lambda _, event: finished.append(event) if isinstance(event, RunFinished) else None):
+            assert "".join([piece async for piece in ask.stream("x")]) == "ok"
+            assert "".join([text async for text, _ in talk([], "hi")]) == "ok"
+        assert [to_dict(each)["downgrades"] for each in finished] == [[list(LEFT_OUT)]] * 2
+        server.answer(server.handler.error(400, "no"))
+        with pytest.raises(BadRequest) as caught:
+            await ask("x")
+    assert caught.value.downgrades == [LEFT_OUT]

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from SimpleLLMFunc import Audio, ConfigError, File, ImgPath, ImgUrl, llm_function, tool
 from tests.llm_decorator.golden_calls import PNG
-from tests.support.functions import async_decorated
+from tests.support.functions import async_decorated, weather
 from tests.support.referees import CHECKS
 from tests.support.wires import MODELS, WIRES, has_results, wired
 
@@ -21,13 +21,6 @@ from tests.support.wires import MODELS, WIRES, has_results, wired
 class Trip(BaseModel):
     city: str
     days: int
-
-
-def weather(city: str) -> str:
-    """Tell the weather of a city."""
-    if city == "Atlantis":
-        raise LookupError("no such city")
-    return f"sun in {city}"
 
 
 @tool(confirm=True)

@@ -13,13 +13,10 @@ import pytest
 from pydantic import BaseModel, EmailStr
 
 from SimpleLLMFunc import ConfigError, ImgUrl, SignatureError, UsageError, llm_function
-from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
-from tests.support.functions import decorated
+from tests.support.functions import NATIVE, decorated
 from tests.support.golden import golden
-
-NATIVE = PROFILES["openai"]
 
 
 class Mood(Enum):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import aclosing
 
 import pytest
 
 from SimpleLLMFunc import ChatPair, ImgUrl, Message, errors, llm_chat, tool
 from SimpleLLMFunc.base.events import RunFinished
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
-from tests.support.functions import chat
+from tests.support.functions import chat, every
 
 
 @tool
@@ -30,20 +29,15 @@ def chatter(*replies, chunk_size=4, **options):
     return chat, llm
 
 
-async def read(pairs):
-    async with aclosing(pairs):
-        return [pair async for pair in pairs]
-
-
 async def test_a_streamed_dialogue_goes_on_with_its_history():
     chat, llm = chatter("Hello there", "You said hello", stream=True)
-    pairs = await read(chat([], "hello"))
+    pairs = await every(chat([], "hello"))
     assert [text for text, _ in pairs] == ["Hell", "o th", "ere", ""]
     history = pairs[-1][1]
     assert [m["role"] for m in history] == ["system", "user", "assistant"]
     assert history[1]["content"] == "message: hello"
     assert history[-1] == {"role": "assistant", "content": "Hello there"}
-    pairs = await read(chat(history, "what did I say?"))
+    pairs = await every(chat(history, "what did I say?"))
     assert [m["role"] for m in llm.requests[1]] == ["system", "user", "assistant", "user"]
     assert [m["role"] for m in pairs[-1][1]] == ["system", "user", "assistant", "user", "assistant"]
 
@@ -52,7 +46,7 @@ async def test_chunks_between_share_a_list_and_the_callers_list_is_never_touched
     chat, _ = chatter("One two three", stream=True)
     mine = [{"role": "user", "content": "before"}, {"role": "assistant", "content": "yes"}]
     kept = [dict(m) for m in mine]
-    pairs = await read(chat(mine, "hello"))
+    pairs = await every(chat(mine, "hello"))
     first, second, *_, last = (history for _, history in pairs)
     assert first is second
     assert last is not first
@@ -74,13 +68,13 @@ async def test_what_is_changed_in_a_history_counts_for_the_next_call_and_for_no_
         history[1]["content"] = grown[2]["content"] = "changed meanwhile"
     assert [m["content"] for m in llm.requests[0][1:]] == ["changed before the run began", "b", "message: first"]
     assert [m["content"] for m in shown[-1][1:]] == ["changed before the run began", "b", "message: first", "one"]
-    await read(chat(history, "second"))
+    await every(chat(history, "second"))
     assert [m["content"] for m in llm.requests[1][1:3]] == ["changed before the run began", "changed meanwhile"]
 
 
 async def test_without_streaming_the_text_comes_whole():
     chat, llm = chatter("Hello there")
-    pairs = await read(chat([], "hello"))
+    pairs = await every(chat([], "hello"))
     assert [text for text, _ in pairs] == ["Hello there", ""]
     assert llm.calls[0].stream is False
 
@@ -88,14 +82,14 @@ async def test_without_streaming_the_text_comes_whole():
 @pytest.mark.parametrize("stream", [False, True])
 async def test_the_history_holds_tool_rounds(stream):
     chat, llm = chatter(tool_calls(("add", {"a": 1, "b": 2})), "It is 3.", stream=stream, toolkit=[add])
-    pairs = await read(chat([], "1 + 2?"))
+    pairs = await every(chat([], "1 + 2?"))
     assert "".join(text for text, _ in pairs) == "It is 3."
     history = pairs[-1][1]
     assert [m["role"] for m in history] == ["system", "user", "assistant", "tool", "assistant"]
     assert "You can use the following tools" in history[0]["content"]
     assert "- add: Add two numbers." in history[0]["content"]
     more, llm2 = chatter("Yes.", toolkit=[add])
-    await read(more(history, "sure?"))
+    await every(more(history, "sure?"))
     assert [m["role"] for m in llm2.requests[0]] == ["system", "user", "assistant", "tool", "assistant", "user"]
 
 
@@ -106,7 +100,7 @@ async def test_raw_mode_gives_openai_objects_and_no_closing_pair(stream):
     chat, _ = chatter(
         tool_calls(("add", {"a": 1, "b": 2})), "It is 3.", stream=stream, return_mode="raw", toolkit=[add]
     )
-    pairs = await read(chat([], "hello"))
+    pairs = await every(chat([], "hello"))
     assert {type(response) for response, _ in pairs} == {ChatCompletionChunk if stream else ChatCompletion}
     assert pairs[-1][1][-1] == {"role": "assistant", "content": "It is 3."}
     if stream:
@@ -123,7 +117,7 @@ async def test_methods():
         async def chat(self, chat_history: list[Message], message: str) -> AsyncIterator[ChatPair]:
             """Guide."""
 
-    pairs = await read(Guide().chat([], "x"))
+    pairs = await every(Guide().chat([], "x"))
     assert [m["content"] for m in pairs[-1][1]] == ["Guide.", "message: x", "Hi"]
 
 
@@ -134,7 +128,7 @@ async def test_other_arguments_make_the_user_message():
     async def chat(place: str, history: list[Message], day: int, note: str | None = None) -> AsyncIterator[ChatPair]:
         """Guide."""
 
-    await read(chat("Rome", [], 3))
+    await every(chat("Rome", [], 3))
     assert llm.requests[0][-1]["content"] == "place: Rome\n\tday: 3"
 
 
@@ -155,7 +149,7 @@ async def test_history_rules():
         {"role": "tool", "tool_call_id": "1", "content": "late"},
     ]
     chat, llm = chatter("ok")
-    await read(chat(history, "third"))
+    await every(chat(history, "third"))
     sent = llm.requests[0]
     first, *others = [m["content"] for m in sent]
     assert first == "You are a helpful guide."
@@ -167,18 +161,18 @@ async def test_history_rules():
 @pytest.mark.parametrize("history", [None, "text", [1, 2], {}])
 async def test_an_unusable_history_is_none(history):
     chat, llm = chatter("ok")
-    await read(chat(history, "x"))
+    await every(chat(history, "x"))
     assert [m["role"] for m in llm.requests[0]] == ["system", "user"]
 
 
 async def test_an_empty_answer_is_asked_again():
     chat, llm = chatter("", "Hello", stream=True)
-    pairs = await read(chat([], "x"))
+    pairs = await every(chat([], "x"))
     assert "".join(text for text, _ in pairs) == "Hello"
     assert len(pairs[-1][1]) == 3
     chat, _ = chatter("", "", "")
     with pytest.raises(errors.EmptyResponseError):
-        await read(chat([], "x"))
+        await every(chat([], "x"))
 
 
 async def test_breaking_off_closes_the_connection():
@@ -203,10 +197,10 @@ async def test_breaking_off_closes_the_connection():
 async def test_events_and_preview_and_options():
     chat, llm = chatter("Hello", "Hello")
     preview = chat.preview([], "hello")
-    events = await read(chat.events([], "hello"))
+    events = await every(chat.events([], "hello"))
     assert preview.messages == llm.requests[0]
     assert isinstance(events[-1], RunFinished)
-    await read(chat.with_options(temperature=0)([], "x"))
+    await every(chat.with_options(temperature=0)([], "x"))
     assert llm.calls[1].params == {"temperature": 0}
 
 
@@ -217,8 +211,8 @@ async def test_template_params_fill_the_docstring():
     async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
         """You are a {mood} guide."""
 
-    await read(chat([], "x", _template_params={"mood": "calm"}))
-    await read(chat.with_options(template_params={"mood": "wild"})([], "x"))
+    await every(chat([], "x", _template_params={"mood": "calm"}))
+    await every(chat.with_options(template_params={"mood": "wild"})([], "x"))
     assert [m[0]["content"] for m in llm.requests] == ["You are a calm guide.", "You are a wild guide."]
 
 

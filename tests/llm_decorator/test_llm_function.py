@@ -35,10 +35,9 @@ from SimpleLLMFunc.base.events import ReplyDelta, RunFinished, RunStarted
 from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.llm_decorator.steps.common.options import CHAT_ONLY, FUNCTION_ONLY, Options
 from SimpleLLMFunc.testing import ScriptedLLM
-from tests.support.functions import async_decorated, decorated
+from tests.support.functions import NATIVE, async_decorated, decorated
 from tests.support.server import LoopbackServer
 
-NATIVE = PROFILES["openai"]
 ANY_SERVER = PROFILES["openai-compatible"]
 T = TypeVar("T")
 

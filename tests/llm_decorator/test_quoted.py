@@ -13,13 +13,11 @@ from pydantic import BaseModel, Field, create_model
 
 from SimpleLLMFunc import ResponseParseError, SignatureError, Text, llm_function
 from SimpleLLMFunc.base.parsing.quotes import QuoteCheck
-from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type.markers import Quoted
-from tests.support.functions import async_decorated, decorated
+from tests.support.functions import NATIVE, async_decorated, decorated
 from tests.support.golden import as_text, golden
 
-NATIVE = PROFILES["openai"]
 REPORT = "The bridge was built in 1931.\nIt was closed   in 2004 because “the cables” had rusted."
 
 

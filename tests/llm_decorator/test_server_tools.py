@@ -12,7 +12,7 @@ from SimpleLLMFunc.base.events import RunFinished
 from SimpleLLMFunc.errors import ToolDefinitionError
 from SimpleLLMFunc.interface.wires import citations_in, server_tools_in
 from tests.interface.wires.test_recordings import DATA
-from tests.support.functions import async_decorated, chat
+from tests.support.functions import async_decorated, chat, weather
 from tests.support.server import Answer, LoopbackServer, json_answer
 from tests.support.wires import made, wired
 
@@ -22,11 +22,6 @@ OWN: dict[str, dict[str, Any]] = {
     "messages": {"type": "web_search_20250305", "name": "web_search", "max_uses": 3},
     "gemini": {"googleSearch": {}},
 }
-
-
-def weather(city: str) -> str:
-    """Tell the weather of a city."""
-    return f"sun in {city}"
 
 
 def asker(llm: Any, *toolkit: Any, **options: Any) -> Any:

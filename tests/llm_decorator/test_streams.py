@@ -6,22 +6,15 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from functools import partial
 
 import pytest
 from pydantic import BaseModel
 
-from SimpleLLMFunc import (
-    AbortSignal,
-    OutputTruncated,
-    ResponseParseError,
-    RunAborted,
-    tool,
-    watching,
-)
+from SimpleLLMFunc import AbortSignal, OutputTruncated, ResponseParseError, RunAborted, tool, watching
 from SimpleLLMFunc.base.events import ReplyDelta
-from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
-from tests.support.functions import async_decorated, chat
+from tests.support.functions import NATIVE, async_decorated, chat, every
 
 STORY = {"title": "Rain over Rome", "stars": 4, "tags": ["wet", "old"]}
 MODES = ["native", "tool", "prompt"]
@@ -47,26 +40,19 @@ def written(value, mode):
     return json.dumps(value if isinstance(value, dict) else {"value": value})
 
 
-def telling(*replies, **options):
-    llm = ScriptedLLM(*replies, chunk_size=3, profile=PROFILES["openai"])
-    return async_decorated(Story, llm, **options), llm
+def telling(*replies, returns=Story, **options):
+    llm = ScriptedLLM(*replies, chunk_size=3, profile=NATIVE)
+    return async_decorated(returns, llm, **options), llm
 
 
-def listing(*replies, **options):
-    llm = ScriptedLLM(*replies, chunk_size=3, profile=PROFILES["openai"])
-    return async_decorated(AsyncIterator[Story], llm, **options), llm
-
-
-async def read(items):
-    async with aclosing(items):
-        return [item async for item in items]
+listing = partial(telling, returns=AsyncIterator[Story])
 
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_value_grows_and_ends_as_the_call_returns_it(mode):
     replies = [tool_calls(("look", {"what": "rain"})), written(STORY, mode)] * 2
     tell, _ = telling(*replies, output_mode=mode, toolkit=[look])
-    values = await read(tell.stream("rain"))
+    values = await every(tell.stream("rain"))
     assert values[-1] == await tell("rain") == Story(**STORY)
     assert len(values) > 5
     assert all(left != right for left, right in zip(values, values[1:], strict=False))
@@ -104,7 +90,7 @@ async def test_a_bad_item_after_a_good_one_is_not_asked_again():
 
 async def test_before_the_first_item_it_is_asked_again():
     ideas, llm = listing("I would rather not.", written([STORY], "native"))
-    assert await read(ideas("x")) == [Story(**STORY)]
+    assert await every(ideas("x")) == [Story(**STORY)]
     assert len(llm.calls) == 2
 
 
@@ -112,7 +98,7 @@ async def test_an_answer_that_turns_out_to_be_another_list_is_refused():
     draft, story = (json.dumps([{**STORY, "title": title}]) for title in ("Draft", "Story"))
     ideas, _ = listing(f"{draft}\n</think>\n{story}")
     with pytest.raises(ResponseParseError, match="goes on as another list"):
-        await read(ideas("x"))
+        await every(ideas("x"))
 
 
 async def test_a_cut_list_is_never_complete():
@@ -127,13 +113,13 @@ async def test_a_cut_list_is_never_complete():
 
 async def test_an_answer_asked_for_again_starts_over():
     tell, _ = telling('{"title": "One", "stars": "many"}', json.dumps(STORY))
-    values = await read(tell.stream("x"))
+    values = await every(tell.stream("x"))
     assert values[-1] == Story(**STORY)
 
 
 async def test_one_item_in_place_of_a_list_comes_at_the_end():
     ideas, _ = listing(json.dumps(STORY))
-    assert await read(ideas("x")) == [Story(**STORY)]
+    assert await every(ideas("x")) == [Story(**STORY)]
 
 
 # --- aborting ---
@@ -158,15 +144,14 @@ class Slow(ScriptedLLM):
         await asyncio.sleep(30)
 
 
-def signals():
-    return [AbortSignal(), asyncio.Event()]
+SIGNALS = pytest.mark.parametrize("kind", [AbortSignal, asyncio.Event], ids=["signal", "event"])
 
 
 def end(signal):
     signal.abort("enough") if isinstance(signal, AbortSignal) else signal.set()
 
 
-@pytest.mark.parametrize("kind", [AbortSignal, asyncio.Event], ids=["signal", "event"])
+@SIGNALS
 async def test_an_aborted_call_raises_within_100_ms(kind):
     ask = async_decorated(str, Slow("x"))
     loop = asyncio.get_running_loop()
@@ -190,12 +175,11 @@ async def test_an_aborted_call_raises_within_100_ms(kind):
     assert len(asyncio.all_tasks()) == 1
 
 
-@pytest.mark.parametrize("signal", signals(), ids=["signal", "event"])
-async def test_an_aborted_chat_ends_with_what_had_arrived(signal):
+@SIGNALS
+async def test_an_aborted_chat_ends_with_what_had_arrived(kind):
     llm = Slow("One two three four five", chunk_size=4)
-    llm.signal = signal
-
-    pairs = await read(chat(llm, stream=True)([], "x", _abort_signal=signal))
+    llm.signal = signal = kind()
+    pairs = await every(chat(llm, stream=True)([], "x", _abort_signal=signal))
     assert [text for text, _ in pairs] == ["One ", "two ", "thre", ""]
     assert pairs[-1][1][-1] == {"role": "assistant", "content": "One two thre"}
 
@@ -204,7 +188,7 @@ async def test_an_aborted_stream_ends():
     llm = Slow("One two three four five", chunk_size=4)
     llm.signal = signal = AbortSignal()
     say = async_decorated(str, llm, abort_signal=signal)
-    assert await read(say.stream("x")) == ["One ", "two ", "thre"]
+    assert await every(say.stream("x")) == ["One ", "two ", "thre"]
 
 
 async def test_a_signal_set_before_sends_nothing():

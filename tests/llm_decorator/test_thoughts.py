@@ -42,10 +42,6 @@ class Custom(LLM_Interface):
         yield ChatCompletionChunk.from_dict({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
 
 
-def scripted(*texts):
-    return ScriptedLLM(*texts)
-
-
 def in_pieces(*texts):
     return ScriptedLLM(*([text[:3], text[3:30], text[30:]] for text in texts))
 
@@ -54,7 +50,7 @@ def behind_a_fallback(*texts):
     return FallbackLLM(Custom(*texts))
 
 
-@pytest.fixture(params=[scripted, in_pieces, Custom, behind_a_fallback, "cached"])
+@pytest.fixture(params=[ScriptedLLM, in_pieces, Custom, behind_a_fallback, "cached"])
 def made(request, tmp_path):
     if request.param != "cached":
         return request.param

@@ -12,7 +12,7 @@ from SimpleLLMFunc.base.events import RunFinished
 from SimpleLLMFunc.base.run import watching
 from SimpleLLMFunc.errors import ToolCallLimitExceeded
 from SimpleLLMFunc.interface.anthropic import Anthropic
-from tests.support.functions import async_decorated, chat
+from tests.support.functions import async_decorated, chat, weather
 from tests.support.server import LoopbackServer, completion, error_answer, json_answer
 from tests.support.services import MessagesService, ResponsesService
 from tests.support.wires import MODELS, SERVICES, made
@@ -24,11 +24,6 @@ CALL = {"calls": [("weather", {"city": "Rome"})], "thinking": "hm"}
 def model(name: str, server: LoopbackServer, model_name: str = "") -> Any:
     own = {**MODELS, "chat": "gpt-5.6", "messages": "claude-sonnet-4-5"}
     return made(name, server, model=model_name or own[name])
-
-
-def weather(city: str) -> str:
-    """Tell the weather of a city."""
-    return f"sun in {city}"
 
 
 def forecaster(llm, **options):

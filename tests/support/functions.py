@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any
 
 from SimpleLLMFunc import llm_chat, llm_function
+from SimpleLLMFunc.interface.profile import PROFILES
 from tests.support.server import Answer, completion, json_answer
+
+NATIVE = PROFILES["openai"]
 
 
 def async_decorated(returns: Any, llm: Any = None, /, *, name: str = "ask", **options: Any) -> Any:
@@ -51,6 +57,24 @@ def chat(llm: Any = None, /, **options: Any) -> Any:
         """Talk."""
 
     return talk
+
+
+def weather(city: str) -> str:
+    """Tell the weather of a city."""
+    if city == "Atlantis":
+        raise LookupError("no such city")
+    return f"sun in {city}"
+
+
+async def never(_: object) -> None:
+    """Be a reply that never comes."""
+    await asyncio.Event().wait()
+
+
+async def every(stream: AsyncGenerator[Any, None]) -> list[Any]:
+    """Read a stream to its end and close it."""
+    async with aclosing(stream):
+        return [item async for item in stream]
 
 
 def true_answer(share: float) -> Answer:

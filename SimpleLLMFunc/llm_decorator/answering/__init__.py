@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from SimpleLLMFunc.errors import ConfigError, SignatureError
-from SimpleLLMFunc.llm_decorator.answering.agreement import Agreement, Disagreement
-from SimpleLLMFunc.llm_decorator.definition import iterator_kind
+from SimpleLLMFunc.llm_decorator.answering.plain_code import Agreement, Disagreement
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration
 from SimpleLLMFunc.logger import push_warning
@@ -17,8 +16,9 @@ from SimpleLLMFunc.logger import push_warning
 if TYPE_CHECKING:  # loaded where a function has them: a start need not pay for what few use
     from SimpleLLMFunc.llm_decorator.answering.answering import Answering
 
-__all__ = ["Agreement", "Answers", "Disagreement", "answered_by", "votes"]
-__all__ += ["answering", "calibrating", "voting"]  # for `calibrated`, which asks about many rows
+__all__ = ["Agreement", "Answers", "Disagreement", "answered_by", "answering", "calibrating", "votes", "voting"]
+
+_FOR_VOTES = ("votes", "min_agreement", "vote_on", "escalate_to", "confidence")
 
 Answers: TypeAlias = "FunctionPipeline | Answering"
 """The object that answers the calls of a function; both have the same views."""
@@ -37,7 +37,7 @@ def answered_by(pipeline: FunctionPipeline, agreement: Agreement | None = None) 
     """
     definition, options = pipeline.definition, pipeline.options
     given = [name for name in ("first", "fallback") if getattr(options, name) is not None]
-    if given and iterator_kind(definition.return_type):
+    if given and definition.iterator_kind:
         raise SignatureError(
             f"{definition.name}: {given[0]}= is for a function that returns one value, not for an iterator."
         )
@@ -51,11 +51,7 @@ def answered_by(pipeline: FunctionPipeline, agreement: Agreement | None = None) 
             if options.confidence == "votes":
                 raise ConfigError(f"{definition.name}: calibration= corrects log-probabilities, not votes.")
     if not definition.confident_of:
-        told = [
-            name for name in ("votes", "min_agreement", "vote_on", "escalate_to") if getattr(options, name) is not None
-        ]
-        told += ["confidence"] if options.confidence != "auto" else []
-        if told:
+        if told := [name for name in _FOR_VOTES if getattr(options, name) not in (None, "auto")]:
             raise ConfigError(f"{definition.name}: {', '.join(told)} is for a function annotated `-> Confident[...]`.")
         if not given and calibration is None:
             return pipeline

@@ -21,9 +21,8 @@ from SimpleLLMFunc.base.parsing import QuoteCheck, Repair
 from SimpleLLMFunc.base.run import Answer, AnswerSource, Preview, Result
 from SimpleLLMFunc.errors import DeadlineExceeded, ResponseParseError, SimpleLLMFuncError, UsageError
 from SimpleLLMFunc.interface.spending import Deadline, current_deadline, deadline_scope
-from SimpleLLMFunc.llm_decorator.answering.agreement import Agreement, Disagreement
 from SimpleLLMFunc.llm_decorator.answering.one_request import Question
-from SimpleLLMFunc.llm_decorator.answering.plain_code import PlainCode
+from SimpleLLMFunc.llm_decorator.answering.plain_code import Agreement, Disagreement, PlainCode
 from SimpleLLMFunc.llm_decorator.answering.voting import Voting
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.steps.common.arguments import problems_of
@@ -32,16 +31,17 @@ from SimpleLLMFunc.logger import border, push_debug, push_warning, shown_error, 
 from SimpleLLMFunc.type import ABSTAIN, Confident, Usage
 from SimpleLLMFunc.utils import in_context, stepped
 
-_OUT_OF_REACH = (
+NO_SERVICE = (
     errors.ServerUnavailable,
     errors.ConnectionFailed,
     errors.RateLimited,
     errors.StreamInterrupted,
-    errors.BadReply,
-    errors.BudgetExceeded,
     errors.DeadlineExceeded,
 )
-"""The service is down, the budget spent, the deadline near. A refused key or request is a mistake to be seen."""
+"""The service is down or slow."""
+
+_OUT_OF_REACH = (*NO_SERVICE, errors.BadReply, errors.BudgetExceeded)
+"""The model cannot answer, or must not. A refused key or request is a mistake to be seen."""
 
 _NOTHING_SPENT = Usage(cost=0.0)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from statistics import fmean
 
 from SimpleLLMFunc.llm_decorator.steps.common.calibration import LEAST_SHARE, Calibration, Estimate, Measured, softmax
 from SimpleLLMFunc.statistics import bootstrap_interval, calibration_error, wilson_interval
@@ -37,9 +38,7 @@ def fitted(shares: Sequence[Sequence[float]], right: Sequence[int] | None = None
     "Multinomial logistic regression algorithm" (1992).
     """
     count = len(shares[0])
-    means = [
-        math.log(max(math.fsum(row[label] for row in shares) / len(shares), LEAST_SHARE)) for label in range(count)
-    ]
+    means = [math.log(max(fmean(column), LEAST_SHARE)) for column in zip(*shares, strict=True)]
     if right is None:
         return [-mean for mean in means], 1.0
     scores = [[math.log(max(row[label], LEAST_SHARE)) - means[label] for label in range(count)] for row in shares]

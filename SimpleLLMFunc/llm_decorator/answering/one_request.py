@@ -38,13 +38,8 @@ class Question(NamedTuple):
         return await pipeline.result_of(run, self.emit), run
 
 
-Shares = dict[str, float]
-"""How probable each label is, from 0 to 1, together 1."""
-
 _WITHOUT: WeakKeyDictionary[LLM_Interface, str] = WeakKeyDictionary()
 """The models that gave no log-probabilities though they were asked for, and what was said: the next call asks otherwise."""
-
-_SILENT = "the reply shows no log-probabilities"
 
 
 class OneRequest:
@@ -81,8 +76,8 @@ class OneRequest:
 
     async def ask(
         self, question: Question, llm: LLM_Interface, calibration: Calibration | None
-    ) -> tuple[Result[Any], Shares] | str:
-        """Return the answer, and the share of each label; a text where the model gives no log-probabilities: why.
+    ) -> tuple[Result[Any], dict[str, float]] | str:
+        """Return the answer, and the share of each label, from 0 to 1, together 1; a text where the model gives no log-probabilities: why.
 
         Args:
             question: the call.
@@ -100,7 +95,7 @@ class OneRequest:
         logprobs = run.reply.choices[0].logprobs if run.reply and run.reply.choices else None
         found = [1.0] if self.is_settled else label_shares(labels, written, logprobs)
         if found is None:
-            return _remember(llm, _SILENT)
+            return _remember(llm, "the reply shows no log-probabilities")
         if calibration is not None:
             if calibration.model not in {"", llm.model_name} and llm not in self._told:
                 self._told.add(llm)

@@ -44,13 +44,8 @@ def decide(answers: Sequence[Any], asked: int, vote_on: Sequence[str] | None = N
     data = _decided(list(answers), "", asked, agreement)
     if vote_on is not None:
         agreement = {path: share for path, share in agreement.items() if is_among(path, vote_on)}
-    nearest = max(
-        range(len(answers)),
-        key=lambda number: (
-            sum(share for path, share in agreement.items() if _has(answers[number], data, path)),
-            -number,
-        ),
-    )
+    held = [sum(share for path, share in agreement.items() if _has(answer, data, path)) for answer in answers]
+    nearest = held.index(max(held))
     if vote_on is not None:
         data = _overlaid(answers[nearest], data, "", vote_on)
     return Decision(data, agreement, nearest)

@@ -20,7 +20,7 @@ from SimpleLLMFunc.base.run import Result
 from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.errors import ConfigError, ResponseParseError, SimpleLLMFuncError
 from SimpleLLMFunc.interface.composite import sample_scope
-from SimpleLLMFunc.interface.current import resolve_llm, use_llm
+from SimpleLLMFunc.interface.current import use_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models
 from SimpleLLMFunc.llm_decorator.answering.one_request import OneRequest, Question
 from SimpleLLMFunc.llm_decorator.answering.votes import agreement_of, comparable, decide
@@ -161,7 +161,7 @@ class Voting:
         Raises:
             ConfigError: there is no model to ask, or it has to give log-probabilities and gives none.
         """
-        llm = resolve_llm(self._pipeline.options.llm_interface)
+        llm = self._pipeline.llm
         if self._once is not None and self.asks_once(llm):
             return self._once.pipeline, self._once.params(llm)
         return self._pipeline, {}
@@ -204,7 +204,7 @@ class Voting:
         asked = self._pipeline.options.votes or VOTES
         with use_llm(stronger) if stronger is not None else nullcontext():
             said = ""
-            llm = resolve_llm(self._pipeline.options.llm_interface)
+            llm = self._pipeline.llm
             how = self.asks_once(llm, is_stronger=stronger is not None)
             if self._once is not None and how:
                 said = "" if how == "must" else self._once.without(llm)
@@ -249,7 +249,7 @@ class Voting:
     def _reseeded(self, number: int) -> dict[str, Any]:
         """Return another seed where one is set: the same one would give the same answer again."""
         options = self._pipeline.options
-        llm = answering_models(resolve_llm(options.llm_interface))[0]
+        llm = answering_models(self._pipeline.llm)[0]
         own: Any = getattr(llm, "api_params", None)
         seeds = (options.llm_kwargs.get("seed"), own.get("seed") if isinstance(own, Mapping) else None)
         seed = next((each for each in (*seeds, getattr(llm, "seed", None)) if isinstance(each, int)), None)

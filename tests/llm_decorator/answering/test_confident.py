@@ -13,15 +13,12 @@ from pydantic import BaseModel, model_validator
 
 from SimpleLLMFunc import AbortSignal, CachedLLM, OpenAICompatible, budget, errors, llm_function, use_llm, watching
 from SimpleLLMFunc.base.events import ReplyDelta, RunFinished, RunStarted
-from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.llm_decorator.answering.votes import comparable, decide
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type.markers import Confident, Quoted
 from SimpleLLMFunc.type.usage import NO_USAGE
-from tests.support.functions import async_decorated
+from tests.support.functions import NATIVE, async_decorated, never
 from tests.support.server import LoopbackServer
-
-NATIVE = PROFILES["openai"]
 
 
 class Line(BaseModel):
@@ -39,10 +36,7 @@ def said(**fields):
     return json.dumps(fields)
 
 
-def scripted(*replies, **options):
-    return ScriptedLLM(*replies, profile=NATIVE, **options)
-
-
+scripted = partial(ScriptedLLM, profile=NATIVE)
 grader = partial(async_decorated, Confident[Grade])
 
 
@@ -175,9 +169,6 @@ async def test_budget_and_deadline_hold_over_all_votes():
         assert spent.requests == 2
     assert caught.value.usage is not None
 
-    async def never(request):
-        await asyncio.Event().wait()
-
     llm = scripted(said(score=1), never, said(score=1))
     with pytest.raises(errors.DeadlineExceeded):
         await grader(llm, votes=3, deadline=0.2)("x")
@@ -185,9 +176,6 @@ async def test_budget_and_deadline_hold_over_all_votes():
 
 
 async def test_an_error_of_the_service_ends_the_call_and_leaves_nothing_behind():
-    async def never(request):
-        await asyncio.Event().wait()
-
     with pytest.raises(errors.RateLimited):
         await grader(scripted(never, errors.RateLimited("m"), never), votes=3)("x")
     assert len(asyncio.all_tasks()) == 1

@@ -17,7 +17,7 @@ from SimpleLLMFunc.guards import Block, Change, ModelRetry
 from SimpleLLMFunc.llm_decorator.answering.answering import CHANCE
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type.markers import ABSTAIN, Abstain, Abstention, Confident, Quoted
-from tests.support.functions import async_decorated, decorated
+from tests.support.functions import async_decorated, decorated, never
 
 
 class Label(BaseModel):
@@ -226,9 +226,6 @@ async def test_a_spent_budget_falls_back():
 
 
 async def test_a_near_deadline_falls_back_with_time_left():
-    async def never(request):
-        await asyncio.Event().wait()
-
     llm = ScriptedLLM(never, repeat=True)
     label = labeller(llm, fallback=lambda text: Label(name="code"), fallback_reserve=30, deadline=30.2)
     result = await label.call("x")
@@ -344,9 +341,6 @@ async def test_a_stream_falls_back_only_before_anything_was_shown():
         async for value in labeller(broken, **fallback).stream("x"):
             seen.append(value.name)
     assert seen[-1] == "mod"
-
-    async def never(request):
-        await asyncio.Event().wait()
 
     label = labeller(ScriptedLLM(never), deadline=10.2, fallback_reserve=10, **fallback)
     assert [value.name async for value in label.stream("x")] == ["code"]

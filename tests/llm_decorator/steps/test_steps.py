@@ -6,13 +6,12 @@ import importlib
 import inspect
 import json
 from enum import Enum
-from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Optional, Union
 
 import pytest
 from pydantic import BaseModel, Field
 
-from SimpleLLMFunc.errors import EmptyResponseError, ResponseParseError, SignatureError
+from SimpleLLMFunc.errors import EmptyResponseError, ResponseParseError
 from SimpleLLMFunc.llm_decorator.steps.chat import message as chat_message
 from SimpleLLMFunc.llm_decorator.steps.chat import react as chat_react
 from SimpleLLMFunc.llm_decorator.steps.chat import response as chat_response
@@ -24,8 +23,7 @@ from SimpleLLMFunc.llm_decorator.steps.function import response as function_resp
 from SimpleLLMFunc.logger import get_current_context
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.type import ChatCompletion
-
-GOLDEN = Path(__file__).parents[2] / "golden"
+from tests.support.golden import as_text, golden
 
 DOORS = {
     "llm_decorator.steps.common.signature": {
@@ -154,13 +152,6 @@ def signature_of(func, *args, **kwargs):
 # --- step 1 ---
 
 
-def test_template_params_are_taken_out():
-    kwargs = {"a": 1, "_template_params": {"x": 2}}
-    assert signature.extract_template_params(kwargs) == {"x": 2}
-    assert kwargs == {"a": 1}
-    assert signature.extract_template_params(kwargs) is None
-
-
 def test_metadata():
     sig, hints, return_type, docstring, name = signature.extract_function_metadata(grade)
     assert list(sig.parameters) == ["essay", "strict"]
@@ -183,13 +174,6 @@ def test_return_type_where_nothing_or_none_is_written():
 
     assert signature.extract_function_metadata(nothing)[2] is str
     assert signature.extract_function_metadata(none)[2] is None
-
-
-def test_binding_applies_defaults_and_refuses_what_does_not_fit():
-    bound = signature.bind_function_arguments(inspect.signature(grade), ("x",), {})
-    assert bound.arguments == {"essay": "x", "strict": False}
-    with pytest.raises(SignatureError, match="essay"):
-        signature.bind_function_arguments(inspect.signature(grade), (), {})
 
 
 def test_the_whole_step():
@@ -271,19 +255,6 @@ def test_no_type_is_unknown():
     assert function_prompt.build_return_type_description(None) == "未知类型"
 
 
-def golden(name, text):
-    """Compare with a file; a missing one is written, and the test fails once so that it is looked at."""
-    path = GOLDEN / name
-    if not path.exists():
-        path.write_text(text + "\n", "utf-8")
-        pytest.fail(f"{path.name} was written: read it and commit it")
-    assert path.read_text("utf-8") == text + "\n"
-
-
-def as_text(messages):
-    return "\n\n".join(f"[{m['role']}]\n{m['content']}" for m in messages)
-
-
 def chinese(文章: str, 严格: bool) -> Grade:
     """请为{audience}给文章打分。"""
 
@@ -314,29 +285,6 @@ def test_golden_reask():
 
 
 # --- step 4, function ---
-
-
-async def test_the_final_response_is_the_last_one():
-    async def stream():
-        yield 1
-        yield 2
-
-    assert await function_react.get_final_response(stream()) == 2
-
-
-@pytest.mark.parametrize(
-    ("message", "empty"),
-    [
-        ({"content": ""}, True),
-        ({"content": None}, True),
-        ({"content": " \n"}, True),
-        ({"content": "x"}, False),
-        ({"content": None, "tool_calls": [{"id": "1", "function": {"name": "f"}}]}, False),
-    ],
-)
-def test_empty_responses(message, empty):
-    reply = ChatCompletion.from_dict({"choices": [{"message": message}]})
-    assert function_react.check_response_content_empty(reply, "f") is empty
 
 
 def test_no_choice_is_empty():
@@ -441,11 +389,6 @@ def test_history_is_found_by_name(caplog):
     assert chat_message.extract_conversation_history({"message": "x"}, "f") is None
     assert chat_message.extract_conversation_history({"history": "x"}, "f") is None
     assert len(caplog.records) == 2
-
-
-def test_user_content():
-    content = chat_message.build_chat_user_message_content
-    assert content({"history": [], "a": 1, "b": None, "c": "x"}, {}, False, ["history"]) == "a: 1\n\tc: x"
 
 
 @pytest.mark.parametrize("stream", [False, True])

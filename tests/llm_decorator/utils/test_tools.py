@@ -19,11 +19,6 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
-@pytest.mark.parametrize("toolkit", [None, [], ()])
-def test_no_tools_offer_nothing(toolkit):
-    assert process_tools(toolkit, "f") == (None, {})
-
-
 def test_tools_and_callables_become_specs_and_a_map():
     specs, tools = process_tools([search, add], "f")
     assert specs == [search.to_openai_tool(), Tool(func=add).to_openai_tool()]

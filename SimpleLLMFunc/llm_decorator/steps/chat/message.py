@@ -14,13 +14,9 @@ from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.body_json import text_size
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.llm_decorator.steps.chat.trimming import fits, room_for_input, trimmed
+from SimpleLLMFunc.interface.spending import estimate_tokens
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
-from SimpleLLMFunc.llm_decorator.steps.common.prompt import (
-    check_multimodal_content,
-    process_docstring_template,
-    takes_long_to_write,
-)
+from SimpleLLMFunc.llm_decorator.steps.common.prompt import check_multimodal_content, process_docstring_template
 from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
 from SimpleLLMFunc.llm_decorator.steps.common.types import Compact, FunctionSignature
 from SimpleLLMFunc.llm_decorator.utils import process_tools
@@ -34,6 +30,9 @@ HISTORY_PARAMS = ("history", "chat_history")
 """The first of these that a chat has is its history."""
 
 _ROLES = frozenset({"user", "assistant", "tool"})
+
+_MOST_KEPT_FREE = 1024
+"""Tokens kept free for the answer, where no `max_tokens` says how many it needs."""
 
 
 def find_history_param(names: Mapping[str, Any], candidates: Sequence[str] = HISTORY_PARAMS) -> str | None:
@@ -70,11 +69,8 @@ def build_chat_user_message_content(
     """
     if has_multimodal:
         return build_multimodal_content(dict(arguments), dict(type_hints), exclude_params=list(exclude_params))
-    return "\n\t".join(
-        f"{name}: {render_value(value)}"
-        for name, value in arguments.items()
-        if name not in exclude_params and value is not None
-    )
+    told = {name: value for name, value in arguments.items() if name not in exclude_params and value is not None}
+    return "\n\t".join(f"{name}: {render_value(value)}" for name, value in told.items())
 
 
 def build_chat_system_prompt(docstring: str, tool_objects: Sequence[ToolSpec] | None) -> str | None:
@@ -85,12 +81,8 @@ def build_chat_system_prompt(docstring: str, tool_objects: Sequence[ToolSpec] | 
     if not functions:
         return docstring
     described = "\n\t".join(f"- {function['name']}: {function.get('description', '')}" for function in functions)
-    return (
-        "\n\nYou can use the following tools flexibly according to the real case and tool description:\n\t"
-        + described
-        + "\n\n"
-        + docstring.strip()
-    )
+    intro = "You can use the following tools flexibly according to the real case and tool description:"
+    return f"\n\n{intro}\n\t{described}\n\n{docstring.strip()}"
 
 
 def filter_history_messages(history: Sequence[Mapping[str, Any]], func_name: str) -> list[Message]:
@@ -100,7 +92,32 @@ def filter_history_messages(history: Sequence[Mapping[str, Any]], func_name: str
     prompt), anything else with a warning. A tool result without its call and a call without its result
     are both left out: a provider refuses either.
     """
-    return _with_paired_tools([message for message in history if _may_stand(message, func_name)], func_name)
+    kept: list[Any] = []
+    dropped = 0
+    results: dict[str, Mapping[str, Any]] = {}
+    messages = [message for message in history if _may_stand(message, func_name)]
+    for message in reversed(messages):  # so that results are known before the calls that they answer
+        if message["role"] == "tool":
+            results[str(message.get("tool_call_id"))] = message
+            dropped += 1
+            continue
+        given = message.get("tool_calls") if message["role"] == "assistant" else None
+        calls = [call for call in given if isinstance(call, Mapping)] if isinstance(given, Sequence) else []
+        answered = [call for call in calls if str(call.get("id")) in results]
+        dropped += len(calls) - 2 * len(answered)
+        if answered:
+            kept += [results[str(call.get("id"))] for call in reversed(answered)]
+            kept.append({**message, "tool_calls": answered})
+        elif not given:
+            kept.append(message)
+        elif message.get("content"):
+            kept.append({name: value for name, value in message.items() if name != "tool_calls"})
+        results = {}
+    if dropped:
+        push_warning(
+            f"LLM Chat {func_name!r} leaves out tool calls without result, and results without call, of the history."
+        )
+    return copied(cast("list[Message]", kept[::-1]))
 
 
 def _may_stand(message: Any, func_name: str) -> bool:
@@ -115,38 +132,6 @@ def _may_stand(message: Any, func_name: str) -> bool:
         f"LLM Chat {func_name!r} skips a malformed history item ({what}{'' if has_content else ', no content'})."
     )
     return False
-
-
-def _with_paired_tools(messages: list[Mapping[str, Any]], func_name: str) -> list[Message]:
-    kept: list[Any] = []
-    dropped = 0
-    position = 0
-    while position < len(messages):
-        message = messages[position]
-        position += 1
-        results: dict[str, Mapping[str, Any]] = {}
-        while position < len(messages) and messages[position]["role"] == "tool":
-            results.setdefault(str(messages[position].get("tool_call_id")), messages[position])
-            position += 1
-            dropped += 1
-        given = message.get("tool_calls") if message["role"] == "assistant" else None
-        if message["role"] == "tool":
-            dropped += 1
-        elif not given:
-            kept.append(message)
-        else:
-            calls = [call for call in given if isinstance(call, Mapping)] if isinstance(given, Sequence) else []
-            answered = [call for call in calls if str(call.get("id")) in results]
-            dropped += len(calls) - 2 * len(answered)
-            if answered:
-                kept += [{**message, "tool_calls": answered}, *(results[str(call.get("id"))] for call in answered)]
-            elif message.get("content"):
-                kept.append({name: value for name, value in message.items() if name != "tool_calls"})
-    if dropped:
-        push_warning(
-            f"LLM Chat {func_name!r} leaves out tool calls without result, and results without call, of the history."
-        )
-    return copied(cast("list[Message]", kept))
 
 
 def build_chat_messages(
@@ -190,10 +175,8 @@ async def first_request(run: FunctionRun, options: Options, tools: Toolset) -> M
         ConfigError: there is no model to ask, or `compact` gave no messages.
     """
     llm = resolve_llm(options.llm_interface)
-    is_slow = takes_long_to_write(run.arguments, run.signature.type_hints)
-    request = (
-        await in_thread(build_request, run, options, tools, llm) if is_slow else build_request(run, options, tools, llm)
-    )
+    given = run, options, tools, llm
+    request = await in_thread(build_request, *given) if run.takes_long_to_write else build_request(*given)
     return await fitted(request, options, run.func_name)
 
 
@@ -246,3 +229,45 @@ async def _compacted(messages: Sequence[Message], compact: Compact, func_name: s
     if not isinstance(given, list) or not all(isinstance(message, dict) for message in given):
         raise ConfigError(f"{func_name}: compact= must return a list of messages, not {type(given).__name__}.")
     return [*messages[:head], *filter_history_messages(given, func_name), *messages[-1:]]
+
+
+def room_for_input(context_window: int, params: Mapping[str, Any]) -> int:
+    """Return how many tokens a request may have so that the answer fits too."""
+    asked = params.get("max_completion_tokens") or params.get("max_tokens")
+    free = asked if isinstance(asked, int) else min(_MOST_KEPT_FREE, context_window // 4)
+    return max(context_window - free, context_window // 4)
+
+
+def fits(messages: Sequence[Message], tools: Sequence[ToolSpec] | None, room: int) -> bool:
+    """Say whether a request stays within `room` tokens, by estimate."""
+    return estimate_tokens(list(messages), list(tools or ()) or None) <= room
+
+
+def trimmed(messages: Sequence[Message], tools: Sequence[ToolSpec] | None, room: int, func_name: str) -> list[Message]:
+    """Leave out the oldest exchanges of a conversation until it fits.
+
+    An exchange is a user message with all that follows it up to the next one, so a tool call never loses its
+    result. The system prompt and the last exchange always stay.
+
+    Args:
+        messages: system prompt, history, new user message; not changed.
+        tools: sent along.
+        room: tokens.
+        func_name: for the warning.
+    """
+    head = 1 if messages and messages[0]["role"] == "system" else 0
+    # Messages before the first user message belong to the oldest exchange.
+    starts = [number for number, message in enumerate(messages) if number >= head and message["role"] == "user"]
+    # Each message is looked at once: a history may be long.
+    taken = [estimate_tokens([message]) for message in messages]
+    total = sum(taken) + estimate_tokens([], list(tools or ()) or None)
+    begin = head
+    for left_out, start in enumerate(starts):
+        if left_out:
+            total -= sum(taken[begin:start])
+            begin = start
+        if total <= room or start == starts[-1]:
+            if left_out:
+                push_warning(f"LLM Chat {func_name!r}: the {left_out} oldest exchanges do not fit and are left out.")
+            return [*messages[:head], *messages[begin:]]
+    return list(messages)

@@ -6,9 +6,9 @@ import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from SimpleLLMFunc.base.metadata import FunctionKind, code_version
+from SimpleLLMFunc.base.metadata import FunctionKind
 from SimpleLLMFunc.base.parsing import OutputMode, RepairLevel
 from SimpleLLMFunc.base.run import Abort, EventSink
 from SimpleLLMFunc.config import speaks_chinese
@@ -126,28 +126,6 @@ class Options:
         """The parameters of each request."""
         return self.llm_kwargs if self.thinking is None else {**self.llm_kwargs, "thinking": self.thinking}
 
-    @property
-    def version_parts(self) -> list[Any]:
-        """The prompt templates, as a part of the function's version; JSON data."""
-        templates = {"system": self.system_prompt_template, "user": self.user_prompt_template}
-        given = {name: text for name, text in templates.items() if text is not None}
-        return [{"templates": given}] if given else []
-
-    def answering_parts(self, *, votes: bool) -> dict[str, Any]:
-        """Return by name what says who answers: votes, the stronger model, plain code; JSON data."""
-        found: dict[str, Any] = {}
-        if votes:
-            found["votes"] = [self.votes, self.min_agreement, list(self.vote_on or ())]
-            if self.confidence != "auto":
-                found["votes"].append(self.confidence)
-            found["escalate_to"] = self.escalate_to.model_name if self.escalate_to else ""
-        if isinstance(self.calibration, Calibration):
-            found["calibration"] = self.calibration.digest
-        for kind, code in (("first", self.first), ("fallback", self.fallback)):
-            if code is not None:
-                found[kind] = code_version(code)
-        return found
-
     def changed(self, options: Mapping[str, Any], kind: FunctionKind) -> Options:
         """Return these options with some of them changed; request parameters come over the earlier ones.
 
@@ -207,12 +185,7 @@ def _one_of(allowed: Sequence[object]) -> str:
 
 _DEFAULTS: Mapping[str, Any] = {known.name: known.default for known in fields(Options)}
 _CHOICES: Mapping[str, Sequence[object]] = {
-    "output_mode": get_args(OutputMode),
-    "repair": get_args(RepairLevel),
-    "on_tool_error": ("report", "raise"),
-    "tools": ("auto", "native", "json"),
-    "return_mode": ("text", "raw"),
-    "confidence": ("auto", "logprobs", "votes"),
+    name: get_args(hint) for name, hint in get_type_hints(Options).items() if get_origin(hint) is Literal
 }
 _RULES: Sequence[tuple[str, Callable[[Any], bool], str]] = (
     *((name, allowed.__contains__, _one_of(allowed)) for name, allowed in _CHOICES.items()),

@@ -8,8 +8,7 @@ from typing import Any
 from SimpleLLMFunc.base.templates import fill_fields
 from SimpleLLMFunc.base.type_resolve import has_multimodal_content
 from SimpleLLMFunc.errors import TemplateError
-from SimpleLLMFunc.logger import holds_little, push_warning
-from SimpleLLMFunc.runtime import LARGE
+from SimpleLLMFunc.logger import push_warning
 
 
 def process_docstring_template(docstring: str, template_params: Mapping[str, Any] | None) -> str:
@@ -41,14 +40,3 @@ def check_multimodal_content(
 ) -> bool:
     """Say whether an argument, `exclude_params` aside, is or holds an image, a sound or a file."""
     return has_multimodal_content(arguments, type_hints, exclude_params)
-
-
-def takes_long_to_write(arguments: Mapping[str, Any], type_hints: Mapping[str, Any]) -> bool:
-    """Say whether writing the arguments down holds up the event loop, so that a thread has to do it.
-
-    A file may be long, and its disk slow; data may take long to write down.
-    """
-    if any(isinstance(value, str) and len(value) > LARGE for value in arguments.values()):
-        return True
-    others = {name: value for name, value in arguments.items() if not isinstance(value, str)}
-    return bool(others) and (not holds_little(others, LARGE) or check_multimodal_content(others, type_hints))

@@ -108,12 +108,4 @@ def execute_llm_call(
     **llm_kwargs: Any,
 ) -> AsyncGenerator[Any, None]:
     """Return the stream of raw responses of one run, which adds to `messages`."""
-    return execute_llm(
-        llm_interface=llm_interface,
-        messages=messages,
-        tools=tools,
-        tool_map=tool_map,
-        max_tool_calls=max_tool_calls,
-        stream=stream,
-        **llm_kwargs,
-    )
+    return execute_llm(llm_interface, messages, tools, tool_map, max_tool_calls, stream, **llm_kwargs)

@@ -10,7 +10,10 @@ from typing import Any
 from SimpleLLMFunc.base.metadata import RunMetadata
 from SimpleLLMFunc.base.run import Abort, Run, RunIdentity
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
+from SimpleLLMFunc.llm_decorator.steps.common.prompt import check_multimodal_content
 from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature
+from SimpleLLMFunc.logger import holds_little
+from SimpleLLMFunc.runtime import LARGE
 
 
 class FunctionRun(Run):
@@ -60,6 +63,18 @@ class FunctionRun(Run):
     def arguments(self) -> Mapping[str, Any]:
         """The arguments by parameter name, defaults applied."""
         return self.signature.bound_args.arguments
+
+    @property
+    def takes_long_to_write(self) -> bool:
+        """Whether writing the arguments down holds up the event loop, so that a thread has to do it.
+
+        A file may be long, and its disk slow; data may take long to write down.
+        """
+        if any(isinstance(value, str) and len(value) > LARGE for value in self.arguments.values()):
+            return True
+        others = {name: value for name, value in self.arguments.items() if not isinstance(value, str)}
+        hints = self.signature.type_hints
+        return bool(others) and (not holds_little(others, LARGE) or check_multimodal_content(others, hints))
 
     def metadata(self) -> RunMetadata:
         """Return who runs and with what."""

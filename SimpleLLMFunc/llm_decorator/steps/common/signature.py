@@ -117,7 +117,5 @@ def parse_function_signature(
     signature, type_hints, return_type, docstring, func_name = metadata or extract_function_metadata(func)
     trace_id = generate_trace_id(func_name)
     bound_args = bind_function_arguments(signature, args, kwargs, f"{func_name}() ")
-    return (
-        build_function_signature(func_name, trace_id, bound_args, signature, type_hints, return_type, docstring),
-        template_params,
-    )
+    parts = func_name, trace_id, bound_args, signature, type_hints, return_type, docstring
+    return build_function_signature(*parts), template_params

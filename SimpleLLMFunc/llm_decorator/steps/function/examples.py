@@ -27,8 +27,6 @@ from SimpleLLMFunc.llm_decorator.steps.function.answers import as_answer
 from SimpleLLMFunc.logger import shown_value
 from SimpleLLMFunc.tools import TextIndex, best_of
 
-_VALUE_NAMES = ("value", "expected")
-
 
 @dataclass(frozen=True, slots=True)
 class Example:
@@ -228,10 +226,9 @@ def split_arguments(
     """
     if isinstance(given, tuple) or (is_json and isinstance(given, list)):
         return tuple(given), {}
-    if isinstance(given, dict) and given and all(key in signature.parameters for key in given):
+    known = signature.parameters
+    if isinstance(given, dict) and (given or not known) and all(key in known for key in given):
         return (), dict(given)
-    if isinstance(given, dict) and not given and not signature.parameters:
-        return (), {}
     return (given,), {}
 
 
@@ -272,7 +269,7 @@ def _found(path: Path, folder: Path | None) -> Path:
 
 
 def _value_of(record: Mapping[str, Any], where: str) -> Any:
-    values = [record[name] for name in _VALUE_NAMES if name in record]
+    values = [record[name] for name in ("value", "expected") if name in record]
     for name, is_there in (("args", "args" in record), ("value", bool(values))):
         if not is_there:
             raise UsageError(f'{where} has no "{name}". A line is {{"args": …, "value": …}}.')

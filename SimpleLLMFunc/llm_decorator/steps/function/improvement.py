@@ -97,13 +97,11 @@ class Improvement:
     def decorator_options(self) -> dict[str, Any]:
         """Its arguments of the decorator, as that takes them."""
         found = {name: value for name, value in self.options.items() if name in _OPTIONS}
+        where = self.source or "the improvement"
         if (lines := found.get("examples")) is not None:
-            where = self.source or "the improvement"
             found["examples"] = ExampleLines([(f"example {at} of {where}", line) for at, line in enumerate(lines, 1)])
         if found.get("calibration") is not None:
-            found["calibration"] = Calibration.of_data(
-                found["calibration"], f"calibration of {self.source or 'the improvement'}"
-            )
+            found["calibration"] = Calibration.of_data(found["calibration"], f"calibration of {where}")
         return found
 
     @property

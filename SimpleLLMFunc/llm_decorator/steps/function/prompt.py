@@ -7,26 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from SimpleLLMFunc.base import type_resolve
 from SimpleLLMFunc.base.messages import build_multimodal_content, render_value
 from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.base.request import ModelRequest, Toolset
 from SimpleLLMFunc.base.run import downgrades_of, json_actions, refused_by
 from SimpleLLMFunc.base.schemas import OutputSpec, choose_output_mode, field_descriptions, grammar_of, labels_text
 from SimpleLLMFunc.base.templates import fill_fields
-from SimpleLLMFunc.base.type_resolve import (
-    build_type_description_json,
-    generate_example_object,
-    get_detailed_type_description,
-)
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
-from SimpleLLMFunc.llm_decorator.steps.common.prompt import (
-    check_multimodal_content,
-    extract_parameter_type_hints,
-    filled_docstring,
-    takes_long_to_write,
-)
+from SimpleLLMFunc.llm_decorator.steps.common.prompt import check_multimodal_content, filled_docstring
 from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
 from SimpleLLMFunc.llm_decorator.steps.common.signature import type_of_argument
 from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature, Metadata
@@ -54,13 +45,13 @@ def build_parameter_type_descriptions(
     lines: list[str] = []
     for name, hint in param_type_hints.items():
         described = (descriptions or {}).get(name, "").replace("\n", "\n    ")
-        kind = get_detailed_type_description(hint) if hint else "Unknown Type"
+        kind = type_resolve.get_detailed_type_description(hint) if hint else "Unknown Type"
         lines.append(f"  - {name}: {kind}{f' — {described}' if described else ''}")
     return lines
 
 
 def build_return_type_description(
-    return_type: Any, described_as: Callable[[Any], Any] = build_type_description_json
+    return_type: Any, described_as: Callable[[Any], Any] = type_resolve.build_type_description_json
 ) -> str:
     """Return the description of a return type: a sentence, and for anything made of parts its JSON and an example.
 
@@ -71,9 +62,9 @@ def build_return_type_description(
     if return_type is None:
         return "未知类型"
     if not _is_complex_type(return_type):
-        return get_detailed_type_description(return_type)
+        return type_resolve.get_detailed_type_description(return_type)
     described = json.dumps(described_as(return_type), ensure_ascii=False, indent=2)
-    example = json.dumps(generate_example_object(return_type), ensure_ascii=False, indent=2)
+    example = json.dumps(type_resolve.generate_example_object(return_type), ensure_ascii=False, indent=2)
     return f"Type Description (JSON):\n{described}\n\nExample JSON:\n{example}"
 
 
@@ -144,10 +135,9 @@ def build_initial_prompts(
     Raises:
         TemplateError: a template has a field that cannot be filled.
     """
-    parts = fixed
-    if parts is None:
+    if fixed is None:
         name, _, _, written, hints, return_type, described = signature
-        parts = FixedPrompt((written, hints, return_type, described, name), return_type)
+        fixed = FixedPrompt((written, hints, return_type, described, name), return_type)
     plain = templates.SHORT_SYSTEM_PROMPT_TEMPLATE if short else templates.PLAIN_SYSTEM_PROMPT_TEMPLATE
     returned = ""
     if labels:
@@ -160,11 +150,10 @@ def build_initial_prompts(
     template = system_prompt_template or default
     if returned and "{return_type_description}" not in template:
         template += "\n\n{return_type_description}"
-    docstring, lines = parts.filled(template_params, has_list="{parameters_description}" in template)
-    user_message = build_user_message(
-        signature.bound_args.arguments, signature.type_hints, user_prompt_template, short=short
-    )
-    return [*build_text_messages(docstring, lines, returned or parts.return_type, {}, template, "")[:1], user_message]
+    docstring, lines = fixed.filled(template_params, has_list="{parameters_description}" in template)
+    arguments, hints = signature.bound_args.arguments, signature.type_hints
+    user_message = build_user_message(arguments, hints, user_prompt_template, short=short)
+    return [*build_text_messages(docstring, lines, returned or fixed.return_type, {}, template, "")[:1], user_message]
 
 
 def build_user_message(
@@ -201,15 +190,12 @@ class FixedPrompt:
     """
 
     def __init__(self, metadata: Metadata, return_type: Any, note: str = "") -> None:
-        signature, type_hints, _, docstring, name = metadata
-        self.hints = extract_parameter_type_hints(type_hints)
+        signature, self.hints, _, docstring, name = metadata
         self.return_type = build_return_type_description(return_type)
         description, told = taken_apart(docstring)
         self._docstring, self._description, self._note = docstring or name, description or name, note
         # In the order of the signature; what else the docstring describes (the keys of **options) follows.
-        self._types = {
-            name: type_of_argument(parameter, self.hints) for name, parameter in signature.parameters.items()
-        }
+        self._types = {name: type_of_argument(each, self.hints) for name, each in signature.parameters.items()}
         self._types |= {name: Any for name in told if name not in self._types}
         self._told = {
             name: f"{text} ({kind})".strip() if kind and self._types[name] is Any else text
@@ -258,7 +244,7 @@ async def first_request(run: FunctionRun, parts: FunctionParts) -> ModelRequest:
     llm = resolve_llm(parts.options.llm_interface)
     if parts.examples is not None:
         run.example_numbers = await parts.examples.nearest(run.arguments)
-    if takes_long_to_write(run.arguments, run.signature.type_hints):
+    if run.takes_long_to_write:
         return await in_thread(build_request, run, parts, llm)
     return build_request(run, parts, llm)
 

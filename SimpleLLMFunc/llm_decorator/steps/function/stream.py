@@ -8,7 +8,7 @@ from typing import Any
 
 from SimpleLLMFunc.base.events import ReActEvent, ReplyDelta, TurnStarted
 from SimpleLLMFunc.base.parsing import ItemReader, PartialReader, QuoteCheck
-from SimpleLLMFunc.base.run import Run, check_quotes
+from SimpleLLMFunc.base.run import check_quotes
 from SimpleLLMFunc.base.schemas import ANSWER_TOOL, OutputSpec
 from SimpleLLMFunc.errors import ResponseParseError, RunAborted, StreamInterrupted, counted
 from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
@@ -73,7 +73,8 @@ async def growing_values(
         value = run.parsed.value
         # Of a quote that grew the place is not known, and it is equal all the same.
         is_new = bool(output.quotes) or type(value) is not type(shown)
-        if is_new or not await _is_equal(value, shown, run):
+        size = 0 if run.reply is None else len(run.reply.text)
+        if is_new or not await off_loop_if_large(size, lambda: bool(value == shown)):
             yield value
 
 
@@ -146,9 +147,3 @@ async def _is_quoted(item: Any, number: int, output: OutputSpec, quotes: QuoteCh
             raise
         return False
     return True
-
-
-async def _is_equal(value: Any, shown: Any, run: Run) -> bool:
-    """Whether two values are equal; those of a long answer are compared in a thread, so that the event loop goes on."""
-    size = 0 if run.reply is None else len(run.reply.text)
-    return await off_loop_if_large(size, lambda: bool(value == shown))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-PLAIN_SYSTEM_PROMPT_TEMPLATE = """\
+_ONLY = "Give only the return value, without explanation."
+_HEAD = """\
 You carry out the function described below. You get its arguments and give back what it returns.
 
 Function:
@@ -13,7 +14,9 @@ Function:
 Parameters:
 {parameters_description}
 
-Give only the return value, without explanation."""
+"""
+
+PLAIN_SYSTEM_PROMPT_TEMPLATE = _HEAD + _ONLY
 """Used where the provider itself holds the answer to its schema, and for plain text."""
 
 SHORT_SYSTEM_PROMPT_TEMPLATE = """\
@@ -35,16 +38,7 @@ Give only the return value."""
 """Used for a record where the provider's profile says so. The fields are in the last field: a small model sees the schema
 of its answer only as it writes."""
 
-CHOICE_SYSTEM_PROMPT_TEMPLATE = """\
-You carry out the function described below. You get its arguments and give back what it returns.
-
-Function:
-{function_description}
-
-Parameters:
-{parameters_description}
-
-{return_type_description}"""
+CHOICE_SYSTEM_PROMPT_TEMPLATE = _HEAD + "{return_type_description}"
 """Used for a choice between labels, which fill the last field."""
 
 SHORT_CHOICE_PROMPT_TEMPLATE = """\
@@ -52,20 +46,10 @@ SHORT_CHOICE_PROMPT_TEMPLATE = """\
 {return_type_description}"""
 """Used instead of the one above where the provider's profile says so: for small models."""
 
-DEFAULT_SYSTEM_PROMPT_TEMPLATE = """\
-You carry out the function described below. You get its arguments and give back what it returns.
-
-Function:
-{function_description}
-
-Parameters:
-{parameters_description}
-
-Return value:
-{return_type_description}
-
-Give only the return value, without explanation. Where it is described as JSON, answer with that JSON alone: \
-no code fence, no text around it."""
+DEFAULT_SYSTEM_PROMPT_TEMPLATE = (
+    f"{_HEAD}Return value:\n{{return_type_description}}\n\n{_ONLY} Where it is described as JSON, answer with that JSON alone: "
+    "no code fence, no text around it."
+)
 """Used in prompt mode; fields as in the decorator's `system_prompt_template`."""
 
 DEFAULT_USER_PROMPT_TEMPLATE = """\

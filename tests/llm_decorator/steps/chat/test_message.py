@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from SimpleLLMFunc import ConfigError, llm_chat
-from SimpleLLMFunc.llm_decorator.steps.chat.trimming import fits, room_for_input, trimmed
+from SimpleLLMFunc.llm_decorator.steps.chat.message import fits, room_for_input, trimmed
 from SimpleLLMFunc.testing import ScriptedLLM
 
 CALL = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}

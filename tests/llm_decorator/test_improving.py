@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from SimpleLLMFunc import UsageError
-from SimpleLLMFunc.llm_decorator.improving.patch import source_patch
+from SimpleLLMFunc.llm_decorator.improving import source_patch
 from SimpleLLMFunc.llm_decorator.steps.function.improvement import Improvement
 
 HEAD = "from SimpleLLMFunc import llm_function, fill\nfrom SimpleLLMFunc.testing import ScriptedLLM\n\nLLM = ScriptedLLM('x')\n\n\n"
