@@ -97,7 +97,7 @@ ALLOWED: dict[tuple[str, str, str], str] = {
         "importlib.util.spec_from_file_location",
     ): "the user's own file, named on the command line",
     ("cli/commands/doctor.py", "_endpoint", "urllib.request.urlopen"): "only when asked to, without the key",
-    ("interface/local/download.py", "_run", "subprocess.Popen"): "pip, with our arguments and no shell",
+    ("interface/local/weights.py", "_run", "subprocess.Popen"): "pip, with our arguments and no shell",
     ("viewer/responses.py", "Lines.__call__", ".result()"): _DONE,
     ("batch/ray/cluster.py", "shipped", "importlib.import_module"): _CLUSTER,
     ("batch/ray/cluster.py", "unpacked", "importlib.import_module"): _CLUSTER,
