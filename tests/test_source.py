@@ -117,7 +117,7 @@ ALLOWED: dict[tuple[str, str, str], str] = {
     ("testing/contract.py", "<module>", "import pickle"): "it loads what it has just made",
     ("base/schemas/strict_schema.py", "StrictSchema._told", "a computed template .format()"): _TABLE,
     ("base/schemas/type_description.py", "Describer._bounds", "a computed template .format()"): _TABLE,
-    ("interface/attempts/rate_headers.py", "_told", "a computed template .format()"): _TABLE,
+    ("interface/attempts/rate_limits.py", "_told", "a computed template .format()"): _TABLE,
     ("cli/output.py", "show_rows", "a computed format specification"): "the width of our own column",
     ("assistant/builtin/ids.py", "frequency_number", "a computed format specification"): "a constant number of digits",
     ("assistant/builtin/digest.py", "_each", ".result()"): _DONE,
