@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import io
 import re
@@ -27,6 +28,7 @@ from SimpleLLMFunc.batch.rows.frames import to_frame
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.extras import check_extra, install_line, load_extra, missing_extra
 from SimpleLLMFunc.improve import Gepa
+from SimpleLLMFunc.interface.llm_interface import require_prices
 from SimpleLLMFunc.interface.local.server import require_llama
 from SimpleLLMFunc.interface.spending import cost
 from SimpleLLMFunc.observability.otel.setup import setup_tracing
@@ -118,7 +120,7 @@ class Place:
 
 PLACES = {
     "genai-prices": Place(
-        ("genai_prices",), lambda: cost.require_prices(OpenAICompatible("gpt-4o", api_key="sk-x")), "genai-prices"
+        ("genai_prices",), lambda: require_prices(OpenAICompatible("gpt-4o", api_key="sk-x")), "genai-prices"
     ),
     "pypdf": Place(("pypdf",), lambda: read_document("a.pdf", b"%PDF-1.4")),
     "python-docx": Place(("docx",), lambda: read_document("a.docx", word_file())),
@@ -165,7 +167,7 @@ def test_each_extra_is_asked_for_where_one_of_its_libraries_is_missing(extra, mo
         assert name is not None
         place = PLACES[name.group()]
         with monkeypatch.context() as patch:
-            patch.setattr(cost, "_module", None)
+            patch.setattr(cost, "_genai_prices", functools.cache(cost._genai_prices.__wrapped__))
             # Whether the others are installed here or not.
             patch.setattr(extras, "find_spec", lambda wanted, gone=place.blocked: None if wanted in gone else object())
             for module in place.blocked:

@@ -44,8 +44,8 @@ from SimpleLLMFunc.errors import (
 )
 from SimpleLLMFunc.interface.attempts import tell_downgrade, tell_failed_try
 from SimpleLLMFunc.interface.body_json import text_size
-from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.spending import count_request, is_limited, priced, require_prices
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface, priced, require_prices
+from SimpleLLMFunc.interface.spending import count_request, is_limited
 from SimpleLLMFunc.interface.wires import answer_in, chunk_of_reply, put_right
 from SimpleLLMFunc.logger import async_log_context, count_tokens
 from SimpleLLMFunc.runtime import off_loop_if_large

@@ -4,13 +4,16 @@
 `current` says which one a call asks. A request goes through `attempts` (retries, keys, limits), which use `http` for one
 exchange and `wires` for what is sent and read; `spending` counts what it takes. `profile` tells what services can do.
 
-The names of the first list are loaded on first use.
+Of the first list, the names that are the package's own come from there on first use.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from SimpleLLMFunc.interface.profile import Profile
+from SimpleLLMFunc.interface.spending import Deadline, deadline_scope
 
 if TYPE_CHECKING:
     from SimpleLLMFunc.interface.anthropic import Anthropic
@@ -21,41 +24,24 @@ if TYPE_CHECKING:
     from SimpleLLMFunc.interface.llm_interface import LLM_Interface
     from SimpleLLMFunc.interface.local import LocalModel
     from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
-    from SimpleLLMFunc.interface.profile import Profile
-    from SimpleLLMFunc.interface.spending import Deadline, deadline_scope
 
 __all__ = [
     "APIKeyPool", "Anthropic", "CachedLLM", "Deadline", "FallbackLLM", "Gemini", "LLM_Interface", "LocalModel",
     "OpenAICompatible", "Profile", "TokenBucket", "deadline_scope", "forbid_real_calls", "use_llm",
 ]  # fmt: skip
 
+_FRONT_DOOR = frozenset(__all__)
+
 __all__ += [
     "anthropic", "attempts", "body_json", "composite", "current", "failed_attempt", "gemini", "http",
     "llm_interface", "local", "openai_compatible", "profile", "service_model", "spending", "wires",
 ]  # fmt: skip  # for other rooms
 
-_ROOMS = {
-    "anthropic": "Anthropic",
-    "attempts": "APIKeyPool TokenBucket forbid_real_calls",
-    "composite": "CachedLLM FallbackLLM",
-    "current": "use_llm",
-    "gemini": "Gemini",
-    "llm_interface": "LLM_Interface",
-    "local": "LocalModel",
-    "openai_compatible": "OpenAICompatible",
-    "profile": "Profile",
-    "spending": "Deadline deadline_scope",
-}
-_HOMES = {name: room for room, names in _ROOMS.items() for name in names.split()}
-
 
 def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
+    if name not in _FRONT_DOOR:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{home}"), name)
-    globals()[name] = value
-    return value
+    return getattr(import_module("SimpleLLMFunc"), name)
 
 
 def __dir__() -> list[str]:

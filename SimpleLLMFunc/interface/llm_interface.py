@@ -1,17 +1,19 @@
-"""What every model looks like from the inside: two methods, and a few facts."""
+"""What every model looks like from the inside: two methods, and a few facts; and what its answers cost."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
+from SimpleLLMFunc.config import is_local_address
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.profile import GENERIC, Profile
-from SimpleLLMFunc.interface.spending import answering_models, price_of
+from SimpleLLMFunc.interface.spending import import_prices, price_of, unpriced
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolSpec, Usage
 
-__all__ = ["LLM_Interface", "answering_models", "given_to"]
+R = TypeVar("R", ChatCompletion, ChatCompletionChunk)
 
 
 class LLM_Interface(ABC):  # noqa: N801 - the name is the design note's
@@ -182,3 +184,44 @@ def given_to(llm: LLM_Interface, params: Mapping[str, Any]) -> Mapping[str, Any]
     if llm.takes_extra_body or "extra_body" not in params:
         return params
     return {**{name: value for name, value in params.items() if name != "extra_body"}, **(params["extra_body"] or {})}
+
+
+def answering_models(llm: LLM_Interface) -> list[LLM_Interface]:
+    """Return the models that answer in the end: `llm` itself, or the members of its members."""
+    return [part for member in llm.members for part in answering_models(member)] if llm.members else [llm]
+
+
+# --- what its answers cost -------------------------------------------------------------------------------
+
+
+async def load_prices(llm: LLM_Interface, model: str = "") -> None:
+    """Import the prices where `llm` (or `model` there) needs them and they are not there yet, in a worker thread."""
+    await import_prices(
+        (name, part.provider, part.base_url) for part in answering_models(llm) for name in (part.model_name, model)
+    )
+
+
+async def priced(reply: R, llm: LLM_Interface) -> R:
+    """Return the reply (or chunk) of `llm` with its cost in the usage, as far as it is known."""
+    usage = reply.usage
+    if usage is None or usage.cost is not None:
+        return reply
+    await load_prices(llm, reply.model)
+    cost = llm.price(usage.tokens, reply.model)
+    return reply if cost is None else replace(reply, usage=replace(usage, cost=cost))
+
+
+async def require_prices(llm: LLM_Interface) -> None:
+    """Return if a limit in USD can be kept with `llm`: its price is known, or it is free.
+
+    Raises:
+        ConfigError: it would be ignored: a service that takes money, and no price.
+    """
+    await load_prices(llm)
+    unknown = {
+        f"{part.model_name} ({part.provider})"
+        for part in answering_models(llm)
+        if part.base_url is not None and not is_local_address(part.base_url) and part.price(Usage()) is None
+    }
+    if unknown:
+        raise unpriced(", ".join(sorted(unknown)))

@@ -89,11 +89,9 @@ class OpenAICompatible(ServiceModel):
         settings = Settings.from_environment()
         whose = {"OpenAI-Organization": settings.openai_organization, "OpenAI-Project": settings.openai_project}
         self._said_wire = wire
-        super().__init__(
-            **given,
-            _client=None if client is None else ClientPerLoop(client),
-            _whose=Headers({name: value for name, value in whose.items() if value}),
-        )
+        super().__init__(**given)
+        self._client = None if client is None else ClientPerLoop(client)
+        self._whose = Headers({name: value for name, value in whose.items() if value})
         self._own_clients = OwnClients()
         if isinstance(secret := getattr(client, "api_key", None), str):
             remember_secret(secret)

@@ -12,42 +12,13 @@ from urllib.parse import urlsplit
 
 from SimpleLLMFunc.config import ProviderEntry, read_provider_file
 from SimpleLLMFunc.errors import ConfigError, UsageError
-from SimpleLLMFunc.interface.attempts import (
-    APIKeyPool,
-    Call,
-    Circuit,
-    Credentials,
-    HttpModel,
-    KeySource,
-    Limits,
-    LimitSettings,
-    entry_from_file,
-    read_vectors,
-)
-from SimpleLLMFunc.interface.body_json import encode
+from SimpleLLMFunc.interface.attempts import APIKeyPool, Credentials, HttpModel, KeySource, Limits, LimitSettings
 from SimpleLLMFunc.interface.http import Address, Headers
-from SimpleLLMFunc.interface.http.openai_client import ClientPerLoop
-from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.interface.llm_interface import load_prices, require_prices
 from SimpleLLMFunc.interface.profile import Profile, find_profile
-from SimpleLLMFunc.interface.spending import (
-    Deadline,
-    charge_question,
-    estimate_text_tokens,
-    is_limited,
-    load_prices,
-    require_prices,
-)
-from SimpleLLMFunc.interface.wires import (
-    CHAT,
-    MOST_TEXTS,
-    Asked,
-    Wire,
-    check_base_url,
-    embedding_request,
-    extra_headers_of,
-    number,
-)
-from SimpleLLMFunc.logger import border, redact
+from SimpleLLMFunc.interface.spending import Deadline, charge_question, estimate_text_tokens, is_limited
+from SimpleLLMFunc.interface.wires import MOST_TEXTS, Wire, check_base_url, embedding_request, extra_headers_of, number
+from SimpleLLMFunc.logger import border, push_warning, redact
 from SimpleLLMFunc.type import Usage
 from SimpleLLMFunc.utils import Uncopied
 
@@ -115,8 +86,6 @@ class ServiceModel(Uncopied, HttpModel):
         api_key_seconds: float = KEY_SECONDS,
         api_version: str | None = None,
         prompt_cache: Literal["auto", "off"] = "auto",
-        _client: ClientPerLoop | None = None,
-        _whose: Headers | None = None,
         _guarded: bool = True,
     ) -> None:
         name: object = model_name
@@ -124,7 +93,7 @@ class ServiceModel(Uncopied, HttpModel):
             raise ConfigError("model_name is empty. Write what the service calls the model, such as gpt-5-mini.")
         if prompt_cache not in {"auto", "off"}:
             raise ConfigError(f'prompt_cache is "auto" or "off", not {prompt_cache!r}.')
-        super().__init__()
+        super().__init__(number("retry_delay", retry_delay, least=0))
         address = Address(check_base_url(base_url or os.environ.get(self.url_variable, "").strip() or self.own_url))
         provider = find_profile(None, address).name
         self.provider = self.own_provider if provider == "openai-compatible" else provider
@@ -132,25 +101,23 @@ class ServiceModel(Uncopied, HttpModel):
         self.prompt_cache, self.api_version, self.context_window = prompt_cache, api_version, context_window
         extra_headers, self.api_params = extra_headers_of(api_params or {})
         self._extra_headers = Headers(extra_headers)
-        self._whose = Headers({}) if _whose is None else _whose
+        self._whose = Headers({})
         self.timeout = number("timeout", timeout, above=0)
         self.deadline = None if deadline is None else number("deadline", deadline, above=0)
         self.max_retries = int(number("max_retries", max_retries, least=0))
-        self.retry_delay = number("retry_delay", retry_delay, least=0)
         kept = number("api_key_seconds", api_key_seconds, above=0)
         self._keys = Credentials(model_name, address, api_key, api_key_pool, self.key_variables, kept)
         self._limits = Limits(
             LimitSettings(rate_limit_capacity, rate_limit_refill_rate, requests_per_minute, tokens_per_minute)
         )
-        self._circuit = Circuit(self.retry_delay)
-        self._client, self._guarded = _client, _guarded
+        self._client, self._guarded = None, _guarded
         self.profile = self._profile(address) if profile is None else find_profile(profile, address)
         self._source: tuple[str, str] | None = None
-        self._lost: list[str] = []
+        self._lost = []
         host = urlsplit(address).hostname or ""
         if getattr(type(self), "wire", None) is None:  # else a class of the user's brings its own
             self.wire = self._wire(host)
-        self.keeps_tools = self.wire.name != CHAT.name
+        self.keeps_tools = self.wire.name != "chat"
 
     # --- what a maker's class says -----------------------------------------------------------------------
 
@@ -223,40 +190,23 @@ class ServiceModel(Uncopied, HttpModel):
 
     async def _embedded(self, texts: Sequence[str], params: Mapping[str, Any], clock: Deadline) -> list[list[float]]:
         path, body = embedding_request(self.wire.name, self.model_name, texts, params, self.api_version or "v1beta")
-        call = Call(Asked([], None, None, {}), self.wire, clock, stream=False, path=path, timeout=self.timeout)
-        call.body = encode(body)
-        call.data = None if self._client is None else body
-        call.tokens = tokens = sum(map(estimate_text_tokens, texts))
-        model: LLM_Interface = self
-        await (require_prices(model) if is_limited("usd") else load_prices(model))
+        tokens = sum(map(estimate_text_tokens, texts))
+        await (require_prices(self) if is_limited("usd") else load_prices(self))
         charge = charge_question(tokens, self.price(Usage(input_tokens=tokens)) or 0.0)
         with charge:
             usage: Usage | None = None
             try:
-                vectors, told = await self._answered(
-                    call, lambda reply: read_vectors(reply, self.model_name, call.tries, len(texts))
-                )
+                vectors, told = await self._vectors(path, body, len(texts), tokens, clock)
                 usage = Usage(input_tokens=tokens if told is None else told)
                 usage = replace(usage, cost=self.price(usage))
             finally:
                 charge.settle(usage, was_sent=not charge.prepaid)
         return vectors
 
-    async def _begin(self, asked: Asked, *, stream: bool) -> Call:
-        self._check_whole()
-        return await super()._begin(asked, stream=stream)
-
     # --- as an object ------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model_name!r}, base_url={redact(self.base_url or '')!r})"
-
-    def _check_whole(self) -> None:
-        if self._lost:
-            raise ConfigError(
-                f"{self.model_name} came out of a pickle, and secrets are never in a pickle: {', '.join(self._lost)}. "
-                "Make a new model, or load it from its provider file."
-            )
 
     def __getstate__(self) -> dict[str, Any]:
         if self._client is not None:
@@ -282,9 +232,20 @@ class ServiceModel(Uncopied, HttpModel):
         given: dict[str, Any] = state["given"]
         source: tuple[str, str] | None = state["source"]
         lost: list[str] = state["lost"]
-        entry = None if source is None else entry_from_file(*source, given["model_name"])
+        entry = None if source is None else _entry_from_file(*source, given["model_name"])
         if entry is not None and lost:
             given, lost = {**given, "base_url": entry.base_url, "api_params": entry.api_params}, []
         pool = APIKeyPool(entry.api_keys, source[1]) if source and entry and entry.api_keys else None
         self._remake(**given, api_key_pool=pool)
         self._source, self._lost = source, lost
+
+
+def _entry_from_file(path: str, provider: str, model_name: str) -> ProviderEntry | None:
+    """Return what a provider file says about a model; None where it is not there, or says nothing of it."""
+    try:
+        entries = read_provider_file(path).get(provider, [])
+    except (OSError, ConfigError) as error:
+        # A model is loaded from its pickle without a key: its first call says what is missing.
+        push_warning(f"the keys of {model_name} could not be read again: {error}")
+        return None
+    return next((entry for entry in entries if entry.model_name == model_name), None)

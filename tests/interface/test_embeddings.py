@@ -22,6 +22,7 @@ from SimpleLLMFunc import (
 from SimpleLLMFunc.errors import BadReply, BudgetExceeded, ConfigError, ServerUnavailable, UsageError
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.tools import Tool
+from tests.support.functions import async_function_of
 from tests.support.server import Answer, LoopbackServer
 
 WORDS = ("cat", "kitten", "stock", "share")
@@ -126,11 +127,7 @@ async def test_examples_and_tools_are_chosen_by_vectors(server):
     llm = ScriptedLLM(tool_calls(("find_tools", {"query": "stock"})), "money", "animal")
 
     chosen = {"embeddings": model(server, api_key="k"), "max_examples": 1, "toolkit_search": True}
-
-    @llm_function(llm_interface=llm, examples=examples, toolkit=tools, **chosen)
-    async def kind(text: str) -> str:
-        """Say what it is about."""
-
+    kind = async_function_of(llm, examples=examples, toolkit=tools, **chosen)
     assert await kind("stock stock") == "money"
     assert "a share" in str(llm.requests[0])
     assert "a kitten" not in str(llm.requests[0])

@@ -9,20 +9,16 @@ from typing import Any
 
 import pytest
 
-from SimpleLLMFunc import CachedLLM, OpenAICompatible, llm_function
+from SimpleLLMFunc import CachedLLM, OpenAICompatible
 from SimpleLLMFunc.lock import check_lock, lock_of, read_lock, write_lock
 from SimpleLLMFunc.testing import UnmatchedRequest, use_cassette
+from tests.support.functions import async_function_of
 from tests.support.server import LoopbackServer
 from tests.support.wires import SERVICES, WIRES, has_results, made, said_by, wired
 
 
 def counter(llm: Any, **options: Any) -> Any:
-    @llm_function(llm, **options)
-    async def count(text: str) -> dict[str, int]:
-        """Count the words."""
-        raise NotImplementedError
-
-    return count
+    return async_function_of(llm, dict[str, int], "count", **options)
 
 
 def every_wire(request: Any) -> Any:

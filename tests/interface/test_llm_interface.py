@@ -4,8 +4,7 @@ from SimpleLLMFunc import interface
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.profile import GENERIC
 from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
-
-HELLO = [{"role": "user", "content": "hello"}]
+from tests.support.asking import HELLO
 
 
 class Parrot(LLM_Interface):
@@ -32,7 +31,7 @@ async def test_two_methods_make_a_provider_and_the_rest_has_defaults():
 
 
 def test_the_room_offers_what_it_lists():
-    for name in interface._HOMES:
+    for name in interface._FRONT_DOOR:
         assert getattr(interface, name).__name__ == name
         assert name in dir(interface)
     with pytest.raises(AttributeError):

@@ -13,10 +13,9 @@ import pytest
 from SimpleLLMFunc import Anthropic, Gemini, OpenAICompatible
 from SimpleLLMFunc.errors import AuthenticationError, ConfigError
 from SimpleLLMFunc.interface.current import named_model
+from tests.support.asking import HELLO
 from tests.support.server import LoopbackServer
 from tests.support.services import GeminiService, MessagesService, ResponsesService
-
-HELLO: list[Any] = [{"role": "user", "content": "hello"}]
 
 
 def test_each_maker_has_its_address():

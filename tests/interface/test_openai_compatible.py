@@ -23,9 +23,9 @@ from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.spending.budget import budget
 from SimpleLLMFunc.interface.spending.deadline import deadline_scope
+from tests.support.asking import HELLO
 from tests.support.server import Answer, chunk, sse
 
-HELLO = [{"role": "user", "content": "hello"}]
 CANARY = "sk-CANARY0123456789abcdefghij"
 
 
@@ -238,8 +238,11 @@ async def test_a_packed_stream_is_complete_only_with_its_checksum(server, monkey
 # --- limits ----------------------------------------------------------------------------------------------
 
 
-async def test_the_rate_is_kept(server):
-    llm = model(server, rate_limit_capacity=2, rate_limit_refill_rate=0.001)
+@pytest.mark.parametrize(
+    "rate", [{"rate_limit_capacity": 2, "rate_limit_refill_rate": 0.001}, {"requests_per_minute": 2}]
+)
+async def test_the_rate_is_kept(server, rate):
+    llm = model(server, **rate)
     await llm.chat(HELLO)
     await llm.chat(HELLO)
     with pytest.raises(DeadlineExceeded, match="rate limit"):
@@ -354,6 +357,7 @@ def test_the_keyword_form_and_the_defaults():
         {"model_name": ""}, {"model_name": None}, {"max_retries": -1}, {"retry_delay": "x"}, {"timeout": 0},
         {"deadline": -1}, {"api_key": ""}, {"api_key": "a\nb"}, {"api_key": 3}, {"base_url": "nowhere"},
         {"rate_limit_capacity": 1}, {"rate_limit_refill_rate": 1}, {"requests_per_minute": 0}, {"profile": "nope"},
+        {"rate_limit_capacity": 0, "rate_limit_refill_rate": 1},
         {"api_params": {"api_key": "x"}}, {"tokens_per_minute": -5},
     ],
 )  # fmt: skip

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from SimpleLLMFunc import Anthropic, Gemini, OpenAICompatible, TraceStore, llm_function, watching
+from SimpleLLMFunc import Anthropic, Gemini, OpenAICompatible, TraceStore, watching
 from SimpleLLMFunc.viewer.exports import as_curl
+from tests.support.functions import async_function_of
 from tests.support.wires import WIRES, wired
 
 OWN = {
@@ -23,13 +24,8 @@ OWN = {
 }
 
 
-def grader(llm: Any, **options: Any) -> Any:
-    @llm_function(llm, **options)
-    async def grade(essay: str) -> dict[str, int]:
-        """Grade the essay."""
-        raise NotImplementedError
-
-    return grade
+def grader(llm: Any) -> Any:
+    return async_function_of(llm, dict[str, int], "grade")
 
 
 @pytest.mark.parametrize("stream", [False, True])

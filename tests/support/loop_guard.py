@@ -60,8 +60,8 @@ _LIBRARIES = f"{os.sep}site-packages{os.sep}"
 
 ALLOWED: dict[tuple[str, str], str] = {
     ("runtime/sync.py", "*"): "whoever makes a synchronous call on a loop waits for its end; that is what it means",
-    ("interface/http/openai_client/loops.py", "_copy"): "a client of httpx reads the certificates, once",
-    ("interface/http/openai_client/sent.py", "_follow"): "the openai package builds its types at its first call",
+    ("interface/http/openai_client.py", "_copy"): "a client of httpx reads the certificates, once",
+    ("interface/http/openai_client.py", "_follow"): "the openai package builds its types at its first call",
 }
 """File and function (``*`` for all) of the package that may block, and why."""
 

@@ -42,14 +42,8 @@ from SimpleLLMFunc.errors import (
     UsageError,
     counted,
 )
-from SimpleLLMFunc.interface.spending import (
-    Charge,
-    charge_lost,
-    charge_question,
-    current_deadline,
-    is_limited,
-    require_prices,
-)
+from SimpleLLMFunc.interface.llm_interface import require_prices
+from SimpleLLMFunc.interface.spending import Charge, charge_lost, charge_question, current_deadline, is_limited
 from SimpleLLMFunc.logger import push_warning
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.storage import key_of, version_of

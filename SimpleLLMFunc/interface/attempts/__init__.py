@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from SimpleLLMFunc.interface.attempts.circuit import Circuit
-from SimpleLLMFunc.interface.attempts.credentials import Credentials, KeySource, entry_from_file
+from SimpleLLMFunc.interface.attempts.credentials import Credentials, KeySource
 from SimpleLLMFunc.interface.attempts.guard import (
     RealCallsForbidden,
     check_real_call_allowed,
@@ -25,14 +24,12 @@ from SimpleLLMFunc.interface.attempts.listener import (
     tell_failed_try,
 )
 from SimpleLLMFunc.interface.attempts.rate_limits import Limits, LimitSettings, part_of_rates
-from SimpleLLMFunc.interface.attempts.reply_reader import check_status, read_chunks, read_reply, read_vectors
 from SimpleLLMFunc.interface.attempts.retry import now, retried
 from SimpleLLMFunc.interface.attempts.token_bucket import TokenBucket
 
 __all__ = [
-    "LISTENER", "MAX_BYTES", "APIKeyPool", "AttemptListener", "Call", "Circuit", "Credentials", "Downgrades",
+    "LISTENER", "MAX_BYTES", "APIKeyPool", "AttemptListener", "Call", "Credentials", "Downgrades",
     "HttpModel", "KeySource", "LimitSettings", "Limits", "RealCallsForbidden", "TokenBucket",
-    "check_real_call_allowed", "check_status", "entry_from_file", "forbid_real_calls", "get_json", "key_pool_again",
-    "noting_downgrades", "now", "part_of_rates", "read_chunks", "read_reply", "read_vectors",
-    "real_calls_asked_for", "retried", "tell_downgrade", "tell_failed_try",
+    "check_real_call_allowed", "forbid_real_calls", "get_json", "key_pool_again", "noting_downgrades", "now",
+    "part_of_rates", "real_calls_asked_for", "retried", "tell_downgrade", "tell_failed_try",
 ]  # fmt: skip

@@ -10,17 +10,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import TypeAlias
 
-from SimpleLLMFunc.config import (
-    ProviderEntry,
-    clean_key,
-    is_local_address,
-    missing_key_message,
-    read_provider_file,
-)
+from SimpleLLMFunc.config import clean_key, is_local_address, missing_key_message
 from SimpleLLMFunc.errors import AuthenticationError, ConfigError, RateLimited, SimpleLLMFuncError
 from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
-from SimpleLLMFunc.logger import push_warning, remember_secret, shown_error
+from SimpleLLMFunc.logger import remember_secret, shown_error
 from SimpleLLMFunc.runtime import in_thread
 
 KeySource: TypeAlias = Callable[[], str] | Callable[[], Awaitable[str]]
@@ -189,14 +183,3 @@ class Credentials:
         if is_local_address(self._base_url):
             return ""
         raise ConfigError(missing_key_message(self._model_name, self._base_url, self._variables))
-
-
-def entry_from_file(path: str, provider: str, model_name: str) -> ProviderEntry | None:
-    """Return what a provider file says about a model; None where it is not there, or says nothing of it."""
-    try:
-        entries = read_provider_file(path).get(provider, [])
-    except (OSError, ConfigError) as error:
-        # A model is loaded from its pickle without a key: its first call says what is missing.
-        push_warning(f"the keys of {model_name} could not be read again: {error}")
-        return None
-    return next((entry for entry in entries if entry.model_name == model_name), None)

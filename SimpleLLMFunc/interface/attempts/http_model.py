@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from SimpleLLMFunc.errors import AuthenticationError, BadRequest, RateLimited
+from SimpleLLMFunc.errors import AuthenticationError, BadRequest, ConfigError, RateLimited
 from SimpleLLMFunc.interface.attempts.circuit import Circuit
 from SimpleLLMFunc.interface.attempts.credentials import Credentials
 from SimpleLLMFunc.interface.attempts.guard import check_real_call_allowed
 from SimpleLLMFunc.interface.attempts.listener import tell_downgrade, tell_failed_try
 from SimpleLLMFunc.interface.attempts.rate_limits import Limits
-from SimpleLLMFunc.interface.attempts.reply_reader import check_status, read_chunks, read_reply
+from SimpleLLMFunc.interface.attempts.reply_reader import check_status, read_chunks, read_reply, read_vectors
 from SimpleLLMFunc.interface.attempts.retry import decide, now, pause_before_retry
-from SimpleLLMFunc.interface.body_json import decode, encode, text_size
+from SimpleLLMFunc.interface.body_json import encode, text_size
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
-from SimpleLLMFunc.interface.http import (
-    Address,
-    Exchange,
-    Headers,
-    Hidden,
-    HttpReply,
-    HttpRequest,
-    Patience,
-    user_agent,
-)
+from SimpleLLMFunc.interface.http import Address, Exchange, Headers, Hidden, HttpReply, HttpRequest, Patience
 from SimpleLLMFunc.interface.http.openai_client import ClientExchange, ClientPerLoop
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.spending import Deadline, charge_try, current_deadline, estimate_tokens
@@ -66,7 +56,6 @@ class Call:
         spoken: the wire that the body is in, which reads the reply too.
         path, headers, kept: of the wire.
         body: what goes out, the same for each try, unless the service wants it otherwise.
-        data: the body as data, where a client of the openai package sends it; else None.
         tokens: an estimate, 0 where there is no limit of tokens.
         key, ticket: of the latest try; no ticket where the circuit was open.
         block: ends with the latest try, and gives back what that took.
@@ -81,7 +70,6 @@ class Call:
     path: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
-    data: Mapping[str, Any] | None = None
     timeout: float = 0.0
     tokens: int = 0
     key: str = field(default="", repr=False)
@@ -111,17 +99,18 @@ class HttpModel(LLM_Interface):
     timeout: float
     deadline: float | None
     max_retries: int
-    retry_delay: float
     _address: Address
     _keys: Credentials
     _limits: Limits
-    _circuit: Circuit
     _client: ClientPerLoop | None  # the user's own, which sends the requests instead
     _whose: Headers  # go out with every request, as do those of the user:
     _extra_headers: Headers
     _guarded: bool  # whether real calls can be forbidden
+    _lost: list[str]  # what a pickle did not hold, and is missing
 
-    def __init__(self) -> None:
+    def __init__(self, retry_delay: float) -> None:
+        self.retry_delay = retry_delay
+        self._circuit = Circuit(retry_delay)
         self._warned: set[tuple[str, str]] = set()
         self._refused: dict[str, str] = {}  # state that the service does not take, and its words
         self._standing: tuple[tuple[str, str], ...] = ()  # downgrades of every request from now on
@@ -138,9 +127,7 @@ class HttpModel(LLM_Interface):
             UsageError: a parameter that cannot be given with a call, or real calls are forbidden.
         """
         call = await self._begin(Asked.of(messages, **asked), stream=False)
-        completion = await self._answered(
-            call, lambda reply: read_reply(reply, call.spoken, self.model_name, call.tries, kept=call.kept)
-        )
+        completion = await self._answered(call, lambda reply: read_reply(reply, call.spoken, call.kept))
         self._limits.settle(call.tokens, completion.usage)
         return completion
 
@@ -172,7 +159,7 @@ class HttpModel(LLM_Interface):
                 # the inner ones under the feet of the outer ones.
                 try:
                     reply = await self._send(call)
-                    pieces = read_chunks(reply, call.spoken, self.model_name, call.tries, kept=call.kept)
+                    pieces = read_chunks(reply, call.spoken, call.kept)
                     try:
                         async for piece in pieces:
                             for chunk in piece:
@@ -187,6 +174,14 @@ class HttpModel(LLM_Interface):
             else:
                 self._limits.settle(call.tokens, usage)
                 return
+
+    async def _vectors(
+        self, path: str, body: dict[str, Any], count: int, tokens: int, clock: Deadline
+    ) -> tuple[list[list[float]], int | None]:
+        """Return the vectors of one request for embeddings, and the tokens that they took."""
+        call = Call(Asked([], None, None, {}), self.wire, clock, stream=False, path=path, timeout=self.timeout)
+        call.body, call.tokens = encode(body), tokens
+        return await self._answered(call, lambda reply: read_vectors(reply, count))
 
     def render(self, messages: Sequence[Message], *, stream: bool = False, **asked: Any) -> dict[str, Any]:
         """Return the body that goes out on the wire; takes what `LLM_Interface.render` does."""
@@ -232,10 +227,18 @@ class HttpModel(LLM_Interface):
         return request, timeout
 
     async def _begin(self, asked: Asked, *, stream: bool) -> Call:
+        self._check_whole()
         check_call_params(asked.params)
         call = Call(asked, self.wire, self._clock(asked.deadline), stream)
         await self._write(call)
         return call
+
+    def _check_whole(self) -> None:
+        if self._lost:
+            raise ConfigError(
+                f"{self.model_name} came out of a pickle, and secrets are never in a pickle: {', '.join(self._lost)}. "
+                "Make a new model, or load it from its provider file."
+            )
 
     async def _write(self, call: Call) -> None:
         """Write what is asked on the wire of the model."""
@@ -243,7 +246,7 @@ class HttpModel(LLM_Interface):
         size = text_size(asked.messages)
         request, timeout = await off_loop_if_large(size, lambda: self._request(asked, stream=call.stream))
         self._tell((*self._standing, *request.downgrades))
-        call.body, call.data, call.tokens = await off_loop_if_large(size, lambda: self._written(request.body, asked))
+        call.body, call.tokens = await off_loop_if_large(size, lambda: self._written(request.body, asked))
         call.spoken, call.path, call.headers, call.kept = spoken, request.path, request.headers, request.kept
         call.timeout = timeout or self.timeout
 
@@ -264,14 +267,11 @@ class HttpModel(LLM_Interface):
             return around or _NO_DEADLINE
         return Deadline.after(seconds).stricter(Deadline.after(self.deadline)).stricter(around)
 
-    def _written(self, body: dict[str, Any], asked: Asked) -> tuple[bytes, Mapping[str, Any] | None, int]:
-        """Return the body as bytes and, where a client sends it, as data; and about how many tokens it takes."""
-        data = encode(body)
-        # What goes through a client is read back, so that it holds nothing that JSON cannot say.
-        wire = None if self._client is None else decode(data)
+    def _written(self, body: dict[str, Any], asked: Asked) -> tuple[bytes, int]:
+        """Return the body as bytes, and about how many tokens it takes; 0 where no limit counts them."""
         if not self._limits.counts_tokens:
-            return data, wire, 0
-        return data, wire, estimate_tokens(asked.messages, asked.tools, asked.response_format)
+            return encode(body), 0
+        return encode(body), estimate_tokens(asked.messages, asked.tools, asked.response_format)
 
     def lent_client(self) -> AbstractAsyncContextManager[Any] | None:
         """Lend a client of the openai package for what is no chat, such as files and batches; None where that is unknown."""
@@ -293,8 +293,7 @@ class HttpModel(LLM_Interface):
         # With several keys, the limits may be those of any; a refusal says elsewhere how long to wait.
         if self._keys.is_single and reply.status < 400:
             self._limits.learn(reply.headers, now())
-        if not 200 <= reply.status < 300:
-            await check_status(reply, call.spoken, self.model_name, call.tries)
+        await check_status(reply, call.spoken)
         self._circuit.passed(ticket)
         return reply
 
@@ -310,8 +309,8 @@ class HttpModel(LLM_Interface):
         request = HttpRequest(self._endpoint(call.path), call.body, self._headers(call), self.model_name, call.tries)
         exchange = (
             Exchange(request, patience)
-            if call.data is None or self._client is None
-            else ClientExchange(self._client.here(), call.path, call.data, request, patience)
+            if self._client is None
+            else ClientExchange(self._client.here(), call.path, request, patience)
         )
         return ticket, await call.block.enter_async_context(exchange)
 
@@ -334,10 +333,9 @@ class HttpModel(LLM_Interface):
         call.failures[kind] += 1
         pause = decide(
             failed,
-            attempt=call.failures.total(),
-            max_retries=self.max_retries,
+            call.failures.total(),
+            self.max_retries,
             left=call.deadline.left(),
-            rng=random.random,
             retry_delay=self.retry_delay,
             longest_wait=call.timeout,
             earlier=earlier,
@@ -378,7 +376,6 @@ class HttpModel(LLM_Interface):
         headers = {
             "Content-Type": "application/json",
             "Accept": "text/event-stream" if call.stream else "application/json",
-            "User-Agent": user_agent(),
         }
         if call.key:
             headers.update(self._auth(call.key))

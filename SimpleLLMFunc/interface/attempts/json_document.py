@@ -10,7 +10,7 @@ from SimpleLLMFunc.errors import ConfigError, ConnectionFailed, DeadlineExceeded
 from SimpleLLMFunc.interface.attempts.retry import now, retried
 from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
-from SimpleLLMFunc.interface.http import Exchange, HttpReply, HttpRequest, Patience, user_agent
+from SimpleLLMFunc.interface.http import Exchange, HttpReply, HttpRequest, Patience
 from SimpleLLMFunc.interface.spending import Deadline, current_deadline
 from SimpleLLMFunc.interface.wires import Received, failure_of, read_error
 from SimpleLLMFunc.logger import redact
@@ -53,7 +53,7 @@ async def get_json(
     address = url + ("&" if "?" in url else "?") * bool(added) + added
     outer = current_deadline()
     deadline = Deadline.after(timeout).stricter(outer)
-    sent = {"user-agent": user_agent(), "accept": "application/json", **(headers or {})}
+    sent = {"accept": "application/json", **(headers or {})}
 
     async def read(tries: int) -> Any:
         request = HttpRequest(address, b"", sent, service, tries, "GET")
@@ -75,7 +75,7 @@ async def _read_once(request: HttpRequest, patience: Patience) -> Any:
             reply.patience.progress()
             body += piece
             if len(body) > MAX_BYTES:
-                raise _refused(request, reply, f"the reply is longer than {MAX_BYTES} bytes, and was not read.")
+                raise _refused(reply, f"the reply is longer than {MAX_BYTES} bytes, and was not read.")
     if reply.status >= 400:
         said = await off_loop_if_large(len(body), lambda: read_error(bytes(body)))
         raise failure_of(said, Received(request.model, request.tries, reply.status, reply.headers, now()))
@@ -85,9 +85,9 @@ async def _read_once(request: HttpRequest, patience: Patience) -> Any:
         # Outside of the except block: the foreign error may hold the whole text.
         pass
     head = redact(cut(body.decode("utf-8", "replace").strip(), 200))
-    raise _refused(request, reply, f"the reply is no JSON. It begins: {head!r}")
+    raise _refused(reply, f"the reply is no JSON. It begins: {head!r}")
 
 
-def _refused(request: HttpRequest, reply: HttpReply, problem: str) -> AttemptFailed:
-    error = ProviderError(problem, model=request.model, status=reply.status, tries=request.tries)
+def _refused(reply: HttpReply, problem: str) -> AttemptFailed:
+    error = ProviderError(problem, model=reply.request.model, status=reply.status, tries=reply.request.tries)
     return AttemptFailed(error, again="never")

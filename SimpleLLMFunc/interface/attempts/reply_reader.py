@@ -46,7 +46,7 @@ _LONGEST_MARK = 1024
 """Bytes among which a byte order mark may stand, whole or in part."""
 
 
-async def check_status(reply: HttpReply, wire: Wire, model: str, tries: int) -> None:
+async def check_status(reply: HttpReply, wire: Wire) -> None:
     """Return if the status is 2xx.
 
     Raises:
@@ -55,13 +55,11 @@ async def check_status(reply: HttpReply, wire: Wire, model: str, tries: int) -> 
     if 200 <= reply.status < 300:
         return
     body = await read_all(reply)
-    received = _received(reply, model, tries)
-    raise await off_loop_if_large(len(body) + len(reply.sent), lambda: wire.error(body, received))
+    received = _received(reply)
+    raise await off_loop_if_large(len(body) + len(received.sent), lambda: wire.error(body, received))
 
 
-async def read_reply(
-    reply: HttpReply, wire: Wire, model: str, tries: int, *, kept: Kept = _NOTHING, start: bytes = b""
-) -> ChatCompletion:
+async def read_reply(reply: HttpReply, wire: Wire, kept: Kept = _NOTHING, start: bytes = b"") -> ChatCompletion:
     """Return the whole reply; `kept` is of the request, `start` is what has been read of the reply.
 
     Raises:
@@ -69,7 +67,7 @@ async def read_reply(
         DeadlineExceeded: the call took too long.
     """
     body = await read_all(reply, start)
-    received = _received(reply, model, tries, kept)
+    received = _received(reply, kept)
     completion = await off_loop_if_large(len(body), lambda: wire.reply(body, received))
     cost = header_number(reply.headers.get(_COST))
     if cost is None or completion.usage is None:
@@ -77,20 +75,21 @@ async def read_reply(
     return replace(completion, usage=replace(completion.usage, cost=cost))
 
 
-async def read_vectors(reply: HttpReply, model: str, tries: int, count: int) -> tuple[list[list[float]], int | None]:
+async def read_vectors(reply: HttpReply, count: int) -> tuple[list[list[float]], int | None]:
     """Return the vectors of a reply and the tokens that they took; see `read_embeddings`."""
     body = await read_all(reply)
-    received = _received(reply, model, tries)
+    received = _received(reply)
     return await off_loop_if_large(len(body), lambda: read_embeddings(body, received, count))
 
 
-def _received(reply: HttpReply, model: str, tries: int, kept: Kept = _NOTHING) -> Received:
+def _received(reply: HttpReply, kept: Kept = _NOTHING) -> Received:
     url = "" if 200 <= reply.status < 300 else Address(reply.url).shown
-    return Received(model, tries, reply.status, reply.headers, now(), kept, url, reply.sent)
+    asked = reply.request
+    return Received(asked.model, asked.tries, reply.status, reply.headers, now(), kept, url, asked.body)
 
 
 async def read_chunks(
-    reply: HttpReply, wire: Wire, model: str, tries: int, *, kept: Kept = _NOTHING
+    reply: HttpReply, wire: Wire, kept: Kept = _NOTHING
 ) -> AsyncGenerator[Iterable[ChatCompletionChunk], None]:
     """Yield the chunks of each piece of a streamed reply, as the pieces arrive; return when it is complete.
 
@@ -101,10 +100,10 @@ async def read_chunks(
         AttemptFailed: it broke before it had shown any text.
         StreamInterrupted, BadReply, DeadlineExceeded: it broke after that; `.partial` is the text so far.
     """
-    decoder = wire.decoder(_received(reply, model, tries, kept))
+    decoder = wire.decoder(_received(reply, kept))
     piece = await _first_bytes(reply, decoder)
     if piece.lstrip(_SPACE)[:1] in {b"{", b"[", b"<"}:
-        yield (chunk_of_reply(await read_reply(reply, wire, model, tries, kept=kept, start=piece)),)
+        yield (chunk_of_reply(await read_reply(reply, wire, kept, start=piece)),)
         return
     while piece:
         for start in range(0, len(piece), _SLICE):

@@ -42,13 +42,7 @@ async def retried(
         except AttemptFailed as error:
             failed = error.with_traceback(None)  # else it and this frame would hold each other
         pause = decide(
-            failed,
-            attempt=tries,
-            max_retries=max_retries,
-            left=clock.left(),
-            rng=random.random,
-            retry_delay=retry_delay,
-            longest_wait=longest_wait,
+            failed, tries, max_retries, left=clock.left(), retry_delay=retry_delay, longest_wait=longest_wait
         )
         await pause_before_retry(failed, pause, tries=tries)
     raise AssertionError("counting does not end")
@@ -71,14 +65,14 @@ async def pause_before_retry(
 
 def decide(
     failed: AttemptFailed,
-    *,
     attempt: int,
     max_retries: int,
+    *,
     left: float | None,
-    rng: Callable[[], float],
     retry_delay: float = 0.5,
     longest_wait: float = 600.0,
     earlier: int = 0,
+    rng: Callable[[], float] = random.random,
 ) -> float | None:
     """Return the seconds to wait before the next try, None when there shall be none.
 
@@ -87,10 +81,10 @@ def decide(
         attempt: how many tries there were, this one included.
         max_retries: how many further tries the first one may have.
         left: seconds until the deadline, None without one.
-        rng: gives a number in [0, 1).
         retry_delay: seconds of the first pause of our own choice; each further one doubles.
         longest_wait: seconds that are waited at most because the service says so, where no deadline sets the limit.
         earlier: how many earlier tries of this call failed in the same way.
+        rng: gives a number in [0, 1); for tests.
     """
     if failed.again == "never" or attempt > max_retries or (failed.again == "once" and earlier):
         return None

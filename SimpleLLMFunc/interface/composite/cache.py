@@ -18,8 +18,7 @@ from SimpleLLMFunc.interface.body_json import decode, encode
 from SimpleLLMFunc.interface.composite.answer_store import AnswerStore
 from SimpleLLMFunc.interface.composite.coalescing import Flights
 from SimpleLLMFunc.interface.composite.in_front import ModelInFront
-from SimpleLLMFunc.interface.composite.reasoning_apart import chunks_of, reply_of
-from SimpleLLMFunc.interface.composite.samples import current_sample
+from SimpleLLMFunc.interface.composite.question import chunks_of, current_sample, reply_of
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models
 from SimpleLLMFunc.interface.spending import Deadline, current_deadline
 from SimpleLLMFunc.interface.wires import ReplyAssembler, chunk_of_reply, number
@@ -114,7 +113,12 @@ class CachedLLM(Uncopied, ModelInFront):
                 kept = await self._in_time(clock, lambda: self._kept(key))
                 if kept is not None:
                     return kept, True
-                fresh = await self._ask(messages, trace_id, clock, options)
+                try:
+                    with noting_downgrades() as noted:
+                        fresh = await reply_of(self.llm, messages, trace_id=trace_id, deadline=clock.left(), **options)
+                except DeadlineExceeded as error:
+                    raise clock.retold(error) from error.__cause__
+                fresh = _with_downgrades(fresh, noted)
                 return fresh, await self._keep(key, fresh, clock)
 
             reply, is_anothers = await _flights.share((self.path, key), ask, clock)
@@ -169,16 +173,6 @@ class CachedLLM(Uncopied, ModelInFront):
         clock = Deadline.after(deadline).stricter(current_deadline())
         clock.check("looking into the cache")
         return clock
-
-    async def _ask(
-        self, messages: Sequence[Message], trace_id: str, clock: Deadline, options: Mapping[str, Any]
-    ) -> ChatCompletion:
-        try:
-            with noting_downgrades() as noted:
-                reply = await reply_of(self.llm, messages, trace_id=trace_id, deadline=clock.left(), **options)
-        except DeadlineExceeded as error:
-            raise clock.retold(error) from error.__cause__
-        return _with_downgrades(reply, noted)
 
     # --- what is kept, and by what -----------------------------------------------------------------------
 

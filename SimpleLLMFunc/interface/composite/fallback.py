@@ -24,9 +24,8 @@ from SimpleLLMFunc.errors import (
     StreamInterrupted,
 )
 from SimpleLLMFunc.interface.attempts import tell_failed_try
-from SimpleLLMFunc.interface.composite.hedge import HedgeAfter, HedgeTimer, Racer
-from SimpleLLMFunc.interface.composite.question import Question
-from SimpleLLMFunc.interface.llm_interface import LLM_Interface, given_to
+from SimpleLLMFunc.interface.composite.question import HedgeAfter, HedgeTimer, Question, Racer
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface, given_to, load_prices, priced
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.spending import (
     Deadline,
@@ -35,8 +34,6 @@ from SimpleLLMFunc.interface.spending import (
     counting_tries,
     current_deadline,
     is_limited,
-    load_prices,
-    priced,
 )
 from SimpleLLMFunc.interface.wires import number
 from SimpleLLMFunc.logger import border, push_warning

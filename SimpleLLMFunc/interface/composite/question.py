@@ -1,17 +1,73 @@
-"""What is asked of several models in turn, the same of each, and what came of it so far."""
+"""How a model made of models asks those behind it: reasoning apart, each in turn, or a second one when the first is late.
+
+The readers of our wires put the reasoning of a reply apart; of a user's own class that is done here. Of several answers
+to one question a cache keeps one for each sample, and joins no two of them.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import math
+import time
 from collections import deque
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, aclosing, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
-from SimpleLLMFunc.errors import SimpleLLMFuncError, cut
-from SimpleLLMFunc.interface.composite.reasoning_apart import chunks_of, reply_of
+from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, cut
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, given_to
-from SimpleLLMFunc.interface.spending import Deadline
-from SimpleLLMFunc.type import ChatCompletionChunk, Message
+from SimpleLLMFunc.interface.spending import Deadline, counting_tries, scoped
+from SimpleLLMFunc.interface.wires import StreamedThoughts, answer_in, put_right
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message
+
+HedgeAfter: TypeAlias = float | Literal["p95"] | None
+"""Seconds, or "p95": as long as 95 of 100 answers have taken; None never asks twice."""
+
+_REMEMBERED = 200
+_FEWEST = 20
+"""Answers that must be known before "p95" means anything; until then nothing is asked twice."""
+
+
+async def reply_of(llm: LLM_Interface, messages: Sequence[Message], **asked: Any) -> ChatCompletion:
+    """Return the whole reply of `llm`; takes what `LLM_Interface.chat` does."""
+    if llm.reads_reasoning:
+        return await llm.chat(messages, **asked)
+    with _partial_answer():
+        return put_right(await llm.chat(messages, **asked))
+
+
+def chunks_of(
+    llm: LLM_Interface, messages: Sequence[Message], **asked: Any
+) -> AsyncGenerator[ChatCompletionChunk, None]:
+    """Return the stream of `llm`; takes what `LLM_Interface.chat_stream` does."""
+    chunks = llm.chat_stream(messages, **asked)
+    return chunks if llm.reads_reasoning else _apart(chunks)
+
+
+async def _apart(source: AsyncGenerator[ChatCompletionChunk, None]) -> AsyncGenerator[ChatCompletionChunk, None]:
+    thoughts = StreamedThoughts()
+    async with aclosing(source) as chunks:
+        with _partial_answer():
+            async for chunk in chunks:
+                yield thoughts.apart(chunk)
+        if rest := thoughts.rest():
+            yield rest
+
+
+@contextmanager
+def _partial_answer() -> Iterator[None]:
+    """Take the reasoning out of the text that an error has got."""
+    try:
+        yield
+    except SimpleLLMFuncError as error:
+        if partial := getattr(error, "partial", ""):
+            error.partial = answer_in(partial)  # type: ignore[attr-defined]
+        raise
+
+
+# --- each in turn ----------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -74,3 +130,132 @@ def _root(error: BaseException) -> BaseException:
             break
         error = deeper
     return error
+
+
+# --- a second one when the first is late -----------------------------------------------------------------
+
+
+class HedgeTimer:
+    """Knows after how many seconds a second request leaves.
+
+    Raises:
+        ConfigError: neither seconds above 0 nor "p95".
+    """
+
+    def __init__(self, after: HedgeAfter) -> None:
+        given: object = after
+        is_seconds = isinstance(given, (int, float)) and not isinstance(given, bool) and 0 < given < math.inf
+        if given is not None and given != "p95" and not is_seconds:
+            raise ConfigError(f'hedge_after is {after!r}; it must be seconds above 0, or "p95", or None.')
+        self.after: HedgeAfter = after
+        self._taken: deque[float] = deque(maxlen=_REMEMBERED)
+
+    def note(self, seconds: float) -> None:
+        """Take in how long an answer took; of one that was not waited for, how long it had taken by then."""
+        self._taken.append(seconds)
+
+    def delay(self) -> float | None:
+        """Return the seconds after which a second request leaves, None where none does."""
+        if self.after != "p95":
+            return self.after
+        taken = sorted(self._taken)
+        return taken[math.ceil(0.95 * len(taken)) - 1] if len(taken) >= _FEWEST else None
+
+
+class Racer:
+    """One request among several for the same answer, in its own task: a stream begins, goes on and ends there.
+
+    Attributes:
+        answered: gives the whole reply; of a stream None, when it has shown something of its answer, or its end.
+        member: the model it asks.
+        is_second: it was started because another one is late.
+    """
+
+    def __init__(self, asked: Question, member: LLM_Interface, *, is_stream: bool, is_second: bool = False) -> None:
+        self.member = member
+        self.is_second = is_second
+        self.answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self.started = time.monotonic()
+        self._count: Callable[[], int] = int
+        self._begun: list[ChatCompletionChunk] = []
+        self._further: asyncio.Queue[ChatCompletionChunk | BaseException | None] = asyncio.Queue(maxsize=1)
+        self._task = asyncio.create_task(self._ask(asked, is_stream=is_stream))
+        self._task.add_done_callback(lambda _: self.answered.cancel())  # does nothing where it is known
+
+    @property
+    def seconds(self) -> float:
+        """Since it left."""
+        return time.monotonic() - self.started
+
+    @property
+    def tries(self) -> int:
+        """HTTP requests so far, as far as the model tells."""
+        return self._count()
+
+    async def chunks(self) -> AsyncGenerator[ChatCompletionChunk, None]:
+        """Yield all chunks of a stream, from the first."""
+        for chunk in self._begun:
+            yield chunk
+        while (further := await self._further.get()) is not None:
+            if isinstance(further, BaseException):
+                raise further
+            yield further
+
+    def stop(self) -> None:
+        """Begin to end it."""
+        self._task.cancel()
+
+    async def cancel(self) -> None:
+        """End it and wait until nothing of it is left."""
+        self.stop()
+        await asyncio.gather(self._task, self.answered, return_exceptions=True)
+
+    async def _ask(self, asked: Question, *, is_stream: bool) -> None:
+        end: BaseException | None = None
+        try:
+            with counting_tries() as tries:
+                self._count = lambda: tries.count
+                if is_stream:
+                    await self._read(asked)
+                else:
+                    self.answered.set_result(await asked.chat(self.member))
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if not self.answered.done() or (task is not None and task.cancelling()):
+                raise
+            end = error  # the stream cancelled itself: its reader must not wait for more
+        except BaseException as error:  # noqa: BLE001 - raised again where the answer is awaited
+            end = error
+            if not self.answered.done():
+                self.answered.set_exception(error)
+        await self._further.put(end)
+        if not self.answered.done():
+            self.answered.set_result(None)  # the stream was empty
+
+    async def _read(self, asked: Question) -> None:
+        async with aclosing(asked.stream(self.member)) as source:
+            async for chunk in source:
+                if self.answered.done():
+                    await self._further.put(chunk)
+                    continue
+                self._begun.append(chunk)
+                if chunk.text or chunk.tool_calls or chunk.finish_reason:
+                    self.answered.set_result(None)
+
+
+# --- which of several answers ------------------------------------------------------------------------------
+
+_SAMPLE: ContextVar[int] = ContextVar("SimpleLLMFunc.sample", default=0)
+
+
+def sample_scope(number: int) -> AbstractContextManager[int]:
+    """Ask inside for the answer `number` to each question; 0 is the one that everybody asks for.
+
+    Scopes multiply: sample 1 inside sample 2 is neither.
+    """
+    return scoped(_SAMPLE, _SAMPLE.get() * 1_000_003 + number)
+
+
+def current_sample() -> int:
+    """Return which answer is asked for."""
+    return _SAMPLE.get()

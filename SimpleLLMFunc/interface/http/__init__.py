@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from SimpleLLMFunc.interface.http.environment import proxy_for, tls_context
 from SimpleLLMFunc.interface.http.error_mapping import failure_of_exception, without_frames
-from SimpleLLMFunc.interface.http.exchange import LARGEST_BODY, Exchange, HttpReply, HttpRequest, read_all, user_agent
+from SimpleLLMFunc.interface.http.exchange import Exchange, HttpReply, HttpRequest, read_all
 from SimpleLLMFunc.interface.http.secret_parts import Address, Headers, Hidden
 from SimpleLLMFunc.interface.http.timeouts import Patience, Silence
 
 __all__ = [
-    "LARGEST_BODY", "Address", "Exchange", "Headers", "Hidden", "HttpReply", "HttpRequest", "Patience", "Silence",
-    "failure_of_exception", "openai_client", "proxy_for", "read_all", "tls_context", "user_agent", "without_frames",
+    "Address", "Exchange", "Headers", "Hidden", "HttpReply", "HttpRequest", "Patience", "Silence",
+    "failure_of_exception", "openai_client", "proxy_for", "read_all", "tls_context", "without_frames",
 ]  # fmt: skip

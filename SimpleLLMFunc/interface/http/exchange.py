@@ -58,8 +58,8 @@ class HttpReply:
 
     Attributes:
         headers: found by lower-case name.
+        request: what went out.
         url: that was asked.
-        sent: the body of the request.
         patience: the clock of this try; the reader notes progress on it.
         is_checked: whether the pieces so far stand as they are; not amid a packed body, whose checksum comes at its end.
     """
@@ -67,10 +67,9 @@ class HttpReply:
     def __init__(self, request: HttpRequest, patience: Patience) -> None:
         self.status = 0
         self.headers: Mapping[str, str] = {}
-        self.url, self.sent = request.url, request.body
+        self.request, self.url = request, request.url
         self.patience = patience
         self.is_checked = True
-        self._request = request
         self._size = 0
         self._unpacker: Unpacker | None = None
 
@@ -86,11 +85,11 @@ class HttpReply:
             DeadlineExceeded: the call took too long.
         """
         self.patience.deadline.check("reading the answer")
-        piece = await translated(self._next(), self._request.model, self._request.tries)
+        piece = await translated(self._next(), self.request.model, self.request.tries)
         self._size += len(piece)
         if self._size > LARGEST_BODY:
             problem = f"it is longer than {LARGEST_BODY} bytes"
-            error = BadReply(self._request.model, problem=problem, status=self.status, tries=self._request.tries)
+            error = BadReply(self.request.model, problem=problem, status=self.status, tries=self.request.tries)
             raise AttemptFailed(error, again="never")
         return piece
 
@@ -148,7 +147,7 @@ class Exchange(HttpReply):
     async def __aenter__(self) -> HttpReply:
         await import_module(_SESSION)
         asking = self.patience.wait(self._asked())
-        self._answer = await translated(asking, self._request.model, self._request.tries, self._request.url)
+        self._answer = await translated(asking, self.request.model, self.request.tries, self.request.url)
         self._begin(self._answer.status, self._answer.headers)
         return self
 
@@ -163,12 +162,14 @@ class Exchange(HttpReply):
 
     async def _asked(self) -> aiohttp.ClientResponse:
         import aiohttp
+        from multidict import CIMultiDict
 
         from SimpleLLMFunc.interface.http.session import StaleConnection, session_of_this_loop
 
-        request, redirects, url = self._request, 0, whole_address(self._request.url)
+        request, redirects, url = self.request, 0, whole_address(self.request.url)
         session = await session_of_this_loop()
-        headers = {"Accept-Encoding": CODINGS, **request.headers}
+        headers = CIMultiDict({"Accept-Encoding": CODINGS, "User-Agent": f"SimpleLLMFunc/{__version__}"})
+        headers.update(request.headers)  # replaces names in any case
         while True:
             # A long body is written piece by piece, as fast as the other side takes it.
             body = io.BytesIO(request.body) if len(request.body) > _LARGE_REQUEST else request.body or None
@@ -259,8 +260,3 @@ def whole_address(text: str) -> URL:
     except ValueError:
         pass
     raise ConfigError("base_url is incomplete. Give an http or https address.")
-
-
-def user_agent() -> str:
-    """Return the name and version that requests carry."""
-    return f"SimpleLLMFunc/{__version__}"

@@ -131,11 +131,9 @@ def _opened() -> aiohttp.ClientSession:
     )
 
 
-async def _close(session: aiohttp.ClientSession) -> None:
-    await session.close()
-
-
-_sessions: PerLoop[aiohttp.ClientSession] = PerLoop(_opened, _close, lambda session: not session.closed)
+_sessions: PerLoop[aiohttp.ClientSession] = PerLoop(
+    _opened, aiohttp.ClientSession.close, lambda session: not session.closed
+)
 
 
 async def session_of_this_loop() -> aiohttp.ClientSession:

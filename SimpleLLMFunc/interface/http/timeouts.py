@@ -15,11 +15,7 @@ CONNECT_SECONDS = 10.0
 
 
 class Silence(Exception):
-    """The service made no progress for as long as one try waits; `.seconds` is how long that is."""
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        super().__init__(f"nothing came for {seconds:g} s")
+    """The service made no progress for as long as one try waits."""
 
 
 class Patience:
@@ -66,4 +62,6 @@ class Patience:
         finally:
             self._left = max(0.0, self._left - (loop.time() - started))
         # Not inside the block above: the context of the error would hold the frames of what was waited for.
-        raise DeadlineExceeded(self.deadline.seconds, doing=doing) if by_deadline else Silence(self._limit)
+        if by_deadline:
+            raise DeadlineExceeded(self.deadline.seconds, doing=doing)
+        raise Silence(f"nothing came for {self._limit:g} s")

@@ -67,21 +67,16 @@ def _has_text(schema: Any) -> bool:
 def is_ended_by_bound(text: str) -> bool:
     """Whether a string or list in a JSON text is as long as its bound: the model had not come to its end."""
     try:
-        left = [json.loads(text)]
-    except ValueError:
+        return _holds_longest(json.loads(text))
+    except (ValueError, RecursionError):
         return False
-    while left:
-        value = left.pop()
-        if isinstance(value, str):
-            if len(value) == MOST_CHARACTERS:
-                return True
-        elif isinstance(value, list):
-            if len(value) == MOST_ITEMS:
-                return True
-            left.extend(value)
-        elif isinstance(value, dict):
-            left.extend(value.values())
-    return False
+
+
+def _holds_longest(value: Any) -> bool:
+    if isinstance(value, str):
+        return len(value) == MOST_CHARACTERS
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return (isinstance(value, list) and len(value) == MOST_ITEMS) or any(map(_holds_longest, inner))
 
 
 def bounded(schema: Any) -> Any:

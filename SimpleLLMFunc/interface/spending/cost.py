@@ -6,18 +6,18 @@ means unknown: the extra is missing, or the model is in no list.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import replace
-from typing import Any, Protocol, Self, TypeVar
+from functools import cache
+from itertools import starmap
+from typing import Any
 
 from SimpleLLMFunc.config import is_local_address
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.extras import install_line
 from SimpleLLMFunc.logger import push_warning, shown_error
 from SimpleLLMFunc.runtime import importing
-from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Usage
-
-R = TypeVar("R", ChatCompletion, ChatCompletionChunk)
+from SimpleLLMFunc.type import Usage
 
 _SAME = "anthropic azure deepseek fireworks groq mistral openai openrouter together"
 _OTHER = {"gemini": "google", "moonshot": "moonshotai", "xai": "x-ai", "zhipu": "zhipuai"}
@@ -32,31 +32,6 @@ _NOT_LISTED = frozenset({"qwen", "siliconflow", "volcengine"})
 
 _CLOSED_WEIGHTS = ("chatgpt", "claude", "gemini", "gpt-", "grok", "o1", "o3", "o4")
 _OPEN_WEIGHTS = ("gpt-oss",)
-
-_MISSING = object()
-_module: Any = None
-
-
-class PricedModel(Protocol):
-    """A model as its price is looked up: an `LLM_Interface`, which this room does not know."""
-
-    model_name: str
-    provider: str
-
-    @property
-    def base_url(self) -> str | None:
-        """Where it is reached, None where there is no address."""
-
-    @property
-    def members(self) -> tuple[Self, ...]:
-        """The models that it asks."""
-        ...
-
-    def price(self, usage: Usage, model: str = "") -> float | None:
-        """Return what `usage` costs in USD, None when that is not known."""
-
-
-M = TypeVar("M", bound=PricedModel)
 
 
 def price_of(usage: Usage, model: str, provider: str = "", base_url: str | None = None) -> float | None:
@@ -120,72 +95,39 @@ def _calculated(usage: Usage, model: str, provider: str, base_url: str | None) -
     return price(name, provider_id=maker) if slash else price(model)  # openai/gpt-4o, as gateways call it
 
 
+@cache
 def _genai_prices() -> Any:
     """Return the package, None where it is not installed."""
-    global _module  # noqa: PLW0603 - what was found to be missing is not looked for at each call
-    if _module is None:
-        try:
-            import genai_prices
+    try:
+        import genai_prices
 
-            with suppress(LookupError):  # the first question loads its data
-                genai_prices.calc_price(genai_prices.Usage(input_tokens=1), "gpt-4o", provider_id="openai")
-            _module = genai_prices
-        except ImportError:
-            _module = _MISSING
-        except Exception as error:  # noqa: BLE001 - a broken package must not break the call that it would price
-            push_warning(f"genai-prices cannot be used, so no cost is known: {shown_error(error)}")
-            _module = _MISSING
-    return None if _module is _MISSING else _module
+        with suppress(LookupError):  # the first question loads its data
+            genai_prices.calc_price(genai_prices.Usage(input_tokens=1), "gpt-4o", provider_id="openai")
+    except ImportError:
+        return None
+    except Exception as error:  # noqa: BLE001 - a broken package must not break the call that it would price
+        push_warning(f"genai-prices cannot be used, so no cost is known: {shown_error(error)}")
+        return None
+    return genai_prices
 
 
-# --- what the rest of the library asks -------------------------------------------------------------------
+async def import_prices(models: Iterable[tuple[str, str, str | None]]) -> None:
+    """Import the prices in a worker thread, unless they are there, or none of the models is listed.
 
-
-async def load_prices(llm: PricedModel, model: str = "") -> None:
-    """Import the prices where `llm` (or `model` there) needs them and they are not there yet, in a worker thread."""
-    if _module is None and any(
-        _may_be_listed(name, part.provider, part.base_url)
-        for part in answering_models(llm)
-        for name in (part.model_name, model)
-    ):
+    Args:
+        models: of each the name, the provider and the address.
+    """
+    if not _genai_prices.cache_info().currsize and any(starmap(_may_be_listed, models)):
         await importing(_genai_prices)
 
 
-async def priced(reply: R, llm: PricedModel) -> R:
-    """Return the reply (or chunk) of `llm` with its cost in the usage, as far as it is known."""
-    usage = reply.usage
-    if usage is None or usage.cost is not None:
-        return reply
-    await load_prices(llm, reply.model)
-    cost = llm.price(usage.tokens, reply.model)
-    return reply if cost is None else replace(reply, usage=replace(usage, cost=cost))
-
-
-async def require_prices(llm: PricedModel) -> None:
-    """Return if a limit in USD can be kept with `llm`: its price is known, or it is free.
-
-    Raises:
-        ConfigError: it would be ignored: a service that takes money, and no price.
-    """
-    await load_prices(llm)
-    unknown = [
-        part
-        for part in answering_models(llm)
-        if part.base_url is not None and not is_local_address(part.base_url) and part.price(Usage()) is None
-    ]
-    if not unknown:
-        return
-    names = ", ".join(sorted({f"{part.model_name} ({part.provider})" for part in unknown}))
+def unpriced(names: str) -> ConfigError:
+    """Return the error for a limit in USD on models whose prices are not known."""
     way_out = (
         f"Install genai-prices, which may know it: {install_line('cost')}. Or limit"
         if _genai_prices() is None
         else "The installed genai-prices does not list it. Update that, or limit"
     )
-    raise ConfigError(
+    return ConfigError(
         f"budget(usd=…) cannot be kept: the price of {names} is not known. {way_out} tokens instead: budget(tokens=…)."
     )
-
-
-def answering_models(llm: M) -> list[M]:
-    """Return the models that answer in the end: `llm` itself, or the members of its members."""
-    return [part for member in llm.members for part in answering_models(member)] if llm.members else [llm]

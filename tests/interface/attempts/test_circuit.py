@@ -23,10 +23,9 @@ from SimpleLLMFunc.interface.http import timeouts
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.spending.deadline import Deadline
 from SimpleLLMFunc.type import ChatCompletion
+from tests.support.asking import HELLO
 from tests.support.clock import Clock
 from tests.support.server import Answer, LoopbackServer, error_answer, text_answer
-
-HELLO = [{"role": "user", "content": "hello"}]
 
 
 def down(*, retry_after=None, status=503):

@@ -3,10 +3,11 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from SimpleLLMFunc.errors import AuthenticationError, ConfigError, RateLimited, ServerUnavailable
-from SimpleLLMFunc.interface.attempts.credentials import Credentials, entry_from_file
+from SimpleLLMFunc.errors import AuthenticationError, RateLimited, ServerUnavailable
+from SimpleLLMFunc.interface.attempts.credentials import Credentials
 from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
+from SimpleLLMFunc.interface.service_model import _entry_from_file
 from SimpleLLMFunc.logger.redact import redact
 
 FAR, NEAR = "https://far.example/v1", "http://localhost:8000/v1"
@@ -17,20 +18,11 @@ async def taken(credentials):
         return await credentials.take(block)
 
 
-async def test_the_order_of_the_keys(monkeypatch):
+def test_a_key_is_told_without_being_counted(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-environment")
     pool = APIKeyPool(["sk-pool-key-1"])
-    assert await taken(Credentials("m", FAR, "sk-own-key-1", pool)) == "sk-own-key-1"
-    assert await taken(Credentials("m", FAR, None, pool)) == "sk-pool-key-1"
-    assert await taken(Credentials("m", FAR, None, None)) == "sk-environment"
     assert Credentials("m", FAR, None, pool).key() == "sk-pool-key-1"
     assert Credentials("m", NEAR, None, None).key() == "sk-environment"
-
-
-async def test_a_local_address_needs_none_and_a_far_one_does():
-    assert await taken(Credentials("m", NEAR, None, None)) == ""
-    with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
-        await taken(Credentials("m", FAR, None, None))
 
 
 async def test_only_keys_of_the_pool_are_counted():
@@ -47,13 +39,6 @@ def test_keys_are_masked_from_then_on(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "strange-key-format-2")
     Credentials("m", FAR, None, None).key()
     assert redact("strange-key-format-1 strange-key-format-2") == "*** ***"
-
-
-@pytest.mark.parametrize("key", ["", "  ", "a b", "a\r\nX-Evil: 1", "schlüssel"])
-def test_what_is_no_key_is_refused_and_not_shown(key, monkeypatch):
-    with pytest.raises(ConfigError) as caught:
-        Credentials("m", FAR, key, None)
-    assert not key.strip() or key not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -81,13 +66,13 @@ def test_sparing_does_nothing_without_a_pool():
 
 def test_the_keys_of_a_provider_file_are_found_again(tmp_path):
     path = tmp_path / "provider.json"
-    assert entry_from_file(str(path), "p", "m") is None
+    assert _entry_from_file(str(path), "p", "m") is None
     path.write_text("{")
-    assert entry_from_file(str(path), "p", "m") is None
+    assert _entry_from_file(str(path), "p", "m") is None
     path.write_text(json.dumps({"p": [{"model_name": "m", "api_keys": ["sk-aaaaaaaa"], "base_url": FAR}]}))
-    assert entry_from_file(str(path), "p", "m").api_keys == ["sk-aaaaaaaa"]
-    assert entry_from_file(str(path), "p", "other") is None
-    assert entry_from_file(str(path), "other", "m") is None
+    assert _entry_from_file(str(path), "p", "m").api_keys == ["sk-aaaaaaaa"]
+    assert _entry_from_file(str(path), "p", "other") is None
+    assert _entry_from_file(str(path), "other", "m") is None
 
 
 def test_whether_there_is_another_key():

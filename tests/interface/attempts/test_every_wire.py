@@ -6,27 +6,19 @@ from typing import Any
 
 import pytest
 
-from SimpleLLMFunc import APIKeyPool, budget, llm_function
-from SimpleLLMFunc.errors import (
-    AuthenticationError,
-    BudgetExceeded,
-)
+from SimpleLLMFunc import APIKeyPool, budget
+from SimpleLLMFunc.errors import AuthenticationError, BudgetExceeded
+from tests.support.asking import HELLO
 from tests.support.connections import Recorded
+from tests.support.functions import async_function_of
 from tests.support.server import LoopbackServer, json_answer
 from tests.support.wires import SERVICES, WIRES, last_text, made, wired
-
-HELLO: Any = [{"role": "user", "content": "hello"}]
 
 
 @pytest.mark.parametrize("name", WIRES)
 async def test_three_hundred_rows_and_a_budget(name):
     async with wired(name, answer=lambda body: str(len(last_text(body)))) as (llm, server):
-
-        @llm_function(llm)
-        async def size(text: str) -> int:
-            """Tell the size."""
-            raise NotImplementedError
-
+        size = async_function_of(llm, int)
         report = await size.map(["x" * number for number in range(1, 301)], progress=False)
         values = [row.value for row in report.rows]
         assert [value - values[0] for value in values] == list(range(300))

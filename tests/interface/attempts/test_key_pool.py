@@ -19,11 +19,8 @@ CANARY = "sk-CANARY0123456789abcdefXYZ"
 
 def test_the_least_loaded_key_is_given():
     pool = APIKeyPool(["a", "b", "c"])
-    pool.increment_task_count("a")
-    pool.increment_task_count("a")
-    pool.increment_task_count("b")
-    pool.increment_task_count("c")
-    pool.increment_task_count("c")
+    for key in "aabcc":
+        pool.increment_task_count(key)
     assert pool.get_least_loaded_key() == "b"
 
 

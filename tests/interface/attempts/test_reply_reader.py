@@ -9,19 +9,19 @@ import pytest
 from SimpleLLMFunc.errors import BadReply, BadRequest, ConnectionFailed, SimpleLLMFuncError, StreamInterrupted
 from SimpleLLMFunc.interface.attempts.reply_reader import check_status, read_chunks, read_reply
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
-from SimpleLLMFunc.interface.http.timeouts import Patience
+from SimpleLLMFunc.interface.http import HttpRequest, Patience
 from SimpleLLMFunc.interface.spending.deadline import Deadline
 from SimpleLLMFunc.interface.wires import CHAT
 from tests.support.server import chunk, completion, sse
 
 
 class MemoryReply:
-    """A reply whose body lies ready in pieces; `breaks` ends it like a torn connection."""
+    """A reply whose body lies ready in pieces; `breaks` is the error that ends it."""
 
-    url, sent = "", b""
+    url, request = "", HttpRequest("", b"", {}, "m")
     is_checked = True
 
-    def __init__(self, *pieces, status=200, breaks=False):
+    def __init__(self, *pieces, status=200, breaks=None):
         self.status = status
         self.headers = {}
         self.patience = Patience(Deadline.after(None), first_byte=60, idle=60)
@@ -32,13 +32,13 @@ class MemoryReply:
         if self._pieces:
             return self._pieces.pop(0)
         if self._breaks:
-            raise AttemptFailed(ConnectionFailed("m", reason="torn"))
+            raise AttemptFailed(self._breaks)
         return b""
 
 
 def chunks_of(*pieces, **options):
     async def run():
-        return [item async for piece in read_chunks(MemoryReply(*pieces, **options), CHAT, "m", 1) for item in piece]
+        return [item async for piece in read_chunks(MemoryReply(*pieces, **options), CHAT) for item in piece]
 
     return asyncio.run(run())
 
@@ -58,7 +58,7 @@ def error_of(*pieces, **options):
 
 
 def reply_of(*pieces, **options):
-    return asyncio.run(read_reply(MemoryReply(*pieces, **options), CHAT, "m", 1))
+    return asyncio.run(read_reply(MemoryReply(*pieces, **options), CHAT))
 
 
 STREAM = sse(
@@ -80,7 +80,7 @@ def test_split_at_every_byte_it_is_the_same(end):
     assert chunks_of(*(stream[at : at + 1] for at in range(len(stream)))) == whole
 
 
-@pytest.mark.parametrize("breaks", [False, True])
+@pytest.mark.parametrize("breaks", [None, ConnectionFailed("m", reason="torn")])
 def test_ended_at_every_byte_it_is_the_same_or_interrupted(breaks):
     outcomes = set()
     for at in range(len(STREAM)):
@@ -96,25 +96,12 @@ def test_ended_at_every_byte_it_is_the_same_or_interrupted(breaks):
 
 @pytest.mark.parametrize(("before", "kind"), [([], BadReply), ([chunk({"content": "Hel"})], StreamInterrupted)])
 def test_what_breaks_the_transport_after_some_text_is_not_asked_for_again(before, kind):
-    class Refused(MemoryReply):
-        async def piece(self):
-            if self._pieces:
-                return self._pieces.pop(0)
-            raise AttemptFailed(BadReply("m", problem="not HTTP"), again="once")
-
-    async def run():
-        pieces = read_chunks(Refused(b": ping\n\n", *map(piece_of, before)), CHAT, "m", 1)
-        return [item async for piece in pieces for item in piece]
-
+    pieces = [b": ping\n\n", *(sse(event, done=False) for event in before)]
     with pytest.raises((AttemptFailed, StreamInterrupted)) as caught:
-        asyncio.run(run())
+        chunks_of(*pieces, breaks=BadReply("m", problem="not HTTP"))
     error = caught.value.error if isinstance(caught.value, AttemptFailed) else caught.value
     assert isinstance(error, kind)
     assert isinstance(caught.value, AttemptFailed) == (kind is BadReply)
-
-
-def piece_of(event):
-    return sse(event, done=False)
 
 
 def test_with_several_choices_all_must_have_ended():
@@ -162,7 +149,7 @@ def test_what_is_read_of_whole_replies():
 async def test_a_long_error_is_read_off_the_loop():
     body = json.dumps({"detail": [{"field": number} for number in range(150_000)]}).encode()
     with pytest.raises(AttemptFailed) as caught:
-        await check_status(MemoryReply(body, status=422), CHAT, "m", 1)
+        await check_status(MemoryReply(body, status=422), CHAT)
     error = caught.value.error
     assert isinstance(error, BadRequest)
     assert "field" in error.body
@@ -173,4 +160,4 @@ async def test_a_long_error_is_read_off_the_loop():
 def test_the_cost_that_a_litellm_proxy_tells_is_the_cost(told, cost):
     reply = MemoryReply(json.dumps(completion("hi")).encode())
     reply.headers = {"x-litellm-response-cost": told}
-    assert asyncio.run(read_reply(reply, CHAT, "m", 1)).usage.cost == cost
+    assert asyncio.run(read_reply(reply, CHAT)).usage.cost == cost

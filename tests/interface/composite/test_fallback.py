@@ -424,12 +424,11 @@ def test_what_is_no_model_is_refused(members):
         FallbackLLM(*members)
 
 
-@pytest.mark.parametrize(
-    "options", [{"hedge_after": 0}, {"hedge_after": "p99"}, {"hedge_after": True}, {"cool_down": -1}]
-)
-def test_options_that_cannot_be_are_refused(options):
-    with pytest.raises(ConfigError):
-        FallbackLLM(ScriptedLLM(), **options)
+@pytest.mark.parametrize("after", [0, -1, float("inf"), float("nan"), True, "p50", "1"])
+def test_options_that_cannot_be_are_refused(after):
+    for name, value in (("hedge_after", after), ("cool_down", -1)):
+        with pytest.raises(ConfigError, match=name):
+            FallbackLLM(ScriptedLLM(), **{name: value})
 
 
 async def test_a_fallback_may_be_a_member(server, other):

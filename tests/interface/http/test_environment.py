@@ -49,12 +49,6 @@ def test_a_proxy_that_has_no_address_is_said(monkeypatch, address):
         proxy_for("https://far.example/v1")
 
 
-def test_another_kind_of_proxy_is_refused(monkeypatch):
-    monkeypatch.setenv("all_proxy", "socks5://proxy.example:1080")
-    with pytest.raises(ConfigError, match="socks5"):
-        proxy_for("https://far.example/v1")
-
-
 def test_the_context_verifies_and_is_made_once():
     context = tls_context()
     assert context.verify_mode is ssl.CERT_REQUIRED

@@ -1,7 +1,6 @@
 """Foreign exceptions become ours, and nothing of the request stays with them."""
 
 import asyncio
-import contextlib
 import importlib
 import importlib.util
 import socket
@@ -26,6 +25,7 @@ from SimpleLLMFunc.interface.http.error_mapping import BodyBroken, failure_of_ex
 from SimpleLLMFunc.interface.http.timeouts import Silence
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from tests.support.asking import HELLO, ask_either
+from tests.support.busy_loop import ThreadServer, read_request
 
 CANARY = "sk-CANARY0123456789abcdefghij"
 
@@ -121,7 +121,7 @@ def test_every_exception_of_aiohttp_has_a_translation(monkeypatch):
         (response_error(aiohttp.ClientResponseError, status=400, message="no line:\n\n  b'220'\n  ^"), BadReply, "once", "220"),
         (ConnectionResetError("reset"), ConnectionFailed, "always", "reset"),
         (TimeoutError("slow"), ConnectionFailed, "always", "slow"),
-        (Silence(5), ConnectionFailed, "always", "nothing came for 5 s"),
+        (Silence("nothing came for 5 s"), ConnectionFailed, "always", "nothing came for 5 s"),
         (ssl.SSLCertVerificationError("bad"), ConnectionFailed, "never", "TLS"),
         (RuntimeError("Session is closed"), ConnectionFailed, "never", "closed"),
     ],
@@ -213,28 +213,22 @@ FAILURES = {
 }
 
 
-@contextlib.asynccontextmanager
-async def failing(data):
-    async def serve(reader, writer):
-        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError), contextlib.closing(writer):
-            await reader.readuntil(b"\r\n\r\n")
-            if data is None or (data.startswith(HELD) and not data.endswith(b"end")):
-                writer.write(data or b"")
-                await reader.read()
-                await asyncio.sleep(20)
-            writer.write(data)
-            await writer.drain()
+def failing(data):
+    def serve(sock, _):
+        read_request(sock)
+        sock.sendall(data or b"")
+        if data is None or (data.startswith(HELD) and not data.endswith(b"end")):
+            sock.recv(1)  # until the other side gives up
 
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    return ThreadServer(serve)
 
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("name", FAILURES)
 async def test_the_key_is_in_no_frame_of_a_failure(name, stream):
     data, options = FAILURES[name]
-    async with failing(data) as address:
-        llm = OpenAICompatible("m", base_url=address, api_key=CANARY, max_retries=1, retry_delay=0.001)
+    with failing(data) as server:
+        llm = OpenAICompatible("m", base_url=server.base_url, api_key=CANARY, max_retries=1, retry_delay=0.001)
         with pytest.raises(SimpleLLMFuncError) as caught:
             await ask_either(llm, stream, **options)
     assert list(in_frames(caught.value)) == []
@@ -251,8 +245,8 @@ async def test_nor_of_a_connection_that_does_not_come_about(address, monkeypatch
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("data", [None, HELD + EVENT])
 async def test_nor_of_a_time_limit_around_a_call(stream, data):
-    async with failing(data) as address:
-        llm = OpenAICompatible("m", base_url=address, api_key=CANARY)
+    with failing(data) as server:
+        llm = OpenAICompatible("m", base_url=server.base_url, api_key=CANARY)
         with pytest.raises(TimeoutError) as caught:
             async with asyncio.timeout(0.2):
                 await ask_either(llm, stream)

@@ -5,6 +5,10 @@ import contextlib
 import gzip
 import itertools
 import json
+import pickle
+import socket
+import threading
+import time
 
 import openai
 import pytest
@@ -22,10 +26,11 @@ from SimpleLLMFunc.errors import (
     UsageError,
 )
 from SimpleLLMFunc.interface.http import exchange as transport
-from SimpleLLMFunc.interface.http.openai_client.exchange import to_openai
+from SimpleLLMFunc.interface.http.openai_client import to_openai
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
 from tests.support.asking import HELLO, ask_either, streamed
+from tests.support.busy_loop import ThreadServer, read_request
 from tests.support.server import Answer, LoopbackServer, chunk, completion, sse
 from tests.support.tls import certificate, server_context
 
@@ -93,29 +98,19 @@ BROKEN = {
 }
 
 
-@contextlib.asynccontextmanager
-async def raw_server(data, cuts, end):
-    """A server that answers each request with these bytes, cut into packets, and says on how many connections."""
-    connections = []
+def raw_server(data, cuts, end):
+    """A server that answers each request with these bytes, cut into packets."""
 
-    async def serve(reader, writer):
-        connections.append(writer)
-        with contextlib.closing(writer), contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-            while True:
-                head = await reader.readuntil(b"\r\n\r\n")
-                await reader.readexactly(int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0]))
-                for piece in cut(data, cuts):
-                    writer.write(piece)
-                    await writer.drain()
-                    await asyncio.sleep(0.001)
-                if end == "ends":
-                    return
+    def serve(sock, _):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        while read_request(sock):
+            for piece in cut(data, cuts):
+                sock.sendall(piece)
+                time.sleep(0.001)
+            if end == "ends":
+                return
 
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-        address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-        yield OpenAICompatible("m", base_url=address, max_retries=0), connections
-        for connection in connections:
-            connection.close()  # from Python 3.12 on a server waits for them
+    return ThreadServer(serve)
 
 
 def cut(data, cuts):
@@ -130,27 +125,26 @@ CUTS = [[], [1], [16], [17, 18, 19], [60], [-1], [-2, -5], range(0, 400, 3)]
 async def test_a_reply_is_the_same_however_it_is_cut(name):
     data, end = REPLIES[name]
     for cuts in CUTS:
-        async with raw_server(data, cuts, end) as (llm, connections):
+        with raw_server(data, cuts, end) as server:
             for _ in range(2):
-                assert (await llm.chat(HELLO, deadline=10)).text == "packed"
-            assert len(connections) == (1 if end == "kept" else 2), cuts
+                assert (await model(server, max_retries=0).chat(HELLO, deadline=10)).text == "packed"
+            assert server.connections == (1 if end == "kept" else 2), cuts
 
 
 @pytest.mark.parametrize("name", BROKEN)
 async def test_a_reply_that_is_broken_is_never_whole(name):
     data, error = BROKEN[name]
     for cuts in ([], [5, 30], range(0, 300, 7)):
-        async with raw_server(data, cuts, "ends") as (llm, _):
-            with pytest.raises(error):
-                await llm.chat(HELLO, deadline=10)
+        with raw_server(data, cuts, "ends") as server, pytest.raises(error):
+            await model(server, max_retries=0).chat(HELLO, deadline=10)
 
 
 async def test_blanks_within_an_answer_stay():
     body = json.dumps(completion("a" + " " * 5_000 + "b")).encode()
     at = body.index(b"a ") + 1
-    for is_streamed in (False, True):
-        async with raw_server(with_length(body), [-(len(body) - at), -(len(body) - at - 4_000)], "kept") as (llm, _):
-            assert (await ask_either(llm, is_streamed)).text == "a" + " " * 5_000 + "b"
+    with raw_server(with_length(body), [-(len(body) - at), -(len(body) - at - 4_000)], "kept") as server:
+        for is_streamed in (False, True):
+            assert (await ask_either(model(server), is_streamed)).text == "a" + " " * 5_000 + "b"
 
 
 async def test_a_long_question_arrives_whole(server):
@@ -299,24 +293,21 @@ async def test_the_key_of_the_client_we_build_does_not_follow_a_redirect(server)
 @pytest.mark.parametrize("chunk", [b"zz\r\n{}\r\n", b"-1\r\n", b"2\r\n{}X"])
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_broken_chunk_ends_the_wait_for_the_body(stream, chunk):
-    ended = asyncio.Event()
+    ended = threading.Event()
 
-    async def serve(reader, writer):
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
-        await asyncio.sleep(0.05)  # head and chunk are two reads
-        writer.write(chunk)
-        await reader.read()
-        writer.close()
+    def serve(sock, _):
+        read_request(sock)
+        sock.sendall(CHUNKED)
+        time.sleep(0.05)  # head and chunk are two reads
+        sock.sendall(chunk)
+        with contextlib.suppress(ConnectionError):
+            sock.recv(1)
         ended.set()
 
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-        address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-        llm = OpenAICompatible("m", base_url=address, max_retries=0)
+    with ThreadServer(serve) as server:
         with pytest.raises((ConnectionFailed, StreamInterrupted), match="broke off"):
-            await ask_either(llm, stream, deadline=10)
-        async with asyncio.timeout(5):
-            await ended.wait()
+            await ask_either(model(server, max_retries=0), stream, deadline=10)
+        assert await asyncio.to_thread(ended.wait, 5)
 
 
 # --- TLS -------------------------------------------------------------------------------------------------
@@ -364,20 +355,16 @@ both_kinds = pytest.mark.parametrize("kind", ["ours", "openai"])
 
 
 @both_kinds
-async def test_tls_spoken_to_a_plain_server_is_told_as_that(kind):
-    async with web_server() as port:
-        with pytest.raises(ConnectionFailed, match="does not speak TLS: write http:// instead of https://") as caught:
-            async with model_at(f"https://127.0.0.1:{port}/v1", kind) as llm:
+@pytest.mark.parametrize(
+    ("scheme", "said"),
+    [("https", "does not speak TLS: write http:// instead of https://"), ("http", "write https:// instead of http://")],
+)
+async def test_tls_where_plain_http_is_spoken_is_told_as_that_and_the_other_way_round(kind, scheme, said):
+    async with web_server(server_context() if scheme == "http" else None) as port:
+        with pytest.raises(ConnectionFailed, match=said) as caught:
+            async with model_at(f"{scheme}://127.0.0.1:{port}/v1", kind) as llm:
                 await llm.chat(HELLO)
-    assert caught.value.tries == 1
-
-
-@both_kinds
-async def test_plain_http_to_a_tls_server_is_told_as_that(kind):
-    async with web_server(server_context()) as port:
-        with pytest.raises(ConnectionFailed, match="write https:// instead of http://"):
-            async with model_at(f"http://127.0.0.1:{port}/v1", kind) as llm:
-                await llm.chat(HELLO)
+    assert scheme == "http" or caught.value.tries == 1
 
 
 @both_kinds
@@ -484,8 +471,6 @@ async def test_an_azure_client_keeps_its_own_addresses(server):
 
 
 async def test_a_model_with_a_client_cannot_be_pickled(through):
-    import pickle
-
     with pytest.raises(ConfigError, match="client="):
         pickle.dumps(through)
 

@@ -10,10 +10,10 @@ import pytest
 from SimpleLLMFunc.errors import BadReply, ConfigError, ConnectionFailed
 from SimpleLLMFunc.interface.http import session
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
+from tests.support.asking import HELLO
 from tests.support.server import LoopbackServer
 from tests.support.tls import certificate, server_context
 
-HELLO = [{"role": "user", "content": "hello"}]
 KEY = "sk-CANARY0123456789abcdefghij"
 
 

@@ -3,18 +3,18 @@
 import asyncio
 import contextlib
 import socket
+import threading
 import time
 
 import openai
 import pytest
 
 from SimpleLLMFunc.errors import BadReply, ConnectionFailed
-from SimpleLLMFunc.interface.http import session, timeouts
-from SimpleLLMFunc.interface.http.openai_client import sent
+from SimpleLLMFunc.interface.http import openai_client, session, timeouts
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
+from tests.support.asking import HELLO
+from tests.support.busy_loop import ThreadServer
 from tests.support.server import Answer, LoopbackServer
-
-HELLO = [{"role": "user", "content": "hello"}]
 
 
 async def opened():
@@ -39,33 +39,21 @@ def test_each_loop_has_its_own_and_closes_it():
 
 
 async def test_a_server_that_speaks_first_is_asked_once():
-    asked = []
+    def serve(sock, _):
+        sock.sendall(b"220 mail.example ESMTP\r\n")
+        while sock.recv(65536):
+            pass
 
-    async def serve(reader, writer):
-        asked.append(writer)
-        with contextlib.closing(writer):
-            writer.write(b"220 mail.example ESMTP\r\n")
-            await reader.read()
-
-    async with await asyncio.start_server(_quietly(serve), "127.0.0.1", 0) as server:
-        llm = OpenAICompatible("m", base_url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", max_retries=0)
+    with ThreadServer(serve) as server:
         with pytest.raises(BadReply):
-            await llm.chat(HELLO, deadline=5)
-        assert len(asked) == 1
-
-
-def _quietly(serve):
-    async def quiet(reader, writer):
-        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-            await serve(reader, writer)
-
-    return quiet
+            await OpenAICompatible("m", base_url=server.base_url, max_retries=0).chat(HELLO, deadline=5)
+        assert server.connections == 1
 
 
 @pytest.mark.parametrize("is_through_client", [False, True])
 async def test_connecting_takes_no_longer_than_it_may(is_through_client, monkeypatch):
     monkeypatch.setattr(timeouts, "CONNECT_SECONDS", 0.1)
-    monkeypatch.setattr(sent, "CONNECT_SECONDS", 0.1)
+    monkeypatch.setattr(openai_client, "CONNECT_SECONDS", 0.1)
     with socket.socket() as listening, contextlib.ExitStack() as waiting:
         listening.bind(("127.0.0.1", 0))
         listening.listen(0)
@@ -75,11 +63,8 @@ async def test_connecting_takes_no_longer_than_it_may(is_through_client, monkeyp
             one.connect_ex(listening.getsockname())
         address = f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
         async with openai.AsyncOpenAI(api_key="sk-test-12345678", base_url=address) as client:
-            llm = (
-                OpenAICompatible("m", client=client, max_retries=0)
-                if is_through_client
-                else OpenAICompatible("m", base_url=address, max_retries=0)
-            )
+            way = {"client": client} if is_through_client else {"base_url": address}
+            llm = OpenAICompatible("m", **way, max_retries=0)
             started = time.monotonic()
             with pytest.raises(ConnectionFailed):
                 await llm.chat(HELLO)
@@ -111,19 +96,17 @@ async def test_a_call_that_is_given_up_closes_its_connection(server):
 
 
 async def test_a_server_that_never_reads_is_given_up_and_left():
-    ended = asyncio.Event()
+    ended = threading.Event()
 
-    async def serve(reader, writer):
-        await asyncio.sleep(0.6)
-        with contextlib.closing(writer), contextlib.suppress(ConnectionError):
-            while await reader.read(65536):
+    def serve(sock, _):
+        time.sleep(0.6)
+        with contextlib.suppress(ConnectionError):
+            while sock.recv(65536):
                 pass
         ended.set()
 
-    async with await asyncio.start_server(serve, "127.0.0.1", 0, limit=4096) as server:
-        address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-        llm = OpenAICompatible("m", base_url=address, max_retries=0, timeout=0.3)
+    with ThreadServer(serve) as server:
+        llm = OpenAICompatible("m", base_url=server.base_url, max_retries=0, timeout=0.3)
         with pytest.raises(ConnectionFailed):
             await llm.chat([{"role": "user", "content": "x" * 20_000_000}])
-        async with asyncio.timeout(5):
-            await ended.wait()
+        assert await asyncio.to_thread(ended.wait, 5)

@@ -19,9 +19,8 @@ async def test_silence_before_the_first_byte_and_after_progress():
     first, further = patience(first_byte=0.02), patience(idle=0.02)
     further.progress()
     for clock in (first, further):
-        with pytest.raises(Silence) as caught:
+        with pytest.raises(Silence, match=r"0\.02 s"):
             await clock.wait(never())
-        assert caught.value.seconds == 0.02
 
 
 async def test_waits_without_progress_add_up():

@@ -6,7 +6,6 @@ import os
 import pickle
 import re
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -34,6 +33,8 @@ from SimpleLLMFunc.interface.local import server as local_server
 from SimpleLLMFunc.interface.local.local_model import DEFAULT_MAX_TOKENS, REPEAT_PENALTY, LocalModel, default_threads
 from SimpleLLMFunc.interface.local.server import LocalServer, ServerOptions, running_server
 from SimpleLLMFunc.interface.local.weights import SMOLLM2_135M, fetch_weights
+from tests.support.asking import streamed
+from tests.support.processes import run_script
 
 COLOUR = [{"role": "user", "content": "Name a colour."}]
 STORY = [{"role": "user", "content": "Tell a very long story."}]
@@ -46,20 +47,14 @@ def wanted(schema: dict) -> dict:
 
 
 def run_python(code: str) -> tuple[int, str, str]:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=55, check=False
-    )
+    done = run_script(code, "-W", "error", timeout=55)
     return done.returncode, done.stdout, done.stderr
 
 
 async def answer(llm: LocalModel, question: list, *, stream: bool, **asked: object) -> tuple[str, str | None]:
     """Return text and finish reason of an answer, whole or streamed."""
-    if not stream:
-        reply = await llm.chat(question, **asked)
-        return reply.text, reply.finish_reason
-    chunks = [chunk async for chunk in llm.chat_stream(question, **asked)]
-    reasons = [chunk.finish_reason for chunk in chunks if chunk.finish_reason]
-    return "".join(chunk.text for chunk in chunks), reasons[-1]
+    reply = await (streamed(llm, question, **asked) if stream else llm.chat(question, **asked))
+    return reply.text, reply.finish_reason
 
 
 # --- without the model -------------------------------------------------------------------------------------

