@@ -1,14 +1,29 @@
-"""`LLMCaller`: how the assistant asks its model; two views of the one loop."""
+"""`LLMCaller`: how the assistant asks its model, two views of the one loop; `Turn`: what its user sees of one question."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias, assert_never
 
+from SimpleLLMFunc.assistant.search.search import SearchReview
 from SimpleLLMFunc.assistant.tools import ToolInvoker
-from SimpleLLMFunc.base.events import ReActEvent, ReplyReceived
+from SimpleLLMFunc.base.events import (
+    AnswerReviewed,
+    MessageAppended,
+    ReActEvent,
+    ReplyDelta,
+    ReplyReceived,
+    RunFailed,
+    RunFinished,
+    RunStarted,
+    ToolCallFinished,
+    ToolCallProgress,
+    ToolCallStarted,
+    TryFailed,
+    TurnStarted,
+)
 from SimpleLLMFunc.base.metadata import RunMetadata, function_version
 from SimpleLLMFunc.base.ReAct import model_turn, react_events
 from SimpleLLMFunc.base.request import ModelRequest, Review, ToolPolicy, Toolset
@@ -24,6 +39,9 @@ from SimpleLLMFunc.tools.schemas import ArgumentsError
 from SimpleLLMFunc.type import Message, ToolCall, ToolSpec
 
 FUNC_NAME = "assistant"
+
+StreamItem: TypeAlias = str | ToolCallStarted | ToolCallFinished | dict[str, Any]
+"""What `stream_query` yields: pieces of text, starts and ends of tools, and last the result."""
 
 
 class LLMCaller:
@@ -114,3 +132,64 @@ def shown_call(call: ToolCall) -> dict[str, Any]:
     with suppress(ArgumentsError):
         arguments = read_arguments(arguments)
     return {"id": call.id, "name": call.function.name, "arguments": arguments}
+
+
+class Turn:
+    """Reads the events of one question: what the user is shown, and what is left of it.
+
+    Attributes:
+        owner: who asks.
+        is_forgotten: the user was deleted meanwhile, and nothing is to be remembered.
+        review: of the answers.
+    """
+
+    def __init__(self, owner: str) -> None:
+        self.owner = owner
+        self.is_forgotten = False
+        self.review: SearchReview | None = None
+        self.grown: list[Message] = []
+        self.answer = ""
+        self._held: list[str] = []
+        self._results: list[dict[str, Any]] = []
+
+    def read(self, event: ReActEvent) -> Iterator[StreamItem]:
+        """Take in one event and yield what may be shown."""
+        match event:
+            case TurnStarted():
+                self._held.clear()  # a reply that was sent back, or a stream that began again
+            case ReplyDelta(text=text):
+                if text and self.review is not None and self.review.may_search:
+                    self._held.append(text)
+                elif text:
+                    yield text
+            case ToolCallStarted():
+                yield from self.release()
+                yield event
+            case ToolCallFinished(call=call, content=content, failed=failed):
+                self._results.append({**shown_call(call), "result": content, "failed": failed})
+                yield event
+            case MessageAppended(message=message):
+                self.grown.append(message)
+            case RunFinished(reply=reply):
+                self.answer = reply.text
+            case RunStarted() | ReplyReceived() | ToolCallProgress():
+                pass
+            case TryFailed() | AnswerReviewed() | RunFailed():
+                pass  # shown to sinks only
+            case _:
+                assert_never(event)
+
+    def release(self) -> Iterator[str]:
+        """Yield the text that was held back: it stands."""
+        held, self._held = self._held, []
+        yield from held
+
+    def result(self, session_id: str) -> dict[str, Any]:
+        """Return what the question came to."""
+        return {
+            "response": self.answer,
+            "session_id": session_id,
+            "has_tool_calls": bool(self._results),
+            "tool_results": self._results,
+            "sources": self.review.sources if self.review is not None else [],
+        }

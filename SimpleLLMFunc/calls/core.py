@@ -10,9 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 from pydantic.json_schema import SkipJsonSchema
 
 from SimpleLLMFunc.calls.asking import Asker, closed_with_exec, closing_questions
-from SimpleLLMFunc.calls.call_data import CallInfo, CallOutputChunk, CallVars, DataBase, LanguageType
+from SimpleLLMFunc.calls.call_data import CallInfo, CallOutputChunk, CallVars, DataBase, LanguageType, read_history
 from SimpleLLMFunc.calls.failure import call_errors
-from SimpleLLMFunc.calls.history import read_history
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.utils import in_context

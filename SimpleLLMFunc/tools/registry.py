@@ -6,9 +6,9 @@ from typing import Any
 
 from SimpleLLMFunc.errors import ToolDefinitionError, ToolFailed, UsageError
 from SimpleLLMFunc.logger import redacted_cause, shown_error
-from SimpleLLMFunc.tools.names import wire_names
 from SimpleLLMFunc.tools.running import run_callable
 from SimpleLLMFunc.tools.tool import Tool, as_tool
+from SimpleLLMFunc.tools.wire import wire_names
 from SimpleLLMFunc.type import ToolSpec
 
 

@@ -6,9 +6,11 @@ import base64
 import pytest
 
 from SimpleLLMFunc.assistant.assistant import AIAssistant
+from SimpleLLMFunc.assistant.memory.sqlite_memory import SqliteMemory
 from SimpleLLMFunc.assistant.search.search import StaticSearch
+from SimpleLLMFunc.assistant.search.wikipedia_search import WikipediaSearch
 from SimpleLLMFunc.base.events import ToolCallFinished, ToolCallStarted
-from SimpleLLMFunc.errors import UsageError
+from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.tools import ToolContext, tool
 from tests.support.memories import Memories
@@ -303,3 +305,39 @@ async def test_unfit_arguments_and_a_slow_tool_are_told_in_chinese():
     unfit, late = (each["result"] for each in result["tool_results"])
     assert unfit.startswith("工具 slow 的参数不正确: ")
     assert late == "工具调用失败: 运行超过 0.01 秒, 已被停止"
+
+
+# --- what an assistant is given is checked when it is made ---
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"llm": "gpt-5-mini"}, "llm= is a model"), ({"language": ["zh"]}, 'language= is "zh" or "en", not list'),
+        ({"language": "fr"}, "'fr'"), ({"search": "wikipedia"}, "search="), ({"search": object()}, "search="),
+        ({"search": WikipediaSearch}, "search="), ({"memory": SqliteMemory}, "not the class SqliteMemory"),
+        ({"memory": object()}, "recall, remember and delete_user"), ({"tools": "weather"}, "tools="),
+        ({"tools": 3}, "tools="), ({"detector": "Model"}, "detector="),
+        ({"toolkit_confirm": True}, "toolkit_confirm="), ({"system_prompt": 3}, "system_prompt="),
+        ({"max_tool_rounds": -1}, "max_tool_rounds="), ({"max_tool_rounds": "5"}, "max_tool_rounds="),
+        ({"max_tool_rounds": True}, "max_tool_rounds="), ({"max_sessions": 0}, "max_sessions="),
+        ({"session_seconds": 0}, "session_seconds="), ({"memory_timeout": float("nan")}, "memory_timeout="),
+        ({"memory_timeout": "2"}, "memory_timeout="), ({"search_timeout": -1}, "search_timeout="),
+        ({"deadline": 0}, "deadline="), ({"deadline": "x"}, "deadline="),
+        ({"temprature": 0}, "Did you mean temperature"), ({"model": "x"}, "llm="),
+        ({"extra_body": {"model": "x"}}, "model in extra_body"), ({"stream": True}, "stream_query"),
+        ({"messages": [], "response_format": {}}, "no option messages.*no option response_format"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_used_is_named(options, named):
+    with pytest.raises(ConfigError, match=named):
+        AIAssistant(**{"llm": ScriptedLLM(), "tools": (), **options})
+
+
+async def test_what_can_be_used():
+    llm = ScriptedLLM("a")
+    assistant = AIAssistant(
+        llm, tools=(), max_tool_rounds=0, deadline=30, memory_timeout=float("inf"), system_prompt="", temperature=0
+    )
+    assert (await assistant.process_query("x"))["response"] == "a"
+    assert [message["role"] for message in llm.requests[0]] == ["user"]

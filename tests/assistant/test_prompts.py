@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from SimpleLLMFunc.assistant.assistant import AIAssistant
-from SimpleLLMFunc.assistant.memory.extraction import extract_memories
-from SimpleLLMFunc.assistant.memory.sqlite_memory import SqliteMemory
+from SimpleLLMFunc.assistant.memory.sqlite_memory import SqliteMemory, extract_memories
 from SimpleLLMFunc.assistant.search.search import StaticSearch
 from SimpleLLMFunc.testing import ScriptedLLM
 from tests.support.golden import as_text, golden

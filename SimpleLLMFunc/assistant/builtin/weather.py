@@ -10,8 +10,7 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
-from SimpleLLMFunc.assistant.builtin.localized_tool import localized
-from SimpleLLMFunc.assistant.words import WORDS, Language
+from SimpleLLMFunc.assistant.words import WORDS, Language, localized
 from SimpleLLMFunc.calls.slot.time_words import Calendar
 from SimpleLLMFunc.errors import ProviderError, cut
 from SimpleLLMFunc.interface.attempts import get_json

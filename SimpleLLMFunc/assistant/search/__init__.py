@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-__all__ = ["review", "search", "tavily_search", "uncertainty", "wikipedia_search"]
+__all__ = ["search", "tavily_search", "uncertainty", "wikipedia_search"]

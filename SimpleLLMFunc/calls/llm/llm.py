@@ -11,8 +11,14 @@ from pydantic import Field, field_validator
 
 from SimpleLLMFunc.base.run import JOURNAL
 from SimpleLLMFunc.base.templates import Finished, guard_tags, render_template
-from SimpleLLMFunc.calls.call_data import CallInfo, CallOutputChunk, CallOutputType, CallVars, LanguageType
-from SimpleLLMFunc.calls.conversation import conversation_records
+from SimpleLLMFunc.calls.call_data import (
+    CallInfo,
+    CallOutputChunk,
+    CallOutputType,
+    CallVars,
+    LanguageType,
+    conversation_records,
+)
 from SimpleLLMFunc.calls.core import CoreCall
 from SimpleLLMFunc.calls.failure import call_errors
 from SimpleLLMFunc.calls.llm.prompt import LLM_CONTEXT_PROMPT, LLM_DEFAULT_PROMPT, NO_CONTEXT

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from SimpleLLMFunc.calls.summary.schema import SummaryOutput
-from SimpleLLMFunc.calls.summary.summary import Summary, summarize
+from SimpleLLMFunc.calls.summary.summary import Summary, SummaryOutput, summarize
 
 __all__ = ["Summary", "SummaryOutput", "summarize"]

@@ -12,10 +12,9 @@ from typing import Any, Final
 
 from SimpleLLMFunc.errors import SchemaError, SimpleLLMFuncError, cut
 from SimpleLLMFunc.logger import push_warning, shown_error
-from SimpleLLMFunc.tools.confirming import Confirm, filled_in
 from SimpleLLMFunc.tools.context import CALLER
 from SimpleLLMFunc.tools.mcp.result import content_parts
-from SimpleLLMFunc.tools.running import in_thread
+from SimpleLLMFunc.tools.running import Confirm, filled_in, in_thread
 from SimpleLLMFunc.tools.schemas import SchemaValidation
 from SimpleLLMFunc.type import Message
 

@@ -13,13 +13,12 @@ from typing import Any, Final, TextIO, TypeAlias, TypeVar
 from SimpleLLMFunc.errors import ConfigError, ToolFailed, UsageError, cut
 from SimpleLLMFunc.logger import holds_little
 from SimpleLLMFunc.runtime import run_sync, submit
-from SimpleLLMFunc.tools.confirming import is_agreed
 from SimpleLLMFunc.tools.context import NotConfirmed
 from SimpleLLMFunc.tools.mcp.asked import CallAsked
 from SimpleLLMFunc.tools.mcp.connection import McpConnection
 from SimpleLLMFunc.tools.mcp.result import error_text, result_value
 from SimpleLLMFunc.tools.mcp.server import McpServer, http_server, require_mcp, stdio_server
-from SimpleLLMFunc.tools.running import in_thread
+from SimpleLLMFunc.tools.running import in_thread, is_agreed
 from SimpleLLMFunc.tools.tool import Tool
 from SimpleLLMFunc.type import without_surrogates
 

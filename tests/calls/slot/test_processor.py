@@ -10,8 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from SimpleLLMFunc.calls.slot.processor import SlotProcessor
-from SimpleLLMFunc.calls.slot.time_words import in_standard_words
+from SimpleLLMFunc.calls.slot.processor import SlotProcessor, in_standard_words
 from SimpleLLMFunc.errors import CallError, SchemaError
 from SimpleLLMFunc.tools.schemas import check as schema_check
 

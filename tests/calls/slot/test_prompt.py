@@ -12,7 +12,7 @@ import pytest
 
 from SimpleLLMFunc.calls.call_data import ExecutorBackground, ExecutorHistory
 from SimpleLLMFunc.calls.slot import Slot
-from SimpleLLMFunc.calls.slot.prompt import as_json
+from SimpleLLMFunc.calls.slot.slot import as_json
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from tests.support.golden import as_text, golden
 
