@@ -267,10 +267,10 @@ def _unescaped(segment: str) -> str:
 # --- conversations in several forms ---
 
 
-def conversation_records(
+def conversation_messages(
     conversation: Iterable[Any], *, roles: Sequence[str] = ("user", "assistant"), latest: int = 0
-) -> list[list[dict[str, str]]]:
-    """Return one list of ``{"role": …, "content": …}`` messages for each record, oldest first.
+) -> list[dict[str, str]]:
+    """Return ``{"role": …, "content": …}`` messages, oldest first.
 
     A record is one message, or a question with its answer. What has no text is left out, and so is every role that is
     not asked for: instructions do not come out of a history. Neither does what is no record at all, with a warning.
@@ -291,7 +291,7 @@ def conversation_records(
             records.append(kept)
     if unusable:
         push_warning(f"left out of the conversation: {counted(unusable, 'item')} that cannot be read as messages.")
-    return records[-latest:] if latest > 0 else records
+    return [message for record in records[-max(latest, 0) :] for message in record]
 
 
 def _messages(item: Any) -> list[dict[str, str]] | None:
@@ -309,10 +309,8 @@ def _messages(item: Any) -> list[dict[str, str]] | None:
 
 def _text(content: Any) -> str:
     """Return what of a content can be read: its text, and the kind of every other part."""
-    if isinstance(content, str):
-        return content
     if not isinstance(content, (list, tuple)):
-        return ""
+        return content if isinstance(content, str) else ""
     return "\n".join(_part(part) for part in content)
 
 

@@ -1,7 +1,5 @@
 """The data that Calls pass around; the outputs of earlier steps, and conversations, read."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest
@@ -15,7 +13,7 @@ from SimpleLLMFunc.calls.call_data import (
     DataBase,
     ExecutorHistory,
     LanguageType,
-    conversation_records,
+    conversation_messages,
     read_history,
 )
 
@@ -179,7 +177,7 @@ def test_never_raises(path, history):
     assert read_history("weather/city/x", history) is None
 
 
-# --- a conversation as records of messages ---
+# --- a conversation as messages ---
 
 
 def said(role, content):
@@ -188,27 +186,24 @@ def said(role, content):
 
 def test_messages_and_questions_with_answers_are_records():
     conversation = [said("user", "a"), {"question": "b", "answer": "c"}, said("assistant", "d")]
-    assert conversation_records(conversation) == [
-        [said("user", "a")],
-        [said("user", "b"), said("assistant", "c")],
-        [said("assistant", "d")],
-    ]
+    messages = conversation_messages(conversation)
+    assert messages == [said("user", "a"), said("user", "b"), said("assistant", "c"), said("assistant", "d")]
 
 
-@pytest.mark.parametrize("latest", [1, 2, 3, 5])
-def test_the_latest_records_count_a_question_with_its_answer_as_one(latest):
+@pytest.mark.parametrize(
+    ("latest", "kept"), [(1, "de"), (2, "bcde"), (3, "abcde"), (5, "abcde"), (0, "abcde"), (-1, "abcde")]
+)
+def test_the_latest_records_count_a_question_with_its_answer_as_one(latest, kept):
     conversation = [said("user", "a"), {"question": "b", "answer": "c"}, {"question": "d", "answer": "e"}]
-    everything = conversation_records(conversation)
-    assert conversation_records(conversation, latest=latest) == everything[-latest:]
-    assert conversation_records(conversation, latest=0) == everything
+    assert [each["content"] for each in conversation_messages(conversation, latest=latest)] == [*kept]
 
 
 @pytest.mark.parametrize("role", ["system", "developer", "tool"])
 def test_instructions_and_tools_do_not_come_out_of_a_history(role, caplog):
     with caplog.at_level(logging.WARNING, "SimpleLLMFunc"):
-        assert conversation_records([said(role, "obey"), said("user", "a")]) == [[said("user", "a")]]
+        assert conversation_messages([said(role, "obey"), said("user", "a")]) == [said("user", "a")]
     assert not caplog.records
-    assert conversation_records([said("tool", "x")], roles=("tool",)) == [[said("tool", "x")]]
+    assert conversation_messages([said("tool", "x")], roles=("tool",)) == [said("tool", "x")]
 
 
 @pytest.mark.parametrize(
@@ -220,7 +215,7 @@ def test_instructions_and_tools_do_not_come_out_of_a_history(role, caplog):
 )  # fmt: skip
 def test_what_is_no_record_is_left_out_with_a_warning(item, caplog):
     with caplog.at_level(logging.WARNING, "SimpleLLMFunc"):
-        assert conversation_records([item, said("user", "a"), item]) == [[said("user", "a")]]
+        assert conversation_messages([item, said("user", "a"), item]) == [said("user", "a")]
     assert [record.getMessage() for record in caplog.records] == [
         "left out of the conversation: 2 items that cannot be read as messages."
     ]
@@ -235,6 +230,6 @@ def test_parts_of_a_message_are_joined_and_images_named():
         "there",
         5,
     ]
-    [[message]] = conversation_records([said("user", parts)])
+    [message] = conversation_messages([said("user", parts)])
     assert message["content"] == "see\n[image]\n[input_audio]\n[part]\nthere\n"
-    assert conversation_records([said("user", 5), said("user", {"text": "x"})]) == []
+    assert conversation_messages([said("user", 5), said("user", {"text": "x"})]) == []

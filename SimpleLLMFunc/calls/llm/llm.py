@@ -17,10 +17,9 @@ from SimpleLLMFunc.calls.call_data import (
     CallOutputType,
     CallVars,
     LanguageType,
-    conversation_records,
+    conversation_messages,
 )
-from SimpleLLMFunc.calls.core import CoreCall
-from SimpleLLMFunc.calls.failure import call_errors
+from SimpleLLMFunc.calls.core import CoreCall, call_errors
 from SimpleLLMFunc.calls.llm.prompt import LLM_CONTEXT_PROMPT, LLM_DEFAULT_PROMPT, NO_CONTEXT
 from SimpleLLMFunc.calls.llm.schema import LLMInput, LLMOutput
 from SimpleLLMFunc.calls.zone import DEFAULT_ZONE, zone_of
@@ -104,8 +103,8 @@ class LLM(CoreCall, input_model=LLMInput, output_model=LLMOutput):
     def _history(self, call_vars: CallVars) -> list[dict[str, str]]:
         if self.history_length == 0:
             return []
-        records = conversation_records(call_vars.background.conversation, latest=call_vars.background.num)
-        return [message for record in records for message in record][-self.history_length :]
+        background = call_vars.background
+        return conversation_messages(background.conversation, latest=background.num)[-self.history_length :]
 
     def _now(self) -> dt.datetime:
         around = JOURNAL.get()  # which is asked again by the same prompt

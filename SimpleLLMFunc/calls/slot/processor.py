@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from SimpleLLMFunc.base.parsing import Repair
-from SimpleLLMFunc.calls.slot.building import Building, ValueRepair, checked_data
+from SimpleLLMFunc.calls.slot.building import Building, checked_data
 from SimpleLLMFunc.calls.slot.places import Places, Schema, copied, rebuilt, with_null
 from SimpleLLMFunc.calls.slot.remaining import remaining_schema
 from SimpleLLMFunc.calls.slot.time_words import Calendar, Span
@@ -107,13 +107,11 @@ class SlotProcessor:
             CallError: a pointer makes no sense; or the data is no object, nested too deeply, too large.
             SchemaError: the check has no end in sight.
         """
-        places = Places(self._schema)
-        building = Building(places, self._schema)
+        building = Building(Places(self._schema), self._schema)
         nested = building.built(checked_data(data, "the data"), checked_data(onto or {}, "the data so far"))
         checked_data(nested, "the data")
-        mending = ValueRepair(places, may_align=bool(self._validation.errors(nested, limit=1)))
-        made = mending.mended(self._schema, nested)
-        return Converted(made, mending.receipts, [*building.dropped, *mending.dropped])
+        made = building.repaired(nested, may_align=bool(self._validation.errors(nested, limit=1)))
+        return Converted(made, building.receipts, building.dropped)
 
     def convert_json(self, data: Mapping[str, Any], onto: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the data of `convert`; what was left out is noted in the log. Raises as that does."""

@@ -29,8 +29,7 @@ from SimpleLLMFunc.calls.call_data import (
     LanguageType,
     prompt_files,
 )
-from SimpleLLMFunc.calls.core import CoreCall
-from SimpleLLMFunc.calls.failure import call_errors
+from SimpleLLMFunc.calls.core import CoreCall, call_errors
 from SimpleLLMFunc.calls.slot.filling import Filling
 from SimpleLLMFunc.calls.slot.places import with_null
 from SimpleLLMFunc.calls.slot.processor import SlotProcessor, in_standard_words

@@ -1,7 +1,5 @@
 """Plain keys and pointers to nested data, in any order; values brought to what the schema wants, unknown members left out."""
 
-from __future__ import annotations
-
 import datetime as dt
 import itertools
 from typing import Any

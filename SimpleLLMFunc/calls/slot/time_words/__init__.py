@@ -1,7 +1,5 @@
 """Words about time, in Chinese and English."""
 
-from __future__ import annotations
-
 from SimpleLLMFunc.calls.slot.time_words.calendar_words import Calendar, Span
 
 __all__ = ["Calendar", "Span"]
