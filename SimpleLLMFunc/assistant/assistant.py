@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 from weakref import WeakSet
 
 from SimpleLLMFunc.assistant.builtin import builtin_tools
-from SimpleLLMFunc.assistant.caller import FUNC_NAME, LLMCaller, StreamItem, Turn
+from SimpleLLMFunc.assistant.caller import FUNC_NAME, LLMCaller, StreamItem, ToolInvoker, Turn
 from SimpleLLMFunc.assistant.context import (
     ContextBuilder,
     DialogueSession,
@@ -20,10 +20,10 @@ from SimpleLLMFunc.assistant.context import (
 from SimpleLLMFunc.assistant.memory import ChatMemoryIntegration, MemoryStore
 from SimpleLLMFunc.assistant.search.search import SearchClient, SearchReview
 from SimpleLLMFunc.assistant.search.uncertainty import is_uncertain, model_detector
-from SimpleLLMFunc.assistant.tools import ToolInvoker
 from SimpleLLMFunc.assistant.words import SPOKEN, WORDS
-from SimpleLLMFunc.base.metadata import FunctionMetadata, RunMetadata
-from SimpleLLMFunc.errors import ConfigError, RunError, UsageError, cut
+from SimpleLLMFunc.base.metadata import FunctionMetadata, RunMetadata, function_version
+from SimpleLLMFunc.base.run import Run, generate_trace_id
+from SimpleLLMFunc.errors import ConfigError, UsageError, cut
 from SimpleLLMFunc.interface.current import resolve_llm, use_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.spending import deadline_scope
@@ -32,7 +32,7 @@ from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.runtime import ForkSafeLock, in_thread, iterate_sync, run_sync
 from SimpleLLMFunc.tools import Tool
 from SimpleLLMFunc.type import ContentPart, Message
-from SimpleLLMFunc.utils import in_context
+from SimpleLLMFunc.utils import get_last_item_of_async_generator, in_context
 
 __all__ = ["AIAssistant", "Detector", "StreamItem"]
 
@@ -141,11 +141,9 @@ class AIAssistant:
             RunError: there was no answer, or none in time.
         """
         asked = self._asked(user_input, session_id, user_id, ai_id, image_data, file_data, stream=False)
-        async with aclosing(asked) as items:
-            async for item in items:
-                if isinstance(item, dict):
-                    return item
-        raise RunError(f"{FUNC_NAME}: the stream ended before the answer did")
+        result = await get_last_item_of_async_generator(asked)
+        assert isinstance(result, dict), "a stream that raises nothing ends with the result"
+        return result
 
     @border
     def stream_query(
@@ -243,10 +241,12 @@ class AIAssistant:
                 messages, user_id=user_id, message=user_input, session_id=session.session_id
             )
             tools = self.llm_caller.toolset(self.tool_invoker, session.attachments)
-            function = FunctionMetadata(FUNC_NAME, "assistant", self.system_prompt)
+            specs = tools.specs or []
+            version = function_version(self.system_prompt, "", None, specs)
+            function = FunctionMetadata(FUNC_NAME, "assistant", self.system_prompt, tools=specs, version=version)
             told = {"user_input": user_input}
             about = RunMetadata(function, told, session_id=session.session_id, user_id=user_id or "")
-            run = self.llm_caller.run(about, tools, stream=stream)
+            run = Run(FUNC_NAME, generate_trace_id(FUNC_NAME), stream=stream, about=about)
             run.known_by = [content, session_id, user_id]  # the memory may hold what was said before
             turn.review = SearchReview(
                 run,

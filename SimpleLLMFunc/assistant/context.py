@@ -13,17 +13,16 @@ import uuid
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.errors import UsageError, cut
 from SimpleLLMFunc.llm_decorator.steps.chat.message import filter_history_messages
 from SimpleLLMFunc.runtime import ForkSafeLock
-from SimpleLLMFunc.type import ContentPart, File, ImgPath, ImgUrl, Message
+from SimpleLLMFunc.type import MAX_FILE_BYTES, ContentPart, File, ImgPath, ImgUrl, Message
 
-MAX_FILE_BYTES: Final = 20 * 1024 * 1024
 _UNSAFE = re.compile(r"[^\w.\- ]+")
 
 
@@ -78,7 +77,7 @@ class DialogueSession:
     session_id: str
     context: ContextBuilder
     used: float
-    attachments: Any = None
+    attachments: SessionFiles | None = None
 
     def close(self) -> None:
         """Remove the files of the session."""
@@ -86,29 +85,27 @@ class DialogueSession:
             self.attachments.close()
 
 
+@dataclass(eq=False, kw_only=True)
 class DialogueSessions:
     """The sessions of an assistant; those unused for long and those too many are forgotten.
 
     A session is found by who asks and by its id, so knowing an id is not enough to read on in another user's session.
 
-    Args:
+    Attributes:
         most: how many are kept; the one unused longest goes first.
         seconds: how long an unused one is kept.
         clock: for tests.
     """
 
-    def __init__(
-        self, *, most: int = 1000, seconds: float = 86_400.0, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._most = most
-        self._seconds = seconds
-        self._clock = clock
-        self._kept: OrderedDict[tuple[str, str], DialogueSession] = OrderedDict()
-        self._lock = ForkSafeLock()
+    most: int = 1000
+    seconds: float = 86_400.0
+    clock: Callable[[], float] = time.monotonic
+    _kept: OrderedDict[tuple[str, str], DialogueSession] = field(default_factory=OrderedDict)
+    _lock: ForkSafeLock = field(default_factory=ForkSafeLock)
 
     def find(self, owner: str, session_id: str) -> DialogueSession | None:
         """Return the session if it is kept, and count it as used now."""
-        now = self._clock()
+        now = self.clock()
         with self._lock:
             self._forget(now)
             session = self._kept.get((owner, session_id))
@@ -119,7 +116,7 @@ class DialogueSessions:
 
     def add(self, owner: str, session_id: str, context: ContextBuilder) -> DialogueSession:
         """Keep a new session and return it, or the one that was added in the meantime."""
-        now = self._clock()
+        now = self.clock()
         with self._lock:
             kept = self._kept.get((owner, session_id))
             if kept is None:
@@ -144,7 +141,7 @@ class DialogueSessions:
     def _forget(self, now: float) -> None:
         while self._kept:
             oldest = next(iter(self._kept))
-            if len(self._kept) <= self._most and now - self._kept[oldest].used <= self._seconds:
+            if len(self._kept) <= self.most and now - self._kept[oldest].used <= self.seconds:
                 return
             self._kept.pop(oldest).close()
 

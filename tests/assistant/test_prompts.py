@@ -1,7 +1,5 @@
 """Everything that the assistant says to its model of its own accord, as files, in both languages."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from SimpleLLMFunc.assistant.tools import ToolInvoker
+from SimpleLLMFunc.assistant.caller import ToolInvoker
 from SimpleLLMFunc.errors import ToolDefinitionError
 from SimpleLLMFunc.tools import ToolContext, tool
 

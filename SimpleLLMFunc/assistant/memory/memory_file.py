@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,30 +29,9 @@ _WORD: Final = re.compile(r"[a-z0-9_]+|[^\W\d_a-z]+", re.IGNORECASE)
 _CJK: Final = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
 _COMMON: Final = frozenset(" ".join(WORDS["common words"]).split())
 
-_BASE = (
-    """
-    CREATE TABLE messages (
-        id INTEGER PRIMARY KEY AUTOINCREMENT, user BLOB NOT NULL, session TEXT NOT NULL, role TEXT NOT NULL,
-        content TEXT NOT NULL, at REAL NOT NULL, extracted INTEGER NOT NULL DEFAULT 0
-    )
-    """,
-    "CREATE INDEX messages_of_session ON messages (user, session, id)",
-    "CREATE INDEX messages_to_extract ON messages (user, extracted, id)",
-    """
-    CREATE TABLE memories (
-        id INTEGER PRIMARY KEY AUTOINCREMENT, user BLOB NOT NULL, type TEXT NOT NULL, text TEXT NOT NULL,
-        source TEXT NOT NULL, at REAL NOT NULL, vector BLOB
-    )
-    """,
-    "CREATE INDEX memories_of_user ON memories (user, at)",
-    """
-    CREATE TABLE summaries (
-        user BLOB NOT NULL, session TEXT NOT NULL, text TEXT NOT NULL, last_message INTEGER NOT NULL,
-        at REAL NOT NULL, PRIMARY KEY (user, session)
-    )
-    """,
-)
-
+# None of the statements holds a semicolon.
+_SCRIPT: Final = files("SimpleLLMFunc.assistant.memory").joinpath("tables.sql").read_text("utf-8")
+_BASE: Final = tuple(_SCRIPT.rstrip(";\n").split(";"))
 
 # `vector` stays empty: 1.0 kept vectors there.
 _TEXTS: Final = (("messages", "content"), ("memories", "text"))

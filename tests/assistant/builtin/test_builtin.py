@@ -1,7 +1,5 @@
 """The five tools of the design note, together."""
 
-from __future__ import annotations
-
 import pytest
 
 from SimpleLLMFunc.assistant.builtin import builtin_tools

@@ -1,7 +1,5 @@
 """Documents below a folder: analysed, summarised, extracted from; long ones in parts that a model can read."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

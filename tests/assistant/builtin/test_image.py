@@ -1,7 +1,5 @@
 """Looking at images: by a vision model, or by the real engine offline; files below the folders only, addresses never fetched."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
@@ -49,9 +47,6 @@ def sent(llm):
     return texts, [part["image_url"]["url"] for part in parts if part["type"] == "image_url"]
 
 
-# --- a general description -----------------------------------------------------------------------------------
-
-
 async def test_an_address_goes_to_the_model_and_is_never_fetched():
     async with LoopbackServer() as server:
         tool, llm = analyze("a cat")
@@ -59,9 +54,6 @@ async def test_an_address_goes_to_the_model_and_is_never_fetched():
         assert await tool(address) == "a cat"
         assert sent(llm)[1] == [address]
         assert server.requests == []
-
-
-# --- objects -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["objects", "物体检测"])
@@ -111,9 +103,6 @@ async def test_text_of_an_address_is_refused_without_a_request(engine):
         assert server.requests == []
 
 
-# --- refusals ------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", ["faces", "", "人脸识别", "x" * 1000])
 async def test_another_kind_is_clearly_refused(folder, kind):
     tool, llm = analyze(root=folder)
@@ -121,9 +110,6 @@ async def test_another_kind_is_clearly_refused(folder, kind):
         await tool("a.png", kind)
     assert len(str(caught.value)) < 250
     assert llm.calls == []
-
-
-# --- in a session ---------------------------------------------------------------------------------------------
 
 
 async def test_it_reads_the_sessions_files_and_asks_the_current_model(folder):
