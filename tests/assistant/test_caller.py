@@ -1,4 +1,4 @@
-"""`ToolInvoker`: registered by name, told to the model, run."""
+"""`ToolInvoker`: registered by name, told to the model, run; `LLMCaller`: test_context.py has it at work."""
 
 import asyncio
 
