@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from SimpleLLMFunc import OpenAICompatible, extras, llm_function
-from SimpleLLMFunc.assistant.builtin.ocr import read_text_in_image
+from SimpleLLMFunc.assistant.builtin.image import read_text_in_image
 from SimpleLLMFunc.assistant.builtin.reading import read_document
 from SimpleLLMFunc.assistant.search.tavily_search import TavilySearch
 from SimpleLLMFunc.batch.ray.cluster import ray_package

@@ -3,33 +3,36 @@
 from __future__ import annotations
 
 import contextvars
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import aclosing
 from typing import Any, Literal, TypeAlias
 from weakref import WeakSet
 
-from SimpleLLMFunc.assistant.attachments import SessionFiles
 from SimpleLLMFunc.assistant.builtin import builtin_tools
-from SimpleLLMFunc.assistant.caller import FUNC_NAME, LLMCaller
-from SimpleLLMFunc.assistant.context import ContextBuilder, DialogueSession, DialogueSessions, new_session_id
+from SimpleLLMFunc.assistant.caller import FUNC_NAME, LLMCaller, StreamItem, ToolInvoker, Turn
+from SimpleLLMFunc.assistant.context import (
+    ContextBuilder,
+    DialogueSession,
+    DialogueSessions,
+    SessionFiles,
+    new_session_id,
+)
 from SimpleLLMFunc.assistant.memory import ChatMemoryIntegration, MemoryStore
-from SimpleLLMFunc.assistant.search.review import SearchReview
-from SimpleLLMFunc.assistant.search.search import SearchClient
+from SimpleLLMFunc.assistant.search.search import SearchClient, SearchReview
 from SimpleLLMFunc.assistant.search.uncertainty import is_uncertain, model_detector
-from SimpleLLMFunc.assistant.settings import check_settings
-from SimpleLLMFunc.assistant.tools import ToolInvoker
-from SimpleLLMFunc.assistant.turn import StreamItem, Turn
-from SimpleLLMFunc.assistant.words import WORDS
-from SimpleLLMFunc.base.metadata import FunctionMetadata, RunMetadata
-from SimpleLLMFunc.errors import RunError, UsageError
+from SimpleLLMFunc.assistant.words import SPOKEN, WORDS
+from SimpleLLMFunc.base.metadata import FunctionMetadata, RunMetadata, function_version
+from SimpleLLMFunc.base.run import Run, generate_trace_id
+from SimpleLLMFunc.errors import ConfigError, UsageError, cut
 from SimpleLLMFunc.interface.current import resolve_llm, use_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.spending import deadline_scope
+from SimpleLLMFunc.interface.wires import check_options
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.runtime import ForkSafeLock, in_thread, iterate_sync, run_sync
 from SimpleLLMFunc.tools import Tool
 from SimpleLLMFunc.type import ContentPart, Message
-from SimpleLLMFunc.utils import in_context
+from SimpleLLMFunc.utils import get_last_item_of_async_generator, in_context
 
 __all__ = ["AIAssistant", "Detector", "StreamItem"]
 
@@ -82,7 +85,7 @@ class AIAssistant:
         session_seconds: float = 86_400.0,
         **llm_kwargs: Any,
     ) -> None:
-        check_settings(locals(), llm_kwargs)
+        _check_settings(locals(), llm_kwargs)
         self.language: Literal["zh", "en"] = language
         self.search = search
         self.detector: Detector | None = detector
@@ -138,11 +141,9 @@ class AIAssistant:
             RunError: there was no answer, or none in time.
         """
         asked = self._asked(user_input, session_id, user_id, ai_id, image_data, file_data, stream=False)
-        async with aclosing(asked) as items:
-            async for item in items:
-                if isinstance(item, dict):
-                    return item
-        raise RunError(f"{FUNC_NAME}: the stream ended before the answer did")
+        result = await get_last_item_of_async_generator(asked)
+        assert isinstance(result, dict), "a stream that raises nothing ends with the result"
+        return result
 
     @border
     def stream_query(
@@ -240,10 +241,12 @@ class AIAssistant:
                 messages, user_id=user_id, message=user_input, session_id=session.session_id
             )
             tools = self.llm_caller.toolset(self.tool_invoker, session.attachments)
-            function = FunctionMetadata(FUNC_NAME, "assistant", self.system_prompt)
+            specs = tools.specs or []
+            version = function_version(self.system_prompt, "", None, specs)
+            function = FunctionMetadata(FUNC_NAME, "assistant", self.system_prompt, tools=specs, version=version)
             told = {"user_input": user_input}
             about = RunMetadata(function, told, session_id=session.session_id, user_id=user_id or "")
-            run = self.llm_caller.run(about, tools, stream=stream)
+            run = Run(FUNC_NAME, generate_trace_id(FUNC_NAME), stream=stream, about=about)
             run.known_by = [content, session_id, user_id]  # the memory may hold what was said before
             turn.review = SearchReview(
                 run,
@@ -323,3 +326,60 @@ def _tell_ai_id(messages: list[Message], ai_id: str | None, language: str) -> No
         head["content"] = f"{head['content']}\n{line}"
     else:
         messages.insert(0, {"role": "system", "content": line})
+
+
+# --- what an assistant is given, checked when it is made: callers are not all type-checked ---
+
+_MODEL = "Say which model is asked as llm=OpenAICompatible('gpt-5-mini')"
+_PLACES: Mapping[str, str] = {
+    **dict.fromkeys(("llm_interface", "model", "model_name"), _MODEL),
+    "max_tool_calls": "Write max_tool_rounds=",
+    "response_format": "An assistant answers with text",
+    "stream": "Call stream_query(...)",
+    "toolkit": "Give tools and functions as tools=[...]",
+}
+
+
+_SECONDS = (lambda value: _is_number(value) and value > 0, "a number of seconds above 0")
+_OPTIONAL = {"llm", "search", "tools", "detector", "toolkit_confirm", "system_prompt", "deadline"}
+_WANTED: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "llm": (lambda value: isinstance(value, LLM_Interface), "a model such as OpenAICompatible(...) or LocalModel()"),
+    "language": (lambda value: isinstance(value, str) and value in SPOKEN, '"zh" or "en"'),
+    "search": (
+        lambda value: not isinstance(value, type) and callable(getattr(value, "search", None)),
+        "an object with `search(query)`, such as TavilySearch() or WikipediaSearch()",
+    ),
+    "detector": (lambda value: value == "model" or callable(value), 'a callable that takes the answer, or "model"'),
+    "toolkit_confirm": (callable, "a callable that takes the tool's name and its arguments"),
+    "system_prompt": (lambda value: isinstance(value, str), "text"),
+    "tools": (
+        lambda value: isinstance(value, Iterable) and not isinstance(value, str),
+        "a list of tools and functions",
+    ),
+    "max_tool_rounds": (lambda value: _is_number(value, int) and value >= 0, "a whole number from 0 up"),
+    "max_sessions": (lambda value: _is_number(value, int) and value >= 1, "a whole number from 1 up"),
+    **dict.fromkeys(("memory_timeout", "search_timeout", "session_seconds", "deadline"), _SECONDS),
+}
+"""Each argument: whether a value can be used, and what it has to be."""
+
+
+def _is_number(value: Any, kind: type | tuple[type, ...] = (int, float)) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def _check_settings(given: Mapping[str, Any], params: Mapping[str, Any]) -> None:
+    """Make sure that the arguments of an `AIAssistant` can be used.
+
+    Args:
+        given: the arguments by name.
+        params: what goes to the provider.
+
+    Raises:
+        ConfigError: one of them cannot; it is named.
+    """
+    for name, (fits, wanted) in _WANTED.items():
+        value = given[name]
+        if not (value is None and name in _OPTIONAL) and not fits(value):
+            shown = cut(repr(value), 60) if isinstance(value, (str, int, float)) else type(value).__name__
+            raise ConfigError(f"{name}= is {wanted}, not {shown}.")
+    check_options(params, [*_WANTED, "memory"], _PLACES)

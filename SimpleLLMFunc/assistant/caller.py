@@ -1,53 +1,69 @@
-"""`LLMCaller`: how the assistant asks its model; two views of the one loop."""
+"""`LLMCaller`: how the assistant asks its model; `ToolInvoker`: its tools, by name; `Turn`: what its user sees of one question."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+import json
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import replace
-from typing import Any
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, Literal, TypeAlias, assert_never, cast
 
-from SimpleLLMFunc.assistant.tools import ToolInvoker
-from SimpleLLMFunc.base.events import ReActEvent, ReplyReceived
-from SimpleLLMFunc.base.metadata import RunMetadata, function_version
+from SimpleLLMFunc.assistant.search.search import SearchReview
+from SimpleLLMFunc.assistant.words import WORDS
+from SimpleLLMFunc.base.events import (
+    AnswerReviewed,
+    MessageAppended,
+    ReActEvent,
+    ReplyDelta,
+    ReplyReceived,
+    RunFailed,
+    RunFinished,
+    RunStarted,
+    ToolCallFinished,
+    ToolCallProgress,
+    ToolCallStarted,
+    TryFailed,
+    TurnStarted,
+)
 from SimpleLLMFunc.base.ReAct import model_turn, react_events
-from SimpleLLMFunc.base.request import ModelRequest, Review, ToolPolicy, Toolset
-from SimpleLLMFunc.base.run import Run, downgrades_of, generate_trace_id, json_actions
-from SimpleLLMFunc.errors import RunError
+from SimpleLLMFunc.base.request import ModelRequest, Review, ToolPolicy, Toolset, ToolWords
+from SimpleLLMFunc.base.run import Run, downgrades_of, json_actions
+from SimpleLLMFunc.base.tool_result import render_result
+from SimpleLLMFunc.errors import ToolDefinitionError, ToolFailed, cut
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.steps.chat.message import fitted
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
-from SimpleLLMFunc.logger import async_log_context
-from SimpleLLMFunc.tools import read_arguments
+from SimpleLLMFunc.logger import async_log_context, push_warning, redact
+from SimpleLLMFunc.runtime import run_sync
+from SimpleLLMFunc.tools import NotConfirmed, Tool, ToolRegistry, read_arguments
 from SimpleLLMFunc.tools.schemas import ArgumentsError
 from SimpleLLMFunc.type import Message, ToolCall, ToolSpec
+from SimpleLLMFunc.utils import get_last_item_of_async_generator
 
 FUNC_NAME = "assistant"
+MAX_RESULT_CHARS = 65536
+
+StreamItem: TypeAlias = str | ToolCallStarted | ToolCallFinished | dict[str, Any]
+"""What `stream_query` yields: pieces of text, starts and ends of tools, and last the result."""
 
 
+@dataclass(eq=False)
 class LLMCaller:
     """Asks the assistant's model.
 
-    Args:
+    Attributes:
         llm: the model; None takes the current one at each call.
         params: go to the provider with each request.
         max_tool_rounds: rounds of tool calls in one answer.
         confirm: asked before a tool marked `confirm=True` runs.
     """
 
-    def __init__(
-        self,
-        llm: LLM_Interface | None = None,
-        *,
-        params: Mapping[str, Any] | None = None,
-        max_tool_rounds: int = 5,
-        confirm: Any = None,
-    ) -> None:
-        self.llm = llm
-        self.params = dict(params or {})
-        self.max_tool_rounds = max_tool_rounds
-        self.confirm = confirm
+    llm: LLM_Interface | None = None
+    _: KW_ONLY
+    params: Mapping[str, Any] = field(default_factory=dict)
+    max_tool_rounds: int = 5
+    confirm: Any = None
 
     async def invoke(self, messages: Sequence[Message], tools: Sequence[ToolSpec] | None = None) -> dict[str, Any]:
         """Ask once and return the reply: ``{"content": text, "tool_calls": [{"id", "name", "arguments"}, …]}``.
@@ -58,33 +74,15 @@ class LLMCaller:
             ProviderError: the service failed or refused.
         """
         request = ModelRequest(resolve_llm(self.llm), list(messages), list(tools or ()) or None, params=self.params)
-        async with aclosing(model_turn(Run(FUNC_NAME), request, 1)) as events:
-            async for event in events:
-                if isinstance(event, ReplyReceived):
-                    return {
-                        "content": event.reply.text,
-                        "tool_calls": [shown_call(call) for call in event.reply.tool_calls],
-                    }
-        raise RunError(f"{FUNC_NAME}: the reply did not arrive")
+        event = await get_last_item_of_async_generator(model_turn(Run(FUNC_NAME), request, 1))
+        assert isinstance(event, ReplyReceived), "a turn that raises nothing ends with its reply"
+        return {"content": event.reply.text, "tool_calls": [shown_call(call) for call in event.reply.tool_calls]}
 
     def toolset(self, invoker: ToolInvoker, context: Any = None) -> Toolset:
         """Return the tools of one run; their `ToolContext` has `context`."""
         policy = ToolPolicy(confirm=self.confirm, context=context, words=invoker.words)
         specs = invoker.get_tool_definitions() or None
         return Toolset(invoker.tool_map(), specs, max_rounds=self.max_tool_rounds, policy=policy)
-
-    def run(self, about: RunMetadata, tools: Toolset, *, stream: bool) -> Run:
-        """Return the run of one question.
-
-        Args:
-            about: the question and whose it is, for those who watch; the tools are filled in.
-            tools: what is offered.
-            stream: ask for the answer in pieces.
-        """
-        specs = tools.specs or []
-        version = function_version(about.function.docstring, "", None, specs)
-        about = replace(about, function=replace(about.function, tools=specs, version=version))
-        return Run(FUNC_NAME, generate_trace_id(FUNC_NAME), stream=stream, about=about)
 
     async def events(
         self, run: Run, messages: list[Message], tools: Toolset, review: Review
@@ -114,3 +112,183 @@ def shown_call(call: ToolCall) -> dict[str, Any]:
     with suppress(ArgumentsError):
         arguments = read_arguments(arguments)
     return {"id": call.id, "name": call.function.name, "arguments": arguments}
+
+
+class Turn:
+    """Reads the events of one question: what the user is shown, and what is left of it.
+
+    Attributes:
+        owner: who asks.
+        is_forgotten: the user was deleted meanwhile, and nothing is to be remembered.
+        review: of the answers.
+    """
+
+    def __init__(self, owner: str) -> None:
+        self.owner = owner
+        self.is_forgotten = False
+        self.review: SearchReview | None = None
+        self.grown: list[Message] = []
+        self.answer = ""
+        self._held: list[str] = []
+        self._results: list[dict[str, Any]] = []
+
+    def read(self, event: ReActEvent) -> Iterator[StreamItem]:
+        """Take in one event and yield what may be shown."""
+        match event:
+            case TurnStarted():
+                self._held.clear()  # a reply that was sent back, or a stream that began again
+            case ReplyDelta(text=text):
+                if text and self.review is not None and self.review.may_search:
+                    self._held.append(text)
+                elif text:
+                    yield text
+            case ToolCallStarted():
+                yield from self.release()
+                yield event
+            case ToolCallFinished(call=call, content=content, failed=failed):
+                self._results.append({**shown_call(call), "result": content, "failed": failed})
+                yield event
+            case MessageAppended(message=message):
+                self.grown.append(message)
+            case RunFinished(reply=reply):
+                self.answer = reply.text
+            case RunStarted() | ReplyReceived() | ToolCallProgress():
+                pass
+            case TryFailed() | AnswerReviewed() | RunFailed():
+                pass  # shown to sinks only
+            case _:
+                assert_never(event)
+
+    def release(self) -> Iterator[str]:
+        """Yield the text that was held back: it stands."""
+        held, self._held = self._held, []
+        yield from held
+
+    def result(self, session_id: str) -> dict[str, Any]:
+        """Return what the question came to."""
+        return {
+            "response": self.answer,
+            "session_id": session_id,
+            "has_tool_calls": bool(self._results),
+            "tool_results": self._results,
+            "sources": self.review.sources if self.review is not None else [],
+        }
+
+
+# --- tools by name ---
+
+
+class AssistantWords(ToolWords):
+    """What the assistant's model reads of a call that came to nothing, in the words of `words.json` where those have it."""
+
+    def __init__(self, language: str = "zh") -> None:
+        self._words: dict[str, str] = WORDS["tool calls"]["zh" if language == "zh" else "en"]
+
+    def _own(self, what: str, **facts: object) -> str:
+        return self._words.get(what, "").format(**facts)
+
+    def unknown(self, name: str, known: str) -> str:
+        """Say that no tool has this name, in the words of design note 001."""
+        return self._own("unknown", name=name, known=known)
+
+    def failed(self, name: str, problem: str) -> str:
+        """Say that a tool failed, in the words of design note 001."""
+        return self._own("failed", name=name, problem=problem)
+
+    def unfit(self, name: str, problem: str) -> str:
+        """Say that the arguments do not fit the tool; which and why is told in English, as validation tells it."""
+        return self._own("unfit", name=name, problem=problem) or super().unfit(name, problem)
+
+    def not_confirmed(self, name: str) -> str:
+        """Say that the call was not confirmed."""
+        return self._own("not confirmed", name=name) or super().not_confirmed(name)
+
+    def repeated(self, name: str) -> str:
+        """Say that a call was not run, since the turns before made it too and got the same result."""
+        return self._own("repeated", name=name) or super().repeated(name)
+
+    def too_slow(self, seconds: float) -> str:
+        """Say what the problem is of a tool that was stopped after its time."""
+        return self._own("too slow", seconds=seconds) or super().too_slow(seconds)
+
+
+class ToolInvoker(ToolRegistry):
+    """Tools that are registered by name, told to the model, and run.
+
+    Args:
+        tools: to begin with: `Tool` objects, decorated functions, plain callables.
+        language: of what the model reads of a failure, "zh" or "en".
+    """
+
+    def __init__(self, tools: Iterable[Any] = (), *, language: Literal["zh", "en"] = "zh") -> None:
+        super().__init__()
+        self.words = AssistantWords(language)
+        for candidate in tools:
+            self.register(candidate, replace=True)
+
+    def register_tool(
+        self,
+        name: str,
+        func: Callable[..., Any],
+        description: str | None = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> Tool:
+        """Register a tool; one that has this name already is replaced.
+
+        Args:
+            name: what the model calls it by.
+            func: sync or async.
+            description: what the model reads; None takes the docstring.
+            parameters: ``{"city": {"type": "string", "description": "…"}, "date": {…, "optional": True}}``, where
+                each parameter is required that is not optional; or a whole JSON Schema of an object. None reads
+                them from the signature.
+
+        Raises:
+            ToolDefinitionError: it cannot be told to a model.
+        """
+        schema = None if parameters is None else _schema(name, parameters)
+        return self.register(Tool(func, name, description, schema), replace=True)
+
+    def invoke_tool(self, tool_name: str, /, **kwargs: Any) -> str:
+        """Run a tool and return its result as text, or a text that says why there is no result."""
+        return run_sync(self.invoke(tool_name, **kwargs))
+
+    async def invoke(self, tool_name: str, /, **kwargs: Any) -> str:
+        """Run a tool and return its result as text; what goes wrong is a text too, without secrets."""
+        names = self.names()
+        if tool_name not in names and tool_name not in self.tool_map():
+            return cut(redact(self.words.unknown(tool_name, ", ".join(names) or "-")))
+        try:
+            content = render_result(await super().invoke(tool_name, **kwargs), MAX_RESULT_CHARS)
+        except ToolFailed as error:
+            if isinstance(error.__cause__, NotConfirmed):
+                return cut(redact(self.words.not_confirmed(tool_name)))
+            problem = error.problem
+            push_warning(lambda: f"tool {tool_name} failed: {problem}")
+            return cut(redact(self.words.failed(tool_name, problem)))
+        except ArgumentsError as error:
+            return cut(redact(self.words.failed(tool_name, str(error))))
+        return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+
+
+def _schema(name: str, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the parameters as a JSON Schema; the form of design note 001 is read where it is not one already."""
+    # A parameter of the note's form is described by a dictionary, so one called "type" is no string.
+    if isinstance(parameters.get("type"), str):
+        return parameters
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    for parameter, described in parameters.items():
+        if not isinstance(described, Mapping):
+            raise ToolDefinitionError(
+                name,
+                f'the parameter {parameter!r} must be described by a dictionary such as {{"type": "string"}}, '
+                f"not by {cut(repr(described), 60)}.",
+            )
+        own = dict(cast("Mapping[str, Any]", described))
+        is_optional = own.pop("optional", False)
+        is_required = own.pop("required", True) if isinstance(own.get("required"), bool) else True
+        properties[parameter] = own
+        if is_required and not is_optional:
+            required.append(parameter)
+    return {"type": "object", "properties": properties, "required": required}

@@ -4,8 +4,6 @@
 scheduler.
 """
 
-from __future__ import annotations
-
 from SimpleLLMFunc.calls.call_data import (
     CallIds,
     CallInfo,

@@ -49,32 +49,35 @@ _FORM = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
-    """Asks on behalf of one Call.
+class Question:
+    """One question of a Call: what is sent, and how its answer is asked for.
 
     Attributes:
         name: of the Call, in logs, traces and errors.
+        messages: what the model is shown.
+        params: go to the provider.
         llm: None asks the model that `use_llm` or the environment names.
         language: of additions to the prompt.
         abort: ends a request when it is set.
         description: what the Call is for, in traces.
         arguments: its input, in traces.
+        spec: of the JSON object that is asked for; None where it is text.
     """
 
     name: str
+    messages: Sequence[Mapping[str, Any]]
+    params: Mapping[str, Any]
     llm: LLM_Interface | None = None
     language: LanguageType = LanguageType.CHINESE
     abort: Abort | None = None
     description: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    spec: OutputSpec | None = None
 
-    async def text(
-        self, messages: Sequence[Mapping[str, Any]], params: Mapping[str, Any], *, streaming: bool
-    ) -> AsyncGenerator[str, None]:
+    async def text(self, *, streaming: bool) -> AsyncGenerator[str, None]:
         """Yield the text of the answer: its pieces as they arrive, or all of it at once."""
-        question = _Question(self, cast("list[Message]", list(messages)), params)
-        run = question.run(stream=streaming)
-        events = question.events(run, EmptyReview(run, retry_times=_RETRY_TIMES))
+        run = self.run(stream=streaming)
+        events = self.events(run, EmptyReview(run, retry_times=_RETRY_TIMES))
         async with aclosing(in_context(events, copy_context())) as events:
             async for event in events:
                 if isinstance(event, ReplyDelta) and streaming and event.text:
@@ -82,47 +85,30 @@ class Asker:
                 elif isinstance(event, RunFinished) and not streaming and event.reply.text:
                     yield event.reply.text
 
-    async def json(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        schema: Mapping[str, Any],
-        params: Mapping[str, Any],
-        *,
-        max_reasks: int,
-    ) -> dict[str, Any]:
+    async def json(self, schema: Mapping[str, Any], *, max_reasks: int) -> dict[str, Any]:
         """Return the JSON object of the answer; see `CoreCall._json`."""
         spec = OutputSpec(dict[str, Any], _OBJECT, _object_schema(schema))
-        question = _Question(self, cast("list[Message]", list(messages)), params, spec)
+        question = replace(self, spec=spec)
         run = question.run(stream=False)
         events = question.events(run, _ObjectReview(run, question, spec, max_reasks))
         await get_last_item_of_async_generator(in_context(events, copy_context()))
         assert run.parsed is not None, "a run that ends well has its answer"
         return dict(run.parsed.value)
 
-
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """One question: what is sent, and how its answer is asked for."""
-
-    asker: Asker
-    messages: list[Message]
-    params: Mapping[str, Any]
-    spec: OutputSpec | None = None
-
     def run(self, *, stream: bool) -> Run:
         """Return the run of the question."""
-        asker, schema = self.asker, self.spec.schema if self.spec else None
-        version = function_version(asker.description, "", schema, [])
-        function = FunctionMetadata(asker.name, "call", asker.description, output_schema=schema, version=version)
-        about = RunMetadata(function, asker.arguments)
-        run = Run(asker.name, generate_trace_id(asker.name), abort=asker.abort, stream=stream, about=about)
-        run.known_by = (self.messages, self.params)
+        schema = self.spec.schema if self.spec else None
+        version = function_version(self.description, "", schema, [])
+        function = FunctionMetadata(self.name, "call", self.description, output_schema=schema, version=version)
+        about = RunMetadata(function, self.arguments)
+        run = Run(self.name, generate_trace_id(self.name), abort=self.abort, stream=stream, about=about)
+        run.known_by = (list(self.messages), self.params)
         return run
 
     async def events(self, run: Run, review: EmptyReview) -> AsyncGenerator[ReActEvent, None]:
         """Yield the events of the run."""
         async with async_log_context(run.trace_id, run.func_name), run:
-            given: Any = self.asker.llm  # executors are not all type-checked
+            given: Any = self.llm  # executors are not all type-checked
             if given is not None and not isinstance(given, LLM_Interface):
                 raise ConfigError(
                     "llm= is a model such as OpenAICompatible(...) or LocalModel(), "
@@ -135,25 +121,25 @@ class _Question:
     def request(self, llm: LLM_Interface) -> ModelRequest:
         """Return what is sent first: plain, or in the output mode that suits the model."""
         check_options(self.params, (), {"model": "A Call asks the model of its executor: StepExecutor(..., llm=...)"})
-        spec = self.spec
+        spec, messages = self.spec, cast("list[Message]", list(self.messages))
         if spec is None:
-            return ModelRequest(llm, self.messages, params=self.params)
+            return ModelRequest(llm, messages, params=self.params)
         mode, reason = _object_mode(spec, llm)
-        request = ModelRequest(llm, self.messages, params=self.params, output_mode=mode, output_mode_reason=reason)
+        request = ModelRequest(llm, messages, params=self.params, output_mode=mode, output_mode_reason=reason)
         request = replace(request, downgrades=downgrades_of(request, spec.schema))
         if mode == "native":
             return replace(request, response_format=spec.native_format)
         if mode == "tool":
             return replace(request, answer_tool=spec.answer_tool())
         shown = json.dumps(spec.wire_schema, ensure_ascii=False)
-        wanted = f"{_FORM[self.asker.language]}\n{shown}"
-        return request.with_messages([*self.messages, {"role": "user", "content": wanted}])
+        wanted = f"{_FORM[self.language]}\n{shown}"
+        return request.with_messages([*messages, {"role": "user", "content": wanted}])
 
 
 class _ObjectReview(AnswerReview):
     """Reads the object of an answer; if the service refuses native or tool mode, it takes the next one."""
 
-    def __init__(self, run: Run, question: _Question, spec: OutputSpec, max_reasks: int) -> None:
+    def __init__(self, run: Run, question: Question, spec: OutputSpec, max_reasks: int) -> None:
         super().__init__(run, retry_times=_RETRY_TIMES, spec=spec, repair="coerce", max_reasks=max_reasks)
         self._question = question
 

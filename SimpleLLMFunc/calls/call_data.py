@@ -1,19 +1,22 @@
-"""The data that Calls and their scheduler pass around."""
+"""The data that Calls and their scheduler pass around, and how Calls read prompts, earlier steps and conversations."""
 
 from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from importlib.resources import files
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from SimpleLLMFunc.errors import counted
 from SimpleLLMFunc.logger import push_warning
 
 _SPELLINGS = {"zh": "zh", "chinese": "zh", "中文": "zh", "汉语": "zh", "en": "en", "english": "en", "英文": "en"}
+_KNOWN_ROLES: Final = frozenset({"user", "assistant", "tool", "system", "developer"})
 
 
 class LanguageType(StrEnum):
@@ -37,6 +40,14 @@ class LanguageType(StrEnum):
 
 Language = Annotated[LanguageType, BeforeValidator(LanguageType.of)]
 """A field that takes all that `LanguageType.of` takes."""
+
+
+def prompt_files(package: str, name: str) -> dict[LanguageType, str]:
+    """Return the template `name` of a Call by language, from ``<name>.<language>.jinja`` in its package."""
+    return {
+        language: files(package).joinpath(f"{name}.{language}.jinja").read_text("utf-8").removesuffix("\n")
+        for language in LanguageType
+    }
 
 
 class CallOutputType(StrEnum):
@@ -203,3 +214,108 @@ class DataBase(BaseModel):
         if override:
             schema["properties"] = {**schema.get("properties", {}), **deepcopy(override)}
         return schema
+
+
+# --- the outputs of earlier steps, by path ---
+
+
+def read_history(path: Any, history: Any) -> Any:
+    """Return the value at ``step/key/sub`` in the outputs of earlier steps, or None.
+
+    The step's name alone gives its whole output. The text of a text step is also its ``text``. A segment is a key of
+    an object or an index of a list; ``~1`` in it is a slash and ``~0`` a tilde, as in a JSON Pointer. Never raises.
+
+    Args:
+        path: with or without a leading slash.
+        history: steps by name (`CallVars.step_data`), or a list of them, oldest first.
+    """
+    if not isinstance(path, str):
+        return None
+    steps = _by_name(history)
+    first, *keys = path.removeprefix("/").split("/")
+    step = steps.get(_unescaped(first), steps.get(first))
+    output = getattr(step, "output_data", step)
+    if isinstance(output, str) and keys and keys[0] == "text":
+        keys = keys[1:]
+    for key in keys:
+        output = _below(output, key)
+        if output is None:
+            return None
+    return output
+
+
+def _by_name(history: Any) -> Mapping[str, Any]:
+    if isinstance(history, Mapping):
+        return history
+    if isinstance(history, Sequence) and not isinstance(history, str):
+        return CallVars.steps_of([step for step in history if isinstance(step, ExecutorHistory)])
+    return {}
+
+
+def _below(value: Any, key: str) -> Any:
+    if isinstance(value, Mapping):
+        return value.get(_unescaped(key), value.get(key))
+    if isinstance(value, (list, tuple)) and key.isascii() and key.isdigit() and len(key) < 10:
+        return value[int(key)] if int(key) < len(value) else None
+    return None
+
+
+def _unescaped(segment: str) -> str:
+    return segment.replace("~1", "/").replace("~0", "~")
+
+
+# --- conversations in several forms ---
+
+
+def conversation_messages(
+    conversation: Iterable[Any], *, roles: Sequence[str] = ("user", "assistant"), latest: int = 0
+) -> list[dict[str, str]]:
+    """Return ``{"role": …, "content": …}`` messages, oldest first.
+
+    A record is one message, or a question with its answer. What has no text is left out, and so is every role that is
+    not asked for: instructions do not come out of a history. Neither does what is no record at all, with a warning.
+
+    Args:
+        conversation: ``{"role": …, "content": …}`` items, messages of a chat (parts of text are joined, images are
+            named), or ``{"question": …, "answer": …}`` items.
+        roles: that are kept, spelled exactly so.
+        latest: keep that many records at the end; 0 keeps all.
+    """
+    records: list[list[dict[str, str]]] = []
+    unusable = 0
+    for item in conversation:
+        messages = _messages(item)
+        unusable += messages is None
+        kept = [message for message in messages or () if message["role"] in roles and message["content"].strip()]
+        if kept:
+            records.append(kept)
+    if unusable:
+        push_warning(f"left out of the conversation: {counted(unusable, 'item')} that cannot be read as messages.")
+    return [message for record in records[-max(latest, 0) :] for message in record]
+
+
+def _messages(item: Any) -> list[dict[str, str]] | None:
+    """Return the messages of a record; None if this is no record."""
+    if not isinstance(item, Mapping):
+        return None
+    role = item.get("role")
+    if isinstance(role, str) and role in _KNOWN_ROLES:
+        return [{"role": role, "content": _text(item.get("content"))}]
+    if "role" not in item and ("question" in item or "answer" in item):
+        said = (("user", item.get("question")), ("assistant", item.get("answer")))
+        return [{"role": role, "content": _text(content)} for role, content in said]
+    return None
+
+
+def _text(content: Any) -> str:
+    """Return what of a content can be read: its text, and the kind of every other part."""
+    if not isinstance(content, (list, tuple)):
+        return content if isinstance(content, str) else ""
+    return "\n".join(_part(part) for part in content)
+
+
+def _part(part: Any) -> str:
+    if not isinstance(part, Mapping):
+        return part if isinstance(part, str) else ""
+    text = part.get("text")
+    return text if isinstance(text, str) else f"[{str(part.get('type', 'part')).removesuffix('_url')}]"

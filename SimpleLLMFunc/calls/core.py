@@ -1,21 +1,33 @@
-"""`CoreCall`: the base of every Call, from its parameters to its stream of chunks."""
+"""`CoreCall`: the base of every Call, from its parameters to its stream of chunks, and to `CallError`, its one error."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
 from typing import Any, ClassVar, Protocol, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 from pydantic.json_schema import SkipJsonSchema
+from pydantic_core import ErrorDetails
 
-from SimpleLLMFunc.calls.asking import Asker, closed_with_exec, closing_questions
-from SimpleLLMFunc.calls.call_data import CallInfo, CallOutputChunk, CallVars, DataBase, LanguageType
-from SimpleLLMFunc.calls.failure import call_errors
-from SimpleLLMFunc.calls.history import read_history
-from SimpleLLMFunc.errors import UsageError
-from SimpleLLMFunc.logger import border
+from SimpleLLMFunc.calls.asking import Question, closed_with_exec, closing_questions
+from SimpleLLMFunc.calls.call_data import CallInfo, CallOutputChunk, CallVars, DataBase, LanguageType, read_history
+from SimpleLLMFunc.errors import (
+    CallError,
+    DeadlineExceeded,
+    OutcomeUnknown,
+    RunAborted,
+    RunPaused,
+    SimpleLLMFuncError,
+    UsageError,
+)
+from SimpleLLMFunc.logger import border, redact, redacted_cause, shown_text, shown_value
 from SimpleLLMFunc.utils import in_context
+
+_FACTS = (
+    "status", "retry_after", "kind", "limit", "spent", "unit", "partial", "reason", "violations", "field", "trace_id",
+)  # fmt: skip
+"""Attributes of our errors that tell a scheduler what to do next; empty ones are left out."""
 
 
 class CallNode(Protocol):
@@ -210,7 +222,7 @@ class CoreCall(BaseModel):
         Raises:
             SimpleLLMFuncError: as from a decorated function; `exec` makes a `CallError` of it.
         """
-        return closed_with_exec(self._asker.text(messages, params, streaming=streaming))
+        return closed_with_exec(self._question(messages, params).text(streaming=streaming))
 
     async def _json(
         self, messages: Sequence[Mapping[str, Any]], schema: Mapping[str, Any], *, max_reasks: int = 0, **params: Any
@@ -232,7 +244,7 @@ class CoreCall(BaseModel):
             ResponseParseError: the answer holds no JSON object.
             SimpleLLMFuncError: as from a decorated function.
         """
-        return await self._asker.json(messages, schema, params, max_reasks=max_reasks)
+        return await self._question(messages, params).json(schema, max_reasks=max_reasks)
 
     def _extract_history_variables(self, path: str, history: Any = None) -> Any:
         """Return the value at ``step/key/sub`` in the outputs of earlier steps, or None; never raises.
@@ -250,10 +262,11 @@ class CoreCall(BaseModel):
     def _language(self) -> LanguageType:
         return self._call_vars.language if self._call_vars else LanguageType.CHINESE
 
-    @property
-    def _asker(self) -> Asker:
-        return Asker(
+    def _question(self, messages: Sequence[Mapping[str, Any]], params: Mapping[str, Any]) -> Question:
+        return Question(
             self.name or type(self).__name__,
+            messages,
+            params,
             getattr(self._executor, "llm", None),
             self._language,
             getattr(self._executor, "abort_signal", None),
@@ -268,3 +281,68 @@ def _as_dict(data: Mapping[str, Any] | BaseModel) -> dict[str, Any]:
 
 def _known_params(node: Any) -> Mapping[str, Any]:
     return getattr(node, "known_params", None) or {}
+
+
+# --- errors inside a Call become `CallError`, the one error that schedulers know ---
+
+
+@contextmanager
+def call_errors(name: str) -> Iterator[None]:
+    """Turn every error raised inside into a `CallError` that begins with `name`; an abort or a pause passes unchanged."""
+    try:
+        yield
+    except (CallError, RunAborted, RunPaused, OutcomeUnknown):
+        raise
+    except Exception as error:  # noqa: BLE001 - a Call promises one error; the original is its cause
+        failure = as_call_error(error, f"{name}: " if name else "")
+    else:
+        return
+    # Not inside the block above: the original would stay as the context, secrets and all.
+    raise failure
+
+
+def as_call_error(error: Exception, before: str = "") -> CallError:
+    """Return `error` as a `CallError`, with `error` (or a copy without secrets) as its cause.
+
+    Its `data` is `{"error": <class name>, …}` with what the error knew, as JSON data: of a refused request `status` and
+    `retry_after`, of a budget `unit`, `limit` and `spent`, of a deadline `seconds`, of a cut answer `partial`, of data
+    that does not fit `violations`.
+
+    Args:
+        error: what was raised; a `CallError` is returned as it is.
+        before: precedes the error's own text.
+    """
+    if isinstance(error, CallError):
+        return error
+    said = f"{type(error).__name__}: {error}".removesuffix(": ")
+    data: dict[str, Any] = {"error": type(error).__name__}
+    if isinstance(error, SimpleLLMFuncError):
+        said = str(error)
+        for name in _FACTS:
+            fact = getattr(error, name, None)
+            if fact not in (None, "", [], ()):
+                data[name] = _without_secrets(fact)
+        if isinstance(error, DeadlineExceeded):
+            data["seconds"] = error.seconds  # what it was given; elsewhere it is how long the run took
+    elif isinstance(error, ValidationError):
+        data["violations"] = violations = [_violation(each) for each in error.errors(include_url=False)]
+        said = "; ".join(f"{path or 'the input'}: {wanted}, got {got}" for path, wanted, got in violations)
+    failure = CallError(f"{before}{shown_text(said, 2000)}", data)
+    failure.__cause__ = redacted_cause(error)
+    if isinstance(error, SimpleLLMFuncError):
+        failure.with_run(trace_id=error.trace_id, func_name=error.func_name, usage=error.usage, attempts=error.attempts)
+    return failure
+
+
+def _violation(problem: ErrorDetails) -> list[str]:
+    """Return where a value does not fit, what was wanted there, and what it is."""
+    got = "nothing" if problem["type"] == "missing" else shown_value(problem["input"], 200)
+    return [".".join(map(str, problem["loc"])), problem["msg"], got]
+
+
+def _without_secrets(fact: Any) -> Any:
+    if isinstance(fact, str):
+        return redact(fact)
+    if isinstance(fact, (list, tuple)):
+        return [_without_secrets(part) for part in fact]
+    return fact if isinstance(fact, (int, float)) else redact(str(fact))

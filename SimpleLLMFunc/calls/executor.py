@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextvars
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from SimpleLLMFunc.base.run import Abort, generate_trace_id
 from SimpleLLMFunc.calls.call_data import CallOutputChunk, CallOutputType, ExecutorHistory
-from SimpleLLMFunc.calls.core import CoreCall
-from SimpleLLMFunc.calls.failure import call_errors
+from SimpleLLMFunc.calls.core import CoreCall, call_errors
 from SimpleLLMFunc.calls.slot import Slot, SlotOutput, SlotProcessor
 from SimpleLLMFunc.calls.slot.places import Places
 from SimpleLLMFunc.calls.task import Step, StepStatus, Task, Waiting
@@ -21,6 +21,7 @@ from SimpleLLMFunc.logger import app_log, async_log_context, border, push_error,
 from SimpleLLMFunc.utils import in_context
 
 
+@dataclass(eq=False, repr=False)
 class StepExecutor:
     """Runs one step of a task; all executors of a task share it.
 
@@ -40,36 +41,26 @@ class StepExecutor:
     * PARAM: it needs values that no one has said, and has not run. `remaining_schema` says which; `resume` takes them.
     * None: not run, or broken off (closed, cancelled, aborted); it may be run.
 
-    Args:
+    Attributes:
         task: what the step belongs to.
         step: what runs.
         llm: the model; None asks what `use_llm` or the environment names.
         abort_signal: ends the run when it is set, with `RunAborted`.
         deadline: seconds for one run of the step.
-
-    Attributes:
         status: of the step.
         call: the Call, once prepared.
     """
 
-    def __init__(
-        self,
-        task: Task,
-        step: Step,
-        llm: LLM_Interface | None = None,
-        *,
-        abort_signal: Abort | None = None,
-        deadline: float | None = None,
-    ) -> None:
-        self.task = task
-        self.step = step
-        self.llm = llm
-        self.abort_signal = abort_signal
-        self.deadline = deadline
-        self.status: StepStatus | None = None
-        self.call: CoreCall | None = None
-        self._failure: CallError | None = None
-        self._seen: tuple[int, str] | None = None
+    task: Task
+    step: Step
+    llm: LLM_Interface | None = None
+    _: KW_ONLY
+    abort_signal: Abort | None = None
+    deadline: float | None = None
+    status: StepStatus | None = field(default=None, init=False)
+    call: CoreCall | None = field(default=None, init=False)
+    _failure: CallError | None = field(default=None, init=False)
+    _seen: tuple[int, str] | None = field(default=None, init=False)
 
     @property
     def remaining_schema(self) -> dict[str, Any]:

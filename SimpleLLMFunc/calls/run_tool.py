@@ -8,7 +8,7 @@ import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any, ClassVar
 
-from pydantic import ConfigDict, Field, PrivateAttr
+from pydantic import ConfigDict, Field
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from SimpleLLMFunc.base.events import ToolCallFinished
@@ -54,8 +54,6 @@ class RunTool(CoreCall, input_model=RunToolInput, output_model=RunToolOutput):
     func: Any = Field(description="要运行的函数", exclude=True)
     arguments: dict[str, Any] | str = Field(default={}, description="函数的参数，或其在历史中的路径")
 
-    _tool: Tool | None = PrivateAttr(default=None)
-
     @classmethod
     def _parameters(cls, given: dict[str, Any]) -> dict[str, Any]:
         # An argument may be called `name` or `description`; the step's own are never meant here.
@@ -73,16 +71,14 @@ class RunTool(CoreCall, input_model=RunToolInput, output_model=RunToolOutput):
             )
         return {**others, "arguments": {**named, **moved}}
 
-    @property
+    @functools.cached_property
     def tool(self) -> Tool:
         """The callable as the library's tools are: with a schema and a check of the arguments.
 
         Raises:
             ToolDefinitionError: it cannot be called, or a parameter has a type no schema can be made of.
         """
-        if self._tool is None:
-            self._tool = _tool_of(self.func)
-        return self._tool
+        return _tool_of(self.func)
 
     def input_schema(self) -> dict[str, Any]:
         """Return the JSON schema of the callable's parameters."""
@@ -164,28 +160,18 @@ def _tool_of(func: Any) -> Tool:
         signature = inspect.signature(func)
     except (TypeError, ValueError):
         return as_tool(func, where="step")  # says what is wrong with it
-    known = getattr(underlying(func), "__annotations__", {})
-    untyped = [
-        name
-        for name, parameter in signature.parameters.items()
-        if parameter.annotation is parameter.empty and name not in known
-    ]
-    return as_tool(_typed(func, signature, untyped) if untyped else func, where="step")
+    target: Any = underlying(func)
+    known = getattr(target, "__annotations__", {})
+    untyped = {name for name, each in signature.parameters.items() if each.annotation is each.empty} - known.keys()
+    if not untyped:
+        return as_tool(func, where="step")
 
-
-def _typed(func: Callable[..., Any], signature: inspect.Signature, untyped: list[str]) -> Callable[..., Any]:
-    """Return `func` with a type for each parameter; those without one take anything."""
-
+    @functools.wraps(target)
     def typed(*args: Any, **kwargs: Any) -> Any:
         return func(*args, **kwargs)
 
+    # Parameters without a type take anything.
     shown: Any = typed
-    shown.__name__, shown.__doc__ = name_of(func), docstring_of(func)
-    shown.__annotations__ = {**getattr(underlying(func), "__annotations__", {}), **dict.fromkeys(untyped, Any)}
-    shown.__signature__ = signature.replace(
-        parameters=[
-            parameter.replace(annotation=Any) if name in untyped else parameter
-            for name, parameter in signature.parameters.items()
-        ]
-    )
-    return typed
+    shown.__name__, shown.__doc__, shown.__signature__ = name_of(func), docstring_of(func), signature
+    shown.__annotations__ = {**known, **dict.fromkeys(untyped, Any)}
+    return as_tool(typed, where="step")

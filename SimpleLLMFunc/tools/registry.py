@@ -6,9 +6,9 @@ from typing import Any
 
 from SimpleLLMFunc.errors import ToolDefinitionError, ToolFailed, UsageError
 from SimpleLLMFunc.logger import redacted_cause, shown_error
-from SimpleLLMFunc.tools.names import wire_names
 from SimpleLLMFunc.tools.running import run_callable
 from SimpleLLMFunc.tools.tool import Tool, as_tool
+from SimpleLLMFunc.tools.wire import wire_names
 from SimpleLLMFunc.type import ToolSpec
 
 
@@ -42,9 +42,8 @@ class ToolRegistry:
 
     def get_tool_definitions(self) -> list[ToolSpec]:
         """Return the tools as providers want them, each under a name they take; `invoke` knows both names."""
-        wire = wire_names(self._tools)
         definitions = [made.to_openai_tool() for made in self._tools.values()]
-        for definition, name in zip(definitions, wire.values(), strict=True):
+        for definition, name in zip(definitions, wire_names(self._tools).values(), strict=True):
             definition["function"]["name"] = name
         return definitions
 

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, Ty
 
 from SimpleLLMFunc.errors import ToolDefinitionError, cut
 from SimpleLLMFunc.logger import border
-from SimpleLLMFunc.tools.arguments import read_arguments
 from SimpleLLMFunc.tools.carried import carried_tool
 from SimpleLLMFunc.tools.context import ToolContext
-from SimpleLLMFunc.tools.names import wire_name
 from SimpleLLMFunc.tools.schemas import (
     ArgumentsError,
     BoundArguments,
@@ -26,6 +24,7 @@ from SimpleLLMFunc.tools.schemas import (
     read_docstring,
     strict_parameters,
 )
+from SimpleLLMFunc.tools.wire import read_arguments, wire_name
 from SimpleLLMFunc.type import ToolSpec
 from SimpleLLMFunc.utils import found_by, pickled_by_value
 

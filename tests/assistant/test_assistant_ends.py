@@ -1,7 +1,5 @@
 """How a question ends before its time: cancelled in every phase, left at every item, out of time, out of money."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from typing import Any

@@ -2,9 +2,8 @@
 
 from unittest.mock import Mock
 
-from SimpleLLMFunc.assistant.caller import LLMCaller
+from SimpleLLMFunc.assistant.caller import LLMCaller, ToolInvoker
 from SimpleLLMFunc.assistant.context import ContextBuilder, DialogueSessions
-from SimpleLLMFunc.assistant.tools import ToolInvoker
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from tests.support.clock import Clock
 

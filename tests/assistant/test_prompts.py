@@ -1,7 +1,5 @@
 """Everything that the assistant says to its model of its own accord, as files, in both languages."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -9,8 +7,7 @@ from typing import Any
 import pytest
 
 from SimpleLLMFunc.assistant.assistant import AIAssistant
-from SimpleLLMFunc.assistant.memory.extraction import extract_memories
-from SimpleLLMFunc.assistant.memory.sqlite_memory import SqliteMemory
+from SimpleLLMFunc.assistant.memory.sqlite_memory import SqliteMemory, extract_memories
 from SimpleLLMFunc.assistant.search.search import StaticSearch
 from SimpleLLMFunc.testing import ScriptedLLM
 from tests.support.golden import as_text, golden

@@ -18,8 +18,8 @@ from SimpleLLMFunc.errors import CheckpointError, ResponseParseError, SimpleLLMF
 from SimpleLLMFunc.interface.composite import answer_store as cache_store
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.testing import tool_calls as calling
-from SimpleLLMFunc.tools.arguments import read_arguments
 from SimpleLLMFunc.tools.schemas.callable_schema import ArgumentsError
+from SimpleLLMFunc.tools.wire import read_arguments
 from tests.attacks.functions import asking
 
 # --- 2: type tags -----------------------------------------------------------------------------------------

@@ -1,7 +1,5 @@
 """One JSON object from the model: in every output mode, over every refusal."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from types import SimpleNamespace
@@ -9,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from SimpleLLMFunc import BadRequest, ResponseParseError, SchemaError
-from SimpleLLMFunc.calls.asking import Asker
+from SimpleLLMFunc.calls.asking import Question
 from SimpleLLMFunc.calls.call_data import CallOutputChunk, CallOutputType, DataBase, LanguageType
 from SimpleLLMFunc.calls.core import CoreCall
 from SimpleLLMFunc.errors import CallError, ConfigError, EmptyResponseError
@@ -31,7 +29,7 @@ NO_TOOLS = Profile("plain", native=False, tools="json")
 
 
 async def ask(llm, schema=SCHEMA, *, language=LanguageType.CHINESE, max_reasks=0, **params):
-    return await Asker("form", llm, language).json(ASKED, schema, params, max_reasks=max_reasks)
+    return await Question("form", ASKED, params, llm, language).json(schema, max_reasks=max_reasks)
 
 
 # --- the three ways ------------------------------------------------------------------------------------------
@@ -230,6 +228,6 @@ async def test_a_question_that_another_task_reads_is_left_to_it():
 async def test_an_unknown_parameter_is_named():
     llm = ScriptedLLM("a")
     with pytest.raises(ConfigError, match="Did you mean temperature"):
-        async for _ in Asker("call", llm).text(ASKED, {"temprature": 0}, streaming=False):
+        async for _ in Question("call", ASKED, {"temprature": 0}, llm).text(streaming=False):
             pass
     assert llm.calls == []

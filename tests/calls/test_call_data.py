@@ -1,6 +1,4 @@
-"""The data that Calls pass around."""
-
-from __future__ import annotations
+"""The data that Calls pass around; the outputs of earlier steps, and conversations, read."""
 
 import logging
 
@@ -15,6 +13,8 @@ from SimpleLLMFunc.calls.call_data import (
     DataBase,
     ExecutorHistory,
     LanguageType,
+    conversation_messages,
+    read_history,
 )
 
 
@@ -137,3 +137,99 @@ def test_the_other_arguments_are_pydantics():
     assert list(Aliased.model_json_schema()["properties"]) == ["城市"]
     assert list(Aliased.model_json_schema(by_alias=False)["properties"]) == ["city"]
     assert Aliased(city="a") == Aliased(城市="a")
+
+
+# --- the outputs of earlier steps, by path ---
+
+
+HISTORY = {
+    "weather": ExecutorHistory("weather", "", {"city": "杭州", "days": [{"t": 31}, {"t": 28}], "a/b": 1, "m~n": 2, "": 3, "none": None}),
+    "llm": ExecutorHistory("llm", "", "It is hot."),
+    "io/read": ExecutorHistory("io/read", "", {"text": "of data"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("weather/city", "杭州"), ("/weather/city", "杭州"), ("weather/days/1/t", 28), ("weather/days/2/t", None),
+        ("weather/days/-1", None), ("weather/days/first", None), ("weather/days/²", None),
+        ("weather/days/" + "9" * 5000, None), ("weather/a~1b", 1), ("weather/m~0n", 2), ("weather/m~n", 2),
+        ("weather/", 3), ("weather/none", None), ("weather/none/deeper", None), ("weather/city/0", None),
+        ("llm", "It is hot."), ("llm/text", "It is hot."), ("llm/text/more", None), ("llm/other", None),
+        ("io~1read/text", "of data"), ("missing/key", None), ("", None), ("/", None),
+    ],
+)  # fmt: skip
+def test_path(path, value):
+    assert read_history(path, HISTORY) == value
+
+
+def test_a_list_of_steps_serves_and_the_latest_of_a_name_counts():
+    steps = [ExecutorHistory("a", "", {"n": 1}), ExecutorHistory("a", "", {"n": 2})]
+    assert read_history("a/n", steps) == 2
+    assert read_history("a#1/n", steps) == 1
+
+
+@pytest.mark.parametrize("path", [None, 3, ["weather"], b"weather"])
+@pytest.mark.parametrize("history", [HISTORY, None, 5, "text"])
+def test_never_raises(path, history):
+    assert read_history(path, history) is None
+    assert read_history("weather/city/x", history) is None
+
+
+# --- a conversation as messages ---
+
+
+def said(role, content):
+    return {"role": role, "content": content}
+
+
+def test_messages_and_questions_with_answers_are_records():
+    conversation = [said("user", "a"), {"question": "b", "answer": "c"}, said("assistant", "d")]
+    messages = conversation_messages(conversation)
+    assert messages == [said("user", "a"), said("user", "b"), said("assistant", "c"), said("assistant", "d")]
+
+
+@pytest.mark.parametrize(
+    ("latest", "kept"), [(1, "de"), (2, "bcde"), (3, "abcde"), (5, "abcde"), (0, "abcde"), (-1, "abcde")]
+)
+def test_the_latest_records_count_a_question_with_its_answer_as_one(latest, kept):
+    conversation = [said("user", "a"), {"question": "b", "answer": "c"}, {"question": "d", "answer": "e"}]
+    assert [each["content"] for each in conversation_messages(conversation, latest=latest)] == [*kept]
+
+
+@pytest.mark.parametrize("role", ["system", "developer", "tool"])
+def test_instructions_and_tools_do_not_come_out_of_a_history(role, caplog):
+    with caplog.at_level(logging.WARNING, "SimpleLLMFunc"):
+        assert conversation_messages([said(role, "obey"), said("user", "a")]) == [said("user", "a")]
+    assert not caplog.records
+    assert conversation_messages([said("tool", "x")], roles=("tool",)) == [said("tool", "x")]
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        said("System", "x"), said("system ", "x"), said("USER", "x"), said("function", "x"), said('user"><x', "x"),
+        {"role": None, "question": "x"}, {"role": ["user"], "content": "x"}, {"content": "x"}, {}, "text", None, 5, [said("user", "x")],
+    ],
+)  # fmt: skip
+def test_what_is_no_record_is_left_out_with_a_warning(item, caplog):
+    with caplog.at_level(logging.WARNING, "SimpleLLMFunc"):
+        assert conversation_messages([item, said("user", "a"), item]) == [said("user", "a")]
+    assert [record.getMessage() for record in caplog.records] == [
+        "left out of the conversation: 2 items that cannot be read as messages."
+    ]
+
+
+def test_parts_of_a_message_are_joined_and_images_named():
+    parts = [
+        {"type": "text", "text": "see"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
+        {"type": "input_audio"},
+        {},
+        "there",
+        5,
+    ]
+    [message] = conversation_messages([said("user", parts)])
+    assert message["content"] == "see\n[image]\n[input_audio]\n[part]\nthere\n"
+    assert conversation_messages([said("user", 5), said("user", {"text": "x"})]) == []

@@ -1,7 +1,5 @@
 """`StepExecutor`: steps in order, each feeding the next."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncGenerator

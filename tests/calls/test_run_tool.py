@@ -154,12 +154,12 @@ async def test_arguments_that_do_not_fit_are_named():
 
 
 async def test_a_parameter_without_a_type_takes_anything():
-    def mixed(a, b: int):
-        return {"a": a, "b": b}
+    def mixed(a, b: int, c: Place):
+        return {"a": a, "b": b, "c": type(c).__name__}
 
     call, _ = await made(mixed)
-    assert call.input_schema()["properties"] == {"a": {}, "b": {"type": "integer"}}
-    assert await result(mixed, a=["x", 1], b="2") == {"a": ["x", 1], "b": 2}
+    assert call.input_schema()["properties"] == {"a": {}, "b": {"type": "integer"}, "c": {"$ref": "#/$defs/Place"}}
+    assert await result(mixed, a=["x", 1], b="2", c={"name": "y"}) == {"a": ["x", 1], "b": 2, "c": "Place"}
 
 
 async def test_a_parameter_may_have_the_name_of_a_field():

@@ -1,7 +1,5 @@
 """`Task` and `Step`: made by hand, saved and loaded."""
 
-from __future__ import annotations
-
 import logging
 from types import SimpleNamespace
 

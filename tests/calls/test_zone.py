@@ -1,7 +1,5 @@
 """Time zones by name."""
 
-from __future__ import annotations
-
 import datetime as dt
 import sys
 import zoneinfo

@@ -13,8 +13,7 @@ import re
 import secrets
 from typing import Final
 
-from SimpleLLMFunc.assistant.builtin.localized_tool import localized
-from SimpleLLMFunc.assistant.words import WORDS, Language
+from SimpleLLMFunc.assistant.words import WORDS, Language, localized
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.tools import ModelRetry, Tool
 

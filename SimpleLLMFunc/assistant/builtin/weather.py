@@ -10,17 +10,13 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
-from SimpleLLMFunc.assistant.builtin.localized_tool import localized
-from SimpleLLMFunc.assistant.words import WORDS, Language
+from SimpleLLMFunc.assistant.words import WORDS, Language, localized
 from SimpleLLMFunc.calls.slot.time_words import Calendar
 from SimpleLLMFunc.errors import ProviderError, cut
 from SimpleLLMFunc.interface.attempts import get_json
 from SimpleLLMFunc.tools import ModelRetry, Tool
 
 M = TypeVar("M", bound=BaseModel)
-
-GEOCODING_URL: Final = "https://geocoding-api.open-meteo.com/v1/search"
-FORECAST_URL: Final = "https://api.open-meteo.com/v1/forecast"
 
 _WORDS: Final[dict[str, dict[str, str]]] = WORDS["weather"]
 _SERVICE = "Open-Meteo"
@@ -94,8 +90,8 @@ class OpenMeteo:
         now: the present moment, for tests.
     """
 
-    geocoding_url: str = GEOCODING_URL
-    forecast_url: str = FORECAST_URL
+    geocoding_url: str = "https://geocoding-api.open-meteo.com/v1/search"
+    forecast_url: str = "https://api.open-meteo.com/v1/forecast"
     timeout: float = 10.0
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
@@ -213,7 +209,10 @@ def _line(day: Day, today: date, language: Language) -> str:
     words = _WORDS[language]
     relative = words.get(f"day {(day.time - today).days}", "")
     name = ", ".join(part for part in (WORDS["weekdays"][language][day.time.weekday()], relative) if part)
-    facts = [_condition(day.weather_code, language)]
+    facts = []
+    if day.weather_code is not None:
+        named = WORDS["conditions"].get(str(day.weather_code), {})  # as in the WMO's code table 4677
+        facts.append(named.get(language) or words["code"].format(code=day.weather_code))
     if day.temperature_2m_min is not None and day.temperature_2m_max is not None:
         facts.append(words["range"].format(low=day.temperature_2m_min, high=day.temperature_2m_max))
     measured = {
@@ -222,11 +221,4 @@ def _line(day: Day, today: date, language: Language) -> str:
         "strongest wind": day.wind_speed_10m_max,
     }
     facts += [words[each].format(value=value) for each, value in measured.items() if value is not None]
-    return f"{day.time.isoformat()} ({name}): " + words["and"].join(filter(None, facts))
-
-
-def _condition(code: int | None, language: Language) -> str:
-    if code is None:
-        return ""
-    named = WORDS["conditions"].get(str(code))  # as in the WMO's code table 4677
-    return _WORDS[language]["code"].format(code=code) if named is None else named[language]
+    return f"{day.time.isoformat()} ({name}): " + words["and"].join(facts)

@@ -1,7 +1,5 @@
 """What the assistant remembers of its users beyond a session: the protocol of a store, and one in SQLite."""
 
-from __future__ import annotations
-
 from SimpleLLMFunc.assistant.memory.memory import ChatMemoryIntegration, MemoryStore
 from SimpleLLMFunc.assistant.memory.sqlite_memory import Memory, SqliteMemory
 

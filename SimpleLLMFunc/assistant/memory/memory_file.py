@@ -1,16 +1,18 @@
-"""The rows behind `SqliteMemory`; synchronous, for worker threads."""
+"""The rows behind `SqliteMemory`, and the words by which they are found; synchronous, for worker threads."""
 
 from __future__ import annotations
 
 import hashlib
+import re
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from SimpleLLMFunc.assistant.memory.relevance import same, words_of
+from SimpleLLMFunc.assistant.words import WORDS
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.logger import mask_known
 from SimpleLLMFunc.storage import SqliteFile, transaction
@@ -23,30 +25,13 @@ _MOST_WORDS: Final = 40
 _HALF_LIFE: Final = 30 * 86_400.0
 """Seconds after which a text counts half."""
 
-_BASE = (
-    """
-    CREATE TABLE messages (
-        id INTEGER PRIMARY KEY AUTOINCREMENT, user BLOB NOT NULL, session TEXT NOT NULL, role TEXT NOT NULL,
-        content TEXT NOT NULL, at REAL NOT NULL, extracted INTEGER NOT NULL DEFAULT 0
-    )
-    """,
-    "CREATE INDEX messages_of_session ON messages (user, session, id)",
-    "CREATE INDEX messages_to_extract ON messages (user, extracted, id)",
-    """
-    CREATE TABLE memories (
-        id INTEGER PRIMARY KEY AUTOINCREMENT, user BLOB NOT NULL, type TEXT NOT NULL, text TEXT NOT NULL,
-        source TEXT NOT NULL, at REAL NOT NULL, vector BLOB
-    )
-    """,
-    "CREATE INDEX memories_of_user ON memories (user, at)",
-    """
-    CREATE TABLE summaries (
-        user BLOB NOT NULL, session TEXT NOT NULL, text TEXT NOT NULL, last_message INTEGER NOT NULL,
-        at REAL NOT NULL, PRIMARY KEY (user, session)
-    )
-    """,
-)
+_WORD: Final = re.compile(r"[a-z0-9_]+|[^\W\d_a-z]+", re.IGNORECASE)
+_CJK: Final = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
+_COMMON: Final = frozenset(" ".join(WORDS["common words"]).split())
 
+# None of the statements holds a semicolon.
+_SCRIPT: Final = files("SimpleLLMFunc.assistant.memory").joinpath("tables.sql").read_text("utf-8")
+_BASE: Final = tuple(_SCRIPT.rstrip(";\n").split(";"))
 
 # `vector` stays empty: 1.0 kept vectors there.
 _TEXTS: Final = (("messages", "content"), ("memories", "text"))
@@ -288,3 +273,38 @@ def _key(user_id: str) -> bytes:
 def _plain(text: str) -> str:
     """Return text as it is kept: the secrets of this process masked, and what SQLite keeps whole: no lone surrogates, no NUL."""
     return mask_known(text).encode("utf-8", "replace").decode("utf-8").replace("\x00", "\ufffd")
+
+
+# --- words ---
+
+
+def words_of(text: str) -> list[str]:
+    """Return what two texts can share: words, and pairs of characters where a script has no spaces."""
+    found: dict[str, None] = {}
+    for word in _WORD.findall(text.casefold()):
+        if len(word) == 1 or not _CJK.search(word):
+            found[word] = None
+        else:
+            found |= dict.fromkeys(word[start : start + 2] for start in range(len(word) - 1))
+    return [word for word in found if word not in _COMMON]
+
+
+def same(text: str, known: Iterable[str]) -> str | None:
+    """Return the first known text that says the same in nearly the same words, None if no text does."""
+    own, own_words = _normalized(text), set(words_of(text))
+    for each in known:
+        if _normalized(each) == own:
+            return each
+        others = set(words_of(each))
+        # Digits decide: "lives at number 5" and "lives at number 6" are two facts.
+        if _digits(each) == _digits(text) and len(own_words & others) >= 0.85 * max(len(own_words | others), 1):
+            return each
+    return None
+
+
+def _normalized(text: str) -> str:
+    return "".join(_WORD.findall(text.casefold()))
+
+
+def _digits(text: str) -> list[str]:
+    return re.findall(r"\d+", text)

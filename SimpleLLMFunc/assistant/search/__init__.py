@@ -1,5 +1,3 @@
 """When the assistant looks something up: is the answer uncertain, who is searched, and how the model is shown what was found."""
 
-from __future__ import annotations
-
-__all__ = ["review", "search", "tavily_search", "uncertainty", "wikipedia_search"]
+__all__ = ["search", "tavily_search", "uncertainty", "wikipedia_search"]

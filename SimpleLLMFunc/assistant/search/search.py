@@ -1,4 +1,4 @@
-"""Searching the web: asking a search client, and showing a model what it found.
+"""Searching the web: asking a search client, showing a model what it found, and the review of an answer that needs it.
 
 The reply of a search comes from outside: it is checked and cut, and reaches a model only inside a delimited block of a
 user's message.
@@ -12,11 +12,14 @@ from typing import Any, Final, Literal, Protocol, TypeAlias, TypedDict
 from urllib.parse import urlsplit
 
 from SimpleLLMFunc.assistant.words import WORDS
+from SimpleLLMFunc.base.request import Toolset
+from SimpleLLMFunc.base.run import EmptyReview, Run
 from SimpleLLMFunc.base.templates import enclosed
-from SimpleLLMFunc.errors import ConnectionFailed, ProviderError, SimpleLLMFuncError, UsageError, cut
-from SimpleLLMFunc.logger import shown_error
+from SimpleLLMFunc.errors import ConnectionFailed, ProviderError, SimpleLLMFuncError, cut
+from SimpleLLMFunc.interface.spending import current_deadline
+from SimpleLLMFunc.logger import push_info, push_warning, shown_error
 from SimpleLLMFunc.tools import run_callable
-from SimpleLLMFunc.type import Message, without_surrogates
+from SimpleLLMFunc.type import ChatCompletion, Message, without_surrogates
 
 MAX_RESULTS: Final = 20
 """Results kept of one reply."""
@@ -29,7 +32,13 @@ MAX_QUERY_CHARS: Final = 400
 
 _MAX_LINE_CHARS: Final = 500
 _MAX_QUESTION_CHARS = 500
+_MAX_SHOWN_CHARS: Final = 8000
+"""Of the results that a model is shown; each has its share."""
+
 _SHORTEST_SHARE = 200
+
+_RETRY_TIMES: Final = 2
+"""Further attempts after an empty answer."""
 
 
 class SearchResult(TypedDict):
@@ -125,18 +134,14 @@ async def search_web(client: SearchClient, query: str, *, timeout: float = 10.0)
         timeout: seconds; what a thread does after that is ignored.
 
     Raises:
-        UsageError: `client` has no method `search`.
         ConnectionFailed: no reply in time.
         ProviderError: the search failed, or its reply is no reply of a search.
     """
-    search = getattr(client, "search", None)
     name = type(client).__name__
-    if not callable(search):
-        raise UsageError(f"{name} cannot search: it has no method `search(query)`.")
     limit = asyncio.timeout(timeout)
     try:
         async with limit:
-            found = await run_callable(search, [on_one_line(query, MAX_QUERY_CHARS)], {})
+            found = await run_callable(client.search, [on_one_line(query, MAX_QUERY_CHARS)], {})
     except SimpleLLMFuncError:
         raise
     except Exception as error:  # noqa: BLE001 - a foreign client may raise anything
@@ -153,9 +158,7 @@ async def search_web(client: SearchClient, query: str, *, timeout: float = 10.0)
 # --- what the model is shown -------------------------------------------------------------------------------
 
 
-def render_results(
-    question: str, reply: SearchReply, *, language: Literal["zh", "en"] = "zh", max_chars: int = 8000
-) -> list[Message]:
+def render_results(question: str, reply: SearchReply, *, language: Literal["zh", "en"] = "zh") -> list[Message]:
     """Return the two messages that show a model what a search found.
 
     The system message announces the results; the results themselves never speak with the system's voice: they
@@ -165,23 +168,100 @@ def render_results(
         question: the user's, as searched for.
         reply: what `search_web` returned.
         language: of the announcement.
-        max_chars: of the second message; each result gets its share.
     """
     words = WORDS["search"][language]
     announced = WORDS["search"][language]["announcement"].format(question=on_one_line(question, _MAX_QUESTION_CHARS))
-    listed = _listed(reply, words["summary"], max_chars)
-    block = enclosed(listed, max_chars, heading=words["heading"], tag="tool_data", language=language)
-    return [{"role": "system", "content": announced}, {"role": "user", "content": block}]
-
-
-def _listed(reply: SearchReply, summary: str, max_chars: int) -> str:
-    parts = [summary + reply["answer"]] if reply["answer"] else []
-    share = max(_SHORTEST_SHARE, max_chars // (len(reply["results"]) + len(parts) + 1))
+    parts = [words["summary"] + reply["answer"]] if reply["answer"] else []
+    share = max(_SHORTEST_SHARE, _MAX_SHOWN_CHARS // (len(reply["results"]) + len(parts) + 1))
     parts = [cut(part, share) for part in parts]
     for number, result in enumerate(reply["results"], 1):
         lines = [f"[{number}] {result['title']}", result["url"], cut(result["content"], share)]
         parts.append("\n".join(line for line in lines if line))
-    return "\n\n".join(parts)
+    listed, heading = "\n\n".join(parts), words["heading"]
+    block = enclosed(listed, _MAX_SHOWN_CHARS, heading=heading, tag="tool_data", language=language)
+    return [{"role": "system", "content": announced}, {"role": "user", "content": block}]
+
+
+# --- an uncertain answer is looked up once, and asked for again ---
+
+
+class SearchReview(EmptyReview):
+    """Accepts an answer, or sends the model back to work with what a search found; at most once.
+
+    Detector and search have the time that the question has left; where it runs out in them, the answer stands.
+
+    Args:
+        run: the run.
+        tools: of the run.
+        question: the user's words: all that the search gets to see.
+        search: None never searches.
+        detect: says of an answer whether the model was unsure.
+        language: of the words around the results.
+        timeout: seconds for the search.
+
+    Attributes:
+        sources: the results that the answer was given.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        tools: Toolset,
+        *,
+        question: str,
+        search: SearchClient | None,
+        detect: Callable[[str], bool | Awaitable[bool]],
+        language: Literal["zh", "en"],
+        timeout: float,
+    ) -> None:
+        super().__init__(run, tools, retry_times=_RETRY_TIMES)
+        self.sources: list[dict[str, Any]] = []
+        self._question = question
+        self._search = search
+        self._detect = detect
+        self._language: Literal["zh", "en"] = language
+        self._timeout = timeout
+        self._searched = False
+
+    @property
+    def may_search(self) -> bool:
+        """Whether an answer that comes now might still be taken back."""
+        return self._search is not None and not self._searched and not self.run.tool_calls
+
+    async def judge(self, reply: ChatCompletion, messages: list[Message]) -> list[Message] | None:
+        """Accept the answer, or return the conversation with the results of a search."""
+        self.note(reply)
+        if not self.may_search or not self._question.strip() or not await self._is_uncertain(reply.text):
+            return None
+        assert self._search is not None, "only asked where there is a search"
+        self._searched = True
+        push_info(f"{self.run.func_name!r} is unsure and searches.")
+        left = _time_left()
+        seconds = self._timeout if left is None else min(self._timeout, left)
+        try:
+            found = await search_web(self._search, self._question, timeout=seconds)
+        except ProviderError as error:
+            push_warning(f"the search failed, the first answer stands: {error}")
+            return None
+        if is_empty(found):
+            return None
+        self.sources = [dict(result) for result in found["results"]]
+        return [*messages, *render_results(self._question, found, language=self._language)]
+
+    async def _is_uncertain(self, text: str) -> bool:
+        limit = asyncio.timeout(_time_left())
+        try:
+            async with limit:
+                return bool(await run_callable(self._detect, [text], {}))
+        except Exception as error:  # noqa: BLE001 - a detector that fails has not found the answer uncertain
+            why = "had no time left" if limit.expired() else f"failed: {shown_error(error)}"
+            push_warning(f"the detector {why}; the answer stands.")
+            return False
+
+
+def _time_left() -> float | None:
+    clock = current_deadline()
+    return clock.left() if clock else None
 
 
 # --- a search for tests

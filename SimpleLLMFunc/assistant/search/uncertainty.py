@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Final
@@ -48,7 +48,6 @@ class _Language:
     ignored: re.Pattern[str] = _NOTHING
 
 
-@cache
 def _built_in_languages() -> dict[str, _Language]:
     data = json.loads(files("SimpleLLMFunc.assistant.search").joinpath("phrases.json").read_text("utf-8"))
     found: dict[str, _Language] = {}
@@ -61,8 +60,8 @@ def _built_in_languages() -> dict[str, _Language]:
 
         ignored = "|".join(entry["ignored"])
         found[name] = _Language(
-            [compiled(each) for each in entry["uncertain"]],
-            [compiled(each) for each in entry["sure"]],
+            list(map(compiled, entry["uncertain"])),
+            list(map(compiled, entry["sure"])),
             compiled("|".join(entry["announces"])),
             re.compile(rf"(?<!\S)(?:{ignored})(?!\S) ?") if ignored else _NOTHING,
         )
@@ -134,9 +133,7 @@ class Phrasebook:
     """The built-in phrases, and those that are added to this book; called with an answer, it is a ``detector=``."""
 
     def __init__(self) -> None:
-        self._languages = {
-            name: replace(each, uncertain=list(each.uncertain)) for name, each in _built_in_languages().items()
-        }
+        self._languages = _built_in_languages()
 
     def __call__(self, text: str, language: str | None = None) -> bool:
         """Whether an answer says that the model does not know; as `is_uncertain`."""

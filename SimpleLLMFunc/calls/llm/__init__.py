@@ -1,7 +1,5 @@
 """The LLM Call of note 003: a template is filled, the model is asked, its text streams out."""
 
-from __future__ import annotations
-
 from SimpleLLMFunc.calls.llm.llm import LLM
 from SimpleLLMFunc.calls.llm.schema import LLMInput, LLMOutput
 

@@ -11,10 +11,15 @@ from pydantic import Field, field_validator
 
 from SimpleLLMFunc.base.run import JOURNAL
 from SimpleLLMFunc.base.templates import Finished, guard_tags, render_template
-from SimpleLLMFunc.calls.call_data import CallInfo, CallOutputChunk, CallOutputType, CallVars, LanguageType
-from SimpleLLMFunc.calls.conversation import conversation_records
-from SimpleLLMFunc.calls.core import CoreCall
-from SimpleLLMFunc.calls.failure import call_errors
+from SimpleLLMFunc.calls.call_data import (
+    CallInfo,
+    CallOutputChunk,
+    CallOutputType,
+    CallVars,
+    LanguageType,
+    conversation_messages,
+)
+from SimpleLLMFunc.calls.core import CoreCall, call_errors
 from SimpleLLMFunc.calls.llm.prompt import LLM_CONTEXT_PROMPT, LLM_DEFAULT_PROMPT, NO_CONTEXT
 from SimpleLLMFunc.calls.llm.schema import LLMInput, LLMOutput
 from SimpleLLMFunc.calls.zone import DEFAULT_ZONE, zone_of
@@ -98,8 +103,8 @@ class LLM(CoreCall, input_model=LLMInput, output_model=LLMOutput):
     def _history(self, call_vars: CallVars) -> list[dict[str, str]]:
         if self.history_length == 0:
             return []
-        records = conversation_records(call_vars.background.conversation, latest=call_vars.background.num)
-        return [message for record in records for message in record][-self.history_length :]
+        background = call_vars.background
+        return conversation_messages(background.conversation, latest=background.num)[-self.history_length :]
 
     def _now(self) -> dt.datetime:
         around = JOURNAL.get()  # which is asked again by the same prompt

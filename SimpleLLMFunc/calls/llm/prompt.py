@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from SimpleLLMFunc.calls.call_data import LanguageType
-from SimpleLLMFunc.calls.prompt_files import prompt_files
+from SimpleLLMFunc.calls.call_data import LanguageType, prompt_files
 
 LLM_CONTEXT_PROMPT: Final = prompt_files("SimpleLLMFunc.calls.llm", "context")
 """What the AI has thought (`reasoning`) and what earlier steps have put out (`context_data`)."""

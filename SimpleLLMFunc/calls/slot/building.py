@@ -1,13 +1,27 @@
-"""Plain keys and JSON Pointers, in any order → nested data."""
+"""Plain keys and JSON Pointers, in any order → nested data, and values that do not fit the schema repaired."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, Final
 
-from SimpleLLMFunc.base.parsing import Repair
-from SimpleLLMFunc.calls.slot.places import ALL_KINDS, Places, kinds_of_value
+from SimpleLLMFunc.base.parsing import Repair, decode_strictly, path_text
+from SimpleLLMFunc.base.parsing.alignment import (
+    Aligner,
+    AnyShape,
+    ChoiceShape,
+    Fit,
+    LeafKind,
+    LeafShape,
+    ListShape,
+    MappingShape,
+    Shape,
+    UnionShape,
+)
+from SimpleLLMFunc.calls.slot.places import ALL_KINDS, Places, Schema, copied, kinds_of_value
 from SimpleLLMFunc.calls.slot.pointer import (
     ABSENT,
     MAX_STEPS,
@@ -18,7 +32,6 @@ from SimpleLLMFunc.calls.slot.pointer import (
     pointer_text,
     value_at,
 )
-from SimpleLLMFunc.calls.slot.subschemas import Schema, copied
 from SimpleLLMFunc.errors import CallError, cut
 
 MAX_VALUES: Final = 100_000
@@ -28,21 +41,30 @@ UNKNOWN_FIELD: Final = "the schema has no such field"
 NULL_UNWANTED: Final = "null where a value is wanted"
 """Why a member is left out."""
 
+_LEAVES: Final[dict[str, LeafKind]] = {
+    "null": "none", "boolean": "bool", "integer": "int", "number": "float", "string": "str",
+}  # fmt: skip
+_LARGEST_EXACT: Final = 2**53
+_ALIGNER: Final = Aligner(may_coerce=True)
+
 
 class Building:
-    """Puts keys and pointers together.
+    """Puts keys and pointers together, and repairs values that do not fit the schema.
 
     Plain keys are laid over what is there, objects member by member. Then each pointer sets its value, sorted, so that
     the order in which they were given means nothing.
 
     Attributes:
-        dropped: pointers to places that the schema does not have, each with the reason.
+        receipts: what was converted, as ``(path, what was done)``.
+        dropped: what was left out, as ``(pointer, why)``.
     """
 
     def __init__(self, places: Places, root: Schema) -> None:
+        self.receipts: list[Repair] = []
         self.dropped: list[Repair] = []
         self._places = places
         self._root = root
+        self._may_align = False
 
     def built(self, data: Mapping[str, Any], onto: Mapping[str, Any]) -> dict[str, Any]:
         """Return the nested data; neither argument is changed.
@@ -88,7 +110,7 @@ class Building:
             else:
                 tree[name] = item
 
-    def _is_given(self, schema: Schema | None, value: Any, path: tuple[str, ...]) -> bool:
+    def _is_given(self, schema: Schema | None, value: Any, path: DataPath) -> bool:
         if value is not None or schema is None or "null" in self._places.kinds(schema):
             return True
         # how a model says "unknown" where every basic value was offered as null too
@@ -130,6 +152,97 @@ class Building:
             found = value_at(node, [step])
             node = None if found is ABSENT else found
         return tuple(keys) if self._is_given(schema, value, path) else None
+
+    # --- values that do not fit ---
+
+    def repaired(self, nested: dict[str, Any], *, may_align: bool) -> dict[str, Any]:
+        """Return the data without the members that the schema does not know, and with `may_align` its values converted."""
+        self._may_align = may_align
+        return dict(self._repaired(self._root, nested, ()))
+
+    def _repaired(self, schema: Schema | None, value: Any, path: DataPath) -> Any:
+        if schema is None:
+            return value
+        if self._may_align and not self._is_of_kind(schema, value):
+            value = self._aligned(schema, value, path)
+        if isinstance(value, dict):
+            return self._object(schema, value, path)
+        if isinstance(value, list):
+            return [
+                self._repaired(self._places.member(schema, number), item, (*path, number))
+                for number, item in enumerate(value)
+            ]
+        return value
+
+    def _is_of_kind(self, schema: Schema, value: Any) -> bool:
+        if kinds_of_value(value).isdisjoint(self._places.kinds(schema)):
+            return False
+        choices = None if isinstance(value, dict | list) else self._places.choices(schema)
+        return choices is None or any(_is_same(choice, value) for choice in choices)
+
+    def _object(self, schema: Schema, value: dict[str, Any], path: DataPath) -> dict[str, Any]:
+        kept: dict[str, Any] = {}
+        names, is_free = set(self._places.names(schema)), self._places.is_free(schema)
+        if self._may_align and not is_free:
+            value = self._named(names, value, path)
+        for name, item in value.items():
+            where = (*path, name)
+            inner = self._places.member(schema, name)
+            if inner is None and name not in names and not is_free:
+                self.dropped.append((pointer_text(where), UNKNOWN_FIELD))
+            elif self._is_given(inner, item, where):
+                kept[name] = self._repaired(inner, item, where)
+        return kept
+
+    def _named(self, names: set[str], value: dict[str, Any], path: DataPath) -> dict[str, Any]:
+        """Return the members under the names of the schema, where case, spaces and hyphens do not count."""
+        folded: dict[str, list[str]] = {}
+        for known in names:
+            folded.setdefault(_folded(known), []).append(known)
+        meant = {name: name for name in value}
+        for name in value:
+            like = folded.get(_folded(name), [])
+            if name not in names and len(like) == 1:
+                meant[name] = like[0]
+        if len(set(meant.values())) < len(value):  # two values for one field: the choice would be a guess
+            return value
+        for name, known in meant.items():
+            if name != known:
+                self.receipts.append((path_text((*path, known)), f"key {name!r} read as {known!r}"))
+        return {known: value[name] for name, known in meant.items()}
+
+    def _aligned(self, schema: Schema, value: Any, path: DataPath) -> Any:
+        """Return what the value was meant as, the value itself where that is not certain."""
+        try:
+            node = decode_strictly(json.dumps(value))
+            found = _ALIGNER.align(self._shape(schema), node, path)
+        except (TypeError, ValueError, RecursionError):  # not JSON, or nested too deeply: nothing to convert
+            return value
+        if not isinstance(found, Fit):
+            return value
+        self.receipts += found.repairs
+        result = found.value
+        if isinstance(result, float) and result.is_integer() and abs(result) < _LARGEST_EXACT:
+            return int(result)
+        return result
+
+    def _shape(self, schema: Schema, *, is_item: bool = False) -> Shape:
+        """Return the shape of a value, and of the items of a list; `repaired` looks at what is deeper inside."""
+        choices = self._places.choices(schema)
+        if choices is not None:
+            scalars = [value for value in choices if not isinstance(value, dict | list)]
+            return ChoiceShape([(value, value, "") for value in scalars], "one of " + ", ".join(map(repr, scalars)))
+        kinds = self._places.kinds(schema)
+        if kinds >= ALL_KINDS:
+            return AnyShape()
+        leaves = [kind for kind in _LEAVES if kind in kinds and not (kind == "integer" and "number" in kinds)]
+        shapes: list[Shape] = [LeafShape(_LEAVES[kind], kind) for kind in leaves]
+        if "array" in kinds:
+            item = None if is_item else self._places.member(schema, 0)
+            shapes.append(ListShape(AnyShape() if item is None else self._shape(item, is_item=True)))
+        if "object" in kinds and kinds.isdisjoint({"date", "timestamp"}):
+            shapes.append(MappingShape(AnyShape(), AnyShape()))
+        return shapes[0] if len(shapes) == 1 else UnionShape(shapes)
 
 
 def checked_data(data: Any, what: str) -> Mapping[str, Any]:
@@ -183,3 +296,11 @@ def _put(node: Any, key: Any, value: Any, path: tuple[str, ...]) -> None:
         node.append(value)
     else:
         node[key] = value
+
+
+def _folded(name: str) -> str:
+    return re.sub(r"[\W_]+", "", name.casefold())
+
+
+def _is_same(left: Any, right: Any) -> bool:
+    return isinstance(left, bool) == isinstance(right, bool) and bool(left == right)

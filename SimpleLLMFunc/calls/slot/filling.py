@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 from SimpleLLMFunc.base.parsing import Repair
+from SimpleLLMFunc.calls.slot.places import DEFINITIONS, copied
 from SimpleLLMFunc.calls.slot.pointer import ABSENT, in_order, index_of, pointer_path, pointer_text, value_at
 from SimpleLLMFunc.calls.slot.processor import SlotProcessor
-from SimpleLLMFunc.calls.slot.subschemas import DEFINITIONS, copied
 from SimpleLLMFunc.errors import CallError
 
 Steps: TypeAlias = tuple[str, ...]

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote, unquote
 
-from SimpleLLMFunc.calls.slot.places import Places
+from SimpleLLMFunc.calls.slot.places import DEFINITIONS, Places, Schema, rebuilt
 from SimpleLLMFunc.calls.slot.pointer import DataPath, pointer_text
-from SimpleLLMFunc.calls.slot.subschemas import DEFINITIONS, Schema, rebuilt
 
 Invalid: TypeAlias = Any
 """jsonschema's ValidationError, which its types take for one whose attributes may all be unset."""

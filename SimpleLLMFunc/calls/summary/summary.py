@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
 from SimpleLLMFunc.base.templates import guard_tags, render_template
 from SimpleLLMFunc.calls.call_data import (
@@ -17,18 +17,25 @@ from SimpleLLMFunc.calls.call_data import (
     DataBase,
     ExecutorBackground,
     LanguageType,
+    conversation_messages,
+    prompt_files,
 )
-from SimpleLLMFunc.calls.conversation import conversation_records
-from SimpleLLMFunc.calls.core import CoreCall
-from SimpleLLMFunc.calls.failure import call_errors
-from SimpleLLMFunc.calls.summary.prompt import SUMMARY_PROMPT
-from SimpleLLMFunc.calls.summary.schema import SummaryOutput
+from SimpleLLMFunc.calls.core import CoreCall, call_errors
 from SimpleLLMFunc.errors import CallError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.runtime import in_thread
 
+SUMMARY_PROMPT: Final = prompt_files("SimpleLLMFunc.calls.summary", "summary")
+"""`conversation` is a list of messages with `role` and `content`, `facts` a list of texts."""
+
 _ROLES = ("user", "assistant", "tool")
+
+
+class SummaryOutput(DataBase):
+    """The background of a conversation, in at most three sentences."""
+
+    summary: str = Field(description="对问答上下文的总结内容")
 
 
 class Summary(CoreCall, input_model=DataBase, output_model=SummaryOutput):
@@ -50,8 +57,6 @@ class Summary(CoreCall, input_model=DataBase, output_model=SummaryOutput):
 
     context: ExecutorBackground = Field(default_factory=ExecutorBackground, description="对话上下文")
 
-    _summary: str = PrivateAttr(default="")
-
     async def _init(self, call_vars: CallVars) -> DataBase:
         """Take the background of the task as the context, where none was given."""
         if "context" not in self.model_fields_set:
@@ -60,31 +65,27 @@ class Summary(CoreCall, input_model=DataBase, output_model=SummaryOutput):
 
     def _prompt(self) -> str:
         template = SUMMARY_PROMPT[self._language]
-        records = conversation_records(self.context.conversation, roles=_ROLES, latest=self.context.num)
         values = {
-            "conversation": [message for record in records for message in record],
+            "conversation": conversation_messages(self.context.conversation, roles=_ROLES, latest=self.context.num),
             "facts": [fact for fact in self.context.facts if fact.strip()],
         }
         return render_template(template, values, name="SUMMARY_PROMPT", text=guard_tags(template))
 
     async def _exec(self, input_data: dict[str, Any]) -> AsyncGenerator[CallOutputChunk, None]:  # noqa: ARG002
-        """Yield the summary as TEXT chunks, as they arrive.
+        """Yield the summary as TEXT chunks, as they arrive; at the end set `task.runtime.reasoning` to the whole of it.
 
         Raises:
             CallError: the prompt could not be rendered, or the model did not answer.
         """
+        pieces: list[str] = []
         with call_errors(self.name or "Summary"):
             messages = [{"role": "user", "content": await in_thread(self._prompt)}]
-            self._summary = ""
             async for piece in self._llm(messages, streaming=True):
-                self._summary += piece
+                pieces.append(piece)
                 yield CallOutputChunk(CallOutputType.TEXT, piece)
-
-    async def _after_exec(self, input_data: dict[str, Any]) -> None:  # noqa: ARG002
-        """Set `task.runtime.reasoning` to the whole summary."""
         runtime = getattr(getattr(self._executor, "task", None), "runtime", None)
         if runtime is not None:
-            runtime.reasoning = self._summary
+            runtime.reasoning = "".join(pieces)
 
 
 @border
@@ -109,7 +110,7 @@ async def summarize(
     if isinstance(conversation, (str, bytes, Mapping)):
         raise CallError('conversation is a list of items such as {"role": "user", "content": "…"}.')
     with call_errors("Summary"):
-        messages = [message for record in conversation_records(conversation, roles=_ROLES) for message in record]
+        messages = conversation_messages(conversation, roles=_ROLES)
         background = ExecutorBackground(conversation=messages, facts=[facts] if isinstance(facts, str) else list(facts))
         task = SimpleNamespace(question="", language=LanguageType.of(language), background=background)
         executor = SimpleNamespace(task=task, step=None, llm=llm)

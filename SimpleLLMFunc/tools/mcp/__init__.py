@@ -1,9 +1,7 @@
 """MCP: the tools of a running MCP server, as tools of ours (`tools_from_mcp`).
 
-`server` says how a server is reached, `connection` keeps one session with it, `result` reads what a tool answered.
+`server` says how a server is reached, `connection` keeps one session with it, `messages` reads what it asks and answers.
 """
-
-from __future__ import annotations
 
 from SimpleLLMFunc.tools.mcp.client import tools_from_mcp
 from SimpleLLMFunc.tools.mcp.server import require_mcp

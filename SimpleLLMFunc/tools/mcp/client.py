@@ -13,13 +13,11 @@ from typing import Any, Final, TextIO, TypeAlias, TypeVar
 from SimpleLLMFunc.errors import ConfigError, ToolFailed, UsageError, cut
 from SimpleLLMFunc.logger import holds_little
 from SimpleLLMFunc.runtime import run_sync, submit
-from SimpleLLMFunc.tools.confirming import is_agreed
 from SimpleLLMFunc.tools.context import NotConfirmed
-from SimpleLLMFunc.tools.mcp.asked import CallAsked
 from SimpleLLMFunc.tools.mcp.connection import McpConnection
-from SimpleLLMFunc.tools.mcp.result import error_text, result_value
+from SimpleLLMFunc.tools.mcp.messages import CallAsked, error_text, result_value
 from SimpleLLMFunc.tools.mcp.server import McpServer, http_server, require_mcp, stdio_server
-from SimpleLLMFunc.tools.running import in_thread
+from SimpleLLMFunc.tools.running import in_thread, is_agreed
 from SimpleLLMFunc.tools.tool import Tool
 from SimpleLLMFunc.type import without_surrogates
 
@@ -94,20 +92,10 @@ def tools_from_mcp(
             raise ConfigError(f"{name}= is seconds above 0, not {seconds!r}.")
     server = stdio_server(command, env, cwd, stderr) if command is not None else http_server(str(url), headers)
     wanted = None if only is None else tuple(only)
-    return McpTools(server, start_timeout, _Options(wanted, prefix, timeout, confirm, untrusted))
+    return McpTools(server, start_timeout, wanted, prefix, timeout, confirm, untrusted)
 
 
-@dataclass(frozen=True, slots=True)
-class _Options:
-    """What the user wants of a server's tools."""
-
-    only: tuple[str, ...] | None
-    prefix: str
-    timeout: float | None
-    confirm: Confirm
-    untrusted: bool
-
-
+@dataclass(eq=False, repr=False)
 class McpTools:
     """A connection to an MCP server that has yet to be opened; what `tools_from_mcp` returns.
 
@@ -115,11 +103,14 @@ class McpTools:
     of the block, also after an exception or a cancellation. It may be entered again when it has been left.
     """
 
-    def __init__(self, server: McpServer, start_timeout: float, options: _Options) -> None:
-        self._server = server
-        self._start_timeout = start_timeout
-        self._options = options
-        self._connection: McpConnection | None = None
+    _server: McpServer
+    _start_timeout: float
+    _only: tuple[str, ...] | None
+    _prefix: str
+    _timeout: float | None
+    _confirm: Confirm
+    _untrusted: bool
+    _connection: McpConnection | None = None
 
     async def __aenter__(self) -> list[Tool]:
         if self._connection is not None:
@@ -153,7 +144,7 @@ class McpTools:
 
     def _tools(self, descriptions: list[dict[str, Any]], connection: McpConnection) -> list[Tool]:
         """Return the tools that are wanted, in the server's order."""
-        only = self._options.only
+        only = self._only
         known = [str(each["name"]) for each in descriptions]
         if only is not None and (missing := [name for name in only if name not in known]):
             raise ConfigError(
@@ -161,53 +152,46 @@ class McpTools:
                 f"Its tools are: {cut(', '.join(known), 1000) or 'none'}."
             )
         chosen = {each["name"]: each for each in descriptions if only is None or each["name"] in only}
-        return [_tool(each, connection, self._options) for each in chosen.values()]
+        return [self._tool(each, connection) for each in chosen.values()]
+
+    def _tool(self, description: Mapping[str, Any], connection: McpConnection) -> Tool:
+        server_name = str(description["name"])
+        name = without_surrogates(self._prefix + server_name)
+        timeout, confirm = self._timeout, self._confirm
+
+        async def run(**arguments: Any) -> Any:
+            connection.check_process()
+            if callable(confirm) and not await is_agreed(confirm, name, dict(arguments)):
+                raise NotConfirmed(name)
+            limit = asyncio.timeout(timeout)
+            asked = CallAsked(name, confirm if callable(confirm) else None, limit)
+            try:
+                async with limit:
+                    result = await asyncio.wrap_future(submit(connection.call(server_name, arguments, asked)))
+            except TimeoutError:
+                if not limit.expired():
+                    raise
+                raise ToolFailed(name, f"it took longer than {timeout:g} s and was given up") from None
+            finally:
+                asked.end()
+            if result.get("isError"):
+                raise ToolFailed(name, error_text(result))
+            # Comparing a long text with its data, or looking at a large image, would hold up the loop.
+            return result_value(result) if holds_little(result) else await in_thread(result_value, result)
+
+        text = str(description.get("description") or description.get("title") or server_name)
+        return Tool(
+            func=run,
+            name=name,
+            description=cut(without_surrogates(text), _MAX_DESCRIPTION_CHARS),
+            parameters=description.get("inputSchema") or {"type": "object"},
+            # Where a callable is asked first, the limit must not run while a person thinks: `run` sets its own.
+            timeout=None if callable(confirm) else timeout,
+            confirm=confirm is True,
+            untrusted=self._untrusted,
+        )
 
 
 async def _elsewhere(future: Future[T]) -> T:
     """Wait for what runs on the library's own loop, from any loop; it goes on if the waiting is cancelled."""
     return await asyncio.shield(asyncio.wrap_future(future))
-
-
-def _tool(description: Mapping[str, Any], connection: McpConnection, options: _Options) -> Tool:
-    server_name = str(description["name"])
-    name = without_surrogates(options.prefix + server_name)
-    confirm = options.confirm
-
-    async def run(**arguments: Any) -> Any:
-        connection.check_process()
-        if callable(confirm) and not await is_agreed(confirm, name, dict(arguments)):
-            raise NotConfirmed(name)
-        result = await _answer(connection, server_name, name, options, arguments)
-        if result.get("isError"):
-            raise ToolFailed(name, error_text(result))
-        # Comparing a long text with its data, or looking at a large image, would hold up the loop.
-        return result_value(result) if holds_little(result) else await in_thread(result_value, result)
-
-    text = str(description.get("description") or description.get("title") or server_name)
-    return Tool(
-        func=run,
-        name=name,
-        description=cut(without_surrogates(text), _MAX_DESCRIPTION_CHARS),
-        parameters=description.get("inputSchema") or {"type": "object"},
-        # Where a callable is asked first, the limit must not run while a person thinks: `run` sets its own.
-        timeout=None if callable(confirm) else options.timeout,
-        confirm=confirm is True,
-        untrusted=options.untrusted,
-    )
-
-
-async def _answer(
-    connection: McpConnection, server_name: str, name: str, options: _Options, arguments: dict[str, Any]
-) -> dict[str, Any]:
-    limit = asyncio.timeout(options.timeout)
-    asked = CallAsked(name, options.confirm if callable(options.confirm) else None, limit)
-    try:
-        async with limit:
-            return await asyncio.wrap_future(submit(connection.call(server_name, arguments, asked)))
-    except TimeoutError:
-        if not limit.expired():
-            raise
-        raise ToolFailed(name, f"it took longer than {options.timeout:g} s and was given up") from None
-    finally:
-        asked.end()

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from SimpleLLMFunc.errors import ConfigError, ConnectionFailed, SimpleLLMFuncError, ToolFailed, UsageError, cut
 from SimpleLLMFunc.logger import escape_control, push_debug, push_warning, redact
-from SimpleLLMFunc.tools.mcp.asked import CallAsked, RefusedError
+from SimpleLLMFunc.tools.mcp.messages import CallAsked, RefusedError
 from SimpleLLMFunc.tools.mcp.server import McpServer, Transport
 
 MAX_TOOLS: Final = 1000

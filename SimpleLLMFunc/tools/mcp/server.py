@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Final, TextIO, TypeAlias
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from SimpleLLMFunc.errors import ConfigError, cut
 from SimpleLLMFunc.extras import load_extra
@@ -237,8 +237,12 @@ def http_server(url: str, headers: Mapping[str, str] | None) -> HttpServer:
     Raises:
         ConfigError: no http address.
     """
-    parts = _http_parts(url)
-    if parts is None:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # raises for one that is no number
+    except ValueError:
+        parts = urlsplit("")
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise ConfigError(f"url= is the http address of an MCP server, not {cut(redact(repr(url)), 100)}.")
     given: dict[str, Any] = dict(headers or {})
     for name, value in given.items():
@@ -250,12 +254,3 @@ def http_server(url: str, headers: Mapping[str, str] | None) -> HttpServer:
         if looks_secret(name, unquote(value)):
             remember_secret(unquote(value))
     return HttpServer(url, given)
-
-
-def _http_parts(url: str) -> SplitResult | None:
-    try:
-        parts = urlsplit(url)
-        _ = parts.port  # raises for one that is no number
-    except ValueError:
-        return None
-    return parts if parts.scheme in {"http", "https"} and parts.hostname else None

@@ -4,8 +4,6 @@
 first; `strict` makes the form that some services enforce.
 """
 
-from __future__ import annotations
-
 from SimpleLLMFunc.tools.schemas.annotations import docstring_of, name_of, underlying
 from SimpleLLMFunc.tools.schemas.bounds import check_bounds, pattern_matches
 from SimpleLLMFunc.tools.schemas.callable_schema import (

@@ -8,7 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from types import UnionType
-from typing import Annotated, Any, Optional, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from pydantic import Field
 from pydantic.fields import FieldInfo
@@ -16,9 +16,8 @@ from pydantic.fields import FieldInfo
 from SimpleLLMFunc.errors import ToolDefinitionError
 from SimpleLLMFunc.tools.context import ToolContext
 
-# The checkers read a subscript of these as an annotation and refuse a variable in it.
+# The checkers read a subscript of it as an annotation and refuse a variable in it.
 _Annotated: Any = Annotated
-_Optional: Any = Optional
 
 
 def underlying(func: Callable[..., Any]) -> Callable[..., Any]:
@@ -63,15 +62,13 @@ def resolved_hints(func: Callable[..., Any], name: str) -> dict[str, Any]:
     elif not hasattr(target, "__annotations__"):
         target = inspect.unwrap(target)
     try:
-        return get_type_hints(target, include_extras=True)
-    except NameError:
-        pass  # perhaps a type that was defined next to the function, inside another one
+        try:
+            return get_type_hints(target, include_extras=True)
+        except NameError:  # perhaps a type that was defined next to the function, inside another one
+            return get_type_hints(target, localns=_local_names(target), include_extras=True)
     except Exception as error:
-        raise _unreadable(name, error) from error
-    try:
-        return get_type_hints(target, localns=_local_names(target), include_extras=True)
-    except Exception as error:
-        raise _unreadable(name, error) from error
+        problem = f"an annotation cannot be read ({type(error).__name__}: {error}). Import its type."
+        raise ToolDefinitionError(name, problem) from error
 
 
 def is_context(annotation: Any) -> bool:
@@ -118,11 +115,6 @@ def described(annotation: Any, description: str) -> Any:
     return annotated(annotation, Field(description=description)) if description else annotation
 
 
-def or_none(annotation: Any) -> Any:
-    """Return ``annotation | None``."""
-    return _Optional[annotation]
-
-
 def _local_names(func: Any) -> dict[str, Any]:
     """Return the names that were in sight where `func` was defined: its closure, and its defining function's locals."""
     inner = inspect.unwrap(func)
@@ -140,9 +132,3 @@ def _local_names(func: Any) -> dict[str, Any]:
         except ValueError:  # not filled yet
             continue
     return names
-
-
-def _unreadable(name: str, error: Exception) -> ToolDefinitionError:
-    return ToolDefinitionError(
-        name, f"an annotation cannot be read ({type(error).__name__}: {error}). Import its type."
-    )

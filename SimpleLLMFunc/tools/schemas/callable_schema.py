@@ -11,7 +11,7 @@ import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, NotRequired, Required, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, NotRequired, Optional, Required, get_args, get_origin, get_type_hints
 
 from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
@@ -27,7 +27,6 @@ from SimpleLLMFunc.tools.schemas.annotations import (
     annotated,
     described,
     is_context,
-    or_none,
     own_description,
     resolved_hints,
 )
@@ -43,6 +42,7 @@ _REST: Final = "**"
 # The checkers read a subscript of these as an annotation and refuse a variable in it.
 _Required: Any = Required
 _NotRequired: Any = NotRequired
+_Optional: Any = Optional
 _Dict: Any = dict
 _List: Any = list
 _TypedDict: Any = TypedDict
@@ -199,7 +199,7 @@ def _fields(name: str, parameter: inspect.Parameter, annotation: Any, documentat
     else:
         has_default = _has_default(parameter)
         if parameter.default is None and not accepts_none(annotation):
-            annotation = or_none(annotation)
+            annotation = _Optional[annotation]
     extras = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
     has_default = has_default or any(isinstance(extra, FieldInfo) and not extra.is_required() for extra in extras)
     return {key: (_NotRequired if has_default else _Required)[described(annotation, said)]}

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from SimpleLLMFunc.errors import SchemaError, ToolDefinitionError, Violation, cut
@@ -57,8 +58,7 @@ class SchemaValidation:
     Args:
         schema: as it was written; it is not changed.
         is_draft_7: which draft it is read by; None asks its ``$schema``, and takes 2020-12 where that is silent.
-        extra_types: further names for the keyword `type`.
-        look: a further look at the schema, once it is known to be valid, and before anything is checked against it.
+        extra_types: further names for the keyword `type`, for draft 7 only.
 
     Raises:
         SchemaError: invalid, remote, endless, too large, or with a pattern that needs backtracking.
@@ -70,7 +70,6 @@ class SchemaValidation:
         *,
         is_draft_7: bool | None = None,
         extra_types: ExtraTypes = (),
-        look: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> None:
         import referencing
 
@@ -81,8 +80,6 @@ class SchemaValidation:
         # On a fresh stack: it nests a dozen calls per level, and the caller may stand deep already.
         with ThreadPoolExecutor(1) as thread:
             thread.submit(_check_keywords, {"": schema, **odd}, meta).result()
-        if look is not None:
-            look(schema)
         self.validator_class: Any = _validator_class(is_draft_7, extra_types)
         # Without this registry the validator would fetch what a `$ref` names.
         self.validator: Any = self.validator_class(schema, registry=referencing.Registry())
@@ -102,16 +99,11 @@ class SchemaValidation:
 
         token = _work.set(_Work())
         try:
-            found = []
-            for error in self.validator.iter_errors(value):
-                found.append(error)
-                if len(found) == limit:
-                    break
+            return list(islice(self.validator.iter_errors(value), limit))
         except referencing.exceptions.Unresolvable as error:
             raise SchemaError(f"its reference {cut(str(error.ref), 100)!r} leads nowhere") from None
         finally:
             _work.reset(token)
-        return found
 
 
 def _check_keywords(schemas: Mapping[str, Any], meta: Any) -> None:
@@ -133,8 +125,6 @@ def _meta_validator(is_draft_7: bool, extra_types: ExtraTypes) -> Any:
     base: Any = jsonschema.Draft7Validator if is_draft_7 else jsonschema.Draft202012Validator
     if not extra_types:
         return base(base.META_SCHEMA)
-    if not is_draft_7:
-        raise ValueError("further types are known for draft 7 only")
     meta = json.loads(json.dumps(base.META_SCHEMA))
     meta["definitions"]["simpleTypes"]["enum"] += [name for name, _ in extra_types]
     return base(meta)
@@ -234,16 +224,12 @@ def _multiple_of(validator: Any, divisor: Any, instance: Any, _: Any) -> Iterato
     if not validator.is_type(instance, "number"):
         return
     try:
-        is_multiple = _exact(instance) % _exact(divisor) == 0
+        # by its digits: as floats, 0.3 is no multiple of 0.1
+        is_multiple = Fraction(repr(instance)) % Fraction(repr(divisor)) == 0
     except ValueError:  # NaN, or without end
         is_multiple = False
     if not is_multiple:
         yield _invalid(f"{cut(repr(instance), 60)} is not a multiple of {divisor}")
-
-
-def _exact(number: float) -> Fraction:
-    # by its digits: as floats, 0.3 is no multiple of 0.1
-    return Fraction(number) if isinstance(number, int) else Fraction(repr(number))
 
 
 def _invalid(message: str) -> Invalid:

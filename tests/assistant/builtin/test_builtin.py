@@ -1,13 +1,11 @@
 """The five tools of the design note, together."""
 
-from __future__ import annotations
-
 import pytest
 
 from SimpleLLMFunc.assistant.builtin import builtin_tools
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.tools import ToolRegistry
-from SimpleLLMFunc.tools.names import is_wire_name
+from SimpleLLMFunc.tools.wire import is_wire_name
 
 NAMES = ["get_weather", "generate_ai_id", "generate_frequency_number", "analyze_image", "process_document"]
 

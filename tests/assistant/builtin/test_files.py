@@ -1,7 +1,5 @@
 """What a model names is found below the folders alone."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

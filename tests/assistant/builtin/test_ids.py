@@ -1,7 +1,5 @@
 """AI-IDs: unique everywhere, checked when they come back; frequency numbers: the same for ever."""
 
-from __future__ import annotations
-
 import pytest
 
 from SimpleLLMFunc.assistant.builtin.ids import ALPHABET, check_ai_id, frequency_number, id_tools, new_ai_id

@@ -1,7 +1,5 @@
 """Documents as text: kinds, encodings, and files that are damaged or meant to harm."""
 
-from __future__ import annotations
-
 import io
 import logging
 import re

@@ -1,7 +1,5 @@
 """The weather tool, against replies of the shapes that Open-Meteo gives."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, timedelta
 from urllib.parse import parse_qs, urlsplit
 

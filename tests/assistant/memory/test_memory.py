@@ -1,7 +1,5 @@
 """A store in a conversation: when it is asked, how long it may take, and where its words stand."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from typing import Any

@@ -12,8 +12,7 @@ import pytest
 
 from SimpleLLMFunc.assistant.assistant import AIAssistant
 from SimpleLLMFunc.assistant.memory import memory_file
-from SimpleLLMFunc.assistant.memory.extraction import ExtractedMemory
-from SimpleLLMFunc.assistant.memory.sqlite_memory import SqliteMemory
+from SimpleLLMFunc.assistant.memory.sqlite_memory import ExtractedMemory, SqliteMemory
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.testing import ScriptedLLM
 from tests.support.starved import without_slow_steps

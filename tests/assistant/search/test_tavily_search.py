@@ -1,7 +1,5 @@
 """Tavily through its own package, against a loopback server that answers in the service's shapes."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

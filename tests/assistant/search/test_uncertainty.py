@@ -1,7 +1,5 @@
 """Whether an answer says that the model does not know."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The keyless search, against replies of the shape that the MediaWiki API gives."""
 
-from __future__ import annotations
-
 import asyncio
 from urllib.parse import parse_qs, urlsplit
 

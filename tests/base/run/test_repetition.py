@@ -7,7 +7,7 @@ from contextlib import aclosing
 import pytest
 
 from SimpleLLMFunc import ToolCallLimitExceeded
-from SimpleLLMFunc.assistant.tools import AssistantWords
+from SimpleLLMFunc.assistant.caller import AssistantWords
 from SimpleLLMFunc.base.events import ToolCallFinished, ToolCallStarted
 from SimpleLLMFunc.base.ReAct import react_events
 from SimpleLLMFunc.base.request import ModelRequest, ToolPolicy, Toolset

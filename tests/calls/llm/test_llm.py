@@ -1,7 +1,5 @@
 """The LLM Call of note 003: prompts, history, streaming, errors."""
 
-from __future__ import annotations
-
 import datetime as dt
 import re
 from contextlib import aclosing
@@ -229,18 +227,12 @@ async def test_a_bad_template_is_a_call_error_before_any_request(params, said):
     assert not llm.calls
 
 
-# --- the time --------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("zone", "shown"), [("Asia/Shanghai", "2026-11-22 20:05:09"), ("America/New_York", "2026-11-22 07:05:09")]
 )
 async def test_the_time_is_that_of_the_zone(zone, shown):
     call = FrozenLLM(time_zone=zone, user_prompt="{{ time }}")
     assert (await call._prepare_message(CallVars(question="q")))[-1]["content"] == shown
-
-
-# --- the history -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("length", "kept"), [(0, ""), (1, "5"), (2, "45"), (3, "345"), (5, "12345"), (99, "12345")])

@@ -1,13 +1,12 @@
-"""Plain keys and pointers to nested data: any order, lists as lists, and nonsense refused."""
+"""Plain keys and pointers to nested data, in any order; values brought to what the schema wants, unknown members left out."""
 
-from __future__ import annotations
-
+import datetime as dt
 import itertools
 from typing import Any
 
 import pytest
 
-from SimpleLLMFunc.calls.slot.processor import SlotProcessor
+from SimpleLLMFunc.calls.slot.processor import Converted, SlotProcessor
 from SimpleLLMFunc.errors import CallError
 
 STRING = {"type": "string"}
@@ -173,3 +172,198 @@ def test_data_that_is_too_deep_also_where_only_pointers_make_it_so():
         built({"any": [[[[[[[[[[[[[[value]]]]]]]]]]]]]]})
     with pytest.raises(CallError, match="too large"):
         built({"/any" + "/0" * 20: value})
+
+
+# --- values that do not fit ---
+
+
+def with_one(schema: Any, value: Any) -> Converted:
+    """Convert the one field `a`; a second field is missing, so that the data is never valid as it is."""
+    schema = {"type": "object", "properties": {"a": schema, "z": {}}, "required": ["z"]}
+    return SlotProcessor(schema).convert({"a": value})
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "made"),
+    [
+        ({"type": "integer"}, "5", 5),
+        ({"type": "integer"}, "1,234", 1234),
+        ({"type": "integer"}, "3 years", 3),
+        ({"type": "integer"}, {"value": 5}, 5),
+        ({"type": "number"}, "5", 5),
+        ({"type": "number"}, "42 %", 42),
+        ({"type": "number"}, "5.5 EUR", 5.5),
+        ({"type": "boolean"}, "yes", True),
+        ({"type": "boolean"}, "否", False),
+        ({"type": "string"}, 7, "7"),
+        ({"type": ["integer", "null"]}, "5", 5),
+        ({"type": ["integer", "null"]}, "null", None),
+        ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "5", 5),
+        ({"$ref": "#/properties/b"}, "5", 5),
+        ({"allOf": [{"type": "integer"}, {"minimum": 1}]}, "5", 5),
+        ({"enum": ["red", "green"]}, "RED", "red"),
+        ({"enum": ["red", "green"]}, "It is red.", "red"),
+        ({"enum": [1, 2]}, "2", 2),
+        ({"const": "yes"}, "Yes", "yes"),
+        ({"anyOf": [{"enum": ["red"]}, {"type": "null"}]}, "Red", "red"),
+        ({"allOf": [{"enum": ["red"]}]}, "Red", "red"),
+        ({"type": "array", "items": {"type": "integer"}}, ["1", 2], [1, 2]),
+        ({"type": "array", "items": {"type": "integer"}}, "[1, 2]", [1, 2]),
+        ({"type": "array", "items": STRING}, "one", ["one"]),
+        ({"type": "array", "items": [{"type": "integer"}, STRING]}, ["1", 2], [1, "2"]),
+        ({"type": "object", "properties": {"n": {"type": "integer"}}}, {"n": "5"}, {"n": 5}),
+        ({"type": "object", "properties": {"n": {"type": "integer"}}}, '{"n": "5"}', {"n": 5}),
+        ({"type": "object", "properties": {"zip code": STRING}}, {"Zip-Code": "1"}, {"zip code": "1"}),
+        ({"type": "object"}, '{"n": "5"}', {"n": "5"}),
+        ({"anyOf": [{"properties": {"n": {"type": "integer"}}, "type": "object"}, {"type": "null"}]}, {"n": "5"}, {"n": 5}),
+        ({"type": "array", "items": {"type": "object", "properties": {"n": {"type": "boolean"}}}}, [{"n": "yes"}],
+         [{"n": True}]),
+    ],
+)  # fmt: skip
+def test_what_was_meant_is_certain(schema, value, made):
+    if schema == {"$ref": "#/properties/b"}:
+        outer = {"properties": {"a": schema, "b": {"type": "integer"}}, "required": ["b"]}
+        found = SlotProcessor(outer).convert({"a": value})
+    else:
+        found = with_one(schema, value)
+    assert found.data == {"a": made}
+    assert type(found.data["a"]) is type(made)
+    assert found.receipts
+    assert all(path.startswith("a") and what for path, what in found.receipts)
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"type": "integer"}, "five or six"), ({"type": "integer"}, "1.5"), ({"type": "integer"}, True),
+        ({"type": "integer"}, [5]), ({"type": "integer"}, "at least 5"), ({"type": "boolean"}, 1),
+        ({"type": "boolean"}, "maybe"), ({"type": "string"}, True), ({"type": "string"}, ["x"]),
+        ({"type": "array", "items": STRING}, "one, two"), ({"type": "object", "properties": {"n": STRING}}, "n"),
+        ({"enum": ["red", "green"]}, "not red"), ({"enum": ["red", "green"]}, "red or green"),
+        ({"enum": [{"x": 1}]}, "x"), ({"not": STRING}, "x"), ({"type": "integer"}, float("nan")),
+        ({"type": "integer"}, dt.date(2024, 5, 1)), ({"type": "null"}, "no"), (False, "x"),
+    ],
+)  # fmt: skip
+def test_what_is_not_certain_stays_as_it_is(schema, value):
+    found = with_one(schema, value)
+    if schema is False:
+        assert found.dropped == [("/a", "the schema has no such field")]
+        return
+    assert repr(found.data) == repr({"a": value})
+    assert found.receipts == []
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"type": ["string", "integer"]}, "5"), ({"type": "string"}, "007"), ({"type": "number"}, 5),
+        ({"type": "integer"}, 5.0), ({"enum": ["5", 5]}, "5"), ({}, "5"),
+        ({"anyOf": [{"type": "string", "minLength": 9}, {"type": "integer"}]}, "5"),
+        ({"type": "date"}, "tomorrow"), ({"type": "timestamp"}, 1714521600),
+        ({"type": "date"}, {"start": "2024-05-01", "end": "2024-05-02"}),
+    ],
+)  # fmt: skip
+def test_what_is_of_a_right_kind_is_left_alone(schema, value):
+    found = with_one(schema, value)
+    assert repr(found.data["a"]) == repr(value)
+    assert found.receipts == []
+
+
+def test_a_whole_tree_in_a_text():
+    tree = {
+        "type": "object",
+        "properties": {
+            "v": {"type": "integer"},
+            "any": {},
+            "yes": {"$ref": "#/definitions/yes"},
+            "next": {"$ref": "#/definitions/tree"},
+        },
+    }
+    schema = {"properties": {"t": {"$ref": "#/definitions/tree"}}, "definitions": {"tree": tree, "yes": True}}
+    found = SlotProcessor(schema).convert(
+        {"t": '{"v": "1", "any": [1], "yes": 1, "next": {"v": null, "next": {"v": 2}}}'}
+    )
+    assert found.dropped == [("/t/next/v", "null where a value is wanted")]
+    assert found.data == {"t": {"v": 1, "any": [1], "yes": 1, "next": {"next": {"v": 2}}}}
+    assert [path for path, _ in found.receipts] == ["t", "t.v"]
+
+
+def test_valid_data_is_never_converted():
+    schema = {
+        "properties": {
+            "a": {"anyOf": [{"properties": {"n": {"type": "integer"}}, "type": "object"}, {"type": "object"}]}
+        }
+    }
+    found = SlotProcessor(schema).convert({"a": {"n": "5"}})
+    assert found == Converted({"a": {"n": "5"}})
+
+
+# --- members the schema does not know --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"a": STRING}},
+        {"properties": {"a": STRING}, "additionalProperties": False},
+        {"properties": {"a": STRING, "x": False}},
+        {"allOf": [{"properties": {"a": STRING}}, {"minProperties": 1}]},
+        {"anyOf": [{"properties": {"a": STRING}}, {"properties": {"b": STRING}}]},
+        {"patternProperties": {"^a": STRING}},
+        {"if": {"properties": {"a": {"const": "1"}}}, "then": {"properties": {"b": STRING}}},
+        {"$ref": "#/definitions/d", "definitions": {"d": {"properties": {"a": STRING}}}},
+    ],
+)
+def test_a_member_that_the_schema_does_not_know_is_left_out_with_a_note(schema):
+    found = SlotProcessor(schema).convert({"a": "1", "x": 1})
+    assert found.data == {"a": "1"}
+    assert found.dropped == [("/x", "the schema has no such field")]
+    assert SlotProcessor(schema).convert({"a": "1", "/x/y/0": 1}).dropped == [
+        ("/x/y/0", "the schema has no such field")
+    ]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {}, {"type": "object"}, {"required": ["a"]}, {"additionalProperties": True, "properties": {"a": STRING}},
+        {"additionalProperties": {}, "properties": {"a": STRING}}, {"additionalProperties": {"type": "integer"}},
+        {"properties": {"a": STRING}, "patternProperties": {"^x": {}}},
+        {"properties": {"a": STRING}, "required": ["x"]},
+        {"properties": {"a": STRING}, "anyOf": [{"properties": {"x": {}}}, {}]},
+        {"properties": {"a": STRING}, "if": {"properties": {"x": {"const": 1}}}},
+        {"properties": {"a": STRING}, "dependencies": {"a": {"properties": {"x": {}}}}},
+        {"propertyNames": {"maxLength": 1}},
+    ],
+)  # fmt: skip
+def test_a_member_that_may_be_there_stays(schema):
+    found = SlotProcessor(schema).convert({"a": "1", "x": 1})
+    assert found.data["x"] == 1
+    assert found.dropped == []
+
+
+def test_members_are_left_out_inside_lists_and_of_what_was_there_before():
+    schema = {"properties": {"l": {"items": {"properties": {"a": STRING}}}}}
+    found = SlotProcessor(schema).convert({"l": [{"a": "1", "x": 1}]}, onto={"old": 1})
+    assert found.data == {"l": [{"a": "1"}]}
+    assert found.dropped == [("/old", "the schema has no such field"), ("/l/0/x", "the schema has no such field")]
+    found = SlotProcessor(schema).convert({}, onto={"l": [{"a": None}]})
+    assert found.data == {"l": [{}]}
+    assert found.dropped == [("/l/0/a", "null where a value is wanted")]
+
+
+def test_a_name_of_another_case_is_read_only_where_one_is_meant():
+    schema = {"properties": {"city": STRING, "zip_code": STRING}, "required": ["zip_code"]}
+    found = SlotProcessor(schema).convert({"City": "Rome", "zip code": "1"})
+    assert found.data == {"city": "Rome", "zip_code": "1"}
+    assert [path for path, _ in found.receipts] == ["city", "zip_code"]
+    twice = SlotProcessor(schema).convert({"City": "Rome", "city": "Oslo"})
+    assert twice.data == {"city": "Oslo"}
+    assert twice.dropped == [("/City", "the schema has no such field")]
+
+
+def test_null_where_a_value_is_wanted_counts_as_not_given():
+    schema = {"properties": {"a": STRING, "b": {"type": ["string", "null"]}, "l": {"items": STRING}}}
+    found = SlotProcessor(schema).convert({"a": None, "b": None, "l": [None]})
+    assert found.data == {"b": None, "l": [None]}  # an item holds the place of those behind it
+    assert found.dropped == [("/a", "null where a value is wanted")]

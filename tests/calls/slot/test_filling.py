@@ -1,7 +1,5 @@
 """How a slot fills up, without a model."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

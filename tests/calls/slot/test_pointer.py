@@ -1,7 +1,5 @@
 """JSON Pointers: the forms of RFC 6901, and other texts."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """What is asked for, keyword by keyword of Draft 7."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import jsonschema

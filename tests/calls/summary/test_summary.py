@@ -1,7 +1,5 @@
 """The Summary Call of note 004, and `summarize`."""
 
-from __future__ import annotations
-
 from contextlib import aclosing
 from types import SimpleNamespace
 

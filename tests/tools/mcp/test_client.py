@@ -26,7 +26,7 @@ from SimpleLLMFunc.logger.redact import redact
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.tools import ModelRetry, Tool
 from SimpleLLMFunc.tools.mcp.client import tools_from_mcp
-from SimpleLLMFunc.tools.mcp.result import result_value
+from SimpleLLMFunc.tools.mcp.messages import result_value
 from SimpleLLMFunc.type.completion import ToolCall
 from SimpleLLMFunc.type.multimodal import ImgUrl
 from tests.support.processes import run_script

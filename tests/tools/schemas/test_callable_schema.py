@@ -282,7 +282,6 @@ def test_a_type_without_a_schema_is_refused_by_name():
 
 
 def test_typing_s_typeddict_names_the_way_out():
-    import sys
     import typing
 
     if sys.version_info >= (3, 12):

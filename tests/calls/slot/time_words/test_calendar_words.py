@@ -1,7 +1,5 @@
 """Chinese and English words about time: a start and an end, in one zone, on any host."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import time

@@ -1,10 +1,10 @@
-"""`ToolInvoker`: registered by name, told to the model, run."""
+"""`ToolInvoker`: registered by name, told to the model, run; `LLMCaller`: test_context.py has it at work."""
 
 import asyncio
 
 import pytest
 
-from SimpleLLMFunc.assistant.tools import ToolInvoker
+from SimpleLLMFunc.assistant.caller import ToolInvoker
 from SimpleLLMFunc.errors import ToolDefinitionError
 from SimpleLLMFunc.tools import ToolContext, tool
 

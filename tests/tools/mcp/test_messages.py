@@ -8,7 +8,7 @@ import pytest
 from SimpleLLMFunc import BudgetExceeded, budget, llm_function
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.tools.mcp import tools_from_mcp
-from SimpleLLMFunc.tools.mcp.asked import MAX_SAMPLINGS
+from SimpleLLMFunc.tools.mcp.messages import MAX_SAMPLINGS
 from tests.tools.mcp.test_client import SERVER, by_name
 
 SAMPLE = tool_calls(("sample", {"text": "name a colour", "times": 1}))
