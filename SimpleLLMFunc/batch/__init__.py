@@ -14,9 +14,17 @@ from SimpleLLMFunc.batch.options import (
     check_options,
     limits,
 )
-from SimpleLLMFunc.batch.output import check_output_path, json_lines, replaced_whole, write_rows
 from SimpleLLMFunc.batch.progress import Progress
-from SimpleLLMFunc.batch.report import MapCounts, MapReport, MapRow, MapRows
+from SimpleLLMFunc.batch.report import (
+    MapCounts,
+    MapReport,
+    MapRow,
+    MapRows,
+    check_output_path,
+    json_lines,
+    replaced_whole,
+    write_rows,
+)
 from SimpleLLMFunc.batch.rows.rows import RowSource
 
 __all__ = [

@@ -14,7 +14,6 @@ from typing import Any, Generic, Literal, TypeVar
 
 from SimpleLLMFunc.base.run import Answer
 from SimpleLLMFunc.batch.map import map_rows
-from SimpleLLMFunc.batch.output import replaced_whole
 from SimpleLLMFunc.batch.provider_batches.answer_store import AnswerStore
 from SimpleLLMFunc.batch.provider_batches.lines import (
     RequestId,
@@ -27,11 +26,10 @@ from SimpleLLMFunc.batch.provider_batches.lines import (
     request_line,
 )
 from SimpleLLMFunc.batch.relayed import Decorated, Relayed
-from SimpleLLMFunc.batch.report import MapReport
+from SimpleLLMFunc.batch.report import MapReport, replaced_whole
 from SimpleLLMFunc.batch.rows.arguments import RowArguments
 from SimpleLLMFunc.batch.rows.feed import Feed
-from SimpleLLMFunc.batch.rows.rows import InputRow, Rows
-from SimpleLLMFunc.batch.rows.text_files import opened
+from SimpleLLMFunc.batch.rows.rows import InputRow, Rows, opened
 from SimpleLLMFunc.errors import ConfigError, RunError, UsageError, counted
 from SimpleLLMFunc.logger import border, push_warning
 from SimpleLLMFunc.runtime import in_thread

@@ -12,10 +12,9 @@ from contextlib import aclosing
 from typing import Any, Generic, TypeVar
 
 from SimpleLLMFunc.base.run import Answer, Mappable
-from SimpleLLMFunc.batch.checkpoint.codec import asks_again
+from SimpleLLMFunc.batch.checkpoint.codec import Finished, Record, asks_again
 from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
 from SimpleLLMFunc.batch.checkpoint.store import Store
-from SimpleLLMFunc.batch.checkpoint.stored_row import Finished, Record
 from SimpleLLMFunc.batch.options import MapOptions
 from SimpleLLMFunc.batch.pace import MOST_AT_A_TIME, Concurrency, concurrency_of
 from SimpleLLMFunc.batch.progress import MapProgress, progress_view

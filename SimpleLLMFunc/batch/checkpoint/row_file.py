@@ -12,8 +12,16 @@ from typing import Any, Final
 
 from SimpleLLMFunc.base.parsing import RepairLevel
 from SimpleLLMFunc.base.schemas import OutputSpec
-from SimpleLLMFunc.batch.checkpoint.codec import encode_answer, encode_error, encode_given, encode_usage
-from SimpleLLMFunc.batch.checkpoint.stored_row import Record, StoredRow, checksum, is_sound
+from SimpleLLMFunc.batch.checkpoint.codec import (
+    Record,
+    StoredRow,
+    checksum,
+    encode_answer,
+    encode_error,
+    encode_given,
+    encode_usage,
+    is_sound,
+)
 from SimpleLLMFunc.batch.progress import MapProgress
 from SimpleLLMFunc.errors import CheckpointError
 from SimpleLLMFunc.storage import SqliteFile, identity_of, is_damage, transaction

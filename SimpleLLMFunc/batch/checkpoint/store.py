@@ -14,8 +14,8 @@ from typing import Any
 
 from SimpleLLMFunc.base.run import Mappable
 from SimpleLLMFunc.batch.checkpoint.checkpoint import Checkpoint
+from SimpleLLMFunc.batch.checkpoint.codec import Finished, Record
 from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
-from SimpleLLMFunc.batch.checkpoint.stored_row import Finished, Record
 from SimpleLLMFunc.batch.progress import MapProgress
 from SimpleLLMFunc.errors import CheckpointError
 from SimpleLLMFunc.runtime import Worker

@@ -11,8 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from SimpleLLMFunc.batch.rows.columns import Reported, check_columns, plain
-from SimpleLLMFunc.batch.rows.frames import WHOLE, frame_kind, plain_cell, table_of
+from SimpleLLMFunc.batch.rows.tables import WHOLE, Reported, check_columns, frame_kind, plain, plain_cell, table_of
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.extras import load_extra
 from SimpleLLMFunc.logger import shown_error

@@ -12,9 +12,8 @@ from typing import Any
 
 from SimpleLLMFunc.batch.rows.arguments import RowArguments
 from SimpleLLMFunc.batch.rows.arrow import PARQUET, arrow_length, is_arrow, parquet_length
-from SimpleLLMFunc.batch.rows.frames import frame_kind
-from SimpleLLMFunc.batch.rows.rows import InputRow, Rows, RowSource, as_told, read_rows, text_rows
-from SimpleLLMFunc.batch.rows.text_files import suffix_of
+from SimpleLLMFunc.batch.rows.rows import InputRow, Rows, RowSource, as_told, read_rows, suffix_of, text_rows
+from SimpleLLMFunc.batch.rows.tables import frame_kind
 from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.logger import push_warning
 from SimpleLLMFunc.runtime import ForkSafeLock, Worker, in_thread

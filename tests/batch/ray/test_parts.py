@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from SimpleLLMFunc import BudgetExceeded, ConfigError, UsageError, budget, llm_function, tool, use_llm
 from SimpleLLMFunc.batch import RayEngine
-from SimpleLLMFunc.batch.ray.grants import Grants
+from SimpleLLMFunc.batch.ray.engine import Grants
 from SimpleLLMFunc.extras import install_line
 from SimpleLLMFunc.interface.spending import scopes_around
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction

@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from SimpleLLMFunc.batch.rows.text_files import csv_records, json_lines
+from SimpleLLMFunc.batch.rows.rows import csv_records, json_lines
 from SimpleLLMFunc.errors import ConfigError
 
 
