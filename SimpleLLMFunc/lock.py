@@ -196,6 +196,7 @@ def _locked(pipeline: Pipeline) -> Locked:
     answering = {name: _hash([own[key] for key in keys]) for name, keys in _ANSWERING.items() if keys[0] in own}
     models = answering_models(options.llm_interface) if options.llm_interface is not None else []
     wires = tuple(llm.wire_name for llm in models)
+    prompt_parts = _without_answering(pipeline.version_parts)
     parameters: dict[str, Any] = {}
     for llm in reversed(models):
         parameters |= dict(getattr(llm, "api_params", None) or {})
@@ -205,9 +206,7 @@ def _locked(pipeline: Pipeline) -> Locked:
         wire=wires if any(name != "chat" for name in wires) else (),
         parameters=_plain(parameters | dict(options.params)),
         parts={
-            "prompt": _hash(
-                [about.docstring, dict(options.template_params or {}), _without_answering(pipeline.version_parts)]
-            ),
+            "prompt": _hash([about.docstring, dict(options.template_params or {}), prompt_parts]),
             "signature": _hash(about.signature),
             # A field that was added to a model is a change of every function that takes or gives one.
             "types": _hash([types, about.output_schema]),

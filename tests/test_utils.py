@@ -27,13 +27,10 @@ class Numbers:
             self.closed = True
 
 
-async def test_the_last_item_is_returned():
+async def test_the_last_item_is_returned_and_of_nothing_none():
     numbers = Numbers(4)
     assert await get_last_item_of_async_generator(numbers()) == 3
     assert numbers.closed
-
-
-async def test_of_nothing_the_last_is_none():
     assert await get_last_item_of_async_generator(Numbers(0)()) is None
 
 

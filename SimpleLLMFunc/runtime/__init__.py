@@ -7,20 +7,13 @@ work; `loop_thread` owns the library's own event loop; `forking` renews locks an
 from __future__ import annotations
 
 from SimpleLLMFunc.runtime.forking import ForkSafeLock, renew_in_child
-from SimpleLLMFunc.runtime.listening import (
-    THIS_MACHINE,
-    address_of,
-    cancelled,
-    listening,
-    serve_until_cancelled,
-    unless_gone,
-)
+from SimpleLLMFunc.runtime.listening import THIS_MACHINE, address_of, listening, serve_until_cancelled, unless_gone
 from SimpleLLMFunc.runtime.per_loop import PerLoop
 from SimpleLLMFunc.runtime.sync import Errands, iterate_sync, run_sync, submit
 from SimpleLLMFunc.runtime.threads import LARGE, Worker, import_module, importing, in_thread, off_loop_if_large
 
 __all__ = [
-    "LARGE", "THIS_MACHINE", "Errands", "ForkSafeLock", "PerLoop", "Worker", "address_of", "cancelled",
+    "LARGE", "THIS_MACHINE", "Errands", "ForkSafeLock", "PerLoop", "Worker", "address_of",
     "import_module", "importing", "in_thread", "iterate_sync", "listening", "off_loop_if_large", "renew_in_child",
     "run_sync", "serve_until_cancelled", "submit", "unless_gone",
 ]  # fmt: skip

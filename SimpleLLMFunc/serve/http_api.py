@@ -20,7 +20,7 @@ from SimpleLLMFunc.errors import SchemaError, SignatureError, UsageError, cut
 from SimpleLLMFunc.interface.spending import deadline_scope
 from SimpleLLMFunc.llm_decorator.decorated import Chat
 from SimpleLLMFunc.logger import push_error, push_info, push_warning, shown_traceback
-from SimpleLLMFunc.runtime import THIS_MACHINE, cancelled, in_thread, off_loop_if_large, unless_gone
+from SimpleLLMFunc.runtime import THIS_MACHINE, in_thread, off_loop_if_large, unless_gone
 from SimpleLLMFunc.serve.browser import PROTOCOLS, BrowserStream
 from SimpleLLMFunc.serve.http_callers import Caller, Callers
 from SimpleLLMFunc.serve.http_events import Events, json_response, problem_response
@@ -31,6 +31,7 @@ from SimpleLLMFunc.serve.offer import Offer
 from SimpleLLMFunc.tools import ArgumentsError
 from SimpleLLMFunc.tools.schemas import SchemaValidation
 from SimpleLLMFunc.type import Confident
+from SimpleLLMFunc.utils import cancelled
 
 if TYPE_CHECKING:
     from starlette.requests import Request

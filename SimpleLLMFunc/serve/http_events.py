@@ -11,9 +11,10 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
-from SimpleLLMFunc.runtime import cancelled, unless_gone
+from SimpleLLMFunc.runtime import unless_gone
 from SimpleLLMFunc.serve.http_callers import Caller
 from SimpleLLMFunc.serve.http_problem import MEDIA_TYPE, Problem
+from SimpleLLMFunc.utils import cancelled
 
 if TYPE_CHECKING:
     from starlette.responses import Response
