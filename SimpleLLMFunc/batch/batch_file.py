@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import tempfile
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from itertools import islice
@@ -70,7 +70,17 @@ async def to_batch_file(
     arguments = RowArguments(function)
 
     def requests_of(piece: Sequence[InputRow], _: object) -> list[RequestLine]:
-        return list(_requests(function, arguments, version, piece, skips=on_error == "skip"))
+        found = []
+        for row in piece:
+            try:
+                found.append(_request(function, arguments, version, row))
+            except UsageError as error:
+                if on_error == "raise":
+                    if row.error is None:
+                        error.add_note(f"It was row {row.index}, from 0{f' (line {row.line})' if row.line else ''}.")
+                    raise
+                push_warning(f"row {row.index} was left out of the file: {error}")
+        return found
 
     with tempfile.TemporaryDirectory(prefix=".part-", dir=target.parent) as folder:
         feed = Feed(rows, arguments if on_error == "raise" else None)
@@ -86,20 +96,6 @@ def _target(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def _requests(
-    function: Decorated[Any], arguments: RowArguments, version: bytes, piece: Sequence[InputRow], *, skips: bool
-) -> Iterator[RequestLine]:
-    for row in piece:
-        try:
-            yield _request(function, arguments, version, row)
-        except UsageError as error:
-            if not skips:
-                if row.error is None:
-                    error.add_note(f"It was row {row.index}, from 0{f' (line {row.line})' if row.line else ''}.")
-                raise
-            push_warning(f"row {row.index} was left out of the file: {error}")
-
-
 def _request(function: Decorated[Any], arguments: RowArguments, version: bytes, row: InputRow) -> RequestLine:
     try:
         args, kwargs = arguments.of(row)
@@ -113,9 +109,8 @@ def _request(function: Decorated[Any], arguments: RowArguments, version: bytes, 
 
 def _named(paths: Sequence[Path], target: Path) -> list[Path]:
     """Give the files their names, which depend on how many there are; no rows are an empty file."""
-    names = [target.with_stem(f"{target.stem}-{number:04}") for number in range(1, len(paths) + 1)]
-    if len(paths) <= 1:
-        names = [target]
+    many = [target.with_stem(f"{target.stem}-{number:04}") for number in range(1, len(paths) + 1)]
+    names = many if len(paths) > 1 else [target]
     for place, name in enumerate(names):
         with replaced_whole(name) as part:
             if paths:
@@ -233,11 +228,10 @@ class _Reader(Relayed[R], Generic[R]):
 
     async def ask(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Answer[R]:
         bound = self.bind(args, kwargs)
-        if self._by_place:
-            request = RequestId.read(bound["custom_id"])
-            line = None if request is None else await in_thread(self._store.line, _placed(request.key, request.index))
-        else:
-            line = await in_thread(self._store.line_of, key_of(self._version, bound))
+        key = None if self._by_place else key_of(self._version, bound)
+        if self._by_place and (request := RequestId.read(bound["custom_id"])) is not None:
+            key = _placed(request.key, request.index)
+        line = None if key is None else await in_thread(self._store.line, key)
         if line is None:
             what = "" if self._by_place else " as the function is now"
             raise RunError(f"the batch file holds no answer for this row{what}. Map it to have it asked.")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import json
 import os
 import secrets
 from array import array
@@ -24,7 +23,7 @@ from SimpleLLMFunc.batch.checkpoint.store import Store
 from SimpleLLMFunc.batch.rows.arrow import PARQUET, arrow_reader, parquet_package, write_parquet
 from SimpleLLMFunc.batch.rows.feed import RowsAgain
 from SimpleLLMFunc.batch.rows.rows import is_packed, suffix_of
-from SimpleLLMFunc.batch.rows.tables import ERROR, ROW, VALUE, Reported, Table, error_text, plain, table_of, to_frame
+from SimpleLLMFunc.batch.rows.tables import Reported, cell_text, json_lines, table_of, to_frame
 from SimpleLLMFunc.errors import CheckpointError, ConfigError, RunError, SimpleLLMFuncError, counted
 from SimpleLLMFunc.logger import redacted_cause
 from SimpleLLMFunc.type import NO_USAGE, Usage
@@ -35,7 +34,6 @@ R_co = TypeVar("R_co", covariant=True)
 _AT_A_TIME = 256
 """Rows that are looked up together where they are read one after the other."""
 
-_INDEX = "index"
 _LINES, _CELLS = (".jsonl", ".ndjson"), (".csv", ".tsv")
 
 
@@ -339,28 +337,6 @@ def _text(part: Path, place: Path) -> Generator[TextIO, None, None]:
         yield stack.enter_context(io.TextIOWrapper(cast("io.BufferedWriter", file), "utf-8", "replace", newline=""))
 
 
-def json_lines(report: Reported) -> Generator[str, None, None]:
-    """Yield a report as JSONL, line by line."""
-    table = Table(report.return_type)
-    for row in report.rows:
-        error = row.error
-        yield _line(
-            {
-                _INDEX: row.index,
-                ROW: plain(row.row),
-                VALUE: None if error is not None else table.data(row.value),
-                ERROR: error_text(error),
-            }
-        )
-
-
-def _line(record: dict[str, Any]) -> str:
-    line = json.dumps(record, ensure_ascii=False)
-    if not line.isascii() and any("\ud800" <= character <= "\udfff" for character in line):
-        line = json.dumps(record)  # escaped, a lone surrogate stays what it is
-    return f"{line}\n"
-
-
 def _write_csv(report: Reported, part: Path, place: Path) -> None:
     names, records = table_of(report)
     with _text(part, place) as file:
@@ -370,8 +346,4 @@ def _write_csv(report: Reported, part: Path, place: Path) -> None:
 
 
 def _csv_cell(cell: Any) -> Any:
-    if isinstance(cell, bool):
-        return "true" if cell else "false"
-    if cell is None or isinstance(cell, (str, int, float)):
-        return cell
-    return cell.isoformat() if hasattr(cell, "isoformat") else json.dumps(plain(cell), ensure_ascii=False)
+    return cell if isinstance(cell, (int, float)) and not isinstance(cell, bool) else cell_text(cell)

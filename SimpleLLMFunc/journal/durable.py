@@ -6,7 +6,6 @@ import datetime as dt
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack, closing, suppress
-from types import TracebackType
 from typing import Any, Literal, Self
 
 from pydantic_core import PydanticSerializationError, to_jsonable_python
@@ -79,9 +78,7 @@ class durable:  # noqa: N801 - used like a function
         return self
 
     @border
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         assert self._entered is not None, "it was entered"
         stack, steps, scope, block = self._entered
         JOURNAL.leave(block)
@@ -92,9 +89,7 @@ class durable:  # noqa: N801 - used like a function
     async def __aenter__(self) -> Self:
         return self.__enter__()
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.__exit__(kind, error, trace)
 
 

@@ -136,6 +136,23 @@ class StoredRow:
 Finished: TypeAlias = Record | StoredRow
 
 
+def cells_of(
+    record: Record, number: int, version: int, at: float, output: OutputSpec | None, repair: RepairLevel
+) -> tuple[Any, ...]:
+    """Return the cells of a row in the order of its table; the checksum is the last of them."""
+    if record.answer is None:
+        assert record.failure is not None, "a row has a value or an error"
+        data = encode_error(record.failure)
+    else:
+        assert output is not None, "rows are written for a function"
+        data = encode_answer(record.answer, output, repair)
+    # As it was given, to look at and to give back: plain data.
+    given = None if record.given is None else plain_text([isinstance(record.given, tuple), record.given])
+    told = None if given is None else mask_known(given).encode()
+    row = (number, record.key, version, record.error_name, data, encode_usage(record.usage), told, at)
+    return (*row, checksum(row))
+
+
 def checksum(row: Sequence[Any]) -> bytes:
     """Return the checksum of the other cells of a row, in the order of its table."""
     number, key, version, error, answer, usage, given, at = row
@@ -267,10 +284,8 @@ def decode_error(data: bytes, usage: Usage) -> SimpleLLMFuncError:
     name, args, facts = json.loads(data)
     cls = _class_of(name)
     if cls is ResponseParseError:
-        facts["violations"] = [tuple(each) for each in facts.get("violations", ())]
-        facts.setdefault("expected_type", None)
-    if "downgrades" in facts:
-        facts["downgrades"] = [tuple(each) for each in facts["downgrades"]]
+        facts = {"violations": [], "expected_type": None, **facts}
+    facts |= {name: [tuple(each) for each in facts[name]] for name in ("violations", "downgrades") if name in facts}
     error: SimpleLLMFuncError = cls.__new__(cls, *args)  # as pickle does: the class's own arguments are facts
     vars(error).update({**facts, "usage": usage, "cost": usage.cost})
     return error
@@ -287,13 +302,8 @@ def decode_usage(text: str) -> Usage:
     return Usage(*json.loads(text))
 
 
-def encode_given(row: Any) -> bytes:
-    """Return a row as it was given, to look at and to give back: plain data."""
-    return mask_known(plain_text([isinstance(row, tuple), row])).encode()
-
-
 def decode_given(data: bytes | None) -> Any:
-    """Return a row again."""
+    """Return a row as it was given, as plain data; None where it was not kept."""
     if data is None:
         return None
     is_tuple, row = json.loads(data)

@@ -147,9 +147,8 @@ def ray_actor(
     if on_error not in {"keep", "raise"}:
         raise UsageError(f'on_error is "keep" or "raise", not {on_error!r}.')
     ray_package()
-    pickled = shipped(function, function.reducers)
     settings = {
-        "pickled": pickled,
+        "pickled": shipped(function, function.reducers),
         "columns": dict(columns or {}),
         "concurrency": concurrency,
         "actors": max(1, actors),

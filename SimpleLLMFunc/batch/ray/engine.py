@@ -13,8 +13,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from SimpleLLMFunc.base.run import Answer, RunLimits
 from SimpleLLMFunc.batch.checkpoint.codec import decode_error, decode_value
-from SimpleLLMFunc.batch.options import RayEngine
-from SimpleLLMFunc.batch.pace import MOST_AT_A_TIME, Concurrency
+from SimpleLLMFunc.batch.options import MOST_AT_A_TIME, Concurrency, RayEngine, time_limits
 from SimpleLLMFunc.batch.ray.actor import Amounts, Outcome, RowWorker
 from SimpleLLMFunc.batch.ray.cluster import connection, ray_package, shipped
 from SimpleLLMFunc.batch.relayed import Decorated, Relayed
@@ -29,7 +28,7 @@ from SimpleLLMFunc.errors import (
 )
 from SimpleLLMFunc.interface.attempts import check_real_call_allowed
 from SimpleLLMFunc.interface.current import used_llm
-from SimpleLLMFunc.interface.spending import Deadline, Spent, current_deadline, reserve, scopes_around, strictest_time_limit
+from SimpleLLMFunc.interface.spending import Deadline, Spent, reserve, scopes_around
 from SimpleLLMFunc.logger import mask_known, push_warning
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.type import NO_USAGE, Usage
@@ -78,18 +77,16 @@ class OnRay(Relayed[R], Generic[R]):
         """Have one of the workers ask."""
         if self._starting is None:
             self._starting = asyncio.create_task(self._start())
-        clock, limited = current_deadline() or Deadline.after(None), strictest_time_limit()
-        strictest = clock.stricter(None if limited is None else Deadline.after(limited.left()))
         self._rows += 1
         try:
-            asked = self._asked(args, kwargs, self._starting, strictest)
-            return await RunLimits(strictest, self._function.abort).wait(asked, "waiting for a worker")
-        except DeadlineExceeded as error:
-            if limited is not None and limited.left() == 0:
-                raise limited.out_of_time() from error
-            told = clock.retold(error)
-            told.usage = error.usage
-            raise told from error
+            with time_limits() as clock:
+                try:
+                    asked = self._asked(args, kwargs, self._starting, clock)
+                    return await RunLimits(clock, self._function.abort).wait(asked, "waiting for a worker")
+                except DeadlineExceeded as error:
+                    told = clock.retold(error)
+                    told.usage = error.usage
+                    raise told from error
         finally:
             self._rows -= 1
 

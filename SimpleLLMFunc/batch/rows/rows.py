@@ -113,9 +113,9 @@ def _from_records(records: Iterable[dict[str, Any]]) -> Generator[InputRow, None
 
 def _from_file(rows: Generator[TextRow, None, None], name: str) -> Generator[InputRow, None, None]:
     with closing(rows):
-        for index, row in enumerate(rows):
-            error = UsageError(f"{name}, line {row.line}: {row.problem}") if row.problem else None
-            yield InputRow(index, row.value, row.line, error, is_record=True)
+        for index, (line, value, problem) in enumerate(rows):
+            error = UsageError(f"{name}, line {line}: {problem}") if problem else None
+            yield InputRow(index, value, line, error, is_record=True)
 
 
 def text_rows(path: Path) -> Generator[TextRow, None, None]:
@@ -174,18 +174,8 @@ _SNIFFED_ROWS = 20
 _DELIMITERS = ",\t;|"
 
 
-@dataclass(frozen=True, slots=True)
-class TextRow:
-    """One row of a file.
-
-    Attributes:
-        line: where it begins, from 1.
-        problem: why it cannot be read; empty for a good one.
-    """
-
-    line: int
-    value: Any = None
-    problem: str = ""
+TextRow: TypeAlias = tuple[int, Any, str]
+"""The line where a row of a file begins, from 1; its value; and why it cannot be read, empty for a good one."""
 
 
 def suffix_of(path: Path) -> str:
@@ -236,17 +226,17 @@ def json_lines(path: Path) -> Generator[TextRow, None, None]:
 
 def _json_row(number: int, line: bytes) -> TextRow:
     try:
-        return TextRow(number, from_json(line))
+        return number, from_json(line), ""
     except ValueError:
         pass
     try:
         line.decode()
     except UnicodeDecodeError as error:
-        return TextRow(number, problem=f"it is not UTF-8 (byte {error.start + 1}). Save the file as UTF-8.")
+        return number, None, f"it is not UTF-8 (byte {error.start + 1}). Save the file as UTF-8."
     try:
-        return TextRow(number, decode(line))  # lone surrogates, which the strict reader refuses
+        return number, decode(line), ""  # lone surrogates, which the strict reader refuses
     except ValueError as error:
-        return TextRow(number, problem=f"it is not JSON: {error}")
+        return number, None, f"it is not JSON: {error}"
 
 
 # --- CSV -------------------------------------------------------------------------------------------------
@@ -281,33 +271,28 @@ def csv_records(path: Path) -> Generator[TextRow, None, None]:
             except csv.Error as error:
                 if columns is None:
                     raise ConfigError(f"{str(path)!r}: the names of the columns cannot be read: {error}.") from None
-                yield TextRow(line, problem=f"it is not CSV: {error}")
+                yield line, None, f"it is not CSV: {error}"
                 continue
             except UnicodeError as error:
                 raise ConfigError(f"{str(path)!r} cannot be read as {encoding}: {error}.") from None
             if not cells or (len(cells) == 1 and not cells[0].strip()):
                 continue
             if columns is None:
-                columns = _columns(cells, path)
+                # A column without a name is what a data frame's index is written as.
+                columns = [cell.strip() or f"column_{number}" for number, cell in enumerate(cells, 1)]
+                check_columns(columns, repr(str(path)))
             else:
                 yield _csv_row(line, columns, cells, encoding)
 
 
-def _columns(cells: list[str], path: Path) -> list[str]:
-    # A column without a name is what a data frame's index is written as.
-    names = [cell.strip() or f"column_{number}" for number, cell in enumerate(cells, 1)]
-    check_columns(names, repr(str(path)))
-    return names
-
-
 def _csv_row(line: int, columns: list[str], cells: list[str], encoding: str) -> TextRow:
     if len(cells) != len(columns):
-        return TextRow(line, problem=f"it has {counted(len(cells), 'cell')} for {counted(len(columns), 'column')}")
+        return line, None, f"it has {counted(len(cells), 'cell')} for {counted(len(columns), 'column')}"
     for cell in cells:
         if not cell.isascii() and any("\ud800" <= character <= "\udfff" for character in cell):
             name = encoding.removesuffix("-sig").upper()
-            return TextRow(line, problem=f"it is not {name}: {cut(cell, 60)!r}. Save the file as UTF-8.")
-    return TextRow(line, dict(zip(columns, cells, strict=True)))
+            return line, None, f"it is not {name}: {cut(cell, 60)!r}. Save the file as UTF-8."
+    return line, dict(zip(columns, cells, strict=True)), ""
 
 
 def _encoding(sample: bytes, path: Path, *, is_whole: bool) -> str:

@@ -10,7 +10,7 @@ import importlib
 import json
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime, time
 from functools import cached_property
@@ -27,6 +27,7 @@ from SimpleLLMFunc.logger import shown_error
 VALUE, ERROR, ROW = "value", "error", "row"
 
 FrameKind: TypeAlias = Literal["pandas", "polars"]
+_KINDS: tuple[FrameKind, ...] = ("pandas", "polars")
 
 WHOLE = range(-(2**63), 2**63)
 """Numbers that a column of whole numbers holds."""
@@ -49,6 +50,13 @@ class Reported(Protocol):
 def plain(value: Any) -> Any:
     """Return `value` as JSON data: other objects become text, NaN and infinity become None."""
     return to_jsonable_python(value, fallback=str, inf_nan_mode="null", bytes_mode="base64")
+
+
+def cell_text(cell: Any) -> str | None:
+    """Return a cell as text: a date or time in ISO form, what is no text as JSON; None stays None."""
+    if isinstance(cell, (date, time)):
+        return cell.isoformat()
+    return cell if cell is None or isinstance(cell, str) else json.dumps(plain(cell), ensure_ascii=False)
 
 
 def error_text(error: Exception | None) -> str | None:
@@ -114,6 +122,19 @@ def _free(name: str, taken: set[str]) -> str:
     return name
 
 
+def json_lines(report: Reported) -> Generator[str, None, None]:
+    """Yield a report as JSONL, line by line."""
+    table = Table(report.return_type)
+    for row in report.rows:
+        error = row.error
+        value = None if error is not None else table.data(row.value)
+        record = {"index": row.index, ROW: plain(row.row), VALUE: value, ERROR: error_text(error)}
+        line = json.dumps(record, ensure_ascii=False)
+        if not line.isascii() and any("\ud800" <= character <= "\udfff" for character in line):
+            line = json.dumps(record)  # escaped, a lone surrogate stays what it is
+        yield f"{line}\n"
+
+
 def fields_of(annotation: Any) -> tuple[str, ...] | None:
     """Return the names of a model's fields; None for what is no model."""
     annotation = _without_none(annotation)
@@ -145,11 +166,9 @@ def _without_none(annotation: Any) -> Any:
 
 def frame_kind(source: Any) -> FrameKind | None:
     """Say whose frame `source` is, None for what is no frame; imports nothing."""
-    pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
-    if pandas is not None and isinstance(source, getattr(pandas, "DataFrame", ())):
-        return "pandas"
-    if polars is not None and isinstance(source, getattr(polars, "DataFrame", ())):
-        return "polars"
+    for name in _KINDS:
+        if isinstance(source, getattr(sys.modules.get(name), "DataFrame", ())):
+            return name
     return None
 
 
@@ -211,8 +230,7 @@ def to_frame(report: Reported, source: Any = None) -> Any:
 
 
 def _installed() -> FrameKind:
-    names: tuple[FrameKind, ...] = ("pandas", "polars")
-    for name in names:
+    for name in _KINDS:
         with suppress(ImportError):
             importlib.import_module(name)
             return name
@@ -258,10 +276,4 @@ def _polars_column(polars: Any, name: str, cells: list[Any]) -> Any:
             kinds = set()
     if kinds and kinds <= {int, float}:
         return polars.Series(name, [None if cell is None else float(cell) for cell in cells])
-    return polars.Series(name, [_as_text(cell) for cell in cells], dtype=polars.String)
-
-
-def _as_text(cell: Any) -> str | None:
-    if cell is None or isinstance(cell, str):
-        return cell
-    return json.dumps(plain(cell), ensure_ascii=False)
+    return polars.Series(name, [cell_text(cell) for cell in cells], dtype=polars.String)
