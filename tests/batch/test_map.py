@@ -137,8 +137,7 @@ async def test_the_results_have_the_order_of_the_rows() -> None:
 
 
 async def test_a_row_that_does_not_fit_the_parameters_fails_alone_and_is_not_sent() -> None:
-    llm = ScriptedLLM(graded, repeat=True)
-    with use_llm(llm):
+    with use_llm(ScriptedLLM(graded, repeat=True)) as llm:
         report = await grade.map(["ok", ("a", True, "too many"), {"strict": True}])
     assert report.rows[0].value.score == 2
     for row in report.rows[1:]:
@@ -321,8 +320,7 @@ async def test_a_blocking_generator_does_not_block_the_loop() -> None:
 
 
 async def test_a_generator_may_ask_a_model_itself() -> None:
-    llm = ScriptedLLM(echo, repeat=True)
-    with use_llm(llm):
+    with use_llm(ScriptedLLM(echo, repeat=True)):
         report = await shout.map(shout_sync(text) for text in ("a", "b"))
         nested = shout_sync.map(shout_sync(text) for text in ("a", "b"))
     assert [row.value for row in (*report.rows, *nested.rows)] == ["A", "B"] * 2
@@ -333,8 +331,7 @@ async def test_what_was_read_before_the_source_failed_is_asked_and_kept(tmp_path
         yield from ("a", "b")
         raise OSError("the disk is gone")
 
-    llm = ScriptedLLM(echo, repeat=True)
-    with use_llm(llm), pytest.raises(OSError, match="disk is gone"):
+    with use_llm(ScriptedLLM(echo, repeat=True)) as llm, pytest.raises(OSError, match="disk is gone"):
         await shout.map(rows(), checkpoint=tmp_path / "run.sqlite")
     assert len(llm.calls) == 2
     with use_llm(llm):
@@ -345,8 +342,7 @@ async def test_many_rows_go_to_a_temporary_file_that_is_gone_in_the_end(monkeypa
     monkeypatch.setattr(store, "MOST_IN_MEMORY", 20)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     texts = [f"r{number % 60}" for number in range(100)]
-    llm = ScriptedLLM(graded, repeat=True)
-    with use_llm(llm):
+    with use_llm(ScriptedLLM(graded, repeat=True)) as llm:
         report = await grade.map((text for text in texts), concurrency=7)
     assert len(llm.calls) == 60
     assert [row.value.why for row in report.rows] == texts
@@ -361,8 +357,7 @@ async def test_many_rows_go_to_a_temporary_file_that_is_gone_in_the_end(monkeypa
 
 async def test_rows_of_any_text_pass_through_a_file(tmp_path) -> None:
     texts = ["\ud800 lone", "nul \x00 in it", "emoji 🎉", "", " ", "\x85\u2028", "'quoted' \"twice\""]
-    llm = ScriptedLLM(lambda request: "got it", repeat=True)
-    with use_llm(llm):
+    with use_llm(ScriptedLLM(lambda request: "got it", repeat=True)) as llm:
         for _ in range(2):
             report = await shout.map(iter(texts), checkpoint=tmp_path / "run.sqlite")
             assert [row.error for row in report.rows] == [None] * len(texts)
@@ -393,8 +388,7 @@ async def test_raise_stops_the_others_and_keeps_what_is_finished(tmp_path) -> No
             await mapping
     assert not gate.waiting
     assert asyncio.all_tasks() == {asyncio.current_task()}
-    llm = ScriptedLLM(echo, repeat=True)
-    with use_llm(llm):
+    with use_llm(ScriptedLLM(echo, repeat=True)) as llm:
         report = await shout.map(["a", "bad", "c", "d"], checkpoint=tmp_path / "run.sqlite")
     assert report.counts.restored == 1  # the row that failed is asked again, too
     assert len(llm.calls) == 3
@@ -419,8 +413,7 @@ async def test_a_budget_stops_before_the_request_that_would_break_it(limit, tmp_
 
 
 async def test_a_budget_around_the_map_counts_as_well_and_raise_raises_it() -> None:
-    llm = ScriptedLLM(echo, repeat=True)
-    with use_llm(llm), budget(requests=2) as spent:
+    with use_llm(ScriptedLLM(echo, repeat=True)), budget(requests=2) as spent:
         report = await shout.map(["a", "b", "c"], concurrency=1)
         assert report.counts.unasked == 1
         with pytest.raises(BudgetExceeded):
@@ -480,8 +473,7 @@ async def test_cancelling_leaves_nothing_behind_and_says_how_to_go_on(tmp_path, 
     assert "after 1 of 5 rows" in caplog.text
     assert "run.sqlite" in caplog.text
     assert not (tmp_path / "run.sqlite.lock").exists()
-    llm = ScriptedLLM(echo, repeat=True)
-    with use_llm(llm):
+    with use_llm(ScriptedLLM(echo, repeat=True)):
         report = await shout.map([*"abcde"], checkpoint=tmp_path / "run.sqlite")
     assert (report.counts.restored, report.counts.asked) == (1, 4)
 
@@ -683,8 +675,7 @@ async def _one_by_one(rows: list[dict[str, object]]) -> AsyncIterator[dict[str, 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "pandas", "polars", "arrow", "list", "generator", "async"])
 async def test_columns_that_are_not_the_parameters_are_refused_before_anything_is_asked(kind, tmp_path) -> None:
-    llm = ScriptedLLM(echo, repeat=True)
-    with use_llm(llm), pytest.raises(UsageError) as refused:
+    with use_llm(ScriptedLLM(echo, repeat=True)) as llm, pytest.raises(UsageError) as refused:
         await shout.map(_misspelt(kind, tmp_path), checkpoint=tmp_path / "run.sqlite")
     assert "no column for 'text'; the columns are 'id', 'txet', and shout() takes 'text'" in str(refused.value)
     assert "column='txet'" in str(refused.value)

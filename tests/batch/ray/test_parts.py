@@ -25,8 +25,7 @@ class Mood(BaseModel):
 
 
 async def test_a_function_of_a_module_travels_by_its_name() -> None:
-    llm = ScriptedLLM('{"number": 1, "words": []}')
-    with use_llm(llm):
+    with use_llm(ScriptedLLM('{"number": 1, "words": []}')):
         data = pickle.dumps(MappedFunction(read._pipeline))
     assert b"tests.batch.ray.ray_app:read" in data
     assert b"Read the text" not in data
