@@ -312,17 +312,14 @@ def check_lock(
         now: what there is.
         folders: where cassettes and evaluations are looked for, below them too.
     """
-    differences = [Difference(place, ("gone",)) for place in before if place not in now]
-    for place, function in now.items():
-        if place not in before:
-            differences.append(Difference(place, ("new",)))
-        elif changed := _changed(before[place], function):
-            differences.append(Difference(place, changed))
-    differences.sort(key=lambda each: each.function)
+    changes = {place: _changed(before.get(place), now.get(place)) for place in sorted(before.keys() | now.keys())}
+    differences = [Difference(place, changed) for place, changed in changes.items() if changed]
     return LockCheck(tuple(differences), _stale(before, now, folders))
 
 
-def _changed(before: Locked, now: Locked) -> tuple[str, ...]:
+def _changed(before: Locked | None, now: Locked | None) -> tuple[str, ...]:
+    if before is None or now is None:
+        return ("new",) if before is None else ("gone",)
     changed = [name for name in _PARTS if before.parts.get(name) != now.parts.get(name)]
     changed += ["model"] if before.model != now.model else []
     changed += ["wire"] if before.wire != now.wire else []

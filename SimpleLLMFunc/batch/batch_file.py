@@ -14,17 +14,8 @@ from typing import Any, Generic, Literal, TypeVar
 
 from SimpleLLMFunc.base.run import Answer
 from SimpleLLMFunc.batch.map import map_rows
+from SimpleLLMFunc.batch.provider_batches import lines
 from SimpleLLMFunc.batch.provider_batches.answer_store import AnswerStore
-from SimpleLLMFunc.batch.provider_batches.lines import (
-    RequestId,
-    RequestLine,
-    answer_of,
-    answers_in,
-    check_single_shot,
-    endpoint_of,
-    request_files,
-    request_line,
-)
 from SimpleLLMFunc.batch.relayed import Decorated, Relayed
 from SimpleLLMFunc.batch.report import MapReport, replaced_whole
 from SimpleLLMFunc.batch.rows.arguments import RowArguments
@@ -61,15 +52,15 @@ async def to_batch_file(
         UsageError: the function has tools, or a row cannot be asked.
         ConfigError: there is no model to ask, or a file cannot be written.
     """
-    check_single_shot(function)
-    endpoint_of(function.llm)
+    lines.check_single_shot(function)
+    lines.endpoint_of(function.llm)
     if on_error not in {"raise", "skip"}:
         raise UsageError(f'on_error is "raise" or "skip", not {on_error!r}.')
     target = _target(path)
     version = version_of(function.definition())
     arguments = RowArguments(function)
 
-    def requests_of(piece: Sequence[InputRow], _: object) -> list[RequestLine]:
+    def requests_of(piece: Sequence[InputRow], _: object) -> list[lines.RequestLine]:
         found = []
         for row in piece:
             try:
@@ -84,7 +75,7 @@ async def to_batch_file(
 
     with tempfile.TemporaryDirectory(prefix=".part-", dir=target.parent) as folder:
         feed = Feed(rows, arguments if on_error == "raise" else None)
-        async with aclosing(request_files(feed, requests_of, Path(folder))) as written:
+        async with aclosing(lines.request_files(feed, requests_of, Path(folder))) as written:
             paths = [file.path async for file in written]
         return await in_thread(_named, paths, target)
 
@@ -96,11 +87,11 @@ def _target(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def _request(function: Decorated[Any], arguments: RowArguments, version: bytes, row: InputRow) -> RequestLine:
+def _request(function: Decorated[Any], arguments: RowArguments, version: bytes, row: InputRow) -> lines.RequestLine:
     try:
         args, kwargs = arguments.of(row)
         key = key_of(version, function.bind(args, kwargs))
-        return request_line(function, key, row.index, args, kwargs)
+        return lines.request_line(function, key, row.index, args, kwargs)
     except (OSError, ValueError) as error:  # a picture that is gone, say
         if isinstance(error, UsageError):
             raise
@@ -147,7 +138,7 @@ async def read_batch_file(
         FileNotFoundError: there is no such file.
         ConfigError: it holds no answer to a request of ours.
     """
-    check_single_shot(function)
+    lines.check_single_shot(function)
     if checkpoint is not None and rows is None:
         raise UsageError("a checkpoint keeps values by their rows. Give rows= as well.")
     paths = [Path(path)] if isinstance(path, (str, os.PathLike)) else [Path(each) for each in path]
@@ -178,12 +169,12 @@ def _read_answers(store: AnswerStore, paths: Sequence[Path]) -> None:
     foreign = ours = 0
     for path in paths:
         with opened(path) as file:
-            source = answers_in(file, path.name)
-            while lines := list(islice(source, 10_000)):
+            source = lines.answers_in(file, path.name)
+            while part := list(islice(source, 10_000)):
                 # A file may hold a row twice, and then two answers to it.
-                kept = [replace(line, key=_placed(line.key, line.place)) for line in lines if line is not None]
+                kept = [replace(line, key=_placed(line.key, line.place)) for line in part if line is not None]
                 store.keep(kept)
-                ours, foreign = ours + len(kept), foreign + len(lines) - len(kept)
+                ours, foreign = ours + len(kept), foreign + len(part) - len(kept)
     if not ours:
         shown = ", ".join(path.name for path in paths)
         raise ConfigError(
@@ -203,7 +194,7 @@ def _ids(store: AnswerStore) -> Generator[str, None, None]:
             continue
         for gap in range(following, place):
             yield f"no answer for row {gap}"
-        yield str(RequestId(key[:KEY_BYTES], mode, place))
+        yield str(lines.RequestId(key[:KEY_BYTES], mode, place))
         following = place + 1
 
 
@@ -229,10 +220,10 @@ class _Reader(Relayed[R], Generic[R]):
     async def ask(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Answer[R]:
         bound = self.bind(args, kwargs)
         key = None if self._by_place else key_of(self._version, bound)
-        if self._by_place and (request := RequestId.read(bound["custom_id"])) is not None:
+        if self._by_place and (request := lines.RequestId.read(bound["custom_id"])) is not None:
             key = _placed(request.key, request.index)
         line = None if key is None else await in_thread(self._store.line, key)
         if line is None:
             what = "" if self._by_place else " as the function is now"
             raise RunError(f"the batch file holds no answer for this row{what}. Map it to have it asked.")
-        return await answer_of(self._function, line)
+        return await lines.answer_of(self._function, line)

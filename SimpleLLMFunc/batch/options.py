@@ -228,7 +228,8 @@ class AutoConcurrency(Concurrency):
         self._begin_round()
 
     def _begin_round(self) -> None:
-        self._count, self._seconds, self._was_full = 0, 0.0, False
+        self._count, self._seconds = 0, 0.0
+        self._was_full: bool = False
 
 
 def concurrency_of(value: int | Literal["auto"], most: int = MOST_AT_A_TIME) -> Concurrency:

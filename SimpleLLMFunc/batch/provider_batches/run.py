@@ -15,18 +15,8 @@ from pydantic_core import to_json
 from SimpleLLMFunc.batch.checkpoint.codec import asks_again
 from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
 from SimpleLLMFunc.batch.options import MapOptions
+from SimpleLLMFunc.batch.provider_batches import lines
 from SimpleLLMFunc.batch.provider_batches.answer_store import AnswerStore, KeptLine, OpenBatch
-from SimpleLLMFunc.batch.provider_batches.lines import (
-    RequestFile,
-    RequestLine,
-    answers_in,
-    batch_price,
-    endpoint_of,
-    problem_code,
-    request_files,
-    request_line,
-    usage_in,
-)
 from SimpleLLMFunc.batch.provider_batches.service import BatchService, BatchState
 from SimpleLLMFunc.batch.relayed import Decorated
 from SimpleLLMFunc.batch.rows.arguments import RowArguments
@@ -141,13 +131,13 @@ class BatchRun:
 
     async def _send_missing(self, rows: Rows) -> None:
         try:
-            async with aclosing(request_files(Feed(rows, self._arguments), self._lines, self.folder)) as parts:
+            async with aclosing(lines.request_files(Feed(rows, self._arguments), self._lines, self.folder)) as parts:
                 async for part in parts:
                     await self._send(part)
         except BudgetExceeded as error:
             self.stopped = error  # what is under way is paid: it is waited for all the same
 
-    def _lines(self, piece: Sequence[InputRow], under_way: Collection[bytes]) -> Sequence[RequestLine]:
+    def _lines(self, piece: Sequence[InputRow], under_way: Collection[bytes]) -> Sequence[lines.RequestLine]:
         """Return the requests of those rows that need one."""
         rows: dict[bytes, tuple[InputRow, tuple[Any, ...], dict[str, Any]]] = {}
         for row in piece:
@@ -168,10 +158,10 @@ class BatchRun:
         for key in keys:
             row, args, kwargs = rows[key]
             with suppress(SimpleLLMFuncError, OSError, ValueError):  # the map says of it what is wrong
-                requests.append(request_line(self.function, key, row.index, args, kwargs))
+                requests.append(lines.request_line(self.function, key, row.index, args, kwargs))
         return requests
 
-    async def _send(self, part: RequestFile) -> None:
+    async def _send(self, part: lines.RequestFile) -> None:
         """Send a file of requests as a batch.
 
         Raises:
@@ -181,7 +171,7 @@ class BatchRun:
         usd = 0.0
         if is_limited("usd"):
             await require_prices(self.function.llm)
-            usd = batch_price(self.function.llm, Usage(input_tokens=part.tokens)) or 0.0
+            usd = lines.batch_price(self.function.llm, Usage(input_tokens=part.tokens)) or 0.0
         tag = secrets.token_hex(16)
         with charge_question(part.tokens, usd) as charge:
             try:
@@ -200,7 +190,7 @@ class BatchRun:
     async def _begun(self, file_id: str, tag: str) -> BatchState:
         """Begin a batch; where the service refuses, its file is not left there."""
         try:
-            return await self.service.create(file_id, endpoint_of(self.function.llm), tag)
+            return await self.service.create(file_id, lines.endpoint_of(self.function.llm), tag)
         except (AuthenticationError, BadRequest, RateLimited):
             await self._take_away(file_id)
             raise
@@ -291,14 +281,14 @@ class BatchRun:
         counted = is_limited()
         total = NO_USAGE
 
-        def lines() -> Generator[KeptLine, None, None]:
+        def kept() -> Generator[KeptLine, None, None]:
             nonlocal total
             for line in _lines_of(files):
-                if line.key in requests and problem_code(line.line) not in LEFT:
+                if line.key in requests and lines.problem_code(line.line) not in LEFT:
                     if line.is_good:
                         requests.pop(line.key)
                         if counted:
-                            total = total + usage_in(line.line, self.function.llm)
+                            total = total + lines.usage_in(line.line, self.function.llm)
                     yield line
             if not is_again and state.status != "completed":
                 said = state.problem or f"the batch {state.id} is {state.status}"
@@ -306,11 +296,11 @@ class BatchRun:
                     data = {"error": {"code": f"batch_{state.status}", "message": said}, "response": None}
                     yield KeptLine(key, mode, 0, is_good=False, line=to_json(data))
 
-        self.store.end(batch.tag, lines())
+        self.store.end(batch.tag, kept())
         return total
 
 
 def _lines_of(files: Iterable[Path]) -> Iterator[KeptLine]:
     for path in files:
         with path.open("rb") as file:
-            yield from filter(None, answers_in(file, "the service's file"))
+            yield from filter(None, lines.answers_in(file, "the service's file"))

@@ -14,8 +14,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from SimpleLLMFunc.base.run import Answer, RunLimits
 from SimpleLLMFunc.batch.checkpoint.codec import decode_error, decode_value
 from SimpleLLMFunc.batch.options import MOST_AT_A_TIME, Concurrency, RayEngine, time_limits
-from SimpleLLMFunc.batch.ray.actor import Amounts, Outcome, RowWorker
-from SimpleLLMFunc.batch.ray.cluster import connection, ray_package, shipped
+from SimpleLLMFunc.batch.ray.cluster import Amounts, Outcome, RowWorker, connection, ray_package, shipped
 from SimpleLLMFunc.batch.relayed import Decorated, Relayed
 from SimpleLLMFunc.errors import (
     BudgetExceeded,
