@@ -281,15 +281,6 @@ def test_a_file_that_cannot_be_read(file, monkeypatch):
         (b'{"p": ' + b"9" * 5000 + b"}", "this is not JSON"),
         (b'{"p": [], "p": []}', "'p' stands twice"),
         (json.dumps({CANARY: []})[:-1].encode() + f', "{CANARY}": []}}'.encode(), "stands twice"),
-    ],
-)
-def test_what_is_not_json(file, content, said):
-    assert said in refused(file(content))
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
         ([ENTRY], "Input should be a valid dictionary"),
         (json.dumps(CANARY), "Input should be a valid dictionary"),
         ({"openai": ENTRY}, "provider 'openai': Input should be a valid list"),
@@ -297,7 +288,7 @@ def test_what_is_not_json(file, content, said):
         ({CANARY: {}}, "a provider that is no plain name"),
     ],
 )
-def test_the_wrong_shape(file, content, said):
+def test_what_is_not_json_or_has_the_wrong_shape(file, content, said):
     assert said in refused(file(content))
 
 

@@ -58,12 +58,12 @@ def echo(request) -> str:
     return text_of(request).upper()
 
 
-@llm_function
+@llm_function(ScriptedLLM(echo, repeat=True))
 async def shout(text: str) -> str:
     """Shout the text."""
 
 
-@llm_function
+@llm_function(ScriptedLLM(echo, repeat=True))
 def shout_sync(text: str) -> str:
     """Shout the text."""
 
@@ -73,16 +73,14 @@ async def show(thing: object) -> str:
     """Show it."""
 
 
-@llm_function
-async def grade(text: str, strict: bool = False) -> Grade:
-    """Grade the text."""
-
-
 def graded(request) -> str:
     text = text_of(request)
-    if text.startswith("bad"):
-        return "no idea"
-    return f'{{"score": {len(text)}, "why": "{text}"}}'
+    return "no idea" if text.startswith("bad") else f'{{"score": {len(text)}, "why": "{text}"}}'
+
+
+@llm_function(ScriptedLLM(graded, repeat=True))
+async def grade(text: str, strict: bool = False) -> Grade:
+    """Grade the text."""
 
 
 class Gate:
@@ -183,8 +181,7 @@ async def test_methods_and_streams_map() -> None:
 
 
 async def test_the_rows_are_a_sequence() -> None:
-    with use_llm(ScriptedLLM(echo, repeat=True)):
-        rows = (await shout.map([f"r{number}" for number in range(600)])).rows
+    rows = (await shout.map([f"r{number}" for number in range(600)])).rows
     assert len(rows) == 600
     assert rows[-1].value == "R599"
     assert [row.value for row in rows[10:13]] == ["R10", "R11", "R12"]
@@ -273,8 +270,7 @@ async def test_no_more_rows_are_in_flight_than_allowed() -> None:
 
 async def test_a_source_without_end_is_read_no_faster_than_asked() -> None:
     numbers = itertools.count()
-    with use_llm(ScriptedLLM(echo, repeat=True)):
-        report = await shout.map((f"r{number}" for number in numbers), concurrency=2, budget={"requests": 50})
+    report = await shout.map((f"r{number}" for number in numbers), concurrency=2, budget={"requests": 50})
     assert report.counts.asked == 50
     assert isinstance(report.stopped, BudgetExceeded)
     assert next(numbers) < 2000
@@ -320,9 +316,8 @@ async def test_a_blocking_generator_does_not_block_the_loop() -> None:
 
 
 async def test_a_generator_may_ask_a_model_itself() -> None:
-    with use_llm(ScriptedLLM(echo, repeat=True)):
-        report = await shout.map(shout_sync(text) for text in ("a", "b"))
-        nested = shout_sync.map(shout_sync(text) for text in ("a", "b"))
+    report = await shout.map(shout_sync(text) for text in ("a", "b"))
+    nested = shout_sync.map(shout_sync(text) for text in ("a", "b"))
     assert [row.value for row in (*report.rows, *nested.rows)] == ["A", "B"] * 2
 
 
@@ -413,7 +408,7 @@ async def test_a_budget_stops_before_the_request_that_would_break_it(limit, tmp_
 
 
 async def test_a_budget_around_the_map_counts_as_well_and_raise_raises_it() -> None:
-    with use_llm(ScriptedLLM(echo, repeat=True)), budget(requests=2) as spent:
+    with budget(requests=2) as spent:
         report = await shout.map(["a", "b", "c"], concurrency=1)
         assert report.counts.unasked == 1
         with pytest.raises(BudgetExceeded):
@@ -473,8 +468,7 @@ async def test_cancelling_leaves_nothing_behind_and_says_how_to_go_on(tmp_path, 
     assert "after 1 of 5 rows" in caplog.text
     assert "run.sqlite" in caplog.text
     assert not (tmp_path / "run.sqlite.lock").exists()
-    with use_llm(ScriptedLLM(echo, repeat=True)):
-        report = await shout.map([*"abcde"], checkpoint=tmp_path / "run.sqlite")
+    report = await shout.map([*"abcde"], checkpoint=tmp_path / "run.sqlite")
     assert (report.counts.restored, report.counts.asked) == (1, 4)
 
 
@@ -544,7 +538,7 @@ def test_ctrl_c_stops_within_a_second_and_says_how_to_go_on(kind, tmp_path) -> N
 
 async def test_without_a_model_or_its_price_nothing_begins(tmp_path) -> None:
     with pytest.raises(ConfigError, match="SIMPLELLMFUNC_MODEL"):
-        await shout.map(["a"], checkpoint=tmp_path / "run.sqlite")
+        await show.map(["a"], checkpoint=tmp_path / "run.sqlite")
     assert not (tmp_path / "run.sqlite").exists()
     llm = OpenAICompatible("no-such-model", base_url="https://api.example.com/v1", api_key="sk-not-a-key-at-all")
     with pytest.raises(ConfigError, match="price"):
@@ -570,7 +564,7 @@ async def test_without_a_model_or_its_price_nothing_begins(tmp_path) -> None:
 )
 async def test_arguments_that_cannot_be(options, problem) -> None:
     with pytest.raises(UsageError, match=problem):
-        await shout.with_options(llm_interface=ScriptedLLM(echo, repeat=True)).map(["a"], **options)
+        await shout.map(["a"], **options)
 
 
 # --- progress, concurrency -----------------------------------------------------------------------------------------
@@ -578,9 +572,8 @@ async def test_arguments_that_cannot_be(options, problem) -> None:
 
 async def test_progress_tells_a_function_how_it_goes_and_ends_no_map_where_it_cannot(caplog) -> None:
     seen = []
-    with use_llm(ScriptedLLM(graded, repeat=True)):
-        await grade.with_options(max_reasks=0).map(["a", "a", "bad", "b"], progress=seen.append)
-        report = await grade.map(["a"], progress=lambda state: 1 / 0)
+    await grade.with_options(max_reasks=0).map(["a", "a", "bad", "b"], progress=seen.append)
+    report = await grade.map(["a"], progress=lambda state: 1 / 0)
     last = seen[-1]
     assert (last.name, last.done, last.asked, last.failed, last.total, last.in_flight) == ("grade", 4, 3, 1, 4, 0)
     assert report.rows[0].value.score == 1
@@ -619,13 +612,12 @@ async def test_rows_that_are_long_texts_do_not_hold_up_the_loop() -> None:
 
 
 async def test_a_report_closes_its_file_at_the_end_of_a_block(tmp_path) -> None:
-    with use_llm(ScriptedLLM(echo, repeat=True)):
-        with await shout.map(["a", "b"], checkpoint=tmp_path / "run.sqlite") as report:
-            assert report.rows[0].value == "A"
-        assert [file.name for file in tmp_path.iterdir()] == ["run.sqlite"]  # no log of an open file
-        assert report.rows[1].value == "B"  # it opens again where a row is read after all
-        report.close()
-    with shout_sync.with_options(llm_interface=ScriptedLLM(echo, repeat=True)).map(["a"]) as report:
+    with await shout.map(["a", "b"], checkpoint=tmp_path / "run.sqlite") as report:
+        assert report.rows[0].value == "A"
+    assert [file.name for file in tmp_path.iterdir()] == ["run.sqlite"]  # no log of an open file
+    assert report.rows[1].value == "B"  # it opens again where a row is read after all
+    report.close()
+    with shout_sync.map(["a"]) as report:
         assert [row.value for row in report.rows] == ["A"]
 
 

@@ -38,11 +38,6 @@ from tests.support.server import LoopbackServer, text_answer
 ROOT = Path(__file__).resolve().parents[3]
 
 
-@llm_function
-async def count(text: str) -> int:
-    """Count the letters."""
-
-
 def counted(request) -> str:
     text = request.text.split("text: ", 1)[1].strip()
     return "no idea" if text.startswith("bad") else str(len(text))
@@ -50,6 +45,11 @@ def counted(request) -> str:
 
 def counting() -> ScriptedLLM:
     return ScriptedLLM(counted, repeat=True)
+
+
+@llm_function(counting())
+async def count(text: str) -> int:
+    """Count the letters."""
 
 
 TEXTS = ["a", "bb", "ccc", "dddd", "eeeee"]
@@ -62,8 +62,7 @@ def path(tmp_path) -> Path:
 
 
 async def filled(path: Path) -> None:
-    with use_llm(counting()):
-        await count.map(TEXTS, checkpoint=path)
+    await count.map(TEXTS, checkpoint=path)
 
 
 def run_sql(path: Path, *statements: str) -> list[tuple]:
@@ -104,8 +103,7 @@ async def test_a_row_is_committed_before_its_place_is_given_to_another(path) -> 
 async def test_answers_that_did_not_fit_are_asked_again_only_when_told(path) -> None:
     texts = ["bad", "a", "bad too"]
     asked = count.with_options(max_reasks=0)
-    with use_llm(counting()):
-        first = await asked.map(texts, checkpoint=path)
+    first = await asked.map(texts, checkpoint=path)
     with use_llm(ScriptedLLM("12", repeat=True)) as llm:
         second = await asked.map(texts, checkpoint=path)
         with pytest.raises(ResponseParseError):
@@ -158,8 +156,7 @@ async def test_what_the_service_said_comes_back_with_the_error(path) -> None:
 
 async def test_a_bad_row_is_kept_like_any_other(path) -> None:
     for _ in range(2):
-        with use_llm(counting()):
-            report = await count.map([("a", "b", "c"), "x"], checkpoint=path)
+        report = await count.map([("a", "b", "c"), "x"], checkpoint=path)
         assert "too many positional" in str(report.rows[0].error)
         assert report.rows[1].value == 1
     assert report.counts.restored == 2
@@ -492,8 +489,7 @@ async def test_a_changed_cell_is_named_by_its_row(cell, path) -> None:
 
 
 async def test_a_row_that_is_damaged_after_the_map_is_not_given_out(path) -> None:
-    with use_llm(counting()):
-        report = await count.map(TEXTS, checkpoint=path)
+    report = await count.map(TEXTS, checkpoint=path)
     run_sql(path, "UPDATE rows SET answer = x'7039'")
     with pytest.raises(CheckpointError, match="row 1"):
         _ = report.rows[1]
@@ -540,7 +536,7 @@ async def test_what_is_no_checkpoint_is_refused_and_left_alone(tmp_path) -> None
     run_sql(database, "CREATE TABLE mine (a)")
     for path in (text, database, tmp_path):
         before = path.read_bytes() if path.is_file() else b""
-        with use_llm(counting()), pytest.raises(CheckpointError, match=path.name):
+        with pytest.raises(CheckpointError, match=path.name):
             await count.map(TEXTS, checkpoint=path)
         if path.is_file():
             assert path.read_bytes() == before
@@ -568,8 +564,7 @@ async def test_a_full_disk_ends_the_map_and_costs_no_row_that_was_kept(path, mon
     kept = Checkpoint.status(path).values
     assert kept >= 9
     assert len(llm.calls) <= kept + 4
-    with use_llm(counting()):
-        report = await count.map(texts, checkpoint=path)
+    report = await count.map(texts, checkpoint=path)
     assert (report.counts.restored, report.counts.failed) == (kept, 0)
 
 
@@ -577,13 +572,12 @@ async def test_a_full_disk_ends_the_map_and_costs_no_row_that_was_kept(path, mon
 async def test_a_place_that_may_not_be_written_is_named(tmp_path) -> None:
     (tmp_path / "file").touch()
     for path, said in (("/proc/run.sqlite", "cannot be"), (tmp_path / "file" / "run.sqlite", "folder")):
-        with use_llm(counting()), pytest.raises(CheckpointError, match=said):
+        with pytest.raises(CheckpointError, match=said):
             await count.map(TEXTS, checkpoint=path)
 
 
 async def test_the_status_tells_what_a_run_took(path) -> None:
-    with use_llm(counting()):
-        report = await count.with_options(max_reasks=0).map([*TEXTS, "bad"], checkpoint=path)
+    report = await count.with_options(max_reasks=0).map([*TEXTS, "bad"], checkpoint=path)
     status = Checkpoint.status(path)
     (version,) = status.versions
     assert (version.name, version.values, version.errors) == ("count", 5, 1)
@@ -595,14 +589,13 @@ async def test_the_status_tells_what_a_run_took(path) -> None:
 
 
 async def test_the_status_tells_how_far_the_latest_map_came(path) -> None:
-    with use_llm(counting()):
-        await count.map([*TEXTS, "a"] * 2, checkpoint=path, budget={"requests": 3}, concurrency=1)
-        (version,) = Checkpoint.status(path).versions
-        # The fourth row stopped it; those that are the same as an earlier one are finished with that.
-        assert (version.progress.total, version.progress.done, version.progress.asked) == (12, 8, 3)
-        assert not version.is_under_way
-        assert "its latest map ended at 8 of 12 rows (66 %)" in str(Checkpoint.status(path))
-        await count.map([*TEXTS, "a"] * 2, checkpoint=path)
+    await count.map([*TEXTS, "a"] * 2, checkpoint=path, budget={"requests": 3}, concurrency=1)
+    (version,) = Checkpoint.status(path).versions
+    # The fourth row stopped it; those that are the same as an earlier one are finished with that.
+    assert (version.progress.total, version.progress.done, version.progress.asked) == (12, 8, 3)
+    assert not version.is_under_way
+    assert "its latest map ended at 8 of 12 rows (66 %)" in str(Checkpoint.status(path))
+    await count.map([*TEXTS, "a"] * 2, checkpoint=path)
     (version,) = Checkpoint.status(path).versions
     assert (version.progress.total, version.progress.done, version.progress.share) == (12, 12, 1.0)
 
@@ -622,7 +615,7 @@ async def test_a_file_of_an_earlier_format_is_read_as_it_is_and_goes_on_in_the_l
     assert run_sql(path, "PRAGMA user_version") == [(3,)]
     assert Checkpoint.status(path).versions[0].progress.share == 1.0
     run_sql(path, "PRAGMA user_version = 99")
-    with use_llm(counting()), pytest.raises(CheckpointError, match="format 99"):
+    with pytest.raises(CheckpointError, match="format 99"):
         await count.map(TEXTS, checkpoint=path)
 
 
@@ -661,13 +654,10 @@ async def troubled(path: Path, trouble) -> CheckpointError:
     return caught.value
 
 
-async def test_a_folder_that_is_removed_in_the_middle_ends_the_map(tmp_path) -> None:
+async def test_a_file_that_is_removed_or_replaced_in_the_middle_ends_the_map(tmp_path, path) -> None:
     folder = tmp_path / "runs"
     assert "is gone" in str(await troubled(folder / "run.sqlite", lambda: shutil.rmtree(folder)))
     assert not (folder / "run.sqlite").exists()
-
-
-async def test_a_file_that_is_replaced_in_the_middle_ends_the_map(tmp_path, path) -> None:
 
     def replace() -> None:
         path.rename(tmp_path / "old.sqlite")
