@@ -192,6 +192,7 @@ class AutoConcurrency(Concurrency):
         self._is_doubling = True
         self._fastest = math.inf
         self._cut_at = -math.inf
+        self._was_full = False
         self._begin_round()
 
     def finished(self, began: float, ended: float, *, is_refused: bool, is_full: bool) -> None:
@@ -228,8 +229,7 @@ class AutoConcurrency(Concurrency):
         self._begin_round()
 
     def _begin_round(self) -> None:
-        self._count, self._seconds = 0, 0.0
-        self._was_full: bool = False
+        self._count, self._seconds, self._was_full = 0, 0.0, False
 
 
 def concurrency_of(value: int | Literal["auto"], most: int = MOST_AT_A_TIME) -> Concurrency:
