@@ -1,4 +1,4 @@
-"""The options of a map, checked when they are given; and how many rows are asked at a time: a number, or what the service bears."""
+"""The options of a map, checked when they are given; and how many rows it asks at a time."""
 
 from __future__ import annotations
 

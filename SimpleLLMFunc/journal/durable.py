@@ -1,4 +1,4 @@
-"""`durable`, a block of code whose runs cannot be lost; and from any process: the calls that wait for an answer, and answers."""
+"""`durable`, a block of code whose runs cannot be lost; and the calls that wait for an answer, from any process."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class AnswerStore:
     # --- batches -----------------------------------------------------------------------------------------
 
     def open_batches(self, address: str, has_id: bool) -> list[OpenBatch]:
-        """Return the batches of this service whose answers are not here yet, the oldest first: those with an id or without."""
+        """Return the batches of this service whose answers are not here yet, with an id or without; the oldest first."""
         statement = "SELECT tag, id, file FROM batches WHERE address = ? AND (id IS NOT NULL) = ? ORDER BY rowid"
         return [OpenBatch(*row) for row in self._file.query(statement, (address, has_id))]
 
