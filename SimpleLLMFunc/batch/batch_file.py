@@ -6,7 +6,7 @@ import inspect
 import os
 import tempfile
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, closing
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -143,21 +143,20 @@ async def read_batch_file(
         raise UsageError("a checkpoint keeps values by their rows. Give rows= as well.")
     paths = [Path(path)] if isinstance(path, (str, os.PathLike)) else [Path(each) for each in path]
     version = version_of(function.definition())
-    with tempfile.TemporaryDirectory(prefix="simplellmfunc-batch-") as folder:
-        store = await in_thread(AnswerStore.temporary, Path(folder))
-        try:
-            await in_thread(_read_answers, store, paths)
-            return await map_rows(
-                _Reader(function, store, version, by_place=rows is None),
-                _ids(store) if rows is None else rows,
-                checkpoint=checkpoint,
-                on_error=on_error,
-                progress=False,
-                concurrency=16,
-                retry_errors=True,
-            )
-        finally:
-            store.close()
+    with (
+        tempfile.TemporaryDirectory(prefix="simplellmfunc-batch-") as folder,
+        closing(await in_thread(AnswerStore.temporary, Path(folder))) as store,
+    ):
+        await in_thread(_read_answers, store, paths)
+        return await map_rows(
+            _Reader(function, store, version, by_place=rows is None),
+            _ids(store) if rows is None else rows,
+            checkpoint=checkpoint,
+            on_error=on_error,
+            progress=False,
+            concurrency=16,
+            retry_errors=True,
+        )
 
 
 def _read_answers(store: AnswerStore, paths: Sequence[Path]) -> None:

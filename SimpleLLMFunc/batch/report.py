@@ -309,11 +309,8 @@ def replaced_whole(path: Path) -> Generator[Path, None, None]:
     failure: ConfigError
     try:
         yield part
-        descriptor = os.open(part, os.O_RDWR)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        with part.open("rb+") as file:
+            os.fsync(file.fileno())
         part.replace(target)
     except OSError as error:
         failure = ConfigError(f"{str(path)!r} cannot be written: {error.strerror or error}.")

@@ -171,7 +171,7 @@ class RowFile:
             number, key, _, error, answer, usage, given, _, _ = cells
             yield StoredRow(number, key, error, answer, usage, given, is_sound(cells), self._output)
 
-    def write(self, records: Sequence[Record], progress: MapProgress | None = None) -> None:
+    def write(self, records: Sequence[Record], progress: MapProgress) -> None:
         """Keep rows, and how far their map is with them, all or none; each row gets its number."""
         now, numbers = time.time(), itertools.count(self.last_id + 1)
         version, output, repair = self._version, self._output, self._repair
@@ -179,8 +179,7 @@ class RowFile:
         with self.changing() as connection:
             connection.executemany("INSERT OR REPLACE INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
             connection.execute(_COUNTED)
-            if progress is not None:
-                self._note(connection, progress, now)
+            self._note(connection, progress, now)
         self.commits += 1
         for record, row in zip(records, rows, strict=True):
             record.id = row[0]

@@ -114,7 +114,7 @@ class Store:
         records, self._waiting = self._waiting, []
         self._writing, self._next = self._next, None
         if self.file is None:
-            self.file = await self._worker.run(self._spilled)
+            self.file = await self._worker.run(self._spilled, self._progress())
             self._memory, self._ids = [], {}
         await self._worker.run(self._committed, records, self._progress())
 
@@ -122,15 +122,13 @@ class Store:
 
     def _committed(self, records: list[Record], progress: MapProgress) -> None:
         assert self.file is not None, "it was opened before"
-        if self._checkpoint is None:
-            self.file.write(records)
-            return
         done = progress.done + len(records)
         self.file.write(records, replace(progress, done=done))
         self._done = done
-        self._checkpoint.committed()
+        if self._checkpoint is not None:
+            self._checkpoint.committed()
 
-    def _spilled(self) -> RowFile:
+    def _spilled(self, progress: MapProgress) -> RowFile:
         """Move what is in memory to a temporary file, which is removed with the last reference to it."""
         try:
             descriptor, name = tempfile.mkstemp(prefix="SimpleLLMFunc-", suffix=".sqlite")
@@ -145,7 +143,7 @@ class Store:
         weakref.finalize(file, _remove, path, os.getpid())
         file.open()
         for start in range(0, len(self._memory), 1000):
-            file.write(self._memory[start : start + 1000])
+            file.write(self._memory[start : start + 1000], progress)
         return file
 
     # --- when it has ended -----------------------------------------------------------------------------------

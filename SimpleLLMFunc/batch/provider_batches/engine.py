@@ -80,11 +80,8 @@ async def answered_in_batches(
     service = BatchService(function.llm)
     rows = await _readable_again(rows)
     with tempfile.TemporaryDirectory(prefix="simplellmfunc-batch-") as folder:
-        asked = _Answered(function, rows, service, Path(folder), options)
-        try:
+        async with aclosing(_Answered(function, rows, service, Path(folder), options)) as asked:
             yield asked, rows
-        finally:
-            await asked.close()
 
 
 def _how_to_go_on(store: AnswerStore, service: BatchService, kept: RowFile | None) -> str:
@@ -145,7 +142,7 @@ class _Answered(Relayed[R], Generic[R]):
         finally:
             run.give_back()
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Close the file of the answers."""
         if self._store is not None:
             await in_thread(self._store.close)
