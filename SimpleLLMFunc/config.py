@@ -9,7 +9,7 @@ import locale
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
@@ -29,6 +29,10 @@ MODEL_FORMS = (
 # --- the environment ---------------------------------------------------------------------------------------
 
 
+def _variable(name: str, *, is_secret: bool = False) -> Any:
+    return field(default=None, repr=not is_secret, metadata={"variable": name})
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The settings of the environment; None for a variable that is not set, or blank.
@@ -36,33 +40,22 @@ class Settings:
     The key is in no repr and no pickle; nor is the address in a repr, which may hold a password.
     """
 
-    openai_api_key: str | None = field(default=None, repr=False)
-    openai_base_url: str | None = field(default=None, repr=False)
-    openai_organization: str | None = None
-    openai_project: str | None = None
-    model: str | None = None
-    model_dir: str | None = None
-    trace: str | None = None
+    openai_api_key: str | None = _variable("OPENAI_API_KEY", is_secret=True)
+    openai_base_url: str | None = _variable("OPENAI_BASE_URL", is_secret=True)
+    openai_organization: str | None = _variable("OPENAI_ORG_ID")
+    openai_project: str | None = _variable("OPENAI_PROJECT_ID")
+    model: str | None = _variable("SIMPLELLMFUNC_MODEL")
+    model_dir: str | None = _variable("SIMPLELLMFUNC_MODEL_DIR")
+    trace: str | None = _variable("SIMPLELLMFUNC_TRACE")
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
         """Read `environ`, by default the process's own, as it stands now."""
         environ = os.environ if environ is None else environ
-        return cls(**{name: environ.get(variable, "").strip() or None for name, variable in _VARIABLES.items()})
+        return cls(*(environ.get(each.metadata["variable"], "").strip() or None for each in fields(cls)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Settings, (None, *(getattr(self, name) for name in _VARIABLES if name != "openai_api_key"))
-
-
-_VARIABLES = {
-    "openai_api_key": "OPENAI_API_KEY",
-    "openai_base_url": "OPENAI_BASE_URL",
-    "openai_organization": "OPENAI_ORG_ID",
-    "openai_project": "OPENAI_PROJECT_ID",
-    "model": "SIMPLELLMFUNC_MODEL",
-    "model_dir": "SIMPLELLMFUNC_MODEL_DIR",
-    "trace": "SIMPLELLMFUNC_TRACE",
-}
+        return Settings, (None, *(getattr(self, each.name) for each in fields(self)[1:]))
 
 
 def clean_key(value: object, where: str) -> str:
@@ -105,11 +98,9 @@ def is_local_address(base_url: str | None) -> bool:
 
 def speaks_chinese() -> bool:
     """Return whether messages are to speak Chinese: as ``SIMPLELLMFUNC_LANG`` says, else as the locale does."""
-    said = next((value for name in _LANGUAGE_VARIABLES if (value := os.environ.get(name, "").strip())), None)
+    variables = ("SIMPLELLMFUNC_LANG", "LC_ALL", "LC_MESSAGES", "LANG")
+    said = next((value for name in variables if (value := os.environ.get(name, "").strip())), None)
     return (said or locale.getlocale()[0] or "").lower().startswith(("zh", "chinese"))
-
-
-_LANGUAGE_VARIABLES = ("SIMPLELLMFUNC_LANG", "LC_ALL", "LC_MESSAGES", "LANG")
 
 
 def missing_model_message() -> str:

@@ -196,6 +196,7 @@ def _locked(pipeline: Pipeline) -> Locked:
     answering = {name: _hash([own[key] for key in keys]) for name, keys in _ANSWERING.items() if keys[0] in own}
     models = answering_models(options.llm_interface) if options.llm_interface is not None else []
     wires = tuple(llm.wire_name for llm in models)
+    prompt_parts = _without_answering(pipeline.version_parts)
     parameters: dict[str, Any] = {}
     for llm in reversed(models):
         parameters |= dict(getattr(llm, "api_params", None) or {})
@@ -205,9 +206,7 @@ def _locked(pipeline: Pipeline) -> Locked:
         wire=wires if any(name != "chat" for name in wires) else (),
         parameters=_plain(parameters | dict(options.params)),
         parts={
-            "prompt": _hash(
-                [about.docstring, dict(options.template_params or {}), _without_answering(pipeline.version_parts)]
-            ),
+            "prompt": _hash([about.docstring, dict(options.template_params or {}), prompt_parts]),
             "signature": _hash(about.signature),
             # A field that was added to a model is a change of every function that takes or gives one.
             "types": _hash([types, about.output_schema]),
@@ -313,17 +312,14 @@ def check_lock(
         now: what there is.
         folders: where cassettes and evaluations are looked for, below them too.
     """
-    differences = [Difference(place, ("gone",)) for place in before if place not in now]
-    for place, function in now.items():
-        if place not in before:
-            differences.append(Difference(place, ("new",)))
-        elif changed := _changed(before[place], function):
-            differences.append(Difference(place, changed))
-    differences.sort(key=lambda each: each.function)
+    changes = {place: _changed(before.get(place), now.get(place)) for place in sorted(before.keys() | now.keys())}
+    differences = [Difference(place, changed) for place, changed in changes.items() if changed]
     return LockCheck(tuple(differences), _stale(before, now, folders))
 
 
-def _changed(before: Locked, now: Locked) -> tuple[str, ...]:
+def _changed(before: Locked | None, now: Locked | None) -> tuple[str, ...]:
+    if before is None or now is None:
+        return ("new",) if before is None else ("gone",)
     changed = [name for name in _PARTS if before.parts.get(name) != now.parts.get(name)]
     changed += ["model"] if before.model != now.model else []
     changed += ["wire"] if before.wire != now.wire else []

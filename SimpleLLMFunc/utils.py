@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import pkgutil
 import sys
@@ -24,9 +25,21 @@ async def get_last_item_of_async_generator(generator: AsyncIterable[T]) -> T | N
         async for item in generator:
             last = item
     finally:
-        if (aclose := getattr(generator, "aclose", None)) is not None:
-            await aclose()
+        await close_iterator(generator)
     return last
+
+
+async def close_iterator(iterator: object) -> None:
+    """Close an asynchronous iterator, if it can be closed."""
+    if (aclose := getattr(iterator, "aclose", None)) is not None:
+        await aclose()
+
+
+async def cancelled(task: asyncio.Task[Any]) -> None:
+    """Cancel the task if it goes on, and wait for its end."""
+    if not task.done():
+        task.cancel()
+        await asyncio.wait({task})
 
 
 class in_context(AsyncGenerator[T, None]):  # noqa: N801 - called like a function

@@ -41,15 +41,8 @@ def test_each_variable_has_its_place():
         "SIMPLELLMFUNC_TRACE": "runs.sqlite",
         "OTHER": "x",
     }
-    assert Settings.from_environment(environment) == Settings(
-        openai_api_key=CANARY,
-        openai_base_url="https://h/v1",
-        openai_organization="org",
-        openai_project="proj",
-        model="local",
-        model_dir="/models",
-        trace="runs.sqlite",
-    )
+    wanted = Settings(CANARY, "https://h/v1", "org", "proj", "local", "/models", "runs.sqlite")
+    assert Settings.from_environment(environment) == wanted
 
 
 def test_by_default_it_is_the_process_environment_as_it_stands(monkeypatch):
@@ -188,20 +181,8 @@ def file(tmp_path):
 def test_a_short_entry_has_defaults(file):
     assert read_provider_file(file({"openai": [ENTRY]})) == {"openai": [ProviderEntry(**ENTRY)]}
     (entry,) = read_provider_file(file({"openai": [{"model_name": "m", "api_keys": ["k"]}]}))["openai"]
-    assert entry.model_dump() == {
-        "model_name": "m",
-        "api_keys": ["k"],
-        "base_url": None,
-        "max_retries": 2,
-        "retry_delay": 0.5,
-        "rate_limit_capacity": None,
-        "rate_limit_refill_rate": None,
-        "requests_per_minute": None,
-        "tokens_per_minute": None,
-        "context_window": None,
-        "api_params": {},
-        "wire": None,
-    }
+    told = {name: value for name, value in entry.model_dump().items() if value not in (None, {})}
+    assert told == {"model_name": "m", "api_keys": ["k"], "max_retries": 2, "retry_delay": 0.5}
 
 
 def test_a_full_entry_is_read_as_it_stands(file):
@@ -300,15 +281,6 @@ def test_a_file_that_cannot_be_read(file, monkeypatch):
         (b'{"p": ' + b"9" * 5000 + b"}", "this is not JSON"),
         (b'{"p": [], "p": []}', "'p' stands twice"),
         (json.dumps({CANARY: []})[:-1].encode() + f', "{CANARY}": []}}'.encode(), "stands twice"),
-    ],
-)
-def test_what_is_not_json(file, content, said):
-    assert said in refused(file(content))
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
         ([ENTRY], "Input should be a valid dictionary"),
         (json.dumps(CANARY), "Input should be a valid dictionary"),
         ({"openai": ENTRY}, "provider 'openai': Input should be a valid list"),
@@ -316,7 +288,7 @@ def test_what_is_not_json(file, content, said):
         ({CANARY: {}}, "a provider that is no plain name"),
     ],
 )
-def test_the_wrong_shape(file, content, said):
+def test_what_is_not_json_or_has_the_wrong_shape(file, content, said):
     assert said in refused(file(content))
 
 

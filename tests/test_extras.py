@@ -24,7 +24,7 @@ from SimpleLLMFunc.assistant.builtin.reading import read_document
 from SimpleLLMFunc.assistant.search.tavily_search import TavilySearch
 from SimpleLLMFunc.batch.ray.cluster import ray_package
 from SimpleLLMFunc.batch.rows.arrow import parquet_package
-from SimpleLLMFunc.batch.rows.frames import to_frame
+from SimpleLLMFunc.batch.rows.tables import to_frame
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.extras import check_extra, install_line, load_extra, missing_extra
 from SimpleLLMFunc.improve import Gepa

@@ -87,7 +87,7 @@ ALLOWED: dict[tuple[str, str, str], str] = {
     ("base/run/result.py", "_display", "pkgutil.resolve_name"): "the same",
     ("base/run/sinks.py", "_Defaults._ask", "pkgutil.resolve_name"): "our own default sinks: two names, written there",
     ("llm_decorator/improving.py", "improved", "pkgutil.resolve_name"): "a function of `improve`, a room above",
-    ("batch/rows/frames.py", "_installed", "importlib.import_module"): _EXTRA,
+    ("batch/rows/tables.py", "_installed", "importlib.import_module"): _EXTRA,
     ("batch/progress.py", "progress_view", "importlib.import_module"): _EXTRA,
     ("tools/mcp/server.py", "HttpServer._client", "importlib.import_module"): _EXTRA,
     ("cli/load.py", "load_module", "importlib.import_module"): "the user's own module, named on the command line",

@@ -27,13 +27,10 @@ class Numbers:
             self.closed = True
 
 
-async def test_the_last_item_is_returned():
+async def test_the_last_item_is_returned_and_of_nothing_none():
     numbers = Numbers(4)
     assert await get_last_item_of_async_generator(numbers()) == 3
     assert numbers.closed
-
-
-async def test_of_nothing_the_last_is_none():
     assert await get_last_item_of_async_generator(Numbers(0)()) is None
 
 
@@ -68,27 +65,13 @@ async def test_cancelling_closes_the_generator_before_it_returns():
 # --- ScopedVar -----------------------------------------------------------------------------------------------
 
 
-def test_blocks_nest():
+def test_blocks_nest_and_may_end_in_any_order():
     scoped = ScopedVar("x")
     assert scoped.get() is None
-    outer = scoped.enter("outer")
-    inner = scoped.enter("inner")
-    assert scoped.get() == "inner"
-    scoped.leave(inner)
-    assert scoped.get() == "outer"
-    scoped.leave(outer)
-    assert scoped.get() is None
-
-
-def test_blocks_may_end_in_any_order():
-    scoped = ScopedVar("x")
-    first, second, third = scoped.enter(1), scoped.enter(2), scoped.enter(3)
-    scoped.leave(second)
-    assert scoped.get() == 3
-    scoped.leave(first)
-    assert scoped.get() == 3
-    scoped.leave(third)
-    assert scoped.get() is None
+    blocks = [scoped.enter(number) for number in range(4)]
+    for number, innermost in ((1, 3), (3, 2), (0, 2), (2, None)):
+        scoped.leave(blocks[number])
+        assert scoped.get() == innermost
 
 
 def test_a_block_left_elsewhere_takes_nothing_away_there():

@@ -14,10 +14,10 @@ from SimpleLLMFunc.batch.options import (
     check_options,
     limits,
 )
-from SimpleLLMFunc.batch.output import check_output_path, json_lines, replaced_whole, write_rows
 from SimpleLLMFunc.batch.progress import Progress
-from SimpleLLMFunc.batch.report import MapCounts, MapReport, MapRow, MapRows
+from SimpleLLMFunc.batch.report import MapCounts, MapReport, MapRow, MapRows, check_output_path, replaced_whole
 from SimpleLLMFunc.batch.rows.rows import RowSource
+from SimpleLLMFunc.batch.rows.tables import json_lines
 
 __all__ = [
     "Checkpoint", "CheckpointStatus", "Engine", "MapCounts", "MapOptions", "MapReport", "MapRow", "MapRows", "RayEngine",
@@ -25,5 +25,5 @@ __all__ = [
 ]  # fmt: skip
 __all__ += [
     "Budget", "EngineName", "LocalMap", "Progress", "check_options", "check_output_path", "checkpoint", "json_lines",
-    "limits", "ray", "read_batch_file", "replaced_whole", "rows", "to_batch_file", "write_rows",
+    "limits", "ray", "read_batch_file", "replaced_whole", "rows", "to_batch_file",
 ]  # fmt: skip  # for other rooms

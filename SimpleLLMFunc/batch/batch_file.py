@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import os
 import tempfile
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import aclosing, closing
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -14,24 +14,13 @@ from typing import Any, Generic, Literal, TypeVar
 
 from SimpleLLMFunc.base.run import Answer
 from SimpleLLMFunc.batch.map import map_rows
-from SimpleLLMFunc.batch.output import replaced_whole
+from SimpleLLMFunc.batch.provider_batches import lines
 from SimpleLLMFunc.batch.provider_batches.answer_store import AnswerStore
-from SimpleLLMFunc.batch.provider_batches.lines import (
-    RequestId,
-    RequestLine,
-    answer_of,
-    answers_in,
-    check_single_shot,
-    endpoint_of,
-    request_files,
-    request_line,
-)
 from SimpleLLMFunc.batch.relayed import Decorated, Relayed
-from SimpleLLMFunc.batch.report import MapReport
+from SimpleLLMFunc.batch.report import MapReport, replaced_whole
 from SimpleLLMFunc.batch.rows.arguments import RowArguments
 from SimpleLLMFunc.batch.rows.feed import Feed
-from SimpleLLMFunc.batch.rows.rows import InputRow, Rows
-from SimpleLLMFunc.batch.rows.text_files import opened
+from SimpleLLMFunc.batch.rows.rows import InputRow, Rows, opened
 from SimpleLLMFunc.errors import ConfigError, RunError, UsageError, counted
 from SimpleLLMFunc.logger import border, push_warning
 from SimpleLLMFunc.runtime import in_thread
@@ -63,20 +52,30 @@ async def to_batch_file(
         UsageError: the function has tools, or a row cannot be asked.
         ConfigError: there is no model to ask, or a file cannot be written.
     """
-    check_single_shot(function)
-    endpoint_of(function.llm)
+    lines.check_single_shot(function)
+    lines.endpoint_of(function.llm)
     if on_error not in {"raise", "skip"}:
         raise UsageError(f'on_error is "raise" or "skip", not {on_error!r}.')
     target = _target(path)
     version = version_of(function.definition())
     arguments = RowArguments(function)
 
-    def requests_of(piece: Sequence[InputRow], _: object) -> list[RequestLine]:
-        return list(_requests(function, arguments, version, piece, skips=on_error == "skip"))
+    def requests_of(piece: Sequence[InputRow], _: object) -> list[lines.RequestLine]:
+        found = []
+        for row in piece:
+            try:
+                found.append(_request(function, arguments, version, row))
+            except UsageError as error:
+                if on_error == "raise":
+                    if row.error is None:
+                        error.add_note(f"It was row {row.index}, from 0{f' (line {row.line})' if row.line else ''}.")
+                    raise
+                push_warning(f"row {row.index} was left out of the file: {error}")
+        return found
 
     with tempfile.TemporaryDirectory(prefix=".part-", dir=target.parent) as folder:
         feed = Feed(rows, arguments if on_error == "raise" else None)
-        async with aclosing(request_files(feed, requests_of, Path(folder))) as written:
+        async with aclosing(lines.request_files(feed, requests_of, Path(folder))) as written:
             paths = [file.path async for file in written]
         return await in_thread(_named, paths, target)
 
@@ -88,25 +87,11 @@ def _target(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def _requests(
-    function: Decorated[Any], arguments: RowArguments, version: bytes, piece: Sequence[InputRow], *, skips: bool
-) -> Iterator[RequestLine]:
-    for row in piece:
-        try:
-            yield _request(function, arguments, version, row)
-        except UsageError as error:
-            if not skips:
-                if row.error is None:
-                    error.add_note(f"It was row {row.index}, from 0{f' (line {row.line})' if row.line else ''}.")
-                raise
-            push_warning(f"row {row.index} was left out of the file: {error}")
-
-
-def _request(function: Decorated[Any], arguments: RowArguments, version: bytes, row: InputRow) -> RequestLine:
+def _request(function: Decorated[Any], arguments: RowArguments, version: bytes, row: InputRow) -> lines.RequestLine:
     try:
         args, kwargs = arguments.of(row)
         key = key_of(version, function.bind(args, kwargs))
-        return request_line(function, key, row.index, args, kwargs)
+        return lines.request_line(function, key, row.index, args, kwargs)
     except (OSError, ValueError) as error:  # a picture that is gone, say
         if isinstance(error, UsageError):
             raise
@@ -115,9 +100,8 @@ def _request(function: Decorated[Any], arguments: RowArguments, version: bytes, 
 
 def _named(paths: Sequence[Path], target: Path) -> list[Path]:
     """Give the files their names, which depend on how many there are; no rows are an empty file."""
-    names = [target.with_stem(f"{target.stem}-{number:04}") for number in range(1, len(paths) + 1)]
-    if len(paths) <= 1:
-        names = [target]
+    many = [target.with_stem(f"{target.stem}-{number:04}") for number in range(1, len(paths) + 1)]
+    names = many if len(paths) > 1 else [target]
     for place, name in enumerate(names):
         with replaced_whole(name) as part:
             if paths:
@@ -154,26 +138,25 @@ async def read_batch_file(
         FileNotFoundError: there is no such file.
         ConfigError: it holds no answer to a request of ours.
     """
-    check_single_shot(function)
+    lines.check_single_shot(function)
     if checkpoint is not None and rows is None:
         raise UsageError("a checkpoint keeps values by their rows. Give rows= as well.")
     paths = [Path(path)] if isinstance(path, (str, os.PathLike)) else [Path(each) for each in path]
     version = version_of(function.definition())
-    with tempfile.TemporaryDirectory(prefix="simplellmfunc-batch-") as folder:
-        store = await in_thread(AnswerStore.temporary, Path(folder))
-        try:
-            await in_thread(_read_answers, store, paths)
-            return await map_rows(
-                _Reader(function, store, version, by_place=rows is None),
-                _ids(store) if rows is None else rows,
-                checkpoint=checkpoint,
-                on_error=on_error,
-                progress=False,
-                concurrency=16,
-                retry_errors=True,
-            )
-        finally:
-            store.close()
+    with (
+        tempfile.TemporaryDirectory(prefix="simplellmfunc-batch-") as folder,
+        closing(await in_thread(AnswerStore.temporary, Path(folder))) as store,
+    ):
+        await in_thread(_read_answers, store, paths)
+        return await map_rows(
+            _Reader(function, store, version, by_place=rows is None),
+            _ids(store) if rows is None else rows,
+            checkpoint=checkpoint,
+            on_error=on_error,
+            progress=False,
+            concurrency=16,
+            retry_errors=True,
+        )
 
 
 def _read_answers(store: AnswerStore, paths: Sequence[Path]) -> None:
@@ -185,12 +168,12 @@ def _read_answers(store: AnswerStore, paths: Sequence[Path]) -> None:
     foreign = ours = 0
     for path in paths:
         with opened(path) as file:
-            source = answers_in(file, path.name)
-            while lines := list(islice(source, 10_000)):
+            source = lines.answers_in(file, path.name)
+            while part := list(islice(source, 10_000)):
                 # A file may hold a row twice, and then two answers to it.
-                kept = [replace(line, key=_placed(line.key, line.place)) for line in lines if line is not None]
+                kept = [replace(line, key=_placed(line.key, line.place)) for line in part if line is not None]
                 store.keep(kept)
-                ours, foreign = ours + len(kept), foreign + len(lines) - len(kept)
+                ours, foreign = ours + len(kept), foreign + len(part) - len(kept)
     if not ours:
         shown = ", ".join(path.name for path in paths)
         raise ConfigError(
@@ -210,7 +193,7 @@ def _ids(store: AnswerStore) -> Generator[str, None, None]:
             continue
         for gap in range(following, place):
             yield f"no answer for row {gap}"
-        yield str(RequestId(key[:KEY_BYTES], mode, place))
+        yield str(lines.RequestId(key[:KEY_BYTES], mode, place))
         following = place + 1
 
 
@@ -235,12 +218,11 @@ class _Reader(Relayed[R], Generic[R]):
 
     async def ask(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Answer[R]:
         bound = self.bind(args, kwargs)
-        if self._by_place:
-            request = RequestId.read(bound["custom_id"])
-            line = None if request is None else await in_thread(self._store.line, _placed(request.key, request.index))
-        else:
-            line = await in_thread(self._store.line_of, key_of(self._version, bound))
+        key = None if self._by_place else key_of(self._version, bound)
+        if self._by_place and (request := lines.RequestId.read(bound["custom_id"])) is not None:
+            key = _placed(request.key, request.index)
+        line = None if key is None else await in_thread(self._store.line, key)
         if line is None:
             what = "" if self._by_place else " as the function is now"
             raise RunError(f"the batch file holds no answer for this row{what}. Map it to have it asked.")
-        return await answer_of(self._function, line)
+        return await lines.answer_of(self._function, line)

@@ -9,15 +9,13 @@ from array import array
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from SimpleLLMFunc.base.run import Answer, Mappable
-from SimpleLLMFunc.batch.checkpoint.codec import asks_again
+from SimpleLLMFunc.base.run import Mappable
+from SimpleLLMFunc.batch.checkpoint.codec import Finished, Record, asks_again
 from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
 from SimpleLLMFunc.batch.checkpoint.store import Store
-from SimpleLLMFunc.batch.checkpoint.stored_row import Finished, Record
-from SimpleLLMFunc.batch.options import MapOptions
-from SimpleLLMFunc.batch.pace import MOST_AT_A_TIME, Concurrency, concurrency_of
+from SimpleLLMFunc.batch.options import MOST_AT_A_TIME, Concurrency, MapOptions, concurrency_of
 from SimpleLLMFunc.batch.progress import MapProgress, progress_view
 from SimpleLLMFunc.batch.relayed import asked
 from SimpleLLMFunc.batch.report import MapCounts, MapReport, MapRows
@@ -149,9 +147,7 @@ class LocalMap(Generic[R]):
         rows = await in_thread(lambda: [self._record(each, place, version) for place, each in enumerate(piece, first)])
         fresh: list[Record] = []
         for row in rows:
-            same = self._pending.get(row.key)
-            if same is None:
-                self._pending[row.key] = row
+            if (same := self._pending.setdefault(row.key, row)) is row:
                 fresh.append(row)
             else:
                 same.also.append(row.place)
@@ -227,24 +223,22 @@ class LocalMap(Generic[R]):
         row.answer, row.failure = answer, error = await asked(self._function, row.args, row.kwargs)
         row.usage = answer.usage if answer is not None else getattr(error, "usage", None) or NO_USAGE
         self._usage += row.usage
-        if isinstance(error, SimpleLLMFuncError) and self._ends_the_map(error):
+        # Every further row would end in the same way; this one counts as not asked.
+        if isinstance(error, (BudgetExceeded, RunAborted, DeadlineExceeded)) and (
+            self._clock.is_over or not isinstance(error, DeadlineExceeded)
+        ):
             self._stop(error)
             return
-        self._pace.finished(began, self._loop.time(), is_refused=_is_refused(answer, error), is_full=is_full)
-        if error is not None and (self._raises or self._cannot_ask(error)):
+        # The service turned a try of the row away, for good or for a while.
+        tries = answer.tries if answer is not None else getattr(error, "tries", 0)
+        is_refused = tries > 1 or isinstance(error, (RateLimited, ServerUnavailable, ConnectionFailed))
+        self._pace.finished(began, self._loop.time(), is_refused=is_refused, is_full=is_full)
+        # As things are, no row can be asked: no key, no price, real calls forbidden.
+        is_hopeless = not self._has_asked and (isinstance(error, ConfigError) or type(error) is UsageError)
+        if error is not None and (self._raises or is_hopeless):
             raise error
         await self._finish(row, "asked")
         self._has_asked = self._has_asked or error is None
-
-    def _cannot_ask(self, error: Exception) -> bool:
-        """Whether no row can be asked as things are: no key, no price, real calls forbidden."""
-        return not self._has_asked and (isinstance(error, ConfigError) or type(error) is UsageError)
-
-    def _ends_the_map(self, error: SimpleLLMFuncError) -> bool:
-        """Whether every further row would end in the same way; the row then counts as not asked."""
-        return isinstance(error, (BudgetExceeded, RunAborted)) or (
-            isinstance(error, DeadlineExceeded) and self._clock.is_over
-        )
 
     async def _finish(self, row: Record, way: str) -> None:
         """Commit a row, and then count it."""
@@ -359,13 +353,6 @@ class LocalMap(Generic[R]):
         )
         self._note = f"the map of {self._function.name!r} was {what} after {rows}. {how}"
         push_warning(self._note)
-
-
-def _is_refused(answer: Answer[Any] | None, error: Exception | None) -> bool:
-    """Whether the service turned a try of the row away, for good or for a while."""
-    if answer is not None:
-        return answer.tries > 1
-    return isinstance(error, (RateLimited, ServerUnavailable, ConnectionFailed)) or getattr(error, "tries", 0) > 1
 
 
 def _most_sockets() -> int:

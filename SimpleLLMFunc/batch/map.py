@@ -7,8 +7,7 @@ from typing import Any, TypeVar, Unpack
 
 from SimpleLLMFunc.base.run import JOURNAL, Mappable, not_journaled
 from SimpleLLMFunc.batch.local import LocalMap
-from SimpleLLMFunc.batch.options import MapOptions, RayEngine, check_options, limits
-from SimpleLLMFunc.batch.pace import concurrency_of
+from SimpleLLMFunc.batch.options import MapOptions, RayEngine, check_options, concurrency_of, limits
 from SimpleLLMFunc.batch.provider_batches.engine import answered_in_batches
 from SimpleLLMFunc.batch.ray.engine import OnRay
 from SimpleLLMFunc.batch.report import MapReport
@@ -45,14 +44,9 @@ async def map_rows(function: Mappable[R], rows: Rows, **options: Unpack[MapOptio
             "a journal does not keep maps. Inside a durable block, give the map a checkpoint: "
             "f.map(rows, checkpoint='rows.sqlite')."
         )
-    with not_journaled():
-        return await _mapped(function, rows, options)
-
-
-async def _mapped(function: Mappable[R], rows: Rows, options: MapOptions) -> MapReport[R]:
     engine = options.get("engine", "local")
-    asked: Any = function  # of those that can be mapped, for these it must be a decorated function
-    with limits(options) as clock:
+    asked: Any = function  # of those that can be mapped, for the engines it must be a decorated function
+    with not_journaled(), limits(options) as clock:
         if engine == "local":
             return await LocalMap(function, rows, options, clock).result()
         if engine == "ray" or isinstance(engine, RayEngine):

@@ -1,21 +1,31 @@
-"""MapReport: the outcome of a map, for each row and in total."""
+"""MapReport: the outcome of a map, for each row and in total; written as JSONL, CSV and Parquet.
+
+A file is written row by row, and replaced only when it is complete.
+"""
 
 from __future__ import annotations
 
+import csv
+import gzip
+import io
+import os
+import secrets
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from os import PathLike
-from typing import Any, ClassVar, Generic, Self, TypeVar, cast, overload
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Self, TextIO, TypeVar, cast, overload
 
 from SimpleLLMFunc.base.run import Shown
+from SimpleLLMFunc.batch.checkpoint.codec import Finished
 from SimpleLLMFunc.batch.checkpoint.store import Store
-from SimpleLLMFunc.batch.checkpoint.stored_row import Finished
-from SimpleLLMFunc.batch.output import write_rows
-from SimpleLLMFunc.batch.rows.arrow import arrow_reader
+from SimpleLLMFunc.batch.rows.arrow import PARQUET, arrow_reader, parquet_package, write_parquet
 from SimpleLLMFunc.batch.rows.feed import RowsAgain
-from SimpleLLMFunc.batch.rows.frames import to_frame
-from SimpleLLMFunc.errors import CheckpointError, RunError, SimpleLLMFuncError, counted
+from SimpleLLMFunc.batch.rows.rows import is_packed, suffix_of
+from SimpleLLMFunc.batch.rows.tables import Reported, cell_text, json_lines, table_of, to_frame
+from SimpleLLMFunc.errors import CheckpointError, ConfigError, RunError, SimpleLLMFuncError, counted
+from SimpleLLMFunc.logger import redacted_cause
 from SimpleLLMFunc.type import NO_USAGE, Usage
 
 R = TypeVar("R")
@@ -23,6 +33,8 @@ R_co = TypeVar("R_co", covariant=True)
 
 _AT_A_TIME = 256
 """Rows that are looked up together where they are read one after the other."""
+
+_LINES, _CELLS = (".jsonl", ".ndjson"), (".csv", ".tsv")
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +223,7 @@ class MapReport(Shown, Generic[R_co]):
         """Give the rows by the Arrow stream protocol."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
-    def write(self, path: str | PathLike[str]) -> None:
+    def write(self, path: str | os.PathLike[str]) -> None:
         """Write the rows as JSONL, CSV or Parquet, as the name of the file says.
 
         Raises:
@@ -238,3 +250,97 @@ class MapReport(Shown, Generic[R_co]):
             f"{self.name}: {counted(counts.rows, 'row')} in {self.seconds:.1f} s ({counts.asked} asked, {counts.restored} restored, "
             f"{counted(counts.duplicates, 'duplicate')}, {counts.failed} failed{failed}){cost}"
         )
+
+
+# --- files ----------------------------------------------------------------------------------------------
+
+
+def write_rows(report: Reported, path: str | os.PathLike[str]) -> None:
+    """Write a report to a file: all of it, or nothing.
+
+    JSONL holds one object a line: ``index``, ``row``, ``value`` and ``error``, where the value is None for a row with
+    an error. CSV and Parquet hold the columns of the input (``row`` where the rows have none), one column for each
+    field of a model result (``value`` for every other type), and ``error``; nested values are JSON.
+
+    Raises:
+        ConfigError: a file of another kind, pyarrow is missing, or the file cannot be written.
+    """
+    place = check_output_path(path)
+    with replaced_whole(place) as part:
+        if suffix_of(place) in PARQUET:
+            write_parquet(report, part)
+        elif suffix_of(place) in _LINES:
+            with _text(part, place) as file:
+                file.writelines(json_lines(report))
+        else:
+            _write_csv(report, part, place)
+
+
+def check_output_path(path: str | os.PathLike[str]) -> Path:
+    """Return the path if rows can be written there, as far as its name and its folder tell.
+
+    Raises:
+        ConfigError: it is of another kind, the folder is missing, or what writes it is not installed.
+    """
+    place = Path(path)
+    suffix = suffix_of(place)
+    if suffix not in (*_LINES, *_CELLS, *PARQUET) or (suffix in PARQUET and is_packed(place)):
+        raise ConfigError(
+            f"{place.name!r}: rows are written as .jsonl, .ndjson, .csv, .tsv (also with .gz) or .parquet."
+        )
+    if suffix in PARQUET:
+        parquet_package("Writing Parquet")
+    if place.is_dir():
+        raise ConfigError(f"{str(place)!r} is a folder. Give the name of a file in it.")
+    if not place.parent.is_dir():
+        raise ConfigError(f"there is no folder {str(place.parent)!r}. Make it first.")
+    return place
+
+
+@contextmanager
+def replaced_whole(path: Path) -> Generator[Path, None, None]:
+    """Give the path of a new file in the same folder; it replaces `path` when the block ends without an error.
+
+    Raises:
+        ConfigError: it cannot be written.
+    """
+    target = path.resolve()  # the file behind a link, not the link
+    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    failure: ConfigError
+    try:
+        yield part
+        with part.open("rb+") as file:
+            os.fsync(file.fileno())
+        part.replace(target)
+    except OSError as error:
+        failure = ConfigError(f"{str(path)!r} cannot be written: {error.strerror or error}.")
+        cause = redacted_cause(error)
+    else:
+        return
+    finally:
+        with suppress(OSError):
+            part.unlink()
+    raise failure from cause
+
+
+@contextmanager
+def _text(part: Path, place: Path) -> Generator[TextIO, None, None]:
+    with ExitStack() as stack:
+        file: Any = stack.enter_context(part.open("xb"))
+        if is_packed(place):
+            # Without name and time: the same rows give the same file.
+            file = stack.enter_context(gzip.GzipFile("", "wb", fileobj=file, mtime=0))
+        # Lone surrogates, which UTF-8 does not have, become a question mark.
+        yield stack.enter_context(io.TextIOWrapper(cast("io.BufferedWriter", file), "utf-8", "replace", newline=""))
+
+
+def _write_csv(report: Reported, part: Path, place: Path) -> None:
+    names, records = table_of(report)
+    with _text(part, place) as file:
+        writer = csv.writer(file, delimiter="\t" if suffix_of(place) == ".tsv" else ",", lineterminator="\n")
+        writer.writerow(names)
+        writer.writerows([_csv_cell(record.get(name)) for name in names] for record in records())
+
+
+def _csv_cell(cell: Any) -> Any:
+    return cell if isinstance(cell, (int, float)) and not isinstance(cell, bool) else cell_text(cell)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from SimpleLLMFunc.errors import OutcomeUnknown, RunPaused
-from SimpleLLMFunc.journal.durable import durable
+from SimpleLLMFunc.journal.durable import answer, durable, forget, pause_run, paused, prune, told_answer
 from SimpleLLMFunc.journal.scopes import RUN_AGAIN
-from SimpleLLMFunc.journal.settling import answer, forget, pause_run, paused, prune, told_answer
 
 __all__ = ["RUN_AGAIN", "OutcomeUnknown", "RunPaused", "answer", "durable", "forget", "pause_run", "paused", "prune"]
 __all__ += ["told_answer"]  # for other rooms

@@ -1,18 +1,22 @@
-"""`durable`: a block of code whose runs cannot be lost."""
+"""`durable`, a block of code whose runs cannot be lost; and the calls that wait for an answer, from any process."""
 
 from __future__ import annotations
 
+import datetime as dt
 import os
-from contextlib import ExitStack, closing
-from types import TracebackType
+from collections.abc import Mapping
+from contextlib import ExitStack, closing, suppress
 from typing import Any, Literal, Self
 
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
 from SimpleLLMFunc.base.run import JOURNAL, Journal
-from SimpleLLMFunc.errors import UsageError
+from SimpleLLMFunc.errors import CheckpointError, UsageError
 from SimpleLLMFunc.journal.log_file import JournalFile, KeyLog
-from SimpleLLMFunc.journal.scopes import Scope
-from SimpleLLMFunc.journal.steps import Steps
+from SimpleLLMFunc.journal.scopes import RUN_AGAIN, CallScope, Scope
+from SimpleLLMFunc.journal.steps import Steps, pending_in
 from SimpleLLMFunc.logger import border
+from SimpleLLMFunc.tools import NobodyToAsk
 from SimpleLLMFunc.utils import Block
 
 
@@ -74,9 +78,7 @@ class durable:  # noqa: N801 - used like a function
         return self
 
     @border
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         assert self._entered is not None, "it was entered"
         stack, steps, scope, block = self._entered
         JOURNAL.leave(block)
@@ -87,7 +89,121 @@ class durable:  # noqa: N801 - used like a function
     async def __aenter__(self) -> Self:
         return self.__enter__()
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.__exit__(kind, error, trace)
+
+
+# --- waiting calls and finished keys --------------------------------------------------------------------
+
+
+def pause_run(tool: str, arguments: dict[str, Any]) -> bool:
+    """Pause the run until `answer` is called, also days later in another process: ``toolkit_confirm=pause_run``.
+
+    Once the other tools of the turn have finished, the run ends with `RunPaused`. After `answer` the same block goes on.
+    Your own confirmation may call `pause_run` for some calls.
+
+    Raises:
+        RunPaused: there is no answer yet.
+        UsageError: there is no `durable` block around the call.
+    """
+    call = JOURNAL.get()
+    if not isinstance(call, CallScope):
+        raise NobodyToAsk(
+            f"no block can wait for the answer whether {tool!r} may run: toolkit_confirm=pause_run needs one around the call, "
+            'with durable("runs.sqlite", key=...).'
+        )
+    return call.confirmed(arguments)
+
+
+@border
+def paused(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """Return the calls that wait for an answer, the oldest first.
+
+    Each is ``{"key", "call_id", "tool", "arguments", "why", "since"}``: `why` is "confirm", or "outcome" where a once-tool
+    had begun and its outcome is unknown; `since` is in seconds since the epoch.
+
+    Raises:
+        CheckpointError: there is no such journal, or it cannot be trusted or read.
+    """
+    found: list[dict[str, Any]] = []
+    with closing(JournalFile(path, must_exist=True)) as file:
+        for key in file.all_keys():
+            log = KeyLog(file, key).read()
+            found += [each for call_id, each in pending_in(log).items() if call_id not in log.answers]
+    return sorted(found, key=lambda each: each["since"])
+
+
+@border
+def answer(path: str | os.PathLike[str], key: str, call_id: str, result: Any) -> None:
+    """Answer a waiting call; its block goes on with the answer when it runs again.
+
+    Args:
+        path: of the journal.
+        key: of the run.
+        call_id: of the call, as `paused` shows it.
+        result: for a confirmation True, False, or a text that the model reads as the tool's result. For an unknown
+            outcome the result of the tool, as JSON data, or `RUN_AGAIN` if the tool has done nothing.
+
+    Raises:
+        UsageError: no call waits under this id, it has been answered, or the result has the wrong type.
+        CheckpointError: as in `paused`.
+    """
+    with closing(JournalFile(path, must_exist=True)) as file:
+        log = KeyLog(file, key).read()
+        waits = pending_in(log).get(call_id)
+        if waits is None:
+            raise UsageError(f"nothing waits under the id {call_id!r} of {key!r}. paused(path) lists what does.")
+        if waits["why"] == "confirm" and (not isinstance(result, (bool, str)) or result == RUN_AGAIN):
+            raise UsageError(f"whether {waits['tool']!r} may run is answered by True, False or a text, not {result!r}.")
+        try:
+            log.answer(call_id, to_jsonable_python(result, bytes_mode="base64"))
+        except PydanticSerializationError as error:
+            raise UsageError(f"the result of {waits['tool']!r} is not plain data ({error}).") from None
+
+
+@border
+def forget(path: str | os.PathLike[str], key: str) -> bool:
+    """Forget a key, so that its block starts over the next time; say whether the key existed.
+
+    Raises:
+        CheckpointError: the key is running; or as in `paused`.
+    """
+    with closing(JournalFile(path, must_exist=True)) as file:
+        return _forgotten(file, key)
+
+
+@border
+def prune(path: str | os.PathLike[str], older_than: float | dt.timedelta) -> int:
+    """Forget the keys whose block has finished, and return how many; unfinished and running keys stay.
+
+    Args:
+        path: of the journal.
+        older_than: least seconds since the end of the block, or a timedelta.
+
+    Raises:
+        CheckpointError: as in `paused`.
+    """
+    seconds = older_than.total_seconds() if isinstance(older_than, dt.timedelta) else older_than
+    gone = 0
+    with closing(JournalFile(path, must_exist=True)) as file:
+        for key in file.finished_before(seconds):
+            with suppress(CheckpointError):  # the key is running again
+                gone += _forgotten(file, key)
+    return gone
+
+
+def _forgotten(file: JournalFile, key: str) -> bool:
+    with file.lock(key):
+        return KeyLog(file, key).forget()
+
+
+def told_answer(data: Mapping[str, Any]) -> Any:
+    """Return the result for `answer` that a JSON object names: ``answer`` (true, false, a text), ``result``, or ``run_again``.
+
+    Raises:
+        UsageError: it names none, or several.
+    """
+    named = [name for name in ("answer", "result", "run_again") if data.get(name) is not None]
+    if len(named) != 1 or data.get("run_again") not in {None, True}:
+        raise UsageError('give one of "answer": true, false or a text; "result": JSON; "run_again": true.')
+    return RUN_AGAIN if named == ["run_again"] else data[named[0]]

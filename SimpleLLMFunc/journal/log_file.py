@@ -10,9 +10,11 @@ import hashlib
 import json
 import os
 import sqlite3
+import struct
 import time
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_bytes
@@ -21,9 +23,8 @@ from typing import Any, Final, Self, TypeAlias
 import filelock
 
 from SimpleLLMFunc.errors import CheckpointError, UsageError
-from SimpleLLMFunc.journal.step_counts import StepCounts
 from SimpleLLMFunc.logger import mask_known, redact
-from SimpleLLMFunc.storage import SqliteFile, identity_of, transaction
+from SimpleLLMFunc.storage import SqliteFile, transaction
 
 _APPLICATION_ID: Final = 0x534C4A4E
 """In the header of our files: "SLJN"."""
@@ -48,9 +49,13 @@ _TABLES: Final = (
 _PATIENCE: Final = 0.2
 """Seconds to wait for the lock of a key; readers hold it for a moment."""
 
-_JSON: Final = json.JSONEncoder(
-    separators=(",", ":"), skipkeys=True, default=str
-)  # services and doubles add odd things
+# Services and doubles add odd things.
+_JSON: Final = json.JSONEncoder(separators=(",", ":"), skipkeys=True, default=str)
+
+_SLOT: Final = struct.Struct("<16sQI4x")
+"""Hash of the key, number of steps, checksum of both."""
+
+_FLAGS: Final = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
 
 NewRow: TypeAlias = tuple[str, bytes, Any]
 """Kind, place and data of a new row."""
@@ -100,7 +105,7 @@ class JournalFile:
             raise CheckpointError(f"there is no journal {redact(str(self.path))!r}. `durable(path, key)` makes one.")
         self._sync = sync
         self._file = SqliteFile(self.path, application_id=_APPLICATION_ID, tables=_TABLES, unusable=self._unusable)
-        self._identity: tuple[int, int] | None = None
+        self._is_open = False
 
     def companion(self, suffix: str) -> Path:
         """Return the path of a companion file."""
@@ -138,9 +143,9 @@ class JournalFile:
         """
         try:
             with self._file.lock:
-                if self._identity is None:
+                if not self._is_open:
                     self._open()
-                elif self._identity != identity_of(self.path):
+                elif self._file.is_replaced:
                     # A new file would lack the earlier steps, so tools could run twice.
                     raise CheckpointError(
                         f"{self.shown} was taken away or replaced. Put it back, and run the block again."
@@ -162,7 +167,7 @@ class JournalFile:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version != _FORMAT:
             raise self._unusable(f"it has format {version}, and this version of the library reads format {_FORMAT}")
-        self._identity = identity_of(self.path)
+        self._is_open = True
 
     def all_keys(self) -> list[str]:
         """Return the keys, the latest first."""
@@ -311,3 +316,84 @@ def hash_of(key: str) -> bytes:
 
 def _checksum(*parts: Iterable[Any] | Any) -> bytes:
     return hashlib.blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+# --- numbers of steps ------------------------------------------------------------------------------------
+
+
+@dataclass
+class StepCounts:
+    """The number of one key's steps, in a file that all keys share; each slot has 32 bytes, written at once.
+
+    A number below the rows is harmless; one above them means that steps are lost.
+
+    Attributes:
+        path: of the file.
+        key: hash of the key, 16 bytes.
+        shown: what the journal is called in errors.
+    """
+
+    path: Path
+    key: bytes
+    shown: str
+    _place: int | None = None
+
+    def read(self) -> int:
+        """Return the number of steps; 0 if the file has none.
+
+        Raises:
+            CheckpointError: the number is damaged.
+        """
+        try:
+            slots = self.path.read_bytes()
+        except OSError:
+            return 0
+        self._place = _find(slots, self.key)
+        if self._place is None:
+            return 0
+        key, count, checksum = _SLOT.unpack_from(slots, self._place)
+        if checksum != _crc(key, count):
+            raise CheckpointError(
+                f"{self.shown} is damaged: the number of steps in {self.path.name} is wrong. Restore a copy of that file; "
+                "or remove it, if the journal itself is intact."
+            )
+        return int(count)
+
+    def note(self, count: int) -> None:
+        """Write the number of steps; on a full disk the earlier number stays."""
+        with suppress(OSError):
+            if self._place is not None:
+                self._write(self._place, count)
+                return
+            with filelock.FileLock(self.path.with_suffix(".lock"), timeout=10.0, thread_local=False):
+                slots = self.path.read_bytes() if self.path.exists() else b""
+                found = _find(slots, self.key)
+                place = len(slots) // _SLOT.size * _SLOT.size if found is None else found
+                self._write(place, count)
+            self._place = place
+
+    def forget(self) -> None:
+        """Set the number of steps to 0, if there is one."""
+        slots = self.path.read_bytes() if self.path.exists() else b""
+        self._place = _find(slots, self.key)
+        if self._place is not None:
+            self.note(0)
+
+    def _write(self, place: int, count: int) -> None:
+        file = os.open(self.path, _FLAGS, 0o600)
+        try:
+            os.lseek(file, place, os.SEEK_SET)
+            os.write(file, _SLOT.pack(self.key, count, _crc(self.key, count)))
+        finally:
+            os.close(file)
+
+
+def _find(slots: bytes, key: bytes) -> int | None:
+    place = slots.find(key)
+    while place >= 0 and (place % _SLOT.size or place + _SLOT.size > len(slots)):
+        place = slots.find(key, place + 1)
+    return None if place < 0 else place
+
+
+def _crc(key: bytes, count: int) -> int:
+    return zlib.crc32(key + count.to_bytes(8, "little"))

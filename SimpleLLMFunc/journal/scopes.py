@@ -194,7 +194,7 @@ class CallScope(Scope):
         self.tool = tool
         self.call_id = place.hex()[:16]
         self.idempotency_key = place.hex()
-        self.has_begun = self.steps.has_begun(place)
+        self.has_begun = place in self.steps.begun
         self._replayed = replayed
 
     def finished(self, turn: int, call: ToolCall) -> ToolCallFinished | None:

@@ -26,6 +26,7 @@ class Steps:
         restarts: how often the block was broken off before.
         answers: by the id of the call.
         pending: what waits for an answer, by the id of the call.
+        begun: places of tool calls that had begun, and not ended.
         approved: places of calls that may run.
         unread: errors of answers that could not be read, with the places of these answers.
     """
@@ -46,7 +47,7 @@ class Steps:
         self.answers = self._log.answers
         self.pending: dict[str, dict[str, Any]] = {}
         self._known: dict[bytes, Row] = {}
-        self._begun: set[bytes] = set()
+        self.begun: set[bytes] = set()
         self.approved: set[bytes] = set()
         self._versions: dict[str, set[str]] = {}
         self._starts = 0
@@ -63,7 +64,7 @@ class Steps:
         if row.kind in {"run", "reply", "tool", "moment"}:
             self._known[row.place] = row
         if row.kind in {"began", "undone", "tool"}:
-            (self._begun.add if row.kind == "began" else self._begun.discard)(row.place)
+            (self.begun.add if row.kind == "began" else self.begun.discard)(row.place)
         if row.kind == "undone":
             self.approved.add(row.place)  # it had begun, so it was approved
         if row.kind == "dropped":
@@ -76,10 +77,6 @@ class Steps:
     def found(self, place: bytes) -> Row | None:
         """Return the row at a place; None without one."""
         return self._known.get(place)
-
-    def has_begun(self, place: bytes) -> bool:
-        """Say whether a tool call had begun there, and not ended."""
-        return place in self._begun
 
     def check_open(self) -> None:
         """Check that the block is open.

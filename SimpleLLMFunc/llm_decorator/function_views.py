@@ -24,7 +24,7 @@ from SimpleLLMFunc.runtime import iterate_sync, run_sync
 
 if TYPE_CHECKING:
     from SimpleLLMFunc.batch import MapOptions, MapReport
-    from SimpleLLMFunc.batch.ray.actor import RayActor
+    from SimpleLLMFunc.batch.ray.cluster import RayActor
     from SimpleLLMFunc.batch.rows.rows import Rows
 
 P = ParamSpec("P")
@@ -90,7 +90,7 @@ class FunctionViews(Views[FunctionPipeline, P], Generic[P]):
         Raises:
             ConfigError: Ray is not installed, or there is no model to ask.
         """
-        from SimpleLLMFunc.batch.ray.actor import ray_actor
+        from SimpleLLMFunc.batch.ray.cluster import ray_actor
 
         return ray_actor(self._mapped(), columns=columns, concurrency=concurrency, actors=actors, on_error=on_error)
 

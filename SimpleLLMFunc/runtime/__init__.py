@@ -10,7 +10,6 @@ from SimpleLLMFunc.runtime.forking import ForkSafeLock, renew_in_child
 from SimpleLLMFunc.runtime.listening import (
     THIS_MACHINE,
     address_of,
-    cancelled,
     listening,
     require_web,
     serve_until_cancelled,
@@ -21,7 +20,7 @@ from SimpleLLMFunc.runtime.sync import Errands, iterate_sync, run_sync, submit
 from SimpleLLMFunc.runtime.threads import LARGE, Worker, import_module, importing, in_thread, off_loop_if_large
 
 __all__ = [
-    "LARGE", "THIS_MACHINE", "Errands", "ForkSafeLock", "PerLoop", "Worker", "address_of", "cancelled",
+    "LARGE", "THIS_MACHINE", "Errands", "ForkSafeLock", "PerLoop", "Worker", "address_of",
     "import_module", "importing", "in_thread", "iterate_sync", "listening", "off_loop_if_large", "renew_in_child",
     "require_web", "run_sync", "serve_until_cancelled", "submit", "unless_gone",
 ]  # fmt: skip

@@ -10,7 +10,6 @@ import contextlib
 import os
 import sys
 import threading
-from collections.abc import Iterator
 from typing import Protocol
 from weakref import WeakSet
 
@@ -68,11 +67,9 @@ class ForkSafeLock:
         self._lock.release()
 
 
-@contextlib.contextmanager
-def forks_wait() -> Iterator[None]:
+def forks_wait() -> contextlib.AbstractContextManager[object]:
     """Hold forks back for the ``with`` block: a child forked during an import would wait for it for ever."""
-    with _importing:
-        yield
+    return _importing
 
 
 _threads = _thread.start_new_thread

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.extras import load_extra
 from SimpleLLMFunc.runtime.threads import import_module
+from SimpleLLMFunc.utils import cancelled
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -117,13 +118,6 @@ async def unless_gone(task: asyncio.Task[Any], receive: Callable[[], Awaitable[A
 async def _gone(receive: Callable[[], Awaitable[Any]]) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-async def cancelled(task: asyncio.Task[Any]) -> None:
-    """Cancel the task if it goes on, and wait for its end."""
-    if not task.done():
-        task.cancel()
-        await asyncio.wait({task})
 
 
 def _patient_protocol() -> type[asyncio.Protocol]:

@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.runtime.loop_thread import TOO_LATE, LoopThread, loop_thread
+from SimpleLLMFunc.utils import close_iterator
 
 T = TypeVar("T")
 
@@ -127,7 +128,7 @@ def _iterate_here(source: AsyncIterator[T], context: Context) -> Generator[T, No
             while items := runner.run(following(), context=context):
                 yield from items
         finally:
-            runner.run(_close(source), context=context)
+            runner.run(close_iterator(source), context=context)
 
 
 # --- ending a wait from outside -----------------------------------------------------------------------------
@@ -326,17 +327,11 @@ class _Pump(_Job[None], Generic[T]):
                 self._handed.set()
                 await self._next_wanted()
         finally:
-            await _close(source)
+            await close_iterator(source)
 
     async def _next_wanted(self) -> None:
         await self._wanted.wait()
         self._wanted.clear()
-
-
-async def _close(source: AsyncIterator[Any]) -> None:
-    aclose = getattr(source, "aclose", None)
-    if aclose is not None:
-        await aclose()
 
 
 def _wait(event: threading.Event) -> None:

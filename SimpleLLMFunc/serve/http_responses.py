@@ -32,7 +32,7 @@ from SimpleLLMFunc.errors import (
     cut,
 )
 from SimpleLLMFunc.logger import push_error, redact, shown_traceback
-from SimpleLLMFunc.runtime import cancelled, unless_gone
+from SimpleLLMFunc.runtime import unless_gone
 
 if TYPE_CHECKING:
     from starlette.responses import Response

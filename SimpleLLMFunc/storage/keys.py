@@ -60,22 +60,16 @@ def plain_text(value: Any) -> str:
 
 def _written(value: Any, encoder: json.JSONEncoder) -> str:
     try:
-        return encoder.encode(value)
-    except TypeError:  # a key of a dict that JSON does not have
         try:
+            return encoder.encode(value)
+        except TypeError:  # a key of a dict that JSON does not have
             return encoder.encode(_paired(value, encoder.default))
-        except (TypeError, ValueError, RecursionError) as error:
-            raise _unknown(value, error) from error
-    except (ValueError, RecursionError) as error:
-        raise _unknown(value, error) from error
-
-
-def _unknown(value: Any, error: Exception) -> UsageError:
-    return UsageError(
-        f"an argument cannot be recognised when it comes again ({error}). Give plain data, models or dataclasses."
-        if isinstance(value, dict)
-        else f"{type(value).__name__} cannot be written down ({error})."
-    )
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(
+            f"an argument cannot be recognised when it comes again ({error}). Give plain data, models or dataclasses."
+            if isinstance(value, dict)
+            else f"{type(value).__name__} cannot be written down ({error})."
+        ) from error
 
 
 def _paired(value: Any, default: Callable[[Any], Any]) -> Any:

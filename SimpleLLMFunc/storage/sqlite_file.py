@@ -76,7 +76,7 @@ class SqliteFile:
             sqlite3.Error: it is damaged, locked, or the disk is full.
         """
         path = self.path
-        if self._held.connection is not None and (path is None or self._held.file == identity_of(path)):
+        if self._held.connection is not None and (path is None or self._held.file == _identity_of(path)):
             return self._held.connection
         self.close()
         if path is None:
@@ -96,7 +96,7 @@ class SqliteFile:
             if isinstance(error, sqlite3.DatabaseError) and is_damage(error) and not self.is_ours():
                 raise self._unusable("it is no such file") from None
             raise
-        self._held.connection, self._held.file = connection, identity_of(path) if path else None
+        self._held.connection, self._held.file = connection, _identity_of(path) if path else None
         return connection
 
     def _make(self, path: Path) -> None:
@@ -125,6 +125,12 @@ class SqliteFile:
         """Close the file; the next use opens it again. One in memory is gone."""
         with self.lock:
             self._held.close()
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether the file that was opened is gone, or is another one by now."""
+        held = self._held.file
+        return held is not None and self.path is not None and _identity_of(self.path) != held
 
     def is_ours(self) -> bool:
         """Whether the head of the file says that it is of this kind."""
@@ -251,7 +257,7 @@ def is_damage(error: sqlite3.DatabaseError) -> bool:
     return code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
-def identity_of(path: Path) -> tuple[int, int] | None:
+def _identity_of(path: Path) -> tuple[int, int] | None:
     """Return what tells a file from one that replaces it; None if there is no file."""
     try:
         found = path.stat()

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from SimpleLLMFunc import CachedLLM, llm_function
 from SimpleLLMFunc.base.parsing import mended_arguments
 from SimpleLLMFunc.base.post_process import parse_text
-from SimpleLLMFunc.batch.checkpoint import stored_row
+from SimpleLLMFunc.batch.checkpoint import codec
 from SimpleLLMFunc.errors import CheckpointError, ResponseParseError, SimpleLLMFuncError
 from SimpleLLMFunc.interface.composite import answer_store as cache_store
 from SimpleLLMFunc.testing import ScriptedLLM
@@ -146,7 +146,7 @@ async def test_attack_02_and_03_a_checkpoint_gives_back_data_and_loads_no_pickle
     with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         columns = "id, key, version, error, answer, usage, given, at"
         for row in connection.execute(f"SELECT {columns} FROM rows").fetchall():
-            connection.execute("UPDATE rows SET checksum = ? WHERE id = ?", (stored_row.checksum(row), row[0]))
+            connection.execute("UPDATE rows SET checksum = ? WHERE id = ?", (codec.checksum(row), row[0]))
     connection.close()
     with pytest.raises(CheckpointError):
         found = await mapped(ScriptedLLM()).map(rows, checkpoint=path)

@@ -58,12 +58,12 @@ def echo(request) -> str:
     return text_of(request).upper()
 
 
-@llm_function
+@llm_function(ScriptedLLM(echo, repeat=True))
 async def shout(text: str) -> str:
     """Shout the text."""
 
 
-@llm_function
+@llm_function(ScriptedLLM(echo, repeat=True))
 def shout_sync(text: str) -> str:
     """Shout the text."""
 
@@ -73,16 +73,14 @@ async def show(thing: object) -> str:
     """Show it."""
 
 
-@llm_function
-async def grade(text: str, strict: bool = False) -> Grade:
-    """Grade the text."""
-
-
 def graded(request) -> str:
     text = text_of(request)
-    if text.startswith("bad"):
-        return "no idea"
-    return f'{{"score": {len(text)}, "why": "{text}"}}'
+    return "no idea" if text.startswith("bad") else f'{{"score": {len(text)}, "why": "{text}"}}'
+
+
+@llm_function(ScriptedLLM(graded, repeat=True))
+async def grade(text: str, strict: bool = False) -> Grade:
+    """Grade the text."""
 
 
 class Gate:
@@ -137,8 +135,7 @@ async def test_the_results_have_the_order_of_the_rows() -> None:
 
 
 async def test_a_row_that_does_not_fit_the_parameters_fails_alone_and_is_not_sent() -> None:
-    llm = ScriptedLLM(graded, repeat=True)
-    with use_llm(llm):
+    with use_llm(ScriptedLLM(graded, repeat=True)) as llm:
         report = await grade.map(["ok", ("a", True, "too many"), {"strict": True}])
     assert report.rows[0].value.score == 2
     for row in report.rows[1:]:
@@ -184,8 +181,7 @@ async def test_methods_and_streams_map() -> None:
 
 
 async def test_the_rows_are_a_sequence() -> None:
-    with use_llm(ScriptedLLM(echo, repeat=True)):
-        rows = (await shout.map([f"r{number}" for number in range(600)])).rows
+    rows = (await shout.map([f"r{number}" for number in range(600)])).rows
     assert len(rows) == 600
     assert rows[-1].value == "R599"
     assert [row.value for row in rows[10:13]] == ["R10", "R11", "R12"]
@@ -274,8 +270,7 @@ async def test_no_more_rows_are_in_flight_than_allowed() -> None:
 
 async def test_a_source_without_end_is_read_no_faster_than_asked() -> None:
     numbers = itertools.count()
-    with use_llm(ScriptedLLM(echo, repeat=True)):
-        report = await shout.map((f"r{number}" for number in numbers), concurrency=2, budget={"requests": 50})
+    report = await shout.map((f"r{number}" for number in numbers), concurrency=2, budget={"requests": 50})
     assert report.counts.asked == 50
     assert isinstance(report.stopped, BudgetExceeded)
     assert next(numbers) < 2000
@@ -321,10 +316,8 @@ async def test_a_blocking_generator_does_not_block_the_loop() -> None:
 
 
 async def test_a_generator_may_ask_a_model_itself() -> None:
-    llm = ScriptedLLM(echo, repeat=True)
-    with use_llm(llm):
-        report = await shout.map(shout_sync(text) for text in ("a", "b"))
-        nested = shout_sync.map(shout_sync(text) for text in ("a", "b"))
+    report = await shout.map(shout_sync(text) for text in ("a", "b"))
+    nested = shout_sync.map(shout_sync(text) for text in ("a", "b"))
     assert [row.value for row in (*report.rows, *nested.rows)] == ["A", "B"] * 2
 
 
@@ -333,8 +326,7 @@ async def test_what_was_read_before_the_source_failed_is_asked_and_kept(tmp_path
         yield from ("a", "b")
         raise OSError("the disk is gone")
 
-    llm = ScriptedLLM(echo, repeat=True)
-    with use_llm(llm), pytest.raises(OSError, match="disk is gone"):
+    with use_llm(ScriptedLLM(echo, repeat=True)) as llm, pytest.raises(OSError, match="disk is gone"):
         await shout.map(rows(), checkpoint=tmp_path / "run.sqlite")
     assert len(llm.calls) == 2
     with use_llm(llm):
@@ -345,8 +337,7 @@ async def test_many_rows_go_to_a_temporary_file_that_is_gone_in_the_end(monkeypa
     monkeypatch.setattr(store, "MOST_IN_MEMORY", 20)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     texts = [f"r{number % 60}" for number in range(100)]
-    llm = ScriptedLLM(graded, repeat=True)
-    with use_llm(llm):
+    with use_llm(ScriptedLLM(graded, repeat=True)) as llm:
         report = await grade.map((text for text in texts), concurrency=7)
     assert len(llm.calls) == 60
     assert [row.value.why for row in report.rows] == texts
@@ -361,8 +352,7 @@ async def test_many_rows_go_to_a_temporary_file_that_is_gone_in_the_end(monkeypa
 
 async def test_rows_of_any_text_pass_through_a_file(tmp_path) -> None:
     texts = ["\ud800 lone", "nul \x00 in it", "emoji 🎉", "", " ", "\x85\u2028", "'quoted' \"twice\""]
-    llm = ScriptedLLM(lambda request: "got it", repeat=True)
-    with use_llm(llm):
+    with use_llm(ScriptedLLM(lambda request: "got it", repeat=True)) as llm:
         for _ in range(2):
             report = await shout.map(iter(texts), checkpoint=tmp_path / "run.sqlite")
             assert [row.error for row in report.rows] == [None] * len(texts)
@@ -393,8 +383,7 @@ async def test_raise_stops_the_others_and_keeps_what_is_finished(tmp_path) -> No
             await mapping
     assert not gate.waiting
     assert asyncio.all_tasks() == {asyncio.current_task()}
-    llm = ScriptedLLM(echo, repeat=True)
-    with use_llm(llm):
+    with use_llm(ScriptedLLM(echo, repeat=True)) as llm:
         report = await shout.map(["a", "bad", "c", "d"], checkpoint=tmp_path / "run.sqlite")
     assert report.counts.restored == 1  # the row that failed is asked again, too
     assert len(llm.calls) == 3
@@ -419,8 +408,7 @@ async def test_a_budget_stops_before_the_request_that_would_break_it(limit, tmp_
 
 
 async def test_a_budget_around_the_map_counts_as_well_and_raise_raises_it() -> None:
-    llm = ScriptedLLM(echo, repeat=True)
-    with use_llm(llm), budget(requests=2) as spent:
+    with budget(requests=2) as spent:
         report = await shout.map(["a", "b", "c"], concurrency=1)
         assert report.counts.unasked == 1
         with pytest.raises(BudgetExceeded):
@@ -480,9 +468,7 @@ async def test_cancelling_leaves_nothing_behind_and_says_how_to_go_on(tmp_path, 
     assert "after 1 of 5 rows" in caplog.text
     assert "run.sqlite" in caplog.text
     assert not (tmp_path / "run.sqlite.lock").exists()
-    llm = ScriptedLLM(echo, repeat=True)
-    with use_llm(llm):
-        report = await shout.map([*"abcde"], checkpoint=tmp_path / "run.sqlite")
+    report = await shout.map([*"abcde"], checkpoint=tmp_path / "run.sqlite")
     assert (report.counts.restored, report.counts.asked) == (1, 4)
 
 
@@ -552,7 +538,7 @@ def test_ctrl_c_stops_within_a_second_and_says_how_to_go_on(kind, tmp_path) -> N
 
 async def test_without_a_model_or_its_price_nothing_begins(tmp_path) -> None:
     with pytest.raises(ConfigError, match="SIMPLELLMFUNC_MODEL"):
-        await shout.map(["a"], checkpoint=tmp_path / "run.sqlite")
+        await show.map(["a"], checkpoint=tmp_path / "run.sqlite")
     assert not (tmp_path / "run.sqlite").exists()
     llm = OpenAICompatible("no-such-model", base_url="https://api.example.com/v1", api_key="sk-not-a-key-at-all")
     with pytest.raises(ConfigError, match="price"):
@@ -578,7 +564,7 @@ async def test_without_a_model_or_its_price_nothing_begins(tmp_path) -> None:
 )
 async def test_arguments_that_cannot_be(options, problem) -> None:
     with pytest.raises(UsageError, match=problem):
-        await shout.with_options(llm_interface=ScriptedLLM(echo, repeat=True)).map(["a"], **options)
+        await shout.map(["a"], **options)
 
 
 # --- progress, concurrency -----------------------------------------------------------------------------------------
@@ -586,9 +572,8 @@ async def test_arguments_that_cannot_be(options, problem) -> None:
 
 async def test_progress_tells_a_function_how_it_goes_and_ends_no_map_where_it_cannot(caplog) -> None:
     seen = []
-    with use_llm(ScriptedLLM(graded, repeat=True)):
-        await grade.with_options(max_reasks=0).map(["a", "a", "bad", "b"], progress=seen.append)
-        report = await grade.map(["a"], progress=lambda state: 1 / 0)
+    await grade.with_options(max_reasks=0).map(["a", "a", "bad", "b"], progress=seen.append)
+    report = await grade.map(["a"], progress=lambda state: 1 / 0)
     last = seen[-1]
     assert (last.name, last.done, last.asked, last.failed, last.total, last.in_flight) == ("grade", 4, 3, 1, 4, 0)
     assert report.rows[0].value.score == 1
@@ -627,13 +612,12 @@ async def test_rows_that_are_long_texts_do_not_hold_up_the_loop() -> None:
 
 
 async def test_a_report_closes_its_file_at_the_end_of_a_block(tmp_path) -> None:
-    with use_llm(ScriptedLLM(echo, repeat=True)):
-        with await shout.map(["a", "b"], checkpoint=tmp_path / "run.sqlite") as report:
-            assert report.rows[0].value == "A"
-        assert [file.name for file in tmp_path.iterdir()] == ["run.sqlite"]  # no log of an open file
-        assert report.rows[1].value == "B"  # it opens again where a row is read after all
-        report.close()
-    with shout_sync.with_options(llm_interface=ScriptedLLM(echo, repeat=True)).map(["a"]) as report:
+    with await shout.map(["a", "b"], checkpoint=tmp_path / "run.sqlite") as report:
+        assert report.rows[0].value == "A"
+    assert [file.name for file in tmp_path.iterdir()] == ["run.sqlite"]  # no log of an open file
+    assert report.rows[1].value == "B"  # it opens again where a row is read after all
+    report.close()
+    with shout_sync.map(["a"]) as report:
         assert [row.value for row in report.rows] == ["A"]
 
 
@@ -683,8 +667,7 @@ async def _one_by_one(rows: list[dict[str, object]]) -> AsyncIterator[dict[str, 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "pandas", "polars", "arrow", "list", "generator", "async"])
 async def test_columns_that_are_not_the_parameters_are_refused_before_anything_is_asked(kind, tmp_path) -> None:
-    llm = ScriptedLLM(echo, repeat=True)
-    with use_llm(llm), pytest.raises(UsageError) as refused:
+    with use_llm(ScriptedLLM(echo, repeat=True)) as llm, pytest.raises(UsageError) as refused:
         await shout.map(_misspelt(kind, tmp_path), checkpoint=tmp_path / "run.sqlite")
     assert "no column for 'text'; the columns are 'id', 'txet', and shout() takes 'text'" in str(refused.value)
     assert "column='txet'" in str(refused.value)

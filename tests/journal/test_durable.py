@@ -675,8 +675,7 @@ def test_sync_code_and_what_carries_the_context(path):
 
 
 async def test_a_map_needs_a_checkpoint_of_its_own(path, tmp_path):
-    model = ScriptedLLM("said", repeat=True)
-    with use_llm(model), durable(path, "k"):
+    with use_llm(ScriptedLLM("said", repeat=True)) as model, durable(path, "k"):
         with pytest.raises(UsageError, match="checkpoint"):
             await ask.map(["a"])
         report = await ask.map(["a", "b"], checkpoint=tmp_path / "rows.sqlite")
@@ -694,8 +693,7 @@ def version(docstring):
 async def test_a_function_that_has_changed_is_not_mixed_up_with_what_it_was(path):
     with use_llm(ScriptedLLM("old")), durable(path, "k"):
         await version("Ask.")("a")
-    model = ScriptedLLM("new")
-    with use_llm(model):
+    with use_llm(ScriptedLLM("new")) as model:
         words = r"'ask' has changed.* was version [0-9a-f]{16} and is [0-9a-f]{16}"
         with pytest.raises(CheckpointError, match=words), durable(path, "k"):
             await version("Ask again.")("b")

@@ -58,10 +58,6 @@ class Source:
 # --- run_sync ------------------------------------------------------------------------------------------------
 
 
-def test_the_result_comes_back():
-    assert run_sync(value_of("answer")) == "answer"
-
-
 def test_an_exception_comes_back_with_its_traceback():
     error = LookupError("deep inside")
 
@@ -174,7 +170,7 @@ def test_items_come_in_order_and_the_end_ends():
     assert source.closed.is_set()
 
 
-def test_the_source_goes_on_only_when_asked():
+def test_one_task_runs_the_source_as_far_as_asked_and_closing_waits_until_it_has_tidied_up():
     source = Source()
     items = iterate_sync(source())
     assert source.produced == 0
@@ -182,24 +178,9 @@ def test_the_source_goes_on_only_when_asked():
     run_sync(asyncio.sleep(0.01))
     assert source.produced == 3
     items.close()
-
-
-def test_one_task_runs_and_closes_the_source():
-    source = Source()
-    items = iterate_sync(source())
-    assert next(items) == 0
-    assert next(items) == 1
-    items.close()
+    assert source.closed.is_set()
     assert len(source.tasks) == 2
     assert source.tasks[0] is source.tasks[1]
-
-
-def test_closing_waits_until_the_source_has_tidied_up():
-    source = Source()
-    items = iterate_sync(source())
-    next(items)
-    items.close()
-    assert source.closed.is_set()
     assert list(items) == []
 
 

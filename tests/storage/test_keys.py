@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -16,8 +14,7 @@ from pydantic import BaseModel
 
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.storage.keys import canonical, key_of, plain_text, version_of
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.processes import run_script
 
 
 class Color(Enum):
@@ -48,23 +45,16 @@ def test_what_differs_has_another_key() -> None:
     assert not {*keys} & {key_of(version_of({"prompt": "b"}), {"thing": thing}) for thing in THINGS}
 
 
-def test_keys_are_the_same_in_another_process() -> None:
+def test_keys_are_the_same_in_another_process(monkeypatch) -> None:
     code = (
         "from SimpleLLMFunc.storage.keys import *\n"
         "print(key_of(version_of({'p': 1}), {'x': [{'b', 'a', 'c', 'd'}, 'text', 1.5, {'k': frozenset({3, 1})}]}).hex())"
     )
-    told = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=ROOT,
-            env={"PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert len(told) == 1
+    told = set()
+    for seed in "12":
+        monkeypatch.setenv("PYTHONHASHSEED", seed)
+        told.add(run_script(code).stdout)
+    assert [len(key) for key in told] == [33]
 
 
 def test_what_is_only_a_place_in_memory_has_no_key() -> None:

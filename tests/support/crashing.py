@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from SimpleLLMFunc import ABSTAIN, OutcomeUnknown, ToolContext, durable, llm_function, tool, use_llm
-from SimpleLLMFunc.journal import RUN_AGAIN, answer, log_file, step_counts
+from SimpleLLMFunc.journal import RUN_AGAIN, answer, log_file
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 
 ROUNDS = 6
@@ -47,7 +47,7 @@ def transaction(connection, plain=log_file.transaction):
     moment()
 
 
-def noted(self, count, plain=step_counts.StepCounts.note):
+def noted(self, count, plain=log_file.StepCounts.note):
     plain(self, count)
     moment()
 
@@ -109,7 +109,7 @@ async def child(runs: list[int]) -> None:
 
 def main() -> None:
     chance = random.Random(RUNS)
-    log_file.transaction, step_counts.StepCounts.note = transaction, noted
+    log_file.transaction, log_file.StepCounts.note = transaction, noted
     asyncio.run(child([0]))  # what is loaded at the first call need not be loaded by each child
     began, fuse[0] = time.monotonic(), 0
     asyncio.run(child([1]))

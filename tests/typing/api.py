@@ -30,7 +30,7 @@ from SimpleLLMFunc import (
     use_llm,
 )
 from SimpleLLMFunc.batch import MapReport, MapRow, MapRows, RayEngine
-from SimpleLLMFunc.batch.ray.actor import RayActor
+from SimpleLLMFunc.batch.ray.cluster import RayActor
 from SimpleLLMFunc.llm_decorator.answering import Agreement
 from SimpleLLMFunc.tools import ToolContext, ToolRegistry
 from SimpleLLMFunc.type.markers import ABSTAIN, Abstention, Confident, Quoted

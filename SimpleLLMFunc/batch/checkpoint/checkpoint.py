@@ -159,11 +159,10 @@ class Checkpoint:
         with suppress(OSError):  # a full disk: the file itself will say so
             self._lock.note(self.rows.commits)
 
-    def close(self, progress: MapProgress | None = None) -> None:
+    def close(self, progress: MapProgress) -> None:
         """Give the file up; `progress` is how far the map came."""
         if self._lock.is_held:
-            if progress is not None:
-                self._note(progress)
+            self._note(progress)
             self._lock.release(ended_well=self.rows.close())
 
     def _note(self, progress: MapProgress) -> None:

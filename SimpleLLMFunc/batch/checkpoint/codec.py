@@ -1,9 +1,15 @@
-"""Encode a value or an error as bytes, and decode the same value of the same type, or raise."""
+"""One row of a map, before it is written and after it is read; and its value or error as bytes.
+
+What is decoded is the same value of the same type, or it raises.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
 
 from pydantic import BaseModel, ValidationError
 
@@ -11,10 +17,10 @@ from SimpleLLMFunc import errors
 from SimpleLLMFunc.base.parsing import RepairLevel
 from SimpleLLMFunc.base.run import Answer
 from SimpleLLMFunc.base.schemas import OutputSpec
-from SimpleLLMFunc.errors import ProviderError, ResponseParseError, RunError, SimpleLLMFuncError
+from SimpleLLMFunc.errors import CheckpointError, ProviderError, ResponseParseError, RunError, SimpleLLMFuncError
 from SimpleLLMFunc.logger import mask_known, redact, redact_head
 from SimpleLLMFunc.storage import plain_text
-from SimpleLLMFunc.type import Usage
+from SimpleLLMFunc.type import NO_USAGE, Usage
 
 _JSON: Final = json.JSONEncoder(separators=(",", ":"))
 _PLAIN: Final = b"p"
@@ -33,6 +39,137 @@ _LONGEST_TEXT: Final = 100_000
 
 _LONGEST_LIST: Final = 1_000
 _LONGEST_ITEM: Final = 1_000
+
+
+@dataclass(slots=True, eq=False)
+class Record:
+    """A row under way in a map, and what came of it.
+
+    Attributes:
+        place: in the input, from 0.
+        given: as it was given; None where it need not be kept.
+        also: places of the rows that are the same.
+        id: its number among the finished rows; 0 for a new one.
+        answer: None where there is no value.
+        failure: why not; of a row that cannot be asked from the beginning.
+    """
+
+    place: int
+    key: bytes
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    given: Any = None
+    also: list[int] = field(default_factory=list)
+    id: int = 0
+    answer: Answer[Any] | None = None
+    failure: Exception | None = None
+    usage: Usage = NO_USAGE
+
+    is_sound = True
+
+    @property
+    def error_name(self) -> str | None:
+        """The name of the error's class; None where there is a value."""
+        return None if self.failure is None else type(self.failure).__name__
+
+    def value(self, place: int) -> Any:
+        """Return the value."""
+        assert self.answer is not None, f"row {place} has a value"
+        return self.answer.value
+
+    def error(self, place: int) -> Exception | None:  # noqa: ARG002 - as `StoredRow`
+        """Return what went wrong."""
+        return self.failure
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRow:
+    """A row of the file, decoded on access.
+
+    Attributes:
+        error_name: the name of the error's class; None where there is a value.
+        is_sound: its checksum fits.
+    """
+
+    id: int
+    key: bytes
+    error_name: str | None
+    _answer: bytes
+    _usage: str
+    _given: bytes | None
+    is_sound: bool
+    _output: OutputSpec
+
+    @property
+    def usage(self) -> Usage:
+        """What it took."""
+        return decode_usage(self._usage) if self.is_sound else NO_USAGE
+
+    def value(self, place: int) -> Any:
+        """Return the value, of the function's return type.
+
+        Raises:
+            CheckpointError: the kept bytes cannot be read as that type.
+        """
+        try:
+            return decode_value(self._answer, self._output)
+        except (ValueError, TypeError, KeyError, IndexError) as error:
+            raise CheckpointError(
+                f"its stored value cannot be read as {self._output.name}: {error}", row=place
+            ) from error
+
+    def error(self, place: int) -> Exception | None:
+        """Return what went wrong, None where there is a value."""
+        if self.error_name is None:
+            return None
+        try:
+            return decode_error(self._answer, self.usage)
+        except (ValueError, TypeError) as error:
+            raise CheckpointError(f"its stored error cannot be read: {error}", row=place) from error
+
+    @property
+    def given(self) -> Any:
+        """The row as it was given, as plain data."""
+        return decode_given(self._given)
+
+
+Finished: TypeAlias = Record | StoredRow
+
+
+def cells_of(
+    record: Record, number: int, version: int, at: float, output: OutputSpec | None, repair: RepairLevel
+) -> tuple[Any, ...]:
+    """Return the cells of a row in the order of its table; the checksum is the last of them."""
+    if record.answer is None:
+        assert record.failure is not None, "a row has a value or an error"
+        data = encode_error(record.failure)
+    else:
+        assert output is not None, "rows are written for a function"
+        data = encode_answer(record.answer, output, repair)
+    # As it was given, to look at and to give back: plain data.
+    given = None if record.given is None else plain_text([isinstance(record.given, tuple), record.given])
+    told = None if given is None else mask_known(given).encode()
+    row = (number, record.key, version, record.error_name, data, encode_usage(record.usage), told, at)
+    return (*row, checksum(row))
+
+
+def checksum(row: Sequence[Any]) -> bytes:
+    """Return the checksum of the other cells of a row, in the order of its table."""
+    number, key, version, error, answer, usage, given, at = row
+    head = f"{number}|{version}|{error}|{usage}|{at!r}|{len(answer)}|{-1 if given is None else len(given)}|"
+    text = head.encode("utf-8", "surrogateescape") + key + answer + (given or b"")
+    return hashlib.blake2b(text, digest_size=8).digest()
+
+
+def is_sound(row: Sequence[Any]) -> bool:
+    """Say whether the cells of a row are as they were written; its checksum is the last of them."""
+    try:
+        return bool(checksum(row[:-1]) == row[-1])
+    except (TypeError, ValueError, AttributeError):  # a cell of another type than was written
+        return False
+
+
+# --- as bytes --------------------------------------------------------------------------------------------
 
 
 def encode_answer(answer: Answer[Any], output: OutputSpec, repair: RepairLevel) -> bytes:
@@ -147,10 +284,8 @@ def decode_error(data: bytes, usage: Usage) -> SimpleLLMFuncError:
     name, args, facts = json.loads(data)
     cls = _class_of(name)
     if cls is ResponseParseError:
-        facts["violations"] = [tuple(each) for each in facts.get("violations", ())]
-        facts.setdefault("expected_type", None)
-    if "downgrades" in facts:
-        facts["downgrades"] = [tuple(each) for each in facts["downgrades"]]
+        facts = {"violations": [], "expected_type": None, **facts}
+    facts |= {name: [tuple(each) for each in facts[name]] for name in ("violations", "downgrades") if name in facts}
     error: SimpleLLMFuncError = cls.__new__(cls, *args)  # as pickle does: the class's own arguments are facts
     vars(error).update({**facts, "usage": usage, "cost": usage.cost})
     return error
@@ -167,13 +302,8 @@ def decode_usage(text: str) -> Usage:
     return Usage(*json.loads(text))
 
 
-def encode_given(row: Any) -> bytes:
-    """Return a row as it was given, to look at and to give back: plain data."""
-    return mask_known(plain_text([isinstance(row, tuple), row])).encode()
-
-
 def decode_given(data: bytes | None) -> Any:
-    """Return a row again."""
+    """Return a row as it was given, as plain data; None where it was not kept."""
     if data is None:
         return None
     is_tuple, row = json.loads(data)

@@ -6,17 +6,16 @@ import itertools
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
 from SimpleLLMFunc.base.parsing import RepairLevel
 from SimpleLLMFunc.base.schemas import OutputSpec
-from SimpleLLMFunc.batch.checkpoint.codec import encode_answer, encode_error, encode_given, encode_usage
-from SimpleLLMFunc.batch.checkpoint.stored_row import Record, StoredRow, checksum, is_sound
+from SimpleLLMFunc.batch.checkpoint.codec import Record, StoredRow, cells_of, is_sound
 from SimpleLLMFunc.batch.progress import MapProgress
 from SimpleLLMFunc.errors import CheckpointError
-from SimpleLLMFunc.storage import SqliteFile, identity_of, is_damage, transaction
+from SimpleLLMFunc.storage import SqliteFile, is_damage, transaction
 
 FORMAT: Final = 3
 """The format we write. Older files are read as they are; the next map that writes one migrates it."""
@@ -96,7 +95,6 @@ class RowFile:
         self._repair: RepairLevel = repair
         self._shown = shown
         self._version = 0
-        self._identity: tuple[int, int] | None = None
         self.last_id = 0
         self.file = SqliteFile(
             path, application_id=_APPLICATION_ID, tables=_TABLES, older=_OLDER, unusable=self.unusable
@@ -110,7 +108,6 @@ class RowFile:
         Raises:
             CheckpointError: it is not, or none of ours, or of another version.
         """
-        self._identity = None
         try:
             self._load()
         except CheckpointError as error:
@@ -118,7 +115,6 @@ class RowFile:
             if damaged is None:
                 raise
             raise CheckpointError(f"{error} The first damaged row is this one.", row=damaged) from error
-        self._identity = identity_of(self.path)
 
     def _load(self) -> None:
         """Read the figures of the file, and raise what is wrong with it."""
@@ -175,15 +171,15 @@ class RowFile:
             number, key, _, error, answer, usage, given, _, _ = cells
             yield StoredRow(number, key, error, answer, usage, given, is_sound(cells), self._output)
 
-    def write(self, records: Sequence[Record], progress: MapProgress | None = None) -> None:
+    def write(self, records: Sequence[Record], progress: MapProgress) -> None:
         """Keep rows, and how far their map is with them, all or none; each row gets its number."""
         now, numbers = time.time(), itertools.count(self.last_id + 1)
-        rows = [self._row(record, record.id or next(numbers), now) for record in records]
+        version, output, repair = self._version, self._output, self._repair
+        rows = [cells_of(record, record.id or next(numbers), version, now, output, repair) for record in records]
         with self.changing() as connection:
             connection.executemany("INSERT OR REPLACE INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
             connection.execute(_COUNTED)
-            if progress is not None:
-                self._note(connection, progress, now)
+            self._note(connection, progress, now)
         self.commits += 1
         for record, row in zip(records, rows, strict=True):
             record.id = row[0]
@@ -223,7 +219,7 @@ class RowFile:
             CheckpointError: the file is gone, damaged, or cannot be read or written.
         """
         with self.file.lock:
-            if self._is_gone:
+            if self.file.is_replaced:
                 # We create no new file: the reader would take it for the one that held the rows.
                 raise CheckpointError(
                     f"{self._shown} is gone, and with it what its rows came to: it was taken away or replaced. Put it "
@@ -250,33 +246,14 @@ class RowFile:
 
     def close(self) -> bool:
         """Close the file; return whether the one file holds all rows, without a log."""
-        try:
-            with self.file.lock:
-                if self._is_gone:
-                    self.file.close()
-                    return False
+        is_busy = 1
+        with suppress(sqlite3.Error, CheckpointError), self.file.lock:
+            if not self.file.is_replaced:
                 (is_busy, _, _) = self.file.connection().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        except (sqlite3.Error, CheckpointError):
-            is_busy = 1
         self.file.close()
         return not is_busy
 
-    @property
-    def _is_gone(self) -> bool:
-        return self._identity is not None and identity_of(self.path) != self._identity
-
     # --- inside ----------------------------------------------------------------------------------------------
-
-    def _row(self, record: Record, number: int, now: float) -> tuple[Any, ...]:
-        if record.answer is None:
-            assert record.failure is not None, "a row has a value or an error"
-            data = encode_error(record.failure)
-        else:
-            assert self._output is not None, "rows are written for a function"
-            data = encode_answer(record.answer, self._output, self._repair)
-        given = None if record.given is None else encode_given(record.given)
-        row = (number, record.key, self._version, record.error_name, data, encode_usage(record.usage), given, now)
-        return (*row, checksum(row))
 
     def _note(self, connection: sqlite3.Connection, told: MapProgress, now: float) -> None:
         values = (self._version, told.done, told.asked, told.failed, told.total, told.cost, told.seconds, now)

@@ -14,8 +14,8 @@ from typing import Any
 
 from SimpleLLMFunc.base.run import Mappable
 from SimpleLLMFunc.batch.checkpoint.checkpoint import Checkpoint
+from SimpleLLMFunc.batch.checkpoint.codec import Finished, Record
 from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
-from SimpleLLMFunc.batch.checkpoint.stored_row import Finished, Record
 from SimpleLLMFunc.batch.progress import MapProgress
 from SimpleLLMFunc.errors import CheckpointError
 from SimpleLLMFunc.runtime import Worker
@@ -30,6 +30,8 @@ class Store:
 
     Attributes:
         first_new_id: rows with a higher number are of this map.
+        path: of the checkpoint.
+        file: that the rows are in; None while they are in memory.
 
     Args:
         function: whose rows they are.
@@ -45,25 +47,14 @@ class Store:
         self._worker = Worker()
         self.first_new_id = 0
         self._done = 0
-        self._checkpoint: Checkpoint | None = None
-        self._file: RowFile | None = None
+        self._checkpoint = None if checkpoint is None else Checkpoint(checkpoint, function.output, function.repair)
+        self.path = None if self._checkpoint is None else self._checkpoint.path
+        self.file: RowFile | None = None
         self._memory: list[Record] = []
         self._ids: dict[bytes, int] = {}
         self._waiting: list[Record] = []
         self._next: asyncio.Task[None] | None = None  # will write what waits
         self._writing: asyncio.Task[None] | None = None
-        if checkpoint is not None:
-            self._checkpoint = Checkpoint(checkpoint, function.output, function.repair)
-
-    @property
-    def path(self) -> Path | None:
-        """Of the checkpoint."""
-        return None if self._checkpoint is None else self._checkpoint.path
-
-    @property
-    def file(self) -> RowFile | None:
-        """That the rows are in; None while they are in memory."""
-        return self._file
 
     # --- while the map runs ----------------------------------------------------------------------------------
 
@@ -79,15 +70,15 @@ class Store:
             return version_of(definition)
         # Where this is cancelled the thread goes on; what it opens is closed by `close`, which the same thread does next.
         version = await self._worker.run(self._checkpoint.open, self._function.name, definition, self._progress())
-        self._file = self._checkpoint.rows
-        self.first_new_id = self._file.last_id
+        self.file = self._checkpoint.rows
+        self.first_new_id = self.file.last_id
         return version
 
     async def find(self, keys: Sequence[bytes]) -> Mapping[bytes, Finished]:
         """Return what is known of these rows."""
         found: dict[bytes, Finished] = {key: self._memory[number - 1] for key in keys if (number := self._ids.get(key))}
-        if self._file is not None and (others := [key for key in keys if key not in found]):
-            found.update(await self._worker.run(self._file.find, others))
+        if self.file is not None and (others := [key for key in keys if key not in found]):
+            found.update(await self._worker.run(self.file.find, others))
         return found
 
     async def keep(self, record: Record) -> int:
@@ -96,7 +87,7 @@ class Store:
         Raises:
             CheckpointError: the row cannot be written.
         """
-        if self._file is None and len(self._memory) < MOST_IN_MEMORY:
+        if self.file is None and len(self._memory) < MOST_IN_MEMORY:
             self._memory.append(record)
             record.id = self._ids[record.key] = len(self._memory)
             return record.id
@@ -122,24 +113,22 @@ class Store:
         await asyncio.sleep(0)  # what finishes in the same round of the loop goes along
         records, self._waiting = self._waiting, []
         self._writing, self._next = self._next, None
-        if self._file is None:
-            self._file = await self._worker.run(self._spilled)
+        if self.file is None:
+            self.file = await self._worker.run(self._spilled, self._progress())
             self._memory, self._ids = [], {}
         await self._worker.run(self._committed, records, self._progress())
 
     # --- in the thread ---------------------------------------------------------------------------------------
 
     def _committed(self, records: list[Record], progress: MapProgress) -> None:
-        assert self._file is not None, "it was opened before"
-        if self._checkpoint is None:
-            self._file.write(records)
-            return
+        assert self.file is not None, "it was opened before"
         done = progress.done + len(records)
-        self._file.write(records, replace(progress, done=done))
+        self.file.write(records, replace(progress, done=done))
         self._done = done
-        self._checkpoint.committed()
+        if self._checkpoint is not None:
+            self._checkpoint.committed()
 
-    def _spilled(self) -> RowFile:
+    def _spilled(self, progress: MapProgress) -> RowFile:
         """Move what is in memory to a temporary file, which is removed with the last reference to it."""
         try:
             descriptor, name = tempfile.mkstemp(prefix="SimpleLLMFunc-", suffix=".sqlite")
@@ -154,21 +143,21 @@ class Store:
         weakref.finalize(file, _remove, path, os.getpid())
         file.open()
         for start in range(0, len(self._memory), 1000):
-            file.write(self._memory[start : start + 1000])
+            file.write(self._memory[start : start + 1000], progress)
         return file
 
     # --- when it has ended -----------------------------------------------------------------------------------
 
     def read(self, ids: Sequence[int]) -> Mapping[int, Finished]:
         """Return rows by number."""
-        if self._file is None:
+        if self.file is None:
             return {number: self._memory[number - 1] for number in ids}
-        return self._file.read(ids)
+        return self.file.read(ids)
 
     def release(self) -> None:
         """Close the file; it opens again where rows are read after all."""
-        if self._file is not None:
-            self._file.file.close()
+        if self.file is not None:
+            self.file.file.close()
 
 
 def _remove(path: Path, pid: int) -> None:

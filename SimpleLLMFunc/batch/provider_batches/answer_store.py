@@ -95,10 +95,10 @@ class AnswerStore:
 
     # --- batches -----------------------------------------------------------------------------------------
 
-    def open_batches(self, address: str) -> list[OpenBatch]:
-        """Return the batches of this service whose answers are not here yet, the oldest first."""
-        found = self._file.query("SELECT tag, id, file FROM batches WHERE address = ? ORDER BY rowid", (address,))
-        return [OpenBatch(*row) for row in found]
+    def open_batches(self, address: str, has_id: bool) -> list[OpenBatch]:
+        """Return the batches of this service whose answers are not here yet, with an id or without; the oldest first."""
+        statement = "SELECT tag, id, file FROM batches WHERE address = ? AND (id IS NOT NULL) = ? ORDER BY rowid"
+        return [OpenBatch(*row) for row in self._file.query(statement, (address, has_id))]
 
     def begin(self, tag: str, address: str, requests: Sequence[tuple[bytes, OutputMode]]) -> None:
         """Note that a batch with these requests is about to be sent."""
@@ -160,22 +160,18 @@ class AnswerStore:
         """Return place, key and mode of every line, in the order of the places."""
         return self._file.query("SELECT place, key, mode FROM answers ORDER BY place, key")
 
-    def line_of(self, start: bytes) -> KeptLine | None:
-        """Return the first line whose key begins like this."""
-        found = self._file.query("SELECT key FROM answers WHERE key >= ? ORDER BY key LIMIT 1", (start,))
-        return self.line(found[0][0]) if found and found[0][0].startswith(start) else None
-
     def line(self, key: bytes) -> KeptLine | None:
-        """Return the answer of a request, or None.
+        """Return the answer of a request, the first one whose key begins like this; or None.
 
         Raises:
             CheckpointError: it is not as it was written.
         """
-        found = self._file.query("SELECT key, mode, place, is_good, line, checksum FROM answers WHERE key = ?", (key,))
-        if not found:
+        columns = "key, mode, place, is_good, line, checksum"
+        found = self._file.query(f"SELECT {columns} FROM answers WHERE key >= ? ORDER BY key LIMIT 1", (key,))  # noqa: S608
+        if not found or not found[0][0].startswith(key):
             return None
         *kept, checksum = found[0]
-        line = KeptLine(kept[0], kept[1], kept[2], bool(kept[3]), kept[4])
+        line = KeptLine(*kept)
         if checksum != _checksum(line.key, line.line):
             raise CheckpointError(
                 f"an answer of a batch in {str(self._file.path)!r} is not as it was written. Put a copy in its place, or "
@@ -185,9 +181,8 @@ class AnswerStore:
 
     def forget_used(self) -> None:
         """Forget answers without a value, so that these rows are asked again, and those of rows that are finished."""
-        statement = "DELETE FROM answers WHERE NOT is_good OR key IN (SELECT key FROM rows)"
         with self._file.changing() as connection:
-            connection.execute(statement)
+            connection.execute("DELETE FROM answers WHERE NOT is_good OR key IN (SELECT key FROM rows)")
 
     def close(self) -> None:
         """Close the file; the next use opens it again."""

@@ -10,28 +10,26 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from SimpleLLMFunc.base.run import Answer
 from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
-from SimpleLLMFunc.batch.options import MapOptions
+from SimpleLLMFunc.batch.options import MapOptions, time_limits
 from SimpleLLMFunc.batch.progress import Progress, progress_view
 from SimpleLLMFunc.batch.provider_batches.answer_store import AnswerStore
 from SimpleLLMFunc.batch.provider_batches.lines import answer_of, check_single_shot, endpoint_of, problem_code
 from SimpleLLMFunc.batch.provider_batches.run import LEFT, BatchRun
 from SimpleLLMFunc.batch.provider_batches.service import BatchService
 from SimpleLLMFunc.batch.relayed import Decorated, Relayed
-from SimpleLLMFunc.batch.rows.arguments import RowArguments
 from SimpleLLMFunc.batch.rows.feed import Feed, can_read_again
 from SimpleLLMFunc.batch.rows.rows import Rows, RowSource
 from SimpleLLMFunc.errors import (
     BadReply,
     BadRequest,
-    DeadlineExceeded,
     EmptyResponseError,
     RateLimited,
     ResponseParseError,
@@ -40,7 +38,6 @@ from SimpleLLMFunc.errors import (
     ToolCallLimitExceeded,
     UsageError,
 )
-from SimpleLLMFunc.interface.spending import deadline_scope, strictest_time_limit
 from SimpleLLMFunc.logger import escape_control, push_info, push_warning
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.type import NO_USAGE
@@ -83,30 +80,15 @@ async def answered_in_batches(
     service = BatchService(function.llm)
     rows = await _readable_again(rows)
     with tempfile.TemporaryDirectory(prefix="simplellmfunc-batch-") as folder:
-        asked = _Answered(function, rows, service, Path(folder), options)
-        try:
+        async with aclosing(_Answered(function, rows, service, Path(folder), options)) as asked:
             yield asked, rows
-        finally:
-            await asked.close()
 
 
 def _how_to_go_on(store: AnswerStore, service: BatchService, kept: RowFile | None) -> str:
-    names = ", ".join(batch.id for batch in store.open_batches(service.address) if batch.id) or "none"
+    names = ", ".join(batch.id for batch in store.open_batches(service.address, True) if batch.id) or "none"
     if kept is None:
         return f"stopped. Batches under way at the service: {names}. Without a checkpoint the next call does not know them."
     return f"stopped. Batches under way at the service: {names}. The same call with {str(kept.path)!r} waits for them."
-
-
-@contextmanager
-def _within_the_budget_of_time() -> Generator[None, None, None]:
-    limit = strictest_time_limit()
-    try:
-        with deadline_scope(limit.left() if limit is not None else None):
-            yield
-    except DeadlineExceeded as error:
-        if limit is not None and limit.left() == 0:
-            raise limit.out_of_time() from error
-        raise
 
 
 def _teller(progress: Progress) -> Callable[[str], object]:
@@ -149,13 +131,9 @@ class _Answered(Relayed[R], Generic[R]):
         """
         self._store = store = await in_thread(self._opened, kept)
         tell = _teller(self._options.get("progress"))
-        arguments = RowArguments(self._function, self._options.get("column"))
-        retry_errors = self._options.get("retry_errors")
-        self._run = run = BatchRun(
-            self._function, arguments, self._service, store, self._folder, tell, kept, retry_errors
-        )
+        self._run = run = BatchRun(self._function, self._service, store, self._folder, tell, kept, self._options)
         try:
-            with _within_the_budget_of_time():
+            with time_limits():
                 async with self._service.opened():
                     await run.gather(self._rows)
         except asyncio.CancelledError:
@@ -164,7 +142,7 @@ class _Answered(Relayed[R], Generic[R]):
         finally:
             run.give_back()
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Close the file of the answers."""
         if self._store is not None:
             await in_thread(self._store.close)

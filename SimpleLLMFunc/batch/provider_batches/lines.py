@@ -34,7 +34,7 @@ from SimpleLLMFunc.interface.wires.responses import ResponsesWire
 from SimpleLLMFunc.logger import async_log_context, push_warning, redact_head
 from SimpleLLMFunc.runtime import in_thread, off_loop_if_large
 from SimpleLLMFunc.storage import KEY_BYTES
-from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, ChatCompletionChunk, Message, Usage, mapping, text_or_none
+from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, ChatCompletionChunk, Usage, mapping, text_or_none
 from SimpleLLMFunc.utils import get_last_item_of_async_generator
 
 R = TypeVar("R")
@@ -149,29 +149,25 @@ class RequestFile:
         self.path = folder / f"{secrets.token_hex(8)}.jsonl"
         self.modes: dict[bytes, OutputMode] = {}
         self.tokens = 0
-        self._file = self.path.open("xb")
         self._lines = 0
 
     def add(self, requests: Sequence[RequestLine]) -> Sequence[RequestLine]:
         """Write as many requests as there is room for, and return the others; waits for the disk."""
-        for number, request in enumerate(requests):
-            if self._lines >= MOST_LINES or self._file.tell() + len(request.line) > MOST_BYTES:
-                return requests[number:]
-            self._file.write(request.line)
-            self._lines += 1
-            self.modes[request.id.key] = request.id.mode
-            self.tokens += request.tokens
+        with self.path.open("ab") as file:
+            for number, request in enumerate(requests):
+                if self._lines >= MOST_LINES or file.tell() + len(request.line) > MOST_BYTES:
+                    return requests[number:]
+                file.write(request.line)
+                self._lines += 1
+                self.modes[request.id.key] = request.id.mode
+                self.tokens += request.tokens
         return ()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
 
 
 async def request_files(
     feed: Feed, requests_of: Callable[[Sequence[InputRow], Collection[bytes]], Sequence[RequestLine]], folder: Path
 ) -> AsyncGenerator[RequestFile, None]:
-    """Yield files with the requests of all rows, each when it is full, and closed.
+    """Yield files with the requests of all rows, each when it is full.
 
     Args:
         feed: the rows.
@@ -179,23 +175,17 @@ async def request_files(
         folder: for the files.
     """
     file: RequestFile | None = None
-    try:
-        async with aclosing(feed.pieces()) as pieces:
-            async for piece in pieces:
-                requests = await in_thread(requests_of, piece, file.modes if file is not None else {})
-                while requests:
-                    file = file or RequestFile(folder)
-                    requests = await in_thread(file.add, requests)
-                    if requests:  # the rest found no room
-                        file.close()
-                        yield file
-                        file = None
-        if file is not None:
-            file.close()
-            yield file
-    finally:
-        if file is not None:
-            file.close()
+    async with aclosing(feed.pieces()) as pieces:
+        async for piece in pieces:
+            requests = await in_thread(requests_of, piece, file.modes if file is not None else {})
+            while requests:
+                file = file or RequestFile(folder)
+                requests = await in_thread(file.add, requests)
+                if requests:  # the rest found no room
+                    yield file
+                    file = None
+    if file is not None:
+        yield file
 
 
 def answers_in(file: BinaryIO, name: str) -> Iterator[KeptLine | None]:
@@ -248,7 +238,7 @@ class _Told(LLM_Interface):
         self._llm = llm
         self.model_name = llm.model_name
 
-    async def chat(self, messages: Sequence[Message], **asked: Any) -> ChatCompletion:  # noqa: ARG002 - asked long ago
+    async def chat(self, *_: Any, **__: Any) -> ChatCompletion:  # it was asked long ago
         """Give the answer."""
         try:
             reply = await off_loop_if_large(len(self._line), lambda: _reply_in(self._line, self.model_name))
@@ -259,11 +249,7 @@ class _Told(LLM_Interface):
             return replace(reply, cached=True)
         raise error
 
-    def chat_stream(  # a file of answers holds whole ones
-        self,
-        messages: Sequence[Message],  # noqa: ARG002
-        **options: Any,  # noqa: ARG002
-    ) -> AsyncGenerator[ChatCompletionChunk, None]:
+    def chat_stream(self, *_: Any, **__: Any) -> AsyncGenerator[ChatCompletionChunk, None]:
         """Raise: a file of answers holds no streams."""
         raise UsageError("a batch file holds whole answers")
 

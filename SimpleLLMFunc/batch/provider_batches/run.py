@@ -14,18 +14,9 @@ from pydantic_core import to_json
 
 from SimpleLLMFunc.batch.checkpoint.codec import asks_again
 from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
+from SimpleLLMFunc.batch.options import MapOptions
+from SimpleLLMFunc.batch.provider_batches import lines
 from SimpleLLMFunc.batch.provider_batches.answer_store import AnswerStore, KeptLine, OpenBatch
-from SimpleLLMFunc.batch.provider_batches.lines import (
-    RequestFile,
-    RequestLine,
-    answers_in,
-    batch_price,
-    endpoint_of,
-    problem_code,
-    request_files,
-    request_line,
-    usage_in,
-)
 from SimpleLLMFunc.batch.provider_batches.service import BatchService, BatchState
 from SimpleLLMFunc.batch.relayed import Decorated
 from SimpleLLMFunc.batch.rows.arguments import RowArguments
@@ -43,7 +34,14 @@ from SimpleLLMFunc.errors import (
     counted,
 )
 from SimpleLLMFunc.interface.llm_interface import require_prices
-from SimpleLLMFunc.interface.spending import Charge, charge_lost, charge_question, current_deadline, is_limited
+from SimpleLLMFunc.interface.spending import (
+    Charge,
+    Deadline,
+    charge_lost,
+    charge_question,
+    current_deadline,
+    is_limited,
+)
 from SimpleLLMFunc.logger import push_warning
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.storage import key_of, version_of
@@ -71,27 +69,26 @@ class BatchRun:
     """One map's batches.
 
     Attributes:
-        arguments: of the function, as rows become them.
         store: of batches and answers.
         folder: for files of requests and answers.
         tell: is told what happens.
         finished: the rows that need no answer, but for errors that are asked again; None without a checkpoint.
-        retry_errors: as for `asks_again`.
+        options: of the map.
         stopped: the budget that kept rows from being sent; None where none did.
     """
 
     function: Decorated[Any]
-    arguments: RowArguments
     service: BatchService
     store: AnswerStore
     folder: Path
     tell: Callable[[str], object]
     finished: RowFile | None
-    retry_errors: bool | None
+    options: MapOptions
     stopped: BudgetExceeded | None = None
 
     def __post_init__(self) -> None:
         self._version = version_of(self.function.definition())
+        self._arguments = RowArguments(self.function, self.options.get("column"))
         self._charges: dict[str, Charge] = {}
         self._out_since: float | None = None
 
@@ -116,9 +113,7 @@ class BatchRun:
 
     async def _adopt(self) -> None:
         """Find out what became of batches that were being sent when an earlier run ended."""
-        for batch in await in_thread(self.store.open_batches, self.service.address):
-            if batch.id is not None:
-                continue
+        for batch in await in_thread(self.store.open_batches, self.service.address, False):
             try:
                 found = await self.service.find(batch.tag)
             except BadRequest as error:
@@ -136,18 +131,18 @@ class BatchRun:
 
     async def _send_missing(self, rows: Rows) -> None:
         try:
-            async with aclosing(request_files(Feed(rows, self.arguments), self._lines, self.folder)) as parts:
+            async with aclosing(lines.request_files(Feed(rows, self._arguments), self._lines, self.folder)) as parts:
                 async for part in parts:
                     await self._send(part)
         except BudgetExceeded as error:
             self.stopped = error  # what is under way is paid: it is waited for all the same
 
-    def _lines(self, piece: Sequence[InputRow], under_way: Collection[bytes]) -> Sequence[RequestLine]:
+    def _lines(self, piece: Sequence[InputRow], under_way: Collection[bytes]) -> Sequence[lines.RequestLine]:
         """Return the requests of those rows that need one."""
         rows: dict[bytes, tuple[InputRow, tuple[Any, ...], dict[str, Any]]] = {}
         for row in piece:
             try:
-                args, kwargs = self.arguments.of(row)
+                args, kwargs = self._arguments.of(row)
                 key = self.key(args, kwargs)
             except (UsageError, OSError, ValueError):
                 continue  # the map says of it what is wrong
@@ -157,15 +152,16 @@ class BatchRun:
         keys = [key for key in rows if key not in known]
         if self.finished is not None:
             found = self.finished.find(keys)
-            keys = [key for key in keys if key not in found or asks_again(found[key].error_name, self.retry_errors)]
+            retry_errors = self.options.get("retry_errors")
+            keys = [key for key in keys if key not in found or asks_again(found[key].error_name, retry_errors)]
         requests = []
         for key in keys:
             row, args, kwargs = rows[key]
             with suppress(SimpleLLMFuncError, OSError, ValueError):  # the map says of it what is wrong
-                requests.append(request_line(self.function, key, row.index, args, kwargs))
+                requests.append(lines.request_line(self.function, key, row.index, args, kwargs))
         return requests
 
-    async def _send(self, part: RequestFile) -> None:
+    async def _send(self, part: lines.RequestFile) -> None:
         """Send a file of requests as a batch.
 
         Raises:
@@ -175,29 +171,26 @@ class BatchRun:
         usd = 0.0
         if is_limited("usd"):
             await require_prices(self.function.llm)
-            usd = batch_price(self.function.llm, Usage(input_tokens=part.tokens)) or 0.0
+            usd = lines.batch_price(self.function.llm, Usage(input_tokens=part.tokens)) or 0.0
         tag = secrets.token_hex(16)
         with charge_question(part.tokens, usd) as charge:
-            is_sent = False
             try:
                 await in_thread(self.store.begin, tag, self.service.address, list(part.modes.items()))
                 file_id = await self.service.upload(part.path, f"simplellmfunc-{tag}.jsonl")
                 await in_thread(self.store.sent, tag, None, file_id)
                 state = await self._begun(file_id, tag)
                 await in_thread(self.store.sent, tag, state.id, file_id)
-                is_sent = True
-            finally:
-                if is_sent:
-                    self._charges[tag] = charge
-                else:
-                    charge.settle(None)
+            except BaseException:
+                charge.settle(None)
+                raise
+            self._charges[tag] = charge
         part.path.unlink()
         self.tell(f"{state.id}: {counted(len(part.modes), 'request')} sent")
 
     async def _begun(self, file_id: str, tag: str) -> BatchState:
         """Begin a batch; where the service refuses, its file is not left there."""
         try:
-            return await self.service.create(file_id, endpoint_of(self.function.llm), tag)
+            return await self.service.create(file_id, lines.endpoint_of(self.function.llm), tag)
         except (AuthenticationError, BadRequest, RateLimited):
             await self._take_away(file_id)
             raise
@@ -222,7 +215,7 @@ class BatchRun:
         """Wait for the batches under way and keep their answers; return whether some rows should be sent again."""
         pause = FIRST_POLL
         is_unfinished = False
-        while batches := await self._under_way():
+        while batches := await in_thread(self.store.open_batches, self.service.address, True):
             waiting: list[BatchState] = []
             for batch in batches:
                 state = await self._looked_at(batch, is_last=is_last)
@@ -233,9 +226,8 @@ class BatchRun:
             if waiting:
                 told = ", ".join(f"{state.id} {state.status} {state.done}/{state.total}" for state in waiting)
                 self.tell(f"waiting for {counted(len(waiting), 'batch', 'batches')}: {told}")
-                clock = current_deadline()
-                left = clock.left() if clock is not None else None
-                await asyncio.sleep(pause if left is None else min(pause, left))
+                left = Deadline.after(pause).stricter(current_deadline()).left()
+                await asyncio.sleep(left or 0.0)
                 pause = min(pause * 1.5, LONGEST_POLL)
         return is_unfinished
 
@@ -245,9 +237,14 @@ class BatchRun:
         Raises:
             ProviderError: the service refused, or has not been there for long.
         """
+        assert batch.id is not None, "what has no id was adopted or ended"
         try:
-            state = await self._state_of(batch)
-            if state is None:
+            try:
+                state = await self.service.retrieve(batch.id)
+            except BadRequest as error:
+                if error.status != 404:
+                    raise
+                push_warning(f"the service does not know {batch.id} any more; its rows are sent again: {error}")
                 await in_thread(self.store.end, batch.tag)
                 return True
             again = await self._take(batch, state, is_last=is_last) if state.has_ended else None
@@ -257,41 +254,21 @@ class BatchRun:
             if now - self._out_since >= LONGEST_OUTAGE:
                 raise
             push_warning(f"the state of the batches could not be read; it is asked for again later: {error}")
-            return BatchState(batch.id or "", "unknown")
+            return BatchState(batch.id, "unknown")
         self._out_since = None
         return state if again is None else again
 
-    async def _under_way(self) -> list[OpenBatch]:
-        batches = await in_thread(self.store.open_batches, self.service.address)
-        return [batch for batch in batches if batch.id is not None]
-
-    async def _state_of(self, batch: OpenBatch) -> BatchState | None:
-        """Return how far a batch is, None where the service does not know it any more."""
-        assert batch.id is not None, "what has no id was adopted or ended"
-        try:
-            return await self.service.retrieve(batch.id)
-        except BadRequest as error:
-            if error.status != 404:
-                raise
-            push_warning(f"the service does not know {batch.id} any more; its rows are sent again: {error}")
-            return None
-
     async def _take(self, batch: OpenBatch, state: BatchState, *, is_last: bool) -> bool:
         """Keep the answers of a batch that has ended; return whether the rest should be sent again."""
-        path = self.folder / f"{batch.tag}.answers"
-        answered: list[Path] = []
-        for number, file_id in enumerate(state.files):
-            answered.append(path.with_suffix(f".{number}"))
-            await self.service.download(file_id, answered[-1])
-        is_again = not is_last and (
-            state.status == "expired" or (state.status == "failed" and bool(state.codes & _NO_ROOM))
-        )
+        answered = [self.folder / f"{batch.tag}.{number}" for number in range(len(state.files))]
+        for file_id, path in zip(state.files, answered, strict=True):
+            await self.service.download(file_id, path)
+        may_go_again = state.status == "expired" or (state.status == "failed" and bool(state.codes & _NO_ROOM))
+        is_again = may_go_again and not is_last
         usage = await in_thread(self._keep, batch, state, answered, is_again)
         charge = self._charges.pop(batch.tag, None)
-        if charge is not None:
-            charge.settle(usage)
-        else:
-            charge_lost(usage)  # of an earlier run: paid now, as far as this budget knows
+        # What an earlier run sent is paid now, as far as this budget knows.
+        (charge_lost if charge is None else charge.settle)(usage)
         for each in answered:
             each.unlink()
         why = f": {state.problem}" if state.problem else ""
@@ -304,14 +281,14 @@ class BatchRun:
         counted = is_limited()
         total = NO_USAGE
 
-        def lines() -> Generator[KeptLine, None, None]:
+        def kept() -> Generator[KeptLine, None, None]:
             nonlocal total
             for line in _lines_of(files):
-                if line.key in requests and problem_code(line.line) not in LEFT:
+                if line.key in requests and lines.problem_code(line.line) not in LEFT:
                     if line.is_good:
                         requests.pop(line.key)
                         if counted:
-                            total = total + usage_in(line.line, self.function.llm)
+                            total = total + lines.usage_in(line.line, self.function.llm)
                     yield line
             if not is_again and state.status != "completed":
                 said = state.problem or f"the batch {state.id} is {state.status}"
@@ -319,11 +296,11 @@ class BatchRun:
                     data = {"error": {"code": f"batch_{state.status}", "message": said}, "response": None}
                     yield KeptLine(key, mode, 0, is_good=False, line=to_json(data))
 
-        self.store.end(batch.tag, lines())
+        self.store.end(batch.tag, kept())
         return total
 
 
 def _lines_of(files: Iterable[Path]) -> Iterator[KeptLine]:
     for path in files:
         with path.open("rb") as file:
-            yield from filter(None, answers_in(file, "the service's file"))
+            yield from filter(None, lines.answers_in(file, "the service's file"))

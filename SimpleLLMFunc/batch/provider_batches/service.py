@@ -91,6 +91,9 @@ class BatchService:
     Args:
         llm: the model; its key, address, tries and timeouts count here too.
 
+    Attributes:
+        address: where the batches are.
+
     Raises:
         UsageError: the model has no address.
     """
@@ -103,22 +106,17 @@ class BatchService:
                 'OpenAICompatible, or leave out engine="openai-batch".'
             )
         self._llm = llm
+        self.address = str(llm.base_url)
         self._client: Any = None
         self._lent = lent
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[None, None]:
         """Hold a client of the service, for all other methods."""
-        for name in ("files", "batches"):  # a client loads them when it is first asked for them, on the loop
-            await import_module(f"openai.resources.{name}")
+        await import_module("openai.resources.files")  # a client loads it when it is first asked for it, on the loop
         await warm_up_clients()
         async with self._lent as self._client:
             yield
-
-    @property
-    def address(self) -> str:
-        """Where the batches are."""
-        return str(self._llm.base_url)
 
     async def upload(self, path: Path, name: str) -> str:
         """Upload a file of requests, and return its id.

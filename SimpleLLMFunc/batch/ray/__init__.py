@@ -1,3 +1,3 @@
 """A map on a Ray cluster: the same rows, checkpoint and budget, asked by actors on other machines."""
 
-__all__ = ["actor", "cluster", "engine", "grants", "worker"]
+__all__ = ["cluster", "engine"]

@@ -9,15 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from SimpleLLMFunc.base.run import Answer, RunLimits
 from SimpleLLMFunc.batch.checkpoint.codec import decode_error, decode_value
-from SimpleLLMFunc.batch.options import RayEngine
-from SimpleLLMFunc.batch.pace import MOST_AT_A_TIME, Concurrency
-from SimpleLLMFunc.batch.ray.cluster import connection, ray_package, shipped
-from SimpleLLMFunc.batch.ray.grants import Grant, Grants
-from SimpleLLMFunc.batch.ray.worker import Outcome, RowWorker
+from SimpleLLMFunc.batch.options import MOST_AT_A_TIME, Concurrency, RayEngine, time_limits
+from SimpleLLMFunc.batch.ray.cluster import Amounts, Outcome, RowWorker, connection, ray_package, shipped
 from SimpleLLMFunc.batch.relayed import Decorated, Relayed
 from SimpleLLMFunc.errors import (
     BudgetExceeded,
@@ -30,10 +27,10 @@ from SimpleLLMFunc.errors import (
 )
 from SimpleLLMFunc.interface.attempts import check_real_call_allowed
 from SimpleLLMFunc.interface.current import used_llm
-from SimpleLLMFunc.interface.spending import Deadline, current_deadline, scopes_around, strictest_time_limit
+from SimpleLLMFunc.interface.spending import Deadline, Spent, reserve, scopes_around
 from SimpleLLMFunc.logger import mask_known, push_warning
 from SimpleLLMFunc.runtime import in_thread
-from SimpleLLMFunc.type import NO_USAGE
+from SimpleLLMFunc.type import NO_USAGE, Usage
 
 R = TypeVar("R")
 
@@ -45,6 +42,13 @@ _MOST_RETRIES = 3
 
 _OTHERS_SECONDS = 5.0
 """How long the first worker waits for the others: else it would have the rows of all of them."""
+
+Grant: TypeAlias = Mapping[str, float | None]
+"""By unit; None is no limit."""
+
+_UNITS = ("requests", "tokens", "usd")
+_AS_MUCH_AGAIN = 2
+"""A row may need so many times what the dearest one before it took."""
 
 
 class OnRay(Relayed[R], Generic[R]):
@@ -72,18 +76,16 @@ class OnRay(Relayed[R], Generic[R]):
         """Have one of the workers ask."""
         if self._starting is None:
             self._starting = asyncio.create_task(self._start())
-        clock, limited = current_deadline() or Deadline.after(None), strictest_time_limit()
-        strictest = clock.stricter(None if limited is None else Deadline.after(limited.left()))
         self._rows += 1
         try:
-            asked = self._asked(args, kwargs, self._starting, strictest)
-            return await RunLimits(strictest, self._function.abort).wait(asked, "waiting for a worker")
-        except DeadlineExceeded as error:
-            if limited is not None and limited.left() == 0:
-                raise limited.out_of_time() from error
-            told = clock.retold(error)
-            told.usage = error.usage
-            raise told from error
+            with time_limits() as clock:
+                try:
+                    asked = self._asked(args, kwargs, self._starting, clock)
+                    return await RunLimits(clock, self._function.abort).wait(asked, "waiting for a worker")
+                except DeadlineExceeded as error:
+                    told = clock.retold(error)
+                    told.usage = error.usage
+                    raise told from error
         finally:
             self._rows -= 1
 
@@ -212,3 +214,82 @@ def _is_forbidden() -> bool:
     except UsageError:
         return True
     return False
+
+
+# --- budgets ---------------------------------------------------------------------------------------------
+
+
+class Grants:
+    """Divides the rest of the budgets into parts; all parts together never exceed it.
+
+    Where little is left, fewer rows are under way, each with a part that will do.
+    """
+
+    def __init__(self, scopes: tuple[Spent, ...]) -> None:
+        self._scopes = scopes
+        self._least: dict[str, float] = dict.fromkeys(_UNITS, 0.0)
+        self._count = 0
+        self._came_back = asyncio.Event()
+
+    async def take(self, rows: int) -> Grant:
+        """Return a part for one row, as soon as there is enough for it.
+
+        Args:
+            rows: how many are under way, this one and those that wait for their part too.
+
+        Raises:
+            BudgetExceeded: nothing is left.
+        """
+        while self._count and any(left is not None and left < self._least[unit] for unit, left in self._left().items()):
+            self._came_back.clear()
+            await self._came_back.wait()
+        waiting = max(1, rows - self._count)
+        grant = {
+            unit: None if left is None else min(left, max(self._least[unit], left / waiting))
+            for unit, left in self._left().items()
+        }
+        for unit in ("requests", "tokens"):
+            grant[unit] = None if (amount := grant[unit]) is None else float(max(1, int(amount)))
+        reserve(self._scopes, **_reserved(grant))
+        self._count += 1
+        return grant
+
+    def give_back(self, grant: Grant, spent: Amounts | None) -> None:
+        """Settle with what a row has spent; None where that is not known: its first request has probably left."""
+        amounts = spent or (1, 0, 0.0)
+        reserved = _reserved(grant)
+        requests, tokens, usd = amounts
+        for scope in self._scopes:
+            scope.settle(
+                reserved=reserved["tokens"],
+                usage=Usage(input_tokens=tokens, cost=usd),
+                requests=requests - reserved["requests"],
+                reserved_usd=reserved["usd"],
+            )
+        for unit, amount in zip(_UNITS, amounts, strict=True):
+            self._least[unit] = max(self._least[unit], _AS_MUCH_AGAIN * amount)
+        self._count -= 1
+        self._came_back.set()
+
+    def has_more(self, error: BudgetExceeded, spent: Amounts) -> bool:
+        """Return whether a row to which its part did not suffice can have a larger one; it has not spent anything yet."""
+        left = self._left().get(error.unit)
+        if spent[0] or left is None or error.needed is None or not (self._count or error.needed <= left):
+            return False
+        self._least[error.unit] = max(self._least[error.unit], error.needed)
+        return True
+
+    def exceeded(self, error: BudgetExceeded) -> BudgetExceeded:
+        """Return what a row raised, in the figures of the budget that its part was cut from."""
+        limiting = [(left, scope) for scope in self._scopes if (left := scope.left_of(error.unit)) is not None]
+        return min(limiting, key=lambda each: each[0])[1].exceeded(error.unit, error.needed) if limiting else error
+
+    def _left(self) -> dict[str, float | None]:
+        return {
+            unit: min((left for each in self._scopes if (left := each.left_of(unit)) is not None), default=None)
+            for unit in _UNITS
+        }
+
+
+def _reserved(grant: Grant) -> dict[str, Any]:
+    return {"requests": int(grant["requests"] or 0), "tokens": int(grant["tokens"] or 0), "usd": grant["usd"] or 0.0}

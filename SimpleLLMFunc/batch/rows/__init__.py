@@ -1,3 +1,3 @@
 """Rows in: iterables, files, data frames, read in small pieces and no faster than the map needs them."""
 
-__all__ = ["arguments", "arrow", "columns", "feed", "frames", "rows", "text_files"]
+__all__ = ["arguments", "arrow", "feed", "rows", "tables"]

@@ -12,8 +12,8 @@ from pydantic import BaseModel
 
 from SimpleLLMFunc.base.run import Mappable
 from SimpleLLMFunc.base.type_resolve import is_multimodal_type
-from SimpleLLMFunc.batch.rows.columns import fields_of
 from SimpleLLMFunc.batch.rows.rows import InputRow
+from SimpleLLMFunc.batch.rows.tables import fields_of
 from SimpleLLMFunc.errors import UsageError, cut
 
 _KIND = inspect.Parameter

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
-from datetime import date, datetime, time
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from SimpleLLMFunc.batch.rows.columns import Reported, check_columns, plain
-from SimpleLLMFunc.batch.rows.frames import WHOLE, frame_kind, plain_cell, table_of
+from SimpleLLMFunc.batch.rows.tables import WHOLE, Reported, cell_text, check_columns, frame_kind, plain_cell, table_of
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.extras import load_extra
 from SimpleLLMFunc.logger import shown_error
@@ -185,10 +182,7 @@ def _arrow_cell(cell: Any, kind: Any, arrow: Any) -> Any:
     if cell is None:
         return None
     if kind == arrow.string():
-        if isinstance(cell, (date, datetime, time)):
-            cell = cell.isoformat()
-        text = cell if isinstance(cell, str) else json.dumps(plain(cell), ensure_ascii=False)
-        return text if text.isascii() else text.encode("utf-8", "replace").decode()
+        return str(cell_text(cell)).encode("utf-8", "replace").decode()  # without lone surrogates
     if kind == arrow.int64() and cell not in WHOLE:
         raise ConfigError(f"the number {cell} does not fit into a column of Parquet. Write the rows as .jsonl.")
     return float(cell) if kind == arrow.float64() else cell

@@ -12,12 +12,12 @@ from typing import Any
 
 from SimpleLLMFunc.batch.rows.arguments import RowArguments
 from SimpleLLMFunc.batch.rows.arrow import PARQUET, arrow_length, is_arrow, parquet_length
-from SimpleLLMFunc.batch.rows.frames import frame_kind
-from SimpleLLMFunc.batch.rows.rows import InputRow, Rows, RowSource, as_told, read_rows, text_rows
-from SimpleLLMFunc.batch.rows.text_files import suffix_of
+from SimpleLLMFunc.batch.rows.rows import InputRow, Rows, RowSource, as_told, read_rows, suffix_of, text_rows
+from SimpleLLMFunc.batch.rows.tables import frame_kind
 from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.logger import push_warning
 from SimpleLLMFunc.runtime import ForkSafeLock, Worker, in_thread
+from SimpleLLMFunc.utils import close_iterator
 
 PIECE = 128
 """Rows in a piece, at most."""
@@ -82,18 +82,16 @@ class Feed:
                 a table have the same columns.
         """
         first: InputRow | None = None
-        async with aclosing(self._pieces()) as pieces:
+        source = self._told.source
+        is_async = isinstance(source, AsyncIterable)
+        given = _as_they_come(source, self._told) if is_async else _from_thread(read_rows(self._source))
+        async with aclosing(given) as pieces:
             async for piece in pieces:
                 if first is None and self._arguments is not None:
                     first = next((row for row in piece if row.error is None), None)
                     if first is not None:
                         self._arguments.of(first)
                 yield piece
-
-    def _pieces(self) -> AsyncGenerator[list[InputRow], None]:
-        if isinstance(self._told.source, AsyncIterable):
-            return _as_they_come(self._told.source, self._told)
-        return _from_thread(read_rows(self._source))
 
 
 async def _from_thread(rows: Generator[InputRow, None, None]) -> AsyncGenerator[list[InputRow], None]:
@@ -138,9 +136,7 @@ async def _as_they_come(source: AsyncIterable[Any], told: RowSource) -> AsyncGen
             if index == told.limit:
                 return
     finally:
-        close = getattr(iterator, "aclose", None)
-        if close is not None:
-            await close()
+        await close_iterator(iterator)
 
 
 # --- a second look ---------------------------------------------------------------------------------------

@@ -1,18 +1,28 @@
-"""Rows in: an iterable, a file or a table, read one row at a time, each with its place."""
+"""Rows in: an iterable, a file or a table, read one row at a time, each with its place.
+
+JSONL and CSV are read line by line here; an unreadable line becomes a row with an error.
+"""
 
 from __future__ import annotations
 
+import codecs
+import csv
+import gzip
+import io
 import os
-from collections.abc import Generator, Iterable, Mapping
-from contextlib import closing
+import zlib
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, BinaryIO, TypeAlias, cast
+
+from pydantic_core import from_json
 
 from SimpleLLMFunc.batch.rows.arrow import PARQUET, arrow_records, is_arrow, parquet_records
-from SimpleLLMFunc.batch.rows.frames import frame_kind, frame_records
-from SimpleLLMFunc.batch.rows.text_files import TextRow, csv_records, is_packed, json_lines, suffix_of
-from SimpleLLMFunc.errors import ConfigError, UsageError, cut
+from SimpleLLMFunc.batch.rows.tables import check_columns, frame_kind, frame_records
+from SimpleLLMFunc.errors import ConfigError, UsageError, counted, cut
+from SimpleLLMFunc.interface.body_json import decode
 
 Rows: TypeAlias = Any
 """What `f.map` takes: an iterable or async iterable, a path, a pandas or polars frame, what streams Arrow, a `RowSource`."""
@@ -103,9 +113,9 @@ def _from_records(records: Iterable[dict[str, Any]]) -> Generator[InputRow, None
 
 def _from_file(rows: Generator[TextRow, None, None], name: str) -> Generator[InputRow, None, None]:
     with closing(rows):
-        for index, row in enumerate(rows):
-            error = UsageError(f"{name}, line {row.line}: {row.problem}") if row.problem else None
-            yield InputRow(index, row.value, row.line, error, is_record=True)
+        for index, (line, value, problem) in enumerate(rows):
+            error = UsageError(f"{name}, line {line}: {problem}") if problem else None
+            yield InputRow(index, value, line, error, is_record=True)
 
 
 def text_rows(path: Path) -> Generator[TextRow, None, None]:
@@ -152,3 +162,192 @@ def _renamed(row: InputRow, columns: Mapping[str, str]) -> InputRow:
     if row.index == 0:
         raise ConfigError(problem)
     return replace(row, value=None, error=UsageError(problem))
+
+
+# --- files of text --------------------------------------------------------------------------------------
+
+LARGEST_CELL = 64 * 1024 * 1024
+"""Characters of a cell in CSV; a longer one is a quote that is never closed."""
+
+_SAMPLE = 1024 * 1024
+_SNIFFED_ROWS = 20
+_DELIMITERS = ",\t;|"
+
+
+TextRow: TypeAlias = tuple[int, Any, str]
+"""The line where a row of a file begins, from 1; its value; and why it cannot be read, empty for a good one."""
+
+
+def suffix_of(path: Path) -> str:
+    """Return the suffix for the kind of a file, without a ``.gz``."""
+    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
+    if suffixes and suffixes[-1] == ".gz":
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""
+
+
+def is_packed(path: Path) -> bool:
+    """Say whether a file is packed with gzip, by its name."""
+    return path.suffix.lower() == ".gz"
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """Open a file for reading, unpacked.
+
+    Raises:
+        FileNotFoundError: the file does not exist.
+        ConfigError: it cannot be read, or is broken.
+    """
+    try:
+        with gzip.open(path) if is_packed(path) else path.open("rb") as file:
+            yield cast("BinaryIO", file)
+    except FileNotFoundError:
+        raise
+    except (OSError, EOFError, zlib.error) as error:
+        raise ConfigError(f"{str(path)!r} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+
+
+# --- JSONL -----------------------------------------------------------------------------------------------
+
+
+def json_lines(path: Path) -> Generator[TextRow, None, None]:
+    """Yield the values of a file with one JSON value a line; blank lines are skipped, and counted.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    with opened(path) as file:
+        for number, line in enumerate(file, 1):
+            text = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+            if text.strip():
+                yield _json_row(number, text)
+
+
+def _json_row(number: int, line: bytes) -> TextRow:
+    try:
+        return number, from_json(line), ""
+    except ValueError:
+        pass
+    try:
+        line.decode()
+    except UnicodeDecodeError as error:
+        return number, None, f"it is not UTF-8 (byte {error.start + 1}). Save the file as UTF-8."
+    try:
+        return number, decode(line), ""  # lone surrogates, which the strict reader refuses
+    except ValueError as error:
+        return number, None, f"it is not JSON: {error}"
+
+
+# --- CSV -------------------------------------------------------------------------------------------------
+
+
+def csv_records(path: Path) -> Generator[TextRow, None, None]:
+    """Yield the rows of a CSV file as dicts from column to text; the first row names the columns.
+
+    UTF-8 with or without a mark, UTF-16 with one, and GB18030 where the text is Chinese. The delimiter is the one of
+    comma, tab, semicolon and bar that gives the rows the same number of cells.
+
+    Raises:
+        ConfigError: the file cannot be read, its encoding is another one, or two columns have one name.
+    """
+    with opened(path) as file:
+        sample = file.read(_SAMPLE)
+        encoding = _encoding(sample, path, is_whole=len(sample) < _SAMPLE)
+        delimiter = "\t" if suffix_of(path) == ".tsv" else _delimiter(sample.decode(encoding, "replace"))
+    # One limit for the whole process: only ever raised, so that other readers of CSV go on working.
+    csv.field_size_limit(max(LARGEST_CELL, csv.field_size_limit()))
+    with opened(path) as file:
+        # What is not in the encoding is kept as surrogates, by which it is found in its row.
+        text = io.TextIOWrapper(file, encoding, errors="surrogateescape", newline="")
+        reader = csv.reader(text, delimiter=delimiter, strict=True)
+        columns: list[str] | None = None
+        while True:
+            line = reader.line_num + 1
+            try:
+                cells = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                if columns is None:
+                    raise ConfigError(f"{str(path)!r}: the names of the columns cannot be read: {error}.") from None
+                yield line, None, f"it is not CSV: {error}"
+                continue
+            except UnicodeError as error:
+                raise ConfigError(f"{str(path)!r} cannot be read as {encoding}: {error}.") from None
+            if not cells or (len(cells) == 1 and not cells[0].strip()):
+                continue
+            if columns is None:
+                # A column without a name is what a data frame's index is written as.
+                columns = [cell.strip() or f"column_{number}" for number, cell in enumerate(cells, 1)]
+                check_columns(columns, repr(str(path)))
+            else:
+                yield _csv_row(line, columns, cells, encoding)
+
+
+def _csv_row(line: int, columns: list[str], cells: list[str], encoding: str) -> TextRow:
+    if len(cells) != len(columns):
+        return line, None, f"it has {counted(len(cells), 'cell')} for {counted(len(columns), 'column')}"
+    for cell in cells:
+        if not cell.isascii() and any("\ud800" <= character <= "\udfff" for character in cell):
+            name = encoding.removesuffix("-sig").upper()
+            return line, None, f"it is not {name}: {cut(cell, 60)!r}. Save the file as UTF-8."
+    return line, dict(zip(columns, cells, strict=True)), ""
+
+
+def _encoding(sample: bytes, path: Path, *, is_whole: bool) -> str:
+    """Return the encoding of a file that begins with `sample`.
+
+    Raises:
+        ConfigError: an unknown encoding, which we would read as other characters.
+    """
+    if sample.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    place = _misfit(sample, "utf-8-sig", is_whole=is_whole)
+    if place is None:
+        return "utf-8-sig"
+    if _misfit(sample, "gb18030", is_whole=is_whole) is None and _is_chinese(sample.decode("gb18030", "ignore")):
+        return "gb18030"
+    line = sample.count(b"\n", 0, place) + 1
+    if line > 1 and not sample[:place].isascii():
+        return "utf-8-sig"  # what came before is UTF-8, and one bad line does not change that: the row says so itself
+    raise ConfigError(f"{str(path)!r} is not UTF-8 (line {line}). Save it as UTF-8.")
+
+
+def _misfit(sample: bytes, encoding: str, *, is_whole: bool) -> int | None:
+    """Return where `sample` is not in this encoding, None if it is; a character that its end cuts in two is."""
+    try:
+        codecs.getincrementaldecoder(encoding)().decode(sample, final=is_whole)
+    except UnicodeDecodeError as error:
+        return error.start
+    return None
+
+
+def _is_chinese(text: str) -> bool:
+    """Whether what is beyond ASCII is Chinese, but for a few strays: bytes of other encodings give rare signs."""
+    beyond = "".join(character for character in text if character > "\x7f")
+    # The 6,763 characters of GB2312, and its signs, two bytes each: what Chinese is written with.
+    return bool(beyond) and len(beyond.encode("gb2312", "ignore")) / 2 >= 0.95 * len(beyond)
+
+
+def _delimiter(text: str) -> str:
+    """Return the delimiter that gives the first rows the same number of cells, and the most of them."""
+    best, width = ",", 1
+    for delimiter in _DELIMITERS:
+        widths = set()
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+        try:
+            for cells in reader:
+                if cells:
+                    widths.add(len(cells))
+                if reader.line_num >= _SNIFFED_ROWS:
+                    break
+        except csv.Error:
+            continue
+        if len(widths) == 1 and (found := widths.pop()) > width:
+            best, width = delimiter, found
+    if width > 1:
+        return best
+    # No delimiter fits every row: the names of the columns decide.
+    header = next((line for line in text.splitlines() if line.strip()), "")
+    return max(_DELIMITERS, key=lambda delimiter: (header.count(delimiter), delimiter == ","))

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 
 import click
 
-from SimpleLLMFunc.batch import EngineName, MapReport, check_output_path, json_lines, write_rows
+from SimpleLLMFunc.batch import EngineName, MapReport, check_output_path, json_lines
 from SimpleLLMFunc.batch.checkpoint.checkpoint import Checkpoint
 from SimpleLLMFunc.batch.rows.rows import RowSource
 from SimpleLLMFunc.cli.arguments import ANY_PATH, asking, budget_usd, deadline_option, model_option
@@ -138,7 +138,7 @@ def map_command(
             _say_how_to_go_on(checkpoint)
             raise
     if out is not None:
-        write_rows(report, out)
+        report.write(out)
     else:
         for line in json_lines(report):
             click.echo(line.encode("utf-8", "replace"), nl=False)

@@ -38,11 +38,6 @@ from tests.support.server import LoopbackServer, text_answer
 ROOT = Path(__file__).resolve().parents[3]
 
 
-@llm_function
-async def count(text: str) -> int:
-    """Count the letters."""
-
-
 def counted(request) -> str:
     text = request.text.split("text: ", 1)[1].strip()
     return "no idea" if text.startswith("bad") else str(len(text))
@@ -52,12 +47,22 @@ def counting() -> ScriptedLLM:
     return ScriptedLLM(counted, repeat=True)
 
 
+@llm_function(counting())
+async def count(text: str) -> int:
+    """Count the letters."""
+
+
 TEXTS = ["a", "bb", "ccc", "dddd", "eeeee"]
 
 
+@pytest.fixture
+def path(tmp_path) -> Path:
+    """Of a checkpoint."""
+    return tmp_path / "run.sqlite"
+
+
 async def filled(path: Path) -> None:
-    with use_llm(counting()):
-        await count.map(TEXTS, checkpoint=path)
+    await count.map(TEXTS, checkpoint=path)
 
 
 def run_sql(path: Path, *statements: str) -> list[tuple]:
@@ -72,8 +77,7 @@ def run_sql(path: Path, *statements: str) -> list[tuple]:
 async def test_a_rerun_pays_nothing_and_an_added_row_for_itself_alone(tmp_path) -> None:
     path = tmp_path / "runs" / "run.sqlite"
     await filled(path)
-    llm = counting()
-    with use_llm(llm):
+    with use_llm(counting()) as llm:
         again = await count.map(TEXTS, checkpoint=path)
         added = await count.map(["new one", *reversed(TEXTS)], checkpoint=str(path))
     assert [row.value for row in again.rows] == [1, 2, 3, 4, 5]
@@ -84,8 +88,7 @@ async def test_a_rerun_pays_nothing_and_an_added_row_for_itself_alone(tmp_path) 
     assert len(llm.calls) == 1
 
 
-async def test_a_row_is_committed_before_its_place_is_given_to_another(tmp_path) -> None:
-    path = tmp_path / "run.sqlite"
+async def test_a_row_is_committed_before_its_place_is_given_to_another(path) -> None:
     kept: list[int] = []
 
     def reply(request) -> str:
@@ -97,14 +100,11 @@ async def test_a_row_is_committed_before_its_place_is_given_to_another(tmp_path)
     assert kept == [0, 1, 2, 3, 4]
 
 
-async def test_answers_that_did_not_fit_are_asked_again_only_when_told(tmp_path) -> None:
-    path = tmp_path / "run.sqlite"
+async def test_answers_that_did_not_fit_are_asked_again_only_when_told(path) -> None:
     texts = ["bad", "a", "bad too"]
     asked = count.with_options(max_reasks=0)
-    with use_llm(counting()):
-        first = await asked.map(texts, checkpoint=path)
-    llm = ScriptedLLM("12", repeat=True)
-    with use_llm(llm):
+    first = await asked.map(texts, checkpoint=path)
+    with use_llm(ScriptedLLM("12", repeat=True)) as llm:
         second = await asked.map(texts, checkpoint=path)
         with pytest.raises(ResponseParseError):
             await asked.map(texts, checkpoint=path, on_error="raise")
@@ -124,8 +124,7 @@ async def test_answers_that_did_not_fit_are_asked_again_only_when_told(tmp_path)
     assert (status.values, status.errors) == (3, 0)
 
 
-async def test_failures_of_the_service_and_of_the_run_are_asked_again_unless_told(tmp_path) -> None:
-    path = tmp_path / "run.sqlite"
+async def test_failures_of_the_service_and_of_the_run_are_asked_again_unless_told(path) -> None:
     asked = count.with_options(max_reasks=0)
     failures = {"down": ServerUnavailable("m", status=503), "long": OutputTruncated(partial="cut"), "bad": "no number"}
     with use_llm(
@@ -133,8 +132,7 @@ async def test_failures_of_the_service_and_of_the_run_are_asked_again_unless_tol
     ):
         first = await asked.map([*failures], checkpoint=path)
     assert [type(row.error) for row in first.rows] == [ServerUnavailable, OutputTruncated, ResponseParseError]
-    llm = ScriptedLLM("7", repeat=True)
-    with use_llm(llm):
+    with use_llm(ScriptedLLM("7", repeat=True)) as llm:
         kept = await asked.map([*failures], checkpoint=path, retry_errors=False)
         assert (kept.counts.failed, len(llm.calls)) == (3, 0)
         again = await asked.map([*failures], checkpoint=path)
@@ -143,8 +141,7 @@ async def test_failures_of_the_service_and_of_the_run_are_asked_again_unless_tol
     assert isinstance(again.rows[2].error, ResponseParseError)
 
 
-async def test_what_the_service_said_comes_back_with_the_error(tmp_path) -> None:
-    path = tmp_path / "run.sqlite"
+async def test_what_the_service_said_comes_back_with_the_error(path) -> None:
     error = RateLimited("m", kind="quota", retry_after=3.5, status=429, body="no more", request_id="r1")
     with use_llm(ScriptedLLM(error)):
         await count.map(["a"], checkpoint=path)
@@ -157,11 +154,9 @@ async def test_what_the_service_said_comes_back_with_the_error(tmp_path) -> None
     assert again.trace_id
 
 
-async def test_a_bad_row_is_kept_like_any_other(tmp_path) -> None:
-    path = tmp_path / "run.sqlite"
+async def test_a_bad_row_is_kept_like_any_other(path) -> None:
     for _ in range(2):
-        with use_llm(counting()):
-            report = await count.map([("a", "b", "c"), "x"], checkpoint=path)
+        report = await count.map([("a", "b", "c"), "x"], checkpoint=path)
         assert "too many positional" in str(report.rows[0].error)
         assert report.rows[1].value == 1
     assert report.counts.restored == 2
@@ -185,8 +180,7 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("what", CHANGES)
-async def test_a_change_means_new_rows_and_the_old_ones_stay(what, tmp_path, caplog) -> None:
-    path = tmp_path / "run.sqlite"
+async def test_a_change_means_new_rows_and_the_old_ones_stay(what, path, caplog) -> None:
     own = count.with_options(llm_interface=counting())
     await own.map(TEXTS[:2], checkpoint=path)
     changed = own.with_options(**CHANGES[what])
@@ -201,8 +195,7 @@ async def test_a_change_means_new_rows_and_the_old_ones_stay(what, tmp_path, cap
     assert (await own.map(TEXTS[:2], checkpoint=path)).counts.restored == 2
 
 
-async def test_the_name_of_the_function_and_the_address_of_the_service_do_not_count(tmp_path) -> None:
-    path = tmp_path / "run.sqlite"
+async def test_the_name_of_the_function_and_the_address_of_the_service_do_not_count(path) -> None:
 
     @llm_function
     async def renamed(text: str) -> int:
@@ -357,10 +350,8 @@ def writer(tmp_path):
         process.stdout.close()
 
 
-async def test_a_second_writer_is_refused_with_the_first_ones_pid_and_host(writer, tmp_path) -> None:
-    path = tmp_path / "run.sqlite"
-    llm = counting()
-    with use_llm(llm):
+async def test_a_second_writer_is_refused_with_the_first_ones_pid_and_host(writer, tmp_path, path) -> None:
+    with use_llm(counting()) as llm:
         with pytest.raises(CheckpointError, match=f"process {writer.pid} on {socket.gethostname()}"):
             await count.map(TEXTS, checkpoint=path)
         assert not llm.calls
@@ -383,8 +374,7 @@ async def test_a_second_writer_is_refused_with_the_first_ones_pid_and_host(write
     assert Checkpoint.status(path).writer is None
 
 
-async def test_an_empty_file_is_a_new_checkpoint_beside_which_no_other_file_stays(tmp_path) -> None:
-    path = tmp_path / "run.sqlite"
+async def test_an_empty_file_is_a_new_checkpoint_beside_which_no_other_file_stays(tmp_path, path) -> None:
     path.touch(0o600)
     assert Checkpoint.status(path).values == 0
     await filled(path)
@@ -395,15 +385,13 @@ async def test_an_empty_file_is_a_new_checkpoint_beside_which_no_other_file_stay
     assert path.stat().st_mode & 0o077 == 0
 
 
-async def test_a_disk_too_full_for_the_lock_is_said_and_leaves_no_lock(tmp_path, monkeypatch) -> None:
-    path = tmp_path / "run.sqlite"
+async def test_a_disk_too_full_for_the_lock_is_said_and_leaves_no_lock(tmp_path, path, monkeypatch) -> None:
 
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "write", full)
-    llm = counting()
-    with use_llm(llm), pytest.raises(CheckpointError, match="No space left on device"):
+    with use_llm(counting()) as llm, pytest.raises(CheckpointError, match="No space left on device"):
         await count.map(TEXTS, checkpoint=path)
     assert not llm.calls
     assert list(tmp_path.iterdir()) == []
@@ -424,13 +412,11 @@ async def test_a_disk_too_full_for_the_lock_is_said_and_leaves_no_lock(tmp_path,
         "DROP TABLE progress",
     ],
 )
-async def test_a_file_with_anything_that_is_not_ours_in_it_is_refused(tmp_path, planted) -> None:
-    path = tmp_path / "run.sqlite"
+async def test_a_file_with_anything_that_is_not_ours_in_it_is_refused(path, planted) -> None:
     await filled(path)
     run_sql(path, planted)
     before = path.read_bytes()
-    llm = counting()
-    with use_llm(llm), pytest.raises(CheckpointError, match=r"not those that we made .* Give another path"):
+    with use_llm(counting()) as llm, pytest.raises(CheckpointError, match=r"not those that we made .* another path"):
         await count.map([*TEXTS, "new"], checkpoint=path)
     with pytest.raises(CheckpointError, match="not those that we made"):
         Checkpoint.status(path)
@@ -489,13 +475,11 @@ async def test_garbage_in_the_file_is_never_believed_and_never_paid_for(tmp_path
 
 
 @pytest.mark.parametrize("cell", ["answer", "usage", "error", "given"])
-async def test_a_changed_cell_is_named_by_its_row(cell, tmp_path) -> None:
-    path = tmp_path / "run.sqlite"
+async def test_a_changed_cell_is_named_by_its_row(cell, path) -> None:
     await filled(path)
     changed = f"UPDATE rows SET {cell} = '[9,9,9,9,9]' WHERE id = (SELECT id FROM rows ORDER BY id LIMIT 1 OFFSET 2)"
     ((key,),) = run_sql(path, changed, "SELECT key FROM rows ORDER BY id LIMIT 1 OFFSET 2")
-    llm = counting()
-    with use_llm(llm), pytest.raises(CheckpointError) as caught:
+    with use_llm(counting()) as llm, pytest.raises(CheckpointError) as caught:
         await count.map(TEXTS, checkpoint=path)
     assert not llm.calls
     undamaged = await count.with_options(llm_interface=counting()).map(TEXTS)
@@ -504,10 +488,8 @@ async def test_a_changed_cell_is_named_by_its_row(cell, tmp_path) -> None:
     assert Checkpoint.status(path).damaged == (3,)
 
 
-async def test_a_row_that_is_damaged_after_the_map_is_not_given_out(tmp_path) -> None:
-    path = tmp_path / "run.sqlite"
-    with use_llm(counting()):
-        report = await count.map(TEXTS, checkpoint=path)
+async def test_a_row_that_is_damaged_after_the_map_is_not_given_out(path) -> None:
+    report = await count.map(TEXTS, checkpoint=path)
     run_sql(path, "UPDATE rows SET answer = x'7039'")
     with pytest.raises(CheckpointError, match="row 1"):
         _ = report.rows[1]
@@ -529,8 +511,7 @@ async def test_a_log_that_was_cut_or_taken_away_after_a_kill_is_seen(writer, tmp
         for file, content in kept.items():
             file.write_bytes(content)
 
-    llm = counting()
-    with use_llm(llm):
+    with use_llm(counting()) as llm:
         for size in (0, 10, 32, len(whole) // 2, len(whole) - 1):
             log.write_bytes(whole[:size])
             with pytest.raises(CheckpointError, match="lost rows"):
@@ -549,23 +530,13 @@ async def test_a_log_that_was_cut_or_taken_away_after_a_kill_is_seen(writer, tmp
             assert (await count.map(["a", "bb"], checkpoint=path)).counts.asked == asked
 
 
-async def test_a_removed_file_is_a_new_one(writer, tmp_path) -> None:
-    path = tmp_path / "run.sqlite"
-    writer.send_signal(signal.SIGKILL)
-    writer.wait()
-    path.unlink()
-    with use_llm(counting()):
-        assert (await count.map(["a", "bb"], checkpoint=path)).counts.asked == 2
-        assert (await count.map(["a", "bb"], checkpoint=path)).counts.restored == 2
-
-
 async def test_what_is_no_checkpoint_is_refused_and_left_alone(tmp_path) -> None:
     text, database = tmp_path / "notes.txt", tmp_path / "other.sqlite"
     text.write_text("my notes, " * 100)
     run_sql(database, "CREATE TABLE mine (a)")
     for path in (text, database, tmp_path):
         before = path.read_bytes() if path.is_file() else b""
-        with use_llm(counting()), pytest.raises(CheckpointError, match=path.name):
+        with pytest.raises(CheckpointError, match=path.name):
             await count.map(TEXTS, checkpoint=path)
         if path.is_file():
             assert path.read_bytes() == before
@@ -576,8 +547,7 @@ async def test_what_is_no_checkpoint_is_refused_and_left_alone(tmp_path) -> None
     assert sorted(file.name for file in tmp_path.iterdir()) == ["notes.txt", "other.sqlite"]
 
 
-async def test_a_full_disk_ends_the_map_and_costs_no_row_that_was_kept(tmp_path, monkeypatch) -> None:
-    path = tmp_path / "run.sqlite"
+async def test_a_full_disk_ends_the_map_and_costs_no_row_that_was_kept(path, monkeypatch) -> None:
     texts = [f"{number} " + "x" * 3000 for number in range(60)]
     write = RowFile.write
 
@@ -588,15 +558,13 @@ async def test_a_full_disk_ends_the_map_and_costs_no_row_that_was_kept(tmp_path,
         write(self, records, *progress)
 
     monkeypatch.setattr(RowFile, "write", full)
-    llm = counting()
-    with use_llm(llm), pytest.raises(CheckpointError, match="full"):
+    with use_llm(counting()) as llm, pytest.raises(CheckpointError, match="full"):
         await count.map(texts, checkpoint=path, concurrency=4)
     monkeypatch.undo()
     kept = Checkpoint.status(path).values
     assert kept >= 9
     assert len(llm.calls) <= kept + 4
-    with use_llm(counting()):
-        report = await count.map(texts, checkpoint=path)
+    report = await count.map(texts, checkpoint=path)
     assert (report.counts.restored, report.counts.failed) == (kept, 0)
 
 
@@ -604,14 +572,12 @@ async def test_a_full_disk_ends_the_map_and_costs_no_row_that_was_kept(tmp_path,
 async def test_a_place_that_may_not_be_written_is_named(tmp_path) -> None:
     (tmp_path / "file").touch()
     for path, said in (("/proc/run.sqlite", "cannot be"), (tmp_path / "file" / "run.sqlite", "folder")):
-        with use_llm(counting()), pytest.raises(CheckpointError, match=said):
+        with pytest.raises(CheckpointError, match=said):
             await count.map(TEXTS, checkpoint=path)
 
 
-async def test_the_status_tells_what_a_run_took(tmp_path) -> None:
-    path = tmp_path / "run.sqlite"
-    with use_llm(counting()):
-        report = await count.with_options(max_reasks=0).map([*TEXTS, "bad"], checkpoint=path)
+async def test_the_status_tells_what_a_run_took(path) -> None:
+    report = await count.with_options(max_reasks=0).map([*TEXTS, "bad"], checkpoint=path)
     status = Checkpoint.status(path)
     (version,) = status.versions
     assert (version.name, version.values, version.errors) == ("count", 5, 1)
@@ -622,23 +588,20 @@ async def test_the_status_tells_what_a_run_took(tmp_path) -> None:
     assert json.dumps(version.definition)
 
 
-async def test_the_status_tells_how_far_the_latest_map_came(tmp_path) -> None:
-    path = tmp_path / "run.sqlite"
-    with use_llm(counting()):
-        await count.map([*TEXTS, "a"] * 2, checkpoint=path, budget={"requests": 3}, concurrency=1)
-        (version,) = Checkpoint.status(path).versions
-        # The fourth row stopped it; those that are the same as an earlier one are finished with that.
-        assert (version.progress.total, version.progress.done, version.progress.asked) == (12, 8, 3)
-        assert not version.is_under_way
-        assert "its latest map ended at 8 of 12 rows (66 %)" in str(Checkpoint.status(path))
-        await count.map([*TEXTS, "a"] * 2, checkpoint=path)
+async def test_the_status_tells_how_far_the_latest_map_came(path) -> None:
+    await count.map([*TEXTS, "a"] * 2, checkpoint=path, budget={"requests": 3}, concurrency=1)
+    (version,) = Checkpoint.status(path).versions
+    # The fourth row stopped it; those that are the same as an earlier one are finished with that.
+    assert (version.progress.total, version.progress.done, version.progress.asked) == (12, 8, 3)
+    assert not version.is_under_way
+    assert "its latest map ended at 8 of 12 rows (66 %)" in str(Checkpoint.status(path))
+    await count.map([*TEXTS, "a"] * 2, checkpoint=path)
     (version,) = Checkpoint.status(path).versions
     assert (version.progress.total, version.progress.done, version.progress.share) == (12, 12, 1.0)
 
 
 @pytest.mark.parametrize("version", [1, 2])
-async def test_a_file_of_an_earlier_format_is_read_as_it_is_and_goes_on_in_the_latest(tmp_path, version) -> None:
-    path = tmp_path / "run.sqlite"
+async def test_a_file_of_an_earlier_format_is_read_as_it_is_and_goes_on_in_the_latest(path, version) -> None:
     await filled(path)
     newer = ("batches", "requests", "answers", *(["maps"] if version == 1 else []))
     run_sql(path, *(f"DROP TABLE {table}" for table in newer), f"PRAGMA user_version = {version}")
@@ -646,14 +609,13 @@ async def test_a_file_of_an_earlier_format_is_read_as_it_is_and_goes_on_in_the_l
     status = Checkpoint.status(path)
     assert (status.values, status.versions[0].progress is None) == (5, version == 1)
     assert path.read_bytes() == before
-    llm = counting()
-    with use_llm(llm):
+    with use_llm(counting()) as llm:
         report = await count.map([*TEXTS, "new"], checkpoint=path)
     assert (report.counts.restored, report.counts.asked, len(llm.calls)) == (5, 1, 1)
     assert run_sql(path, "PRAGMA user_version") == [(3,)]
     assert Checkpoint.status(path).versions[0].progress.share == 1.0
     run_sql(path, "PRAGMA user_version = 99")
-    with use_llm(counting()), pytest.raises(CheckpointError, match="format 99"):
+    with pytest.raises(CheckpointError, match="format 99"):
         await count.map(TEXTS, checkpoint=path)
 
 
@@ -692,14 +654,10 @@ async def troubled(path: Path, trouble) -> CheckpointError:
     return caught.value
 
 
-async def test_a_folder_that_is_removed_in_the_middle_ends_the_map(tmp_path) -> None:
+async def test_a_file_that_is_removed_or_replaced_in_the_middle_ends_the_map(tmp_path, path) -> None:
     folder = tmp_path / "runs"
     assert "is gone" in str(await troubled(folder / "run.sqlite", lambda: shutil.rmtree(folder)))
     assert not (folder / "run.sqlite").exists()
-
-
-async def test_a_file_that_is_replaced_in_the_middle_ends_the_map(tmp_path) -> None:
-    path = tmp_path / "run.sqlite"
 
     def replace() -> None:
         path.rename(tmp_path / "old.sqlite")
@@ -709,8 +667,7 @@ async def test_a_file_that_is_replaced_in_the_middle_ends_the_map(tmp_path) -> N
     assert path.stat().st_size == 0
 
 
-async def test_a_file_that_is_overwritten_in_the_middle_is_never_believed(tmp_path) -> None:
-    path = tmp_path / "run.sqlite"
+async def test_a_file_that_is_overwritten_in_the_middle_is_never_believed(path) -> None:
     held = Held()
     with use_llm(held.llm):
         running = asyncio.create_task(count.map(MANY, checkpoint=path, concurrency=2))
@@ -749,8 +706,7 @@ except CheckpointError as error:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="rights as on Unix")
-async def test_a_file_that_may_only_be_read_is_refused(tmp_path) -> None:
-    path = tmp_path / "run.sqlite"
+async def test_a_file_that_may_only_be_read_is_refused(tmp_path, path) -> None:
     with use_llm(ScriptedLLM("1", repeat=True)):
         await count.map(MANY, checkpoint=path)
     path.chmod(0o444)

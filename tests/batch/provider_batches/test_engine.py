@@ -67,6 +67,11 @@ async def server():
 
 
 @pytest.fixture
+def checkpoint(tmp_path):
+    return tmp_path / "run.sqlite"
+
+
+@pytest.fixture
 def echo(server):
     return echo_of(OpenAICompatible("gpt-4o-mini", api_key=KEY, base_url=server.base_url, retry_delay=0.001))
 
@@ -199,9 +204,8 @@ async def test_what_expired_goes_into_another_batch(server, echo):
     assert server.live == []
 
 
-async def test_what_expires_again_and_again_is_an_error(server, echo, tmp_path):
+async def test_what_expires_again_and_again_is_an_error(server, echo, checkpoint):
     server.outcomes.extend([Outcome("expired", answered=0)] * 4)
-    checkpoint = tmp_path / "run.sqlite"
     report = await mapped(echo, ["a"], checkpoint=checkpoint)
     assert values(report) == [ServerUnavailable]
     assert "not in time" in str(report.rows[0].error) or "expired" in str(report.rows[0].error)
@@ -251,7 +255,7 @@ async def test_a_busy_service_is_tried_again_and_one_that_forgot_a_batch_is_sent
     assert len(server.batches) == 3
 
 
-async def test_a_service_that_is_away_for_a_while_is_waited_for(server, echo, monkeypatch, tmp_path):
+async def test_a_service_that_is_away_for_a_while_is_waited_for(server, echo, monkeypatch, checkpoint):
     for _ in range(7):  # more than the tries of one look
         server.trouble("GET /batches/", error_answer(503))
     for _ in range(7):
@@ -262,8 +266,8 @@ async def test_a_service_that_is_away_for_a_while_is_waited_for(server, echo, mo
     for _ in range(3):
         server.trouble("GET /batches/", error_answer(503))
     with pytest.raises(ServerUnavailable):
-        await mapped(echo, ["new"], checkpoint=tmp_path / "run.sqlite")
-    assert values(await mapped(echo, ["new"], checkpoint=tmp_path / "run.sqlite")) == ["new"]
+        await mapped(echo, ["new"], checkpoint=checkpoint)
+    assert values(await mapped(echo, ["new"], checkpoint=checkpoint)) == ["new"]
     assert len(server.batches) == 2
 
 
@@ -313,8 +317,7 @@ async def test_the_file_of_a_batch_that_was_refused_does_not_stay_or_is_named(se
 
 
 @pytest.mark.parametrize("has_begun", [True, False])
-async def test_the_file_of_a_batch_that_may_have_begun_is_seen_to_by_the_next_run(server, echo, tmp_path, has_begun):
-    checkpoint = tmp_path / "run.sqlite"
+async def test_the_file_of_a_batch_that_may_have_begun_is_seen_to_by_the_next_run(server, echo, checkpoint, has_begun):
     for _ in range(3):
         server.trouble("POST /batches", error_answer(503), after=has_begun)
         server.trouble("GET /batches", error_answer(503))
@@ -372,13 +375,13 @@ async def test_a_budget_that_ends_in_the_middle_keeps_what_was_sent(server, echo
     assert isinstance(report.stopped, BudgetExceeded)
 
 
-async def test_a_deadline_ends_the_waiting(server, echo, tmp_path):
+async def test_a_deadline_ends_the_waiting(server, echo, checkpoint):
     endless = Outcome(polls=10**9)
     server.outcomes.append(endless)
     with pytest.raises(DeadlineExceeded):
-        await mapped(echo, deadline=0.5, checkpoint=tmp_path / "run.sqlite")
+        await mapped(echo, deadline=0.5, checkpoint=checkpoint)
     endless.polls = 0  # by its own name: on a slow machine the time may be over before there is a batch
-    assert values(await mapped(echo, checkpoint=tmp_path / "run.sqlite")) == ROWS
+    assert values(await mapped(echo, checkpoint=checkpoint)) == ROWS
     assert len(server.batches) == 1
 
 
@@ -406,8 +409,7 @@ async def test_what_both_the_batch_and_the_repair_took_is_told(server, echo):
     assert report.rows[0].usage.input_tokens == report.usage.input_tokens == 10
 
 
-async def test_a_rerun_sends_only_rows_without_a_value_in_batches_and_live(server, echo, tmp_path):
-    checkpoint = tmp_path / "run.sqlite"
+async def test_a_rerun_sends_only_rows_without_a_value_in_batches_and_live(server, echo, tmp_path, checkpoint):
     await echo.map(ROWS[:2], checkpoint=checkpoint, progress=False)
     await mapped(echo, ROWS[:3], checkpoint=checkpoint)
     report = await mapped(echo, [*ROWS, "new"], checkpoint=checkpoint)
@@ -421,8 +423,7 @@ async def test_a_rerun_sends_only_rows_without_a_value_in_batches_and_live(serve
     assert [path.name for path in tmp_path.iterdir() if not path.name.endswith(("-wal", "-shm"))] == ["run.sqlite"]
 
 
-async def test_cancelled_at_every_request_and_begun_again_nothing_is_asked_twice(server, echo, tmp_path):
-    checkpoint = tmp_path / "run.sqlite"
+async def test_cancelled_at_every_request_and_begun_again_nothing_is_asked_twice(server, echo, checkpoint):
     server.outcomes.append(Outcome(polls=3))
     for number in range(1, 12):
         running = asyncio.ensure_future(mapped(echo, checkpoint=checkpoint))
@@ -460,10 +461,10 @@ async def test_a_batch_that_1_0_began_is_waited_for(server, echo, tmp_path):
     assert not old.exists()
 
 
-async def test_a_damaged_checkpoint_sends_nothing(server, echo, tmp_path):
+async def test_a_damaged_checkpoint_sends_nothing(server, echo, tmp_path, checkpoint):
     (tmp_path / "run.sqlite").write_bytes(b"no checkpoint" * 100)
     with pytest.raises(CheckpointError):
-        await mapped(echo, checkpoint=tmp_path / "run.sqlite")
+        await mapped(echo, checkpoint=checkpoint)
     (tmp_path / "other.sqlite-batches").write_bytes(b"no such file" * 100)
     with pytest.raises(CheckpointError, match="the file of the batches"):
         await mapped(echo, checkpoint=tmp_path / "other.sqlite")

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from SimpleLLMFunc import BudgetExceeded, ConfigError, UsageError, budget, llm_function, tool, use_llm
 from SimpleLLMFunc.batch import RayEngine
-from SimpleLLMFunc.batch.ray.grants import Grants
+from SimpleLLMFunc.batch.ray.engine import Grants
 from SimpleLLMFunc.extras import install_line
 from SimpleLLMFunc.interface.spending import scopes_around
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
@@ -25,8 +25,7 @@ class Mood(BaseModel):
 
 
 async def test_a_function_of_a_module_travels_by_its_name() -> None:
-    llm = ScriptedLLM('{"number": 1, "words": []}')
-    with use_llm(llm):
+    with use_llm(ScriptedLLM('{"number": 1, "words": []}')):
         data = pickle.dumps(MappedFunction(read._pipeline))
     assert b"tests.batch.ray.ray_app:read" in data
     assert b"Read the text" not in data

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from SimpleLLMFunc.batch.pace import AutoConcurrency, Concurrency, concurrency_of
+from SimpleLLMFunc.batch.options import AutoConcurrency, Concurrency, concurrency_of
 from SimpleLLMFunc.errors import UsageError
 
 

@@ -18,8 +18,8 @@ import pytest
 from pydantic import BaseModel, Field, RootModel
 from typing_extensions import TypedDict
 
-from SimpleLLMFunc.batch.output import check_output_path, json_lines, write_rows
-from SimpleLLMFunc.batch.rows.frames import to_frame
+from SimpleLLMFunc.batch.report import check_output_path, write_rows
+from SimpleLLMFunc.batch.rows.tables import json_lines, to_frame
 from SimpleLLMFunc.errors import ConfigError, ServerUnavailable
 from SimpleLLMFunc.extras import install_line
 
