@@ -62,7 +62,8 @@ async def calibrate(
     if right is not None and isinstance(rows, Sized) and not isinstance(rows, str):
         _check_counts(name, len(rows), right)
     asked = asked_once(pipeline)
-    report = await map_rows(asked, rows, **(options or {}))
+    given: RunOptions = options or {}
+    report = await map_rows(asked, rows, **given)
     try:
         found = await in_thread(_found, report, count)
     finally:

@@ -33,6 +33,7 @@ from SimpleLLMFunc.errors import (
 )
 from SimpleLLMFunc.logger import push_error, redact, shown_traceback
 from SimpleLLMFunc.runtime import unless_gone
+from SimpleLLMFunc.utils import cancelled
 
 if TYPE_CHECKING:
     from starlette.responses import Response

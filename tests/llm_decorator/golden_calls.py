@@ -6,6 +6,7 @@ golden file of its group shows every request that the call made.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import enum
 import json
@@ -20,6 +21,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from SimpleLLMFunc import (
+    ABSTAIN,
     Audio,
     CachedLLM,
     ChatPair,
@@ -327,7 +329,6 @@ CASES["parameters"]["the nearest examples"] = call(
 
 def as_async(sync: Any) -> Any:
     """Return a sync function as one that can be awaited: it waits for the bridge, and so in a thread."""
-    import asyncio
 
     async def call(*args: Any, **kwargs: Any) -> Any:
         return await asyncio.to_thread(sync, *args, **kwargs)
@@ -649,8 +650,6 @@ async def a_cache(asked: Asked) -> None:
 
 @case("around")
 async def plain_code_first(asked: Asked) -> None:
-    from SimpleLLMFunc import ABSTAIN
-
     def guess(text: str, strict: bool = False):
         return "sun" if "sun" in text else ABSTAIN
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, EmailStr
 
-from SimpleLLMFunc import ConfigError, ImgUrl, SignatureError, UsageError, llm_function
+from SimpleLLMFunc import BadRequest, ConfigError, ImgUrl, SignatureError, UsageError, llm_function
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from tests.support.functions import NATIVE, decorated
@@ -71,8 +71,6 @@ def test_each_shown_answer_is_one_that_would_be_taken():
 
 
 def test_a_refused_mode_is_asked_again_with_examples_of_the_next_and_nothing_lost():
-    from SimpleLLMFunc import BadRequest
-
     refusal = BadRequest("m", status=400, body="response_format is not supported")
     llm = ScriptedLLM(refusal, "no", tool_calls(("answer", {"total": 7, "day": "2024-01-02"})), profile=NATIVE)
     assert biller(llm)("plum").total == 7

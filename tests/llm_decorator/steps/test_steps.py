@@ -11,6 +11,7 @@ from typing import Annotated, Literal, NamedTuple, Optional, Union
 import pytest
 from pydantic import BaseModel, Field
 
+from SimpleLLMFunc.base.run.review import violations_text
 from SimpleLLMFunc.errors import EmptyResponseError, ResponseParseError
 from SimpleLLMFunc.llm_decorator.steps.chat import message as chat_message
 from SimpleLLMFunc.llm_decorator.steps.chat import react as chat_react
@@ -277,8 +278,6 @@ def test_golden_function_prompt_without_type():
 
 
 def test_golden_reask():
-    from SimpleLLMFunc.base.run.review import violations_text
-
     violations = [("items[2].price", "float", "'cheap'"), ("", "object", "nothing")]
     golden("function_reask.txt", violations_text(violations, "an object"))
     assert "and 5 more" in violations_text(violations * 12 + violations[:1])
