@@ -4,7 +4,6 @@ from contextlib import aclosing
 
 import pytest
 
-from SimpleLLMFunc import llm_function
 from SimpleLLMFunc.interface.wires import ReplyAssembler
 
 HELLO = [{"role": "user", "content": "hello"}]
@@ -18,15 +17,6 @@ async def streamed(llm, messages=HELLO, **more):
         async for piece in stream:
             assembler.add(piece)
     return assembler.completion()
-
-
-def function_of(llm, **options):
-    @llm_function(llm_interface=llm, **options)
-    async def ask(text: str) -> str:
-        """Answer."""
-        raise NotImplementedError
-
-    return ask
 
 
 def ask_either(llm, is_streamed, **more):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import AsyncIterable
 from typing import Any
 
 from SimpleLLMFunc import llm_chat, llm_function
@@ -51,6 +52,21 @@ def chat(llm: Any = None, /, **options: Any) -> Any:
         """Talk."""
 
     return talk
+
+
+def plain_chat(llm: Any = None, /, **options: Any) -> Any:
+    """Return the same as a `def`."""
+
+    @llm_chat(llm, **options)
+    def talk(history: list[Any], message: str) -> Any:
+        """Talk."""
+
+    return talk
+
+
+async def drained(items: AsyncIterable[Any]) -> list[Any]:
+    """Read to the end, and return all that came."""
+    return [item async for item in items]
 
 
 def true_answer(share: float) -> Answer:
