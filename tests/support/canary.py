@@ -82,7 +82,7 @@ def dressed(key: str) -> dict[str, str]:
         "url": quote(key, safe=""),
         "form": quote_plus(key),
         "html": html.escape(key),
-        "json": json.dumps(json.dumps(key)),
+        "json": json.dumps(key),
         "repr": repr({"Authorization": f"Bearer {key}"}),
         "bytes": repr(key.encode()),
         "lower": key.lower(),
