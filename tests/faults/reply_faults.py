@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tests.faults.acts import not_utf8, surrogates
-from tests.faults.replies import call, chunk, completion, delta, good, replies, says, sends, streams
+from tests.faults.replies import body_of, call, chunk, completion, delta, good, replies, says, sends, streams
 from tests.faults.scenario import (
     TOOL_TEXT,
     Scenario,
@@ -20,7 +19,7 @@ from tests.faults.scenario import (
     tool_that,
 )
 from tests.faults.server import Act
-from tests.support.connections import with_length
+from tests.support.connections import Exchange, with_length
 
 QUIRK = "a quirk of servers that speak chat completions"
 SIGNATURE = {"google": {"thought_signature": "c2lnbmVk"}}
@@ -190,8 +189,13 @@ TOOLS = [
 ]  # fmt: skip
 
 
+async def not_utf8(exchange: Exchange) -> None:
+    """An answer with a byte that is not UTF-8, whole whatever was asked for."""
+    await exchange.send(with_length(body_of(completion("a?b")).replace(b"?", b"\xff")))
+
+
 TEXTS = [
-    Scenario("surrogate_escape", "39", "a lone surrogate in the reply", [surrogates])
+    Scenario("surrogate_escape", "39", "a lone surrogate in the reply", [says("a\ud800b")])
     .using(returns=str, value="a\ufffdb", text="a\ufffdb"),
     Scenario("surrogate_pair", "39", "a surrogate pair, cut between two chunks")
     .plays(streams('{"choices":[{"index":0,"delta":{"content":"\\ud83c"}}]}',

@@ -20,17 +20,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from SimpleLLMFunc import (
-    Anthropic,
-    APIKeyPool,
-    ChatPair,
-    Gemini,
-    Message,
-    OpenAICompatible,
-    SimpleLLMFuncError,
-    llm_chat,
-    llm_function,
-)
+from SimpleLLMFunc import Anthropic, APIKeyPool, Gemini, OpenAICompatible, SimpleLLMFuncError
 from SimpleLLMFunc.interface.attempts import http_model
 from SimpleLLMFunc.interface.spending.budget import budget
 from SimpleLLMFunc.logger.handlers import JsonFormatter
@@ -39,6 +29,7 @@ from tests.faults.replies import JSON_TEXT, pieces_of
 from tests.faults.scenario import Form, Kind, Scenario
 from tests.faults.server import FaultServer
 from tests.support.connections import Recorded
+from tests.support.functions import async_function_of, chat, function_of, plain_chat
 from tests.support.starved import starved
 from tests.support.tls import server_context
 
@@ -253,8 +244,9 @@ def _work(cell: Cell, llm: Any, notes: list[Any]) -> Callable[[], Any]:
     if scenario.toolkit is not None:
         options["toolkit"] = scenario.toolkit(notes)
     if cell.kind == "chat":
-        options["stream"] = cell.form == "stream"
-    made = decorated(llm, cell.kind, is_async=cell.is_async, returns=scenario.returns, **options)
+        made = (chat if cell.is_async else plain_chat)(llm, stream=cell.form == "stream", **options)
+    else:
+        made = (async_function_of if cell.is_async else function_of)(llm, scenario.returns, **options)
     argument = scenario.argument
     if cell.kind == "chat":
         if cell.is_async:
@@ -266,30 +258,6 @@ def _work(cell: Cell, llm: Any, notes: list[Any]) -> Callable[[], Any]:
     if cell.is_async:
         return lambda: _joined(made.stream(argument), join)
     return lambda: join(list(made.stream(argument)))
-
-
-def decorated(llm: Any, kind: Kind, *, is_async: bool = True, returns: Any = str, **options: Any) -> Any:
-    """A function or a chat on a model."""
-
-    async def report(place: str):
-        """Report."""
-
-    def plain_report(place: str):
-        """Report."""
-
-    async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
-        """Talk."""
-        raise NotImplementedError
-
-    def plain_chat(history: list[Message], message: str) -> Iterator[ChatPair]:
-        """Talk."""
-        raise NotImplementedError
-
-    asked: Any = {"function": (plain_report, report), "chat": (plain_chat, chat)}[kind][is_async]
-    if kind == "chat":
-        return llm_chat(llm, **options)(asked)
-    asked.__annotations__["return"] = returns
-    return llm_function(llm, **options)(asked)
 
 
 def _last(items: Iterable[Any]) -> Any:
@@ -315,16 +283,17 @@ async def _said_async(pairs: AsyncIterator[Any]) -> str:
 def views_of(llm: Any, returns: Any = str, *, max_reasks: int = 2, **options: Any) -> dict[str, Callable[[], Any]]:
     """The ways to ask a model, by name; each gives something to await."""
 
-    function = decorated(llm, "function", returns=returns, max_reasks=max_reasks, **options)
-    sync_function = decorated(llm, "function", is_async=False, returns=returns, max_reasks=max_reasks, **options)
-    talk = decorated(llm, "chat", **options)
+    function, plain = (
+        make(llm, returns, max_reasks=max_reasks, **options) for make in (async_function_of, function_of)
+    )
+    talk = chat(llm, **options)
 
-    async def said(chat: Any) -> str:
-        return "".join([text async for text, _ in chat([], "x")])
+    async def said(view: Any) -> str:
+        return "".join([text async for text, _ in view([], "x")])
 
     return {
         "function": lambda: function("x"),
-        "def": lambda: asyncio.to_thread(sync_function, "x"),
+        "def": lambda: asyncio.to_thread(plain, "x"),
         "values": lambda: _joined(function.stream("x"), _last),
         "chat": lambda: said(talk),
         "pieces": lambda: said(talk.with_options(stream=True)),
@@ -417,9 +386,9 @@ def connections_taken() -> int:
     return sum(len(connector._acquired) for connector in known if connector is not None)
 
 
-async def leftovers(tasks: set[asyncio.Task[Any]], before: int, seconds: float = 1.0) -> list[str]:
+async def leftovers(tasks: set[asyncio.Task[Any]], before: int) -> list[str]:
     """Return what is still there of a call that has ended, on this loop and on that of synchronous calls."""
-    until = time.monotonic() + seconds
+    until = time.monotonic() + 1.0
     while True:
         thread = loop_thread._running
         late = asyncio.all_tasks() - tasks

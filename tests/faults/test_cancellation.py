@@ -10,11 +10,11 @@ from typing import Annotated
 import pytest
 from pydantic import AfterValidator
 
-from SimpleLLMFunc import APIKeyPool, OpenAICompatible
-from tests.faults.acts import breaks_after
+from SimpleLLMFunc import APIKeyPool, OpenAICompatible, Tool
 from tests.faults.replies import call, good, says, sends, status
 from tests.faults.runner import KEY, connections_taken, leftovers, sockets, views_of, warm_up
 from tests.faults.server import FaultServer
+from tests.faults.stream_faults import breaks_after
 from tests.support.starved import starved
 
 LATEST = 0.1
@@ -102,24 +102,8 @@ PHASES = {
 
 
 def asked_in(stage, view, tool):
-    options = {} if tool is None else {"toolkit": [_named(getattr(stage, tool))]}
+    options = {} if tool is None else {"toolkit": [Tool(func=getattr(stage, tool), name="work")]}
     return views_of(stage.llm, **options)[view]
-
-
-def _named(method):
-    if asyncio.iscoroutinefunction(method):
-
-        async def work() -> str:
-            """Work."""
-            return await method()
-
-    else:
-
-        def work() -> str:
-            """Work."""
-            return method()
-
-    return work
 
 
 async def cancelled(task):

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections.abc import Callable
+from typing import Literal
 
-from tests.faults.acts import (
-    after,
-    and_closes,
-    and_one_more,
-    by_closing,
-    damaged,
-    packed,
-    redirects,
-    to_other_host,
-    to_same_host,
-    with_trailers,
-)
-from tests.faults.replies import good, sends, status
+from tests.faults.replies import LAST, answer_of, answer_text, body_of, completion, events_of, good, sends, status
 from tests.faults.scenario import Scenario, both, has, tells
-from tests.faults.server import FaultServer
-from tests.support.connections import head, with_length
+from tests.faults.server import Act, FaultServer
+from tests.support.connections import Exchange, head, in_chunk, with_length
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 HINTS = b"HTTP/1.1 103 Early Hints\r\nlink: </style.css>\r\n\r\n"
@@ -36,6 +27,117 @@ def nobody(_server: FaultServer, play: str) -> str:
     """An address where nobody listens: port 1 is nobody's."""
     return f"http://127.0.0.1:1/{play}/v1"
 
+
+# --- what the server does ---------------------------------------------------------------------------------
+
+
+def packed(how: Literal["gzip", "deflate"], *, lies: bool = False) -> Act:
+    """The right answer, packed by a proxy; `lies` names the encoding and leaves the body as it is."""
+
+    async def act(exchange: Exchange) -> None:
+        pack = zlib.compressobj(wbits=31 if how == "gzip" else 15)
+        if not exchange.request.stream:
+            body = body_of(completion(answer_text(exchange.request)))
+            data = body if lies else pack.compress(body) + pack.flush()
+            await exchange.send(with_length(data, content_encoding=how))
+            return
+        await exchange.send(head(content_type="text/event-stream", content_encoding=how, transfer_encoding="chunked"))
+        for one in events_of(answer_text(exchange.request)):
+            data = one if lies else pack.compress(one) + pack.flush(zlib.Z_SYNC_FLUSH)
+            await exchange.send(in_chunk(data))
+        if not lies:
+            await exchange.send(in_chunk(pack.flush()))
+        await exchange.send(LAST)
+
+    return act
+
+
+def damaged(*, checksum: bool) -> Act:
+    """The right answer packed with gzip, and damaged so that it unpacks all the same: its `checksum`, if it comes, tells."""
+
+    async def act(exchange: Exchange) -> None:
+        kind, right = answer_of(exchange.request)
+        _, wrong = answer_of(exchange.request, answer_text(exchange.request).replace("7", "9"))
+        packed = gzip.compress(wrong, mtime=0)[:-8]
+        end = gzip.compress(right, mtime=0)[-8:] if checksum else b""
+        await exchange.send(with_length(packed + end, content_type=kind, content_encoding="gzip"))
+
+    return act
+
+
+def by_closing(version: str = "HTTP/1.1", **headers: str) -> Act:
+    """The right answer, its end told by the end of the connection."""
+
+    async def act(exchange: Exchange) -> None:
+        kind, body = answer_of(exchange.request)
+        await exchange.send(head(version=version, content_type=kind, **headers), body)
+        exchange.close()
+
+    return act
+
+
+def after(before: bytes) -> Act:
+    """Some bytes, and then the right answer."""
+
+    async def act(exchange: Exchange) -> None:
+        await exchange.send(before)
+        await good(exchange)
+
+    return act
+
+
+def redirects(target: Callable[[Exchange], str], code: int = 307) -> Act:
+    """A redirect."""
+
+    async def act(exchange: Exchange) -> None:
+        await exchange.send(with_length(b"", code, location=target(exchange)))
+
+    return act
+
+
+def to_other_host(exchange: Exchange) -> str:
+    """The same server under another name, which is another host to a client."""
+    _, _, path = exchange.request.path[1:].partition("/")
+    return f"http://localhost:{exchange.server.port}/elsewhere/{path}"
+
+
+def to_same_host(exchange: Exchange) -> str:
+    """The same server at another path, told without its name."""
+    return exchange.request.path.replace("/v1", "/v2", 1)
+
+
+async def and_closes(exchange: Exchange) -> None:
+    """The right answer, and a little later the end of a connection that was said to be kept."""
+    await good(exchange)
+    exchange.close()
+
+
+def and_one_more(later: float) -> Act:
+    """The right answer, and another one that nobody asked for: at once, or a little later."""
+
+    async def act(exchange: Exchange) -> None:
+        wrong = with_length(body_of(completion('{"city": "Bonn", "celsius": 99}')))
+        if later:
+            await good(exchange)
+            await exchange.pause(later)
+            await exchange.send(wrong)
+        else:
+            await exchange.send(with_length(body_of(completion(answer_text(exchange.request)))) + wrong)
+
+    return act
+
+
+async def with_trailers(exchange: Exchange) -> None:
+    """A body in chunked encoding with extensions and trailers."""
+    kind, body = answer_of(exchange.request)
+    await exchange.send(
+        head(content_type=kind, transfer_encoding="chunked", trailer="x-checksum"),
+        b'%x;name="value"\r\n%b\r\n' % (len(body), body),
+        b"0\r\nx-checksum: 1\r\n\r\n",
+    )
+
+
+# --- scenarios --------------------------------------------------------------------------------------------
 
 ENCODINGS = [
     Scenario("gzip", "also", "a proxy packs the reply with gzip", [packed("gzip")]),

@@ -40,7 +40,6 @@ from SimpleLLMFunc.interface.spending.deadline import Deadline
 from SimpleLLMFunc.interface.spending.tokens import estimate_text_tokens, estimate_tokens
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type import ChatCompletion
-from tests.faults.acts import breaks_after
 from tests.faults.replies import (
     TEXT,
     USAGE,
@@ -55,6 +54,7 @@ from tests.faults.replies import (
     streams,
 )
 from tests.faults.server import FaultServer
+from tests.faults.stream_faults import breaks_after
 
 TOLD = USAGE["total_tokens"]
 ASKED = "What will the weather be in Köln today, and what tomorrow? Please be brief."
