@@ -78,7 +78,7 @@ async def watched(outputs, monkeypatch):
 def echoes(key):
     """How services repeat a key in what they answer: a name, and the answer."""
     raw = key.encode()
-    for name, text in dressed(key).items():
+    for name, text in {**dressed(key), "json in json": json.dumps(json.dumps(key))}.items():
         said = f"Incorrect API key provided: {text}. You can find your key elsewhere."
         yield f"401 {name}", json_answer({"error": {"message": said, "code": "invalid_api_key"}}, status=401)
         yield f"500 {name}", Answer(500, {"content-type": "text/html"}, body=f"<html><body>{said}</body>".encode())
@@ -595,7 +595,12 @@ async def test_attack_19_no_mcp_server_can_make_us_show_a_key(canary, outputs):
 def test_a_leak_would_be_found(canary, tmp_path):
     """What is searched finds the key wherever it might be; else all of the above would pass for nothing."""
     key, outputs = canary.key, Outputs(tmp_path)
-    texts = {**dressed(key), "half": key[: len(key) // 2], "within": f"xx{key}xx".encode()}
+    texts = {
+        **dressed(key),
+        "json in json": json.dumps(json.dumps(key)),
+        "half": key[: len(key) // 2],
+        "within": f"xx{key}xx".encode(),
+    }
     for name, text in texts.items():
         outputs.add(name, text)
     assert {leak.partition(":")[0] for leak in outputs.leaks(canary)} == set(texts)
