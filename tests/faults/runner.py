@@ -14,8 +14,10 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -243,60 +245,47 @@ def _work(cell: Cell, llm: Any, notes: list[Any]) -> Callable[[], Any]:
     options = {"deadline": scenario.deadline, **scenario.options}
     if scenario.toolkit is not None:
         options["toolkit"] = scenario.toolkit(notes)
+    stream: Callable[[Any], Any]
+    join: Callable[[list[Any]], Any]
     if cell.kind == "chat":
         made = (chat if cell.is_async else plain_chat)(llm, stream=cell.form == "stream", **options)
+        stream, join = partial(made, []), _said
     else:
         made = (async_function_of if cell.is_async else function_of)(llm, scenario.returns, **options)
-    argument = scenario.argument
-    if cell.kind == "chat":
-        if cell.is_async:
-            return lambda: _said_async(made([], argument))
-        return lambda: _said(made([], argument))
-    if cell.form == "whole":
-        return lambda: made(argument)
-    join = "".join if scenario.returns is str else _last
+        if cell.form == "whole":
+            return lambda: made(scenario.argument)
+        stream, join = made.stream, "".join if scenario.returns is str else _last
     if cell.is_async:
-        return lambda: _joined(made.stream(argument), join)
-    return lambda: join(list(made.stream(argument)))
+        return lambda: _joined(stream(scenario.argument), join)
+    return lambda: join(list(stream(scenario.argument)))
 
 
-def _last(items: Iterable[Any]) -> Any:
-    return list(items)[-1]
+_last = itemgetter(-1)
 
 
 async def _joined(stream: AsyncIterator[Any], join: Callable[[list[Any]], Any]) -> Any:
     return join([item async for item in stream])
 
 
-def _said(pairs: Iterable[Any]) -> str:
+def _said(pairs: list[Any]) -> str:
     """The text of a chat, if its history ends with it."""
-    got = list(pairs)
-    text = "".join(piece for piece, _ in got)
-    last = got[-1][1][-1]
-    return text if last["role"] == "assistant" and last["content"] == text else f"history {got[-1][1]!r}"
-
-
-async def _said_async(pairs: AsyncIterator[Any]) -> str:
-    return _said([pair async for pair in pairs])
+    text = "".join(piece for piece, _ in pairs)
+    last = pairs[-1][1][-1]
+    return text if last["role"] == "assistant" and last["content"] == text else f"history {pairs[-1][1]!r}"
 
 
 def views_of(llm: Any, returns: Any = str, *, max_reasks: int = 2, **options: Any) -> dict[str, Callable[[], Any]]:
     """The ways to ask a model, by name; each gives something to await."""
-
     function, plain = (
         make(llm, returns, max_reasks=max_reasks, **options) for make in (async_function_of, function_of)
     )
-    talk = chat(llm, **options)
-
-    async def said(view: Any) -> str:
-        return "".join([text async for text, _ in view([], "x")])
-
+    whole, streamed = (chat(llm, stream=stream, **options) for stream in (False, True))
     return {
         "function": lambda: function("x"),
         "def": lambda: asyncio.to_thread(plain, "x"),
         "values": lambda: _joined(function.stream("x"), _last),
-        "chat": lambda: said(talk),
-        "pieces": lambda: said(talk.with_options(stream=True)),
+        "chat": lambda: _joined(whole([], "x"), _said),
+        "pieces": lambda: _joined(streamed([], "x"), _said),
     }
 
 

@@ -85,10 +85,6 @@ async def when_entered(stage, ask):
     return task
 
 
-async def silent(exchange):
-    await exchange.hold()
-
-
 PHASES = {
     "before the request": ([good], in_queue, {"rate_limit_capacity": 1, "rate_limit_refill_rate": 0.001}, None),
     # Nobody answers the handshake: the connection is not yet one.
