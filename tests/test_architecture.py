@@ -100,9 +100,10 @@ def test_a_start_loads_nothing_slow_and_does_nothing():
     assert fresh(code) == "[]\n"
 
 
-def test_every_module_says_what_it_is_for():
-    silent = [path for path in PACKAGE.rglob("*.py") if not ast.get_docstring(ast.parse(path.read_text("utf-8")))]
-    assert not silent, "a module begins with a docstring"
+def test_every_module_says_what_it_is_for_and_a_room_at_length():
+    for path in PACKAGE.rglob("*.py"):
+        docstring = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+        assert len(docstring) > (25 if path.name == "__init__.py" else 0), path
 
 
 def test_the_lists_of_the_rooms_are_importable():
@@ -143,13 +144,6 @@ def test_a_folder_holds_about_a_dozen_modules():
         if len(modules) > 14:
             crowded[str(room.relative_to(ROOT))] = len(modules)
     assert not crowded
-
-
-def test_every_room_says_what_it_does():
-    for room in ROOMS:
-        assert (
-            len(ast.get_docstring(ast.parse(Path(importlib.import_module(room).__file__).read_text("utf-8")))) > 25
-        ), room
 
 
 # --- the page about the architecture --------------------------------------------------------------------------

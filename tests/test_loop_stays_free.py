@@ -8,14 +8,8 @@ from collections.abc import AsyncIterator
 import pytest
 from pydantic import BaseModel
 
-from SimpleLLMFunc import (
-    ChatPair,
-    ImgPath,
-    Message,
-    OpenAICompatible,
-    llm_chat,
-    llm_function,
-)
+from SimpleLLMFunc import ImgPath, Message, OpenAICompatible, llm_function
+from tests.support.functions import async_function_of, chat
 from tests.support.server import LoopbackServer, chunk, sse
 
 pytestmark = pytest.mark.heavy
@@ -30,27 +24,6 @@ class Row(BaseModel):
 
 
 ROWS = json.dumps([{"name": f"row {number}", "number": number} for number in range(100_000)])
-
-
-async def text(question: str) -> str:
-    """Answer."""
-
-
-async def rows(question: str) -> list[Row]:
-    """Answer."""
-
-
-async def items(question: str) -> AsyncIterator[Row]:
-    """Answer."""
-    yield
-
-
-async def seen(picture: ImgPath, question: str) -> str:
-    """Say what it shows."""
-
-
-async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
-    """Answer."""
 
 
 def reply_in_pieces(server, written, size=2000):
@@ -69,45 +42,49 @@ async def server():
         yield running
 
 
+async def last_of(server, history, message, **more):
+    """Let a streamed dialogue answer, and return its history."""
+    pairs = [pair async for pair in chat(model(server, **more), stream=True)(history, message)]
+    return pairs[-1][1]
+
+
 async def test_a_large_image(server, tmp_path):
+    @llm_function(llm_interface=model(server))
+    async def seen(picture: ImgPath) -> str:
+        """Say what it shows."""
+
     path = tmp_path / "a.png"
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(19 * MEGABYTE))
     server.reply("nothing")
-    assert await llm_function(llm_interface=model(server))(seen)(ImgPath(path), "?") == "nothing"
+    assert await seen(ImgPath(path)) == "nothing"
     assert len(server.requests[0].raw) > 25 * MEGABYTE
 
 
 @pytest.mark.parametrize("more", [{}, {"tokens_per_minute": 1e9}, {"context_window": 10**9}])
 async def test_a_long_question(server, more):
     server.reply("yes")
-    assert await llm_function(llm_interface=model(server, **more))(text)(LONG) == "yes"
+    assert await async_function_of(model(server, **more))(LONG) == "yes"
     server.reply("yes")
-    pairs = [pair async for pair in llm_chat(llm_interface=model(server, **more), stream=True)(chat)([], LONG)]
-    assert pairs[-1][1][-1]["content"] == "yes"
+    assert (await last_of(server, [], LONG, **more))[-1]["content"] == "yes"
     assert len(server.requests[1].raw) > 10 * MEGABYTE
 
 
 async def test_a_long_answer(server):
     server.reply(LONG)
-    assert len(await llm_function(llm_interface=model(server))(text)("?")) > 9 * MEGABYTE
-
-
-async def test_a_long_streamed_answer(server):
+    assert len(await async_function_of(model(server))("?")) > 9 * MEGABYTE
     reply_in_pieces(server, LONG)
-    pairs = [pair async for pair in llm_chat(llm_interface=model(server), stream=True)(chat)([], "?")]
-    assert len(pairs[-1][1][-1]["content"]) > 9 * MEGABYTE
+    assert len((await last_of(server, [], "?"))[-1]["content"]) > 9 * MEGABYTE
 
 
 @pytest.mark.parametrize("written", [ROWS, f"Here it is:\n```json\n{ROWS}\n```"], ids=["plain", "in a fence"])
 async def test_a_long_typed_answer(server, written):
     server.reply(written)
-    assert len(await llm_function(llm_interface=model(server))(rows)("?")) == 100_000
+    assert len(await async_function_of(model(server), list[Row])("?")) == 100_000
 
 
 async def test_a_long_typed_answer_in_pieces(server):
     reply_in_pieces(server, ROWS, size=20_000)
-    seen = 0
-    async for value in llm_function(llm_interface=model(server))(rows).stream("?"):
+    async for value in async_function_of(model(server), list[Row]).stream("?"):
         seen = len(value)
     assert seen == 100_000
 
@@ -115,7 +92,7 @@ async def test_a_long_typed_answer_in_pieces(server):
 async def test_a_long_answer_item_by_item(server):
     reply_in_pieces(server, ROWS)
     count = 0
-    async for _ in llm_function(llm_interface=model(server))(items)("?"):
+    async for _ in async_function_of(model(server), AsyncIterator[Row])("?"):
         count += 1
     assert count == 100_000
 
@@ -123,20 +100,16 @@ async def test_a_long_answer_item_by_item(server):
 async def test_a_long_history(server):
     history: list[Message] = [{"role": "user", "content": LONG}, {"role": "assistant", "content": LONG}]
     server.reply("yes")
-    pairs = [pair async for pair in llm_chat(llm_interface=model(server), stream=True)(chat)(history, "?")]
-    assert pairs[-1][1][-1]["content"] == "yes"
+    assert (await last_of(server, history, "?"))[-1]["content"] == "yes"
 
 
 async def test_a_history_of_many_messages(server):
     called = {"id": "1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
-    history: list[Message] = []
-    for _ in range(2_500):
-        history += [
-            {"role": "user", "content": "?"},
-            {"role": "assistant", "content": None, "tool_calls": [called]},  # type: ignore[list-item]
-            {"role": "tool", "tool_call_id": "1", "content": "seen"},
-            {"role": "assistant", "content": "yes"},
-        ]
+    history = [
+        {"role": "user", "content": "?"},
+        {"role": "assistant", "content": None, "tool_calls": [called]},
+        {"role": "tool", "tool_call_id": "1", "content": "seen"},
+        {"role": "assistant", "content": "yes"},
+    ] * 2_500
     server.reply("yes")
-    pairs = [pair async for pair in llm_chat(llm_interface=model(server), stream=True)(chat)(history, "?")]
-    assert len(pairs[-1][1]) == 10_003
+    assert len(await last_of(server, history, "?")) == 10_003

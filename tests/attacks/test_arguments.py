@@ -6,8 +6,8 @@ import pytest
 
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.testing import tool_calls as calling
-from SimpleLLMFunc.tools import Tool, ToolContext, tool
-from tests.attacks.functions import asking
+from SimpleLLMFunc.tools import Tool
+from tests.support.functions import async_function_of
 
 ODD = {
     "tool_name": {"tool_name": "x"},
@@ -31,7 +31,7 @@ ODD = {
 async def answers(*arguments, tools):
     name = tools[0].__name__ if not isinstance(tools[0], Tool) else tools[0].name
     reply = calling(*((name, each if isinstance(each, str) else json.dumps(each)) for each in arguments))
-    ask = asking(ScriptedLLM(reply, "done"), toolkit=tools)
+    ask = async_function_of(ScriptedLLM(reply, "done"), toolkit=tools)
     result = await ask.call("x")
     return [message["content"] for message in result.messages if message["role"] == "tool"]
 
@@ -79,24 +79,6 @@ async def test_attack_18_so_does_one_that_takes_nothing_or_everything(name):
         assert runs == [odd]
     else:
         assert runs in ([], [{}])
-
-
-async def test_attack_18_what_is_ours_cannot_be_given():
-    seen = []
-
-    @tool
-    def look(where: str, context: ToolContext) -> str:
-        """Look."""
-        seen.append(context)
-        return "ok"
-
-    assert "context" not in look.parameters["properties"]
-    forged = {"where": "x", "context": {"trace_id": "forged", "func_name": "forged"}}
-    refused, taken = await answers(forged, {"where": "x"}, tools=[look])
-    assert "do not fit" in refused
-    assert taken == "ok"
-    (context,) = seen
-    assert context.trace_id.startswith("ask_")
 
 
 async def test_attack_18_the_type_counts_and_not_what_the_model_says():

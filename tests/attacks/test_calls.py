@@ -1,6 +1,6 @@
-"""Attacks 6 to 11 through what a Call takes: templates of Jinja2, schemas of slots, and what users say to both.
+"""Attacks 9 to 11 through what a Call takes: schemas of slots, and what users say to templates and schemas.
 
-The engines have tests of their own beside them; these are the inputs of the incidents, at the doors.
+Attacks 6 to 8 are tests of the engine, in tests/base/templates/test_jinja_sandbox.py.
 """
 
 import contextlib
@@ -11,74 +11,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from SimpleLLMFunc.base.templates.engines import render_template
 from SimpleLLMFunc.calls.call_data import ExecutorBackground, LanguageType
 from SimpleLLMFunc.calls.llm import LLM
 from SimpleLLMFunc.calls.slot.processor import SlotProcessor
 from SimpleLLMFunc.calls.summary import Summary
 from SimpleLLMFunc.calls.task import Task
-from SimpleLLMFunc.errors import SimpleLLMFuncError, TemplateError, ToolDefinitionError
+from SimpleLLMFunc.errors import SimpleLLMFuncError, ToolDefinitionError
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.tools import Tool
-
-LEAK = "sk-LEAK-0123456789abcdef"
-
-
-class User:
-    """What an application has at hand."""
-
-    def __init__(self) -> None:
-        self.api_key = LEAK
-        self.wiped = False
-
-    def wipe(self) -> str:
-        self.wiped = True
-        return "wiped"
-
-    def __str__(self) -> str:
-        return "Anna"
-
-
-ESCAPES = {
-    6: [
-        "{{ cycler.__init__.__globals__.os.popen('touch pwned').read() }}",
-        "{{ lipsum.__globals__['os'].popen('touch pwned').read() }}",
-        "{{ self.__init__.__globals__ }}",
-        "{{ ''.__class__.__mro__[1].__subclasses__() }}",
-        "{{ request.application.__globals__ }}",
-        "{% for c in [].__class__.__base__.__subclasses__() %}{% if c.__name__ == 'Popen' %}{{ c('touch pwned', shell=True) }}{% endif %}{% endfor %}",
-        "{{ o.__init__.__globals__.__builtins__.open('/etc/passwd').read() }}",
-        "{% import 'os' as os %}{{ os.system('touch pwned') }}",
-        "{% include '/etc/passwd' %}",
-        "{% extends '/etc/passwd' %}",
-    ],
-    7: [
-        "{{ ('{0.__class__}'|attr('format'))(o) }}",
-        "{{ ('{0.api_key}'|attr('format'))(o) }}",
-        "{{ ''|attr('__class__') }}",
-        "{{ ['{0.__class__}']|map('format', o)|list }}",
-        "{{ '{0.__class__.__mro__}'.format(o) }}",
-        "{{ '{o.api_key}'.format_map({'o': o}) }}",
-        "{% set f = '{0.__class__}'.format %}{{ f(o) }}",
-        "{{ [o]|map(attribute='api_key')|list }}",
-        "{{ ({}|attr('get'))('x') }}",
-    ],
-    8: [
-        "{{ o.api_key }}",
-        "{{ o.wipe() }}",
-        "{{ ('a' * 10**9)|length }}",
-        "{% for a in range(99999) %}{% for b in range(99999) %}{{ a }}{% endfor %}{% endfor %}",
-        "{{ lipsum(n=100000) }}",
-        "{{ 'a'|center(10**9) }}",
-        "{{ '{0:>1000000000}'.format('a') }}",
-        "{{ 'a'.ljust(10**9) }}",
-        "{{ '%1000000000d' % 1 }}",
-        "{{ 9 ** 9 ** 9 }}",
-        "{{ ['a'] * 10**9 }}",
-        "{{ range(10**9)|list }}",
-        "{% for x in range(1000) %}{% for y in range(1000) %}{{ big }}{% endfor %}{% endfor %}",
-    ],
-}
 
 
 @pytest.fixture(autouse=True)
@@ -86,35 +26,6 @@ def in_empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     yield
     assert list(tmp_path.iterdir()) == []
-
-
-def refused(template, **values):
-    user = User()
-    with pytest.raises(TemplateError) as caught:
-        pytest.fail(render_template(template, {"o": user, "big": "x" * 1000, **values})[:200])
-    assert LEAK not in f"{caught.value} {caught.value!r} {caught.value.__cause__} {vars(caught.value)}"
-    assert not user.wiped
-
-
-@pytest.mark.parametrize("template", ESCAPES[6])
-def test_attack_06_no_template_leaves_the_sandbox(template):
-    refused(template)
-
-
-@pytest.mark.parametrize("template", ESCAPES[7])
-def test_attack_07_nor_by_the_ways_that_were_found_later(template):
-    refused(template)
-
-
-@pytest.mark.parametrize("template", ESCAPES[8])
-def test_attack_08_nor_reads_objects_nor_goes_on_for_ever(template):
-    refused(template)
-
-
-def test_attack_08_what_templates_are_for_still_works():
-    text = "{% for each in people %}{{ loop.index }} {{ each.name|upper }}\n{% endfor %}{{ d.items()|list }}"
-    made = render_template(text, {"people": [{"name": "Anna"}], "d": {"a": 1}})
-    assert "1 ANNA" in made
 
 
 QUESTIONS = [
@@ -209,20 +120,10 @@ def doubled(levels):
     return schema
 
 
-def nested(depth):
-    schema = {"type": "object"}
-    for _ in range(depth):
-        schema = {"type": "object", "properties": {"a": schema}}
-    return schema
-
-
+# Circles, depths and patterns that look around are refused before any data: see tests/calls/slot/test_processor.py.
 ENDLESS = {
     "a pattern": (
         {"type": "object", "properties": {"a": {"type": "string", "pattern": "^(a+)+$"}}},
-        {"a": "a" * 28 + "!"},
-    ),
-    "a pattern that looks around": (
-        {"type": "object", "properties": {"a": {"type": "string", "pattern": "(?=(a+)+$)"}}},
         {"a": "a" * 28 + "!"},
     ),
     "a doubling": ({"type": "object", "properties": {"a": doubled(20)}}, {"a": "x"}),
@@ -230,14 +131,7 @@ ENDLESS = {
         {"type": "object", "properties": {"a": {"type": "array", "uniqueItems": True}}},
         {"a": [{"n": n} for n in range(5000)]},
     ),
-    "a circle": ({"$ref": "#"}, {"a": 1}),
-    "a circle of two": (
-        {"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"},
-        {"a": 1},
-    ),
-    "a depth": (nested(1000), {"a": 1}),
     "a width": ({"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(20_000)}}, {"a": 1}),
-    "a long pattern": ({"type": "object", "properties": {"a": {"type": "string", "pattern": "a" * 300}}}, {"a": "x"}),
 }
 
 

@@ -1,15 +1,13 @@
 """Attack 19: a planted key is in no byte of any output, wherever it went in and whoever sends it back."""
 
 import asyncio
-import base64
 import contextlib
-import html
 import json
 import pickle
 import sys
 import textwrap
 from types import SimpleNamespace
-from urllib.parse import parse_qs, quote, quote_plus
+from urllib.parse import parse_qs, quote
 
 import openai
 import pytest
@@ -26,8 +24,8 @@ from SimpleLLMFunc.logger import setup_logging
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.testing import tool_calls as calling
 from SimpleLLMFunc.tools.mcp.client import tools_from_mcp
-from tests.attacks.functions import asking, drained, talking
-from tests.support.canary import CANARIES, Outputs, chain_of
+from tests.support.canary import CANARIES, Outputs, chain_of, dressed
+from tests.support.functions import async_function_of, chat, drained
 from tests.support.server import Answer, LoopbackServer, chunk, completion, json_answer, sse
 
 
@@ -80,20 +78,7 @@ async def watched(outputs, monkeypatch):
 def echoes(key):
     """How services repeat a key in what they answer: a name, and the answer."""
     raw = key.encode()
-    dressed = {
-        "plain": key,
-        "url": quote(key, safe=""),
-        "form": quote_plus(key),
-        "html": html.escape(key),
-        "json": json.dumps(json.dumps(key)),
-        "repr": repr({"Authorization": f"Bearer {key}"}),
-        "bytes": repr(raw),
-        "lower": key.lower(),
-        "upper": key.upper(),
-        "base64": base64.b64encode(b"user:" + raw).decode(),
-        "urlsafe": base64.urlsafe_b64encode(raw).decode(),
-    }
-    for name, text in dressed.items():
+    for name, text in {**dressed(key), "json in json": json.dumps(json.dumps(key))}.items():
         said = f"Incorrect API key provided: {text}. You can find your key elsewhere."
         yield f"401 {name}", json_answer({"error": {"message": said, "code": "invalid_api_key"}}, status=401)
         yield f"500 {name}", Answer(500, {"content-type": "text/html"}, body=f"<html><body>{said}</body>".encode())
@@ -102,10 +87,8 @@ def echoes(key):
     yield "400 text", Answer(400, {"content-type": "text/plain"}, body=many.encode())
     yield "422 list", json_answer([{"detail": [{"loc": [key], "msg": key}]}], status=422)
     header = quote(key, safe="")
-    yield (
-        "429 headers",
-        Answer(429, {"x-request-id": header, "retry-after": header, "x-ratelimit-reset-requests": header}, body=raw),
-    )
+    names = ("x-request-id", "retry-after", "x-ratelimit-reset-requests")
+    yield "429 headers", Answer(429, dict.fromkeys(names, header), body=raw)
     yield "403 request id", json_answer({"error": {"message": "no"}}, status=403, headers={"x-request-id": header})
     yield "307", Answer(307, {"location": f"https://{'a' * 3}.example/{header}?key={header}"}, body=b"")
     if key.isalnum():
@@ -116,19 +99,9 @@ def echoes(key):
     yield "200 no choices", json_answer({"id": key, "object": key, key: key})
     yield "200 blocked", json_answer(completion(None, finish_reason="content_filter"))
     yield "no http", Answer(raw=b"HTTP/1.1 200 " + raw + b"\r\nbad header " + raw + b"\r\n\r\n")
-    yield (
-        "stream error",
-        Answer(
-            headers={"content-type": "text/event-stream"},
-            pieces=[sse(chunk({"content": "x"}), {"error": {"message": key}})],
-        ),
-    )
-    yield (
-        "stream junk",
-        Answer(
-            headers={"content-type": "text/event-stream"}, pieces=[sse(chunk({"content": "x"}), "{" + key, done=False)]
-        ),
-    )
+    stream, begun = {"content-type": "text/event-stream"}, chunk({"content": "x"})
+    yield "stream error", Answer(headers=stream, pieces=[sse(begun, {"error": {"message": key}})])
+    yield "stream junk", Answer(headers=stream, pieces=[sse(begun, "{" + key, done=False)])
 
 
 @contextlib.asynccontextmanager
@@ -181,10 +154,6 @@ async def models(way, canary, server, monkeypatch, folder):
 WAYS = ["api_key", "pool", "file", "environment", "query", "header", "proxy", "client", "azure"]
 
 
-def functions_of(llm):
-    return asking(llm), talking(llm, stream=True)
-
-
 def everything(canary, way):
     """All keys in all ways take minutes; the ones that differ most do it in seconds."""
     few = {("prefixed", "api_key"), ("special", "query"), ("plain", "header")}
@@ -197,9 +166,9 @@ def everything(canary, way):
 async def test_attack_19_no_service_can_make_us_show_a_key(way, canary, watched, monkeypatch):
     seen = 0
     async with LoopbackServer() as server, models(way, canary, server, monkeypatch, watched.folder) as llm:
-        say, chat = functions_of(llm)
+        say, talk = async_function_of(llm), chat(llm, stream=True)
         for name, answer in echoes(canary.key):
-            for ask in (lambda: say("x"), lambda: drained(say.stream("x")), lambda: drained(chat([], "x"))):
+            for ask in (lambda: say("x"), lambda: drained(say.stream("x")), lambda: drained(talk([], "x"))):
                 server._script.clear()
                 for _ in range(4):
                     server.answer(answer)
@@ -229,10 +198,7 @@ async def test_attack_19_a_call_that_goes_well_shows_no_key(way, canary, watched
             runs.append((a, b))
             return a + b
 
-        @llm_function(llm, toolkit=[add], seed=3)
-        async def total(text: str) -> int:
-            """Add up."""
-
+        total = async_function_of(llm, int, toolkit=[add], seed=3)
         server.reply_tool_calls([("add", {"a": 1, "b": 2})])
         server.reply('{"value": 3}')
         with watching(lambda trace_id, event: watched.object(event)):
@@ -417,13 +383,8 @@ async def test_attack_19_a_key_that_users_models_and_tools_write_is_in_no_log_an
         assert key in caught.value.partial  # what the model wrote is not ours to change
 
         server.reply(None, finish_reason="content_filter")
-        server.reply_json(
-            {
-                "choices": [
-                    {"index": 0, "message": {"role": "assistant", "refusal": f"no {key}"}, "finish_reason": "stop"}
-                ]
-            }
-        )
+        refusal = {"role": "assistant", "refusal": f"no {key}"}
+        server.reply_json({"choices": [{"index": 0, "message": refusal, "finish_reason": "stop"}]})
         server.reply_tool_calls([("look", {"where": key})])
         for _ in range(3):
             with pytest.raises(SimpleLLMFuncError) as caught:
@@ -459,17 +420,13 @@ async def test_attack_19_a_tool_that_ends_the_run_shows_no_key(canary, watched):
     for tool in (chained, noted, grouped, attribute):
         llm = ScriptedLLM(calling((tool.__name__, {})), "ok", repeat=True)
 
-        run = asking(llm, toolkit=[tool], on_tool_error="raise")
+        run = async_function_of(llm, toolkit=[tool], on_tool_error="raise")
         with pytest.raises(ToolFailed) as caught:
             await run("x")
         watched.error(caught.value)
         assert type(caught.value.__cause__).__name__ == "RedactedCause"
-        assert (
-            await run.with_options(
-                on_tool_error="report", llm_interface=ScriptedLLM(calling((tool.__name__, {})), "ok")
-            )("x")
-            == "ok"
-        )
+        again = ScriptedLLM(calling((tool.__name__, {})), "ok")
+        assert await run.with_options(on_tool_error="report", llm_interface=again)("x") == "ok"
 
 
 @pytest.mark.parametrize("canary", CANARIES[:1])  # sk-…
@@ -518,7 +475,7 @@ async def test_attack_19_no_cache_holds_a_key(canary, watched, monkeypatch):
     async with LoopbackServer() as server:
         for number, address in enumerate((server.base_url, f"{server.base_url}?key={quote(key, safe='')}")):
             llm = CachedLLM(OpenAICompatible("m", base_url=address), watched.folder / f"{number}.sqlite")
-            for text in ("plain", f"it is {key}", f"it is {base64.b64encode(key.encode()).decode()}", html.escape(key)):
+            for text in ("plain", *(f"it is {dressed(key)[how]}" for how in ("plain", "base64", "html"))):
                 for stream in (False, True):
                     server.reply(text)
                     messages = [{"role": "user", "content": f"{text} {stream}"}]
@@ -539,9 +496,8 @@ async def test_attack_19_the_doctor_shows_no_key(canary, outputs, monkeypatch):
     path = outputs.folder / "provider.json"
     monkeypatch.setenv("SIMPLELLMFUNC_MODEL_DIR", str(outputs.folder))
     async with LoopbackServer(handler=lambda request: Answer(401, body=key.encode())) as server:
-        path.write_text(
-            json.dumps({"p": [{"model_name": "m", "api_keys": [key], "base_url": f"{server.base_url}?key={url}"}]})
-        )
+        entry = {"model_name": "m", "api_keys": [key], "base_url": f"{server.base_url}?key={url}"}
+        path.write_text(json.dumps({"p": [entry]}))
         for model in (
             "openai:m",
             f"openai:{key}",
@@ -608,11 +564,7 @@ async def test_attack_19_no_mcp_server_can_make_us_show_a_key(canary, outputs):
                     await tool()
                 outputs.error(caught.value)
                 outputs.object(tool, pickled=False)
-
-                @llm_function(ScriptedLLM(calling((tool.name, {})), "ok"), toolkit=[tool])
-                async def run(text: str) -> str:
-                    """Run."""
-
+                run = async_function_of(ScriptedLLM(calling((tool.name, {})), "ok"), toolkit=[tool])
                 outputs.add("messages", repr((await run.call("x")).messages))
         with pytest.raises(SimpleLLMFuncError) as caught:
             async with tools_from_mcp(command=[*command, "--die"], env={"SERVICE_TOKEN": key}):
@@ -621,11 +573,8 @@ async def test_attack_19_no_mcp_server_can_make_us_show_a_key(canary, outputs):
 
         async def refuse(request):
             said = f"{request.path} {request.headers}"
-            return Answer(
-                401,
-                {"content-type": "text/plain", "www-authenticate": f"Bearer error={quote(key)}"},
-                body=said.encode(),
-            )
+            headers = {"content-type": "text/plain", "www-authenticate": f"Bearer error={quote(key)}"}
+            return Answer(401, headers, body=said.encode())
 
         async with LoopbackServer(handler=refuse) as http:
             address = f"http://user:{quote(key, safe='')}@127.0.0.1:{http.port}/mcp?code={quote(key, safe='')}"
@@ -647,15 +596,10 @@ def test_a_leak_would_be_found(canary, tmp_path):
     """What is searched finds the key wherever it might be; else all of the above would pass for nothing."""
     key, outputs = canary.key, Outputs(tmp_path)
     texts = {
-        "plain": key,
-        "lower": key.lower(),
-        "url": quote(key, safe=""),
-        "json": json.dumps(json.dumps(key)),
-        "html": html.escape(key),
-        "base64": base64.b64encode(f"user:{key}".encode()).decode(),
-        "urlsafe": base64.urlsafe_b64encode(key.encode()).decode(),
+        **dressed(key),
+        "json in json": json.dumps(json.dumps(key)),
         "half": key[: len(key) // 2],
-        "bytes": f"xx{key}xx".encode(),
+        "within": f"xx{key}xx".encode(),
     }
     for name, text in texts.items():
         outputs.add(name, text)

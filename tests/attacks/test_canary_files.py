@@ -2,23 +2,21 @@
 written and after."""
 
 import asyncio
-import base64
-import html
 import json
 from urllib.parse import quote
 
 import pytest
 from pydantic import BaseModel
 
-from SimpleLLMFunc import AIAssistant, OpenAICompatible, SimpleLLMFuncError, llm_function
+from SimpleLLMFunc import AIAssistant, OpenAICompatible, SimpleLLMFuncError
 from SimpleLLMFunc.assistant import SqliteMemory
 from SimpleLLMFunc.base.run.sinks import watching
 from SimpleLLMFunc.batch.provider_batches import run as openai_run
 from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from SimpleLLMFunc.testing.cassette import Cassette
-from tests.attacks.functions import asking, drained, talking
 from tests.support.batch_server import BatchServer, Outcome
-from tests.support.canary import CANARIES, Outputs
+from tests.support.canary import CANARIES, Outputs, dressed
+from tests.support.functions import async_function_of, chat, drained
 from tests.support.server import LoopbackServer, completion, error_answer, json_answer
 
 
@@ -48,21 +46,9 @@ def outputs(tmp_path, canary):
     assert "\n".join(kept.leaks(canary)) == ""
 
 
-def dressed(key):
-    """How a key may stand in a text."""
-    return [
-        key,
-        key.lower(),
-        quote(key, safe=""),
-        html.escape(key),
-        json.dumps(key),
-        base64.b64encode(key.encode()).decode(),
-    ]
-
-
 def telling(key):
     """A service that repeats the key, in every way it can be asked."""
-    ways = dressed(key)
+    ways = [*dressed(key).values()]
 
     def answer(request):
         number = len(request.body["messages"][-1]["content"]) % len(ways) if request.body else 0
@@ -71,16 +57,9 @@ def telling(key):
             return error_answer(400, said)
         if "response_format" in (request.body or {}):
             said = json.dumps({"text": said, "tags": ways})
-        return json_answer(completion(said)) if not request.stream else _streamed(said)
+        return said if request.stream else json_answer(completion(said))
 
-    def _streamed(said):
-        return lambda request: said
-
-    async def handler(request):
-        found = answer(request)
-        return found(request) if callable(found) else found
-
-    return handler
+    return answer
 
 
 def model(server, key, **options):
@@ -95,21 +74,12 @@ def model(server, key, **options):
 
 
 def functions(llm, **options):
-    say = asking(llm, max_reasks=0, **options)
-
-    @llm_function(llm, max_reasks=0, **options)
-    async def note(text: str) -> Note:
-        """Take a note."""
-
-    @llm_function(llm, max_reasks=0, **options)
-    async def count(text: str) -> int:
-        """Count."""
-
-    return say, note, count
+    kinds = {"say": str, "note": Note, "count": int}
+    return [async_function_of(llm, kind, name, max_reasks=0, **options) for name, kind in kinds.items()]
 
 
 def rows_of(key):
-    return ["plain", *(f"mine is {text}" for text in dressed(key)), f"fail {key}", f"fail {key} again"]
+    return ["plain", *(f"mine is {text}" for text in dressed(key).values()), f"fail {key}", f"fail {key} again"]
 
 
 async def test_attack_19_no_checkpoint_of_a_map_holds_a_key(canary, outputs):
@@ -183,7 +153,7 @@ async def test_attack_19_the_memory_of_the_assistant_holds_no_key(canary, output
     async with LoopbackServer(handler=telling(key)) as server:
         memory = SqliteMemory(outputs.folder / "memory.sqlite", extract_every=2, summarize_every=2)
         assistant = AIAssistant(llm=model(server, key), memory=memory)
-        for text in dressed(key):
+        for text in dressed(key).values():
             await assistant.process_query(f"my key is {text}", user_id=f"user {key}", session_id=f"session {key}")
             outputs.files()
         await memory.settle()
@@ -220,7 +190,7 @@ async def test_attack_19_no_trace_holds_a_key(canary, outputs, content):
     path = outputs.folder / "runs.sqlite"
     async with LoopbackServer(handler=telling(key)) as server:
         llm = model(server, key)
-        talk = talking(llm, stream=True)
+        talk = chat(llm, stream=True)
         with TraceStore(path, content=content, interval=0.01) as store:
             with watching(store, session_id=f"session {key}", user_id=f"user {key}"):
                 for ask in (*functions(llm), lambda text: drained(talk([], text))):

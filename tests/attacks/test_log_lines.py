@@ -13,7 +13,7 @@ from SimpleLLMFunc.logger import push_error, setup_logging
 from SimpleLLMFunc.logger.records import LineFormatter
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.testing import tool_calls as calling
-from tests.attacks.functions import talking
+from tests.support.functions import chat
 from tests.support.server import LoopbackServer, error_answer
 
 PAYLOADS = {
@@ -72,10 +72,10 @@ async def test_attack_21_a_record_is_one_line(name, as_json, tmp_path, caplog):
         async def ask(question: str, more: dict) -> dict[str, int]:
             """Answer."""
 
-        chat = talking(llm)
+        talk = chat(llm)
         with pytest.raises(SimpleLLMFuncError):
             await ask(payload, {payload: payload})
-        _ = [pair async for pair in chat([{"role": payload, "content": payload}, payload], payload)]
+        _ = [pair async for pair in talk([{"role": payload, "content": payload}, payload], payload)]
         async with LoopbackServer() as server:
             for _ in range(2):
                 server.answer(error_answer(500, payload.encode("utf-8", "replace").decode()))

@@ -15,7 +15,7 @@ from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.observability.store.rows import RunQuery
 from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from SimpleLLMFunc.testing import ScriptedLLM
-from tests.attacks.functions import asking
+from tests.support.functions import async_function_of
 
 NAMES = {
     "or": "x' OR 1=1--",
@@ -88,10 +88,10 @@ async def test_attack_04_what_is_mapped_is_a_value_of_the_checkpoint(name, tmp_p
     path = tmp_path / "run.sqlite"
     rows = [NAMES[name], "somebody else's", NAMES["or"] + name]
     llm = ScriptedLLM(lambda request: f"<{request.text}>", repeat=True)
-    report = await asking(llm).map(rows, checkpoint=path)
+    report = await async_function_of(llm).map(rows, checkpoint=path)
     values = [row.value for row in report.rows]
     assert len(set(values)) == 3
-    again = await asking(ScriptedLLM()).map(rows[::-1], checkpoint=path)  # nobody is asked
+    again = await async_function_of(ScriptedLLM()).map(rows[::-1], checkpoint=path)  # nobody is asked
     assert [row.value for row in again.rows] == values[::-1]
     assert again.counts.restored == 3
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -107,7 +107,7 @@ async def test_attack_04_what_is_looked_up_is_a_value_of_the_trace_store(name, t
     with TraceStore(tmp_path / "runs.sqlite", interval=0.01) as store:
         for session in ("anna", nasty):
             with watching(store, session_id=session, user_id=session):
-                await asking(ScriptedLLM("yes"))(f"of {session}")
+                await async_function_of(ScriptedLLM("yes"))(f"of {session}")
         assert await asyncio.to_thread(store.flush)
 
         def look():

@@ -1,11 +1,13 @@
 """Attack 22: the page. What a model, a tool, a user or another site says is text on it, and opens nothing."""
 
+import ast
 import asyncio
 import contextlib
+import http.client
 import json
-import socket
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote, urlsplit
 
 import pytest
 from pydantic import BaseModel
@@ -18,7 +20,7 @@ from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from tests.support.canary import CANARIES
 from tests.support.server import LoopbackServer
-from tests.viewer.served import HEADERS, LOOPBACK, TOKEN, Served, Visit, app_of, client_of, opened_browser
+from tests.viewer.served import HEADERS, LOOPBACK, Served, Visit, app_of, client_of, opened_browser
 
 MARKUP = [
     "<img src=x onerror=window.pwned=1>",
@@ -65,14 +67,14 @@ EVIL_TOOL = Tool(
 EVIL_NAME = MARKUP[2]
 
 
-def hostile(model: str = ALL, **options: Any) -> Any:
+def hostile(**options: Any) -> Any:
     """A function all of whose parts are markup, and a model that answers markup."""
     reasks = [
         json.dumps({"text": 3, "__proto__": {"polluted": 1}}),
         json.dumps({"text": ALL, "__proto__": {"polluted": 1}}),
     ]
     calls = tool_calls(("look", json.dumps(POLLUTED)), (MARKUP[0], "{}"), content=ALL)
-    llm = ScriptedLLM(calls, *reasks, model_name=model, repeat=True)
+    llm = ScriptedLLM(calls, *reasks, model_name=ALL, repeat=True)
     return llm_function(llm_interface=llm, toolkit=[EVIL_TOOL], repair="off", **options)(_named(EVIL_NAME))
 
 
@@ -175,14 +177,10 @@ def test_attack_22_markup_in_any_part_of_a_run_is_shown_as_text(browser, store, 
 
 
 def _quoted(text: str) -> str:
-    from urllib.parse import quote
-
     return quote(text, safe="")
 
 
 def test_attack_22_a_copied_test_runs_nothing_of_what_it_copies(store):
-    import ast
-
     fill(store)
     text = client_of(app_of(store)).get("/api/runs/3/test").json()["text"]
     tree = ast.parse(text)
@@ -198,50 +196,26 @@ def test_attack_22_a_copied_test_runs_nothing_of_what_it_copies(store):
 # --- other sites ------------------------------------------------------------------------------------------
 
 
-def raw(port: int, request: bytes, *, goes: bool = False) -> bytes:
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
-        connection.sendall(request)
-        if goes:
-            connection.shutdown(socket.SHUT_WR)
-        answer = b""
-        while piece := connection.recv(65536):
-            answer += piece
-        return answer
-
-
-def _port(served: Served) -> int:
-    return int(served.address.partition("/#")[0].rpartition(":")[2])
-
-
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"Origin": "http://evil.com"},
-        {"Origin": "null"},
-        {"Sec-Fetch-Site": "cross-site"},
-        {"Sec-Fetch-Site": "same-site", "Origin": "http://localhost:1"},
-        {"Origin": "http://127.0.0.1:1"},
-        {"Content-Type": "text/plain"},
-        {"Content-Type": "application/x-www-form-urlencoded"},
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("token", [TOKEN, None], ids=["with a token", "without"])
-def test_attack_22_another_site_runs_nothing(store, headers, token):
+def test_attack_22_another_site_runs_nothing(store):
     """What a page elsewhere can make a browser send here, even one that got hold of the token."""
     llm = ScriptedLLM("ran")
-    function = llm_function(llm_interface=llm)(_named("target"))
-    given = {
-        "Origin": LOOPBACK,
-        "Content-Type": "application/json",
-        **({"X-SimpleLLMFunc-Token": token} if token else {}),
-        **headers,
-    }
-    client = client_of(app_of(store, allow_run=[function]))
+    client = client_of(app_of(store, allow_run=[llm_function(llm_interface=llm)(_named("target"))]))
     for name in HEADERS:
         del client.headers[name]
-    reply = client.post("/api/play/target", content=b'{"arguments": {"text": "x"}}', headers=given)
-    assert reply.status_code in {401, 403, 415}
+    usual = {"Origin": LOOPBACK, "Content-Type": "application/json"}
+    for token in (HEADERS, {}):
+        for headers in (
+            {"Origin": "http://evil.com"},
+            {"Origin": "null"},
+            {"Sec-Fetch-Site": "cross-site"},
+            {"Sec-Fetch-Site": "same-site", "Origin": "http://localhost:1"},
+            {"Origin": "http://127.0.0.1:1"},
+            {"Content-Type": "text/plain"},
+            {"Content-Type": "application/x-www-form-urlencoded"},
+        ):
+            given = {**usual, **token, **headers}
+            reply = client.post("/api/play/target", content=b'{"arguments": {"text": "x"}}', headers=given)
+            assert reply.status_code in {401, 403, 415}, given
     assert llm.calls == []
 
 
@@ -259,25 +233,14 @@ def test_attack_22_another_site_runs_nothing(store, headers, token):
 def test_attack_22_no_path_leads_to_a_file(store, path):
     fill(store)
     with Served(app_of(store)) as served:
-        port = _port(served)
-        request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nX-SimpleLLMFunc-Token: {TOKEN}\r\nConnection: close\r\n\r\n"
-        answer = raw(port, request.encode())
-    status = int(answer.split(b" ", 2)[1])
-    assert status in {400, 404, 414, 431}, answer[:200]
+        place = urlsplit(served.address).netloc
+        connection = http.client.HTTPConnection(place, timeout=10)
+        connection.request("GET", path, headers={**HEADERS, "Host": place, "Connection": "close"})
+        reply = connection.getresponse()
+        answer = reply.headers.as_bytes() + reply.read()
+    assert reply.status in {400, 404, 414, 431}, answer[:200]
     for part in (b"root:", b"def ", b"import ", b"pwned"):
         assert part not in answer
-
-
-def test_attack_22_the_page_writes_nothing(store):
-    fill(store)
-    before = store.path.read_bytes()
-    client = client_of(app_of(store), Origin=LOOPBACK)
-    for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND"):
-        for path in ("/", "/api/runs", "/api/runs/1", "/api/functions", "/api/maps"):
-            assert client.request(
-                method, path, content=b"{}", headers={"content-type": "application/json"}
-            ).status_code in {404, 405}
-    assert store.path.read_bytes() == before
 
 
 # --- keys -------------------------------------------------------------------------------------------------

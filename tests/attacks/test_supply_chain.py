@@ -1,10 +1,10 @@
 """Attack 23: what is installed runs nothing by itself, brings little along, and takes nothing from the network."""
 
 import re
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
+
+from tests.support.processes import run_script
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
@@ -31,10 +31,8 @@ print("nothing")
 """
 
 
-def test_attack_23_importing_any_module_opens_no_socket_starts_no_process_and_writes_no_file(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", NO_NETWORK], capture_output=True, text=True, check=False, cwd=ROOT, timeout=50,
-    )  # fmt: skip
+def test_attack_23_importing_any_module_opens_no_socket_starts_no_process_and_writes_no_file():
+    done = run_script(NO_NETWORK, "-W", "default")
     assert (done.stdout, done.returncode) == ("nothing\n", 0), done.stderr[-2000:]
 
 

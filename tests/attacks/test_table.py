@@ -1,4 +1,4 @@
-"""Every row of the table of attacks has its tests; they bear its number."""
+"""Every row of the table of attacks has its tests; they bear its number, or the title of their section does."""
 
 import re
 from pathlib import Path
@@ -32,10 +32,10 @@ ATTACKS = {
     24: "a model that never ends",
 }
 
+NUMBERS = re.compile(r"^ *(?:async )?def test_attack_(\d+)_|^# --- .*\(attacks? (\d+)(?: and (\d+))?\) -", re.MULTILINE)
+
 
 def test_every_attack_has_a_test_of_its_number_and_no_other_number_has_one():
     texts = [path.read_text("utf-8") for path in TESTS.rglob("test_*.py")]
-    tested = {
-        int(number) for text in texts for number in re.findall(r"^ *(?:async )?def test_attack_(\d+)_", text, re.M)
-    }
+    tested = {int(number) for text in texts for found in NUMBERS.findall(text) for number in found if number}
     assert tested == ATTACKS.keys()

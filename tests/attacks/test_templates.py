@@ -1,11 +1,13 @@
 """Attack 1: a template only fills in. No attribute, no item, no conversion, no width, and no second look at a value."""
 
+from typing import Any
+
 import pytest
 
 from SimpleLLMFunc import llm_chat, llm_function
 from SimpleLLMFunc.errors import TemplateError
 from SimpleLLMFunc.testing import ScriptedLLM
-from tests.attacks.functions import asking
+from tests.support.functions import async_function_of
 
 LEAK = "sk-LEAK-0123456789abcdef"
 
@@ -53,15 +55,8 @@ async def test_attack_01_a_docstring_is_text_but_for_its_fields(payload):
 
 
 def _with_docstring(decorator, llm, docstring):
-    if decorator is llm_function:
-
-        async def say(text: str) -> str:
-            raise NotImplementedError
-    else:
-
-        async def say(text: str):
-            raise NotImplementedError
-            yield
+    async def say(text: str) -> Any:
+        raise NotImplementedError
 
     say.__doc__ = docstring
     return decorator(llm)(say)
@@ -88,7 +83,7 @@ async def test_attack_01_so_is_a_prompt_template(payload, which):
 async def test_attack_01_a_field_that_cannot_be_filled_stops_before_the_request(which, field):
     llm = ScriptedLLM("never")
 
-    say = asking(llm, **{which: f"Hello {{{field}}}"})
+    say = async_function_of(llm, **{which: f"Hello {{{field}}}"})
     with pytest.raises(TemplateError) as caught:
         await say("x")
     assert caught.value.field == field
@@ -113,7 +108,7 @@ async def test_attack_01_what_comes_later_is_checked_as_well():
     """The templates of 2026 were checked where they were made, and not where they were filled."""
     llm = ScriptedLLM("ok", repeat=True)
 
-    say = asking(llm)
+    say = async_function_of(llm)
     later = say.with_options(system_prompt_template="{function_description} {u.api_key}", template_params={"u": User()})
     await later("x")
     assert "{u.api_key}" in llm.requests[0][0]["content"]
@@ -127,7 +122,7 @@ async def test_attack_09_what_a_user_writes_is_no_template():
     llm = ScriptedLLM("ok", repeat=True)
     text = "{{ 7*7 }} {7*7} {% if 1 %}49{% endif %} ${7*7} #{7*7}".replace("49", "yes")
 
-    say = asking(llm)
+    say = async_function_of(llm)
     chat = _with_docstring(llm_chat, llm, "Talk.")
     await say(text)
     _ = [each async for each in chat(text)]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from SimpleLLMFunc import CachedLLM, llm_function
+from SimpleLLMFunc import CachedLLM
 from SimpleLLMFunc.base.parsing import mended_arguments
 from SimpleLLMFunc.base.post_process import parse_text
 from SimpleLLMFunc.batch.checkpoint import codec
@@ -20,7 +20,7 @@ from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.testing import tool_calls as calling
 from SimpleLLMFunc.tools.schemas.callable_schema import ArgumentsError
 from SimpleLLMFunc.tools.wire import read_arguments
-from tests.attacks.functions import asking
+from tests.support.functions import async_function_of
 
 # --- 2: type tags -----------------------------------------------------------------------------------------
 
@@ -40,9 +40,11 @@ TAGGED = [
 @pytest.fixture
 def in_empty_folder(tmp_path, monkeypatch):
     """Whatever is run would leave its mark in the working directory."""
-    monkeypatch.chdir(tmp_path)
-    yield tmp_path
-    assert list(tmp_path.iterdir()) == []
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    yield
+    assert list(folder.iterdir()) == []
 
 
 @pytest.mark.parametrize("data", TAGGED, ids=str)
@@ -57,8 +59,7 @@ async def test_attack_02_no_answer_and_no_argument_is_more_than_data(data, in_em
         return value
 
     llm = ScriptedLLM(calling(("take", {"value": data})), text)
-    ask = asking(llm, dict, toolkit=[take])
-    result = await ask.call("x")
+    result = await async_function_of(llm, dict, toolkit=[take]).call("x")
     assert json.dumps(result.value) == text  # byte for byte
     assert seen == [data]
     (returned,) = [message["content"] for message in result.messages if message["role"] == "tool"]
@@ -83,6 +84,11 @@ def test_attack_02_a_type_is_what_it_is_with_any_answer(data, in_empty_folder):
 # --- 3: no second format ----------------------------------------------------------------------------------
 
 
+def holds_no_pickle(path):
+    content = path.read_bytes()
+    return not any(mark in content for mark in (b"\x80\x04\x95", b"cos\nsystem", b"csystem"))
+
+
 @pytest.mark.parametrize("text", ["a\ud800b", "\udfff", "\x00", "\U0001f327"])
 async def test_attack_03_a_value_no_file_can_hold_never_leads_to_another_format(text, tmp_path):
     path = tmp_path / "answers.sqlite"
@@ -92,30 +98,27 @@ async def test_attack_03_a_value_no_file_can_hold_never_leads_to_another_format(
         reply = await llm.chat([{"role": "user", "content": f"say {text}"}])
         assert reply.text == text or "\ufffd" in reply.text
     llm.close()
-    content = path.read_bytes()
-    assert b"\x80\x04" not in content.replace(b"\x00", b"")[:4]
-    for mark in (b"\x80\x04\x95", b"cos\nsystem", b"csystem"):
-        assert mark not in content
+    assert holds_no_pickle(path)
+
+
+EVIL = b"\x80\x04cos\nsystem\n(S'touch pwned'\ntR."
 
 
 async def test_attack_03_a_pickle_in_a_cache_is_never_loaded(tmp_path, in_empty_folder):
-    folder = tmp_path.parent / f"{tmp_path.name}-files"
-    folder.mkdir()
-    path = folder / "answers.sqlite"
+    path = tmp_path / "answers.sqlite"
     llm = CachedLLM(ScriptedLLM("one", "two"), path)
     question = [{"role": "user", "content": "x"}]
     assert (await llm.chat(question)).text == "one"
     llm.close()
-    evil = b"\x80\x04cos\nsystem\n(S'touch pwned'\ntR."
     with contextlib.closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE answers SET answer = ?", (evil,))
+        connection.execute("UPDATE answers SET answer = ?", (EVIL,))
     connection.close()
     again = CachedLLM(ScriptedLLM("two"), path)
     assert (await again.chat(question)).text == "two"  # the checksum is wrong: it is asked for again
     again.close()
     with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         ((key,),) = connection.execute("SELECT key FROM answers")
-        connection.execute("UPDATE answers SET answer = ?, checksum = ?", (evil, cache_store._checksum(key, evil)))
+        connection.execute("UPDATE answers SET answer = ?, checksum = ?", (EVIL, cache_store._checksum(key, EVIL)))
     connection.close()
     third = CachedLLM(ScriptedLLM("three"), path)
     assert (await third.chat(question)).text == "three"
@@ -123,22 +126,19 @@ async def test_attack_03_a_pickle_in_a_cache_is_never_loaded(tmp_path, in_empty_
 
 
 def mapped(llm):
-    return asking(llm, dict[str, Any])
+    return async_function_of(llm, dict[str, Any])
 
 
 async def test_attack_02_and_03_a_checkpoint_gives_back_data_and_loads_no_pickle(tmp_path, in_empty_folder):
-    folder = tmp_path.parent / f"{tmp_path.name}-files"
-    folder.mkdir()
-    path = folder / "run.sqlite"
+    path = tmp_path / "run.sqlite"
     rows = [f"row {number}" for number in range(len(TAGGED))]
     report = await mapped(ScriptedLLM(*map(json.dumps, TAGGED))).map(rows, checkpoint=path, concurrency=1)
     assert [row.value for row in report.rows] == TAGGED
     again = await mapped(ScriptedLLM()).map(rows, checkpoint=path)
     assert [row.value for row in again.rows] == TAGGED
-    evil = b"\x80\x04cos\nsystem\n(S'touch pwned'\ntR."
     with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         assert not connection.execute("SELECT count(*) FROM rows WHERE instr(answer, x'80049580') > 0").fetchone()[0]
-        connection.execute("UPDATE rows SET answer = ?", (evil,))
+        connection.execute("UPDATE rows SET answer = ?", (EVIL,))
     connection.close()
     with pytest.raises(CheckpointError):
         await mapped(ScriptedLLM()).map(rows, checkpoint=path)
@@ -160,8 +160,7 @@ async def test_attack_03_a_checkpoint_holds_every_text_in_the_same_format(text, 
     first = await mapped(llm).map([text], checkpoint=path)
     again = await mapped(ScriptedLLM()).map([text], checkpoint=path)
     assert again.rows[0].value == first.rows[0].value
-    for mark in (b"\x80\x04\x95", b"cos\nsystem", b"csystem"):
-        assert mark not in path.read_bytes()
+    assert holds_no_pickle(path)
 
 
 # --- 5: code ----------------------------------------------------------------------------------------------
@@ -219,8 +218,7 @@ async def test_attack_05_an_argument_of_code_is_text(text, in_empty_folder):
         ("look", text),
         ("look", f'{{"where": {text}}}'),
     )
-    ask = asking(ScriptedLLM(replies, "ok"), toolkit=[look])
-    result = await ask.call("x")
+    result = await async_function_of(ScriptedLLM(replies, "ok"), toolkit=[look]).call("x")
     assert (text, 1) in seen
     assert all(count == 1 for _, count in seen)
     assert len([message for message in result.messages if message["role"] == "tool"]) == 4
@@ -287,7 +285,7 @@ def check_that_it_says_so(name, return_type, value):
 @pytest.mark.parametrize("mode", ["native", "tool", "prompt"])
 async def test_attack_12_they_end_a_call_with_an_error_of_ours(name, mode):
     llm = ScriptedLLM(*[_reply(mode, DEEP[name])] * 2)
-    ask = asking(llm, list[int], output_mode=mode, max_reasks=1, retry_times=0)
+    ask = async_function_of(llm, list[int], output_mode=mode, max_reasks=1, retry_times=0)
     with pytest.raises(SimpleLLMFuncError):
         await ask("x")
     assert max(len(str(message["content"])) for message in llm.requests[-1]) < 20_000  # what is shown again is cut
@@ -306,13 +304,8 @@ async def test_attack_12_as_arguments_they_are_answered(name):
         runs.append(value)
         return "ok"
 
-    @llm_function(
-        ScriptedLLM(calling(("look", DEEP[name]), ("look", f'{{"value": {DEEP[name]}}}')), "done"), toolkit=[look]
-    )
-    async def ask(question: str) -> str:
-        """Answer."""
-
-    result = await ask.call("x")
+    calls = calling(("look", DEEP[name]), ("look", f'{{"value": {DEEP[name]}}}'))
+    result = await async_function_of(ScriptedLLM(calls, "done"), toolkit=[look]).call("x")
     answers = [message["content"] for message in result.messages if message["role"] == "tool"]
     assert len(answers) == 2
     assert all(len(answer) <= 600 for answer in answers)
@@ -378,5 +371,5 @@ def test_attack_12_eight_times_the_text_takes_no_sixty_four_times_the_time(name,
 @pytest.mark.heavy
 async def test_attack_12_ten_megabytes_are_an_answer():
     text = "x" * 10_000_000
-    ask = asking(ScriptedLLM(json.dumps({"name": text}), chunk_size=1_000_000), returns=Strict)
+    ask = async_function_of(ScriptedLLM(json.dumps({"name": text}), chunk_size=1_000_000), returns=Strict)
     assert (await ask("x")).name == text

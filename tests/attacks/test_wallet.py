@@ -15,7 +15,7 @@ from SimpleLLMFunc.errors import (
 )
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.testing import tool_calls as calling
-from tests.attacks.functions import asking, talking
+from tests.support.functions import async_function_of, chat
 from tests.support.server import LoopbackServer, completion, json_answer, text_answer, tool_calls_answer
 
 FOREVER = {
@@ -40,7 +40,7 @@ def with_tool(llm, **options):
         runs.append(where)
         return f"nothing, {len(runs)} times"
 
-    ask = asking(llm, list[int], toolkit=[look], **options)
+    ask = async_function_of(llm, list[int], toolkit=[look], **options)
     return ask, runs
 
 
@@ -143,9 +143,9 @@ async def test_attack_24_a_chat_has_limits_too():
         """Look."""
         return "nothing"
 
-    chat = talking(llm, toolkit=[look], max_tool_calls=3)
+    talk = chat(llm, toolkit=[look], max_tool_calls=3)
     with pytest.raises(ToolCallLimitExceeded):
-        _ = [pair async for pair in chat([], "x")]
+        _ = [pair async for pair in talk([], "x")]
     assert len(llm.calls) == 4
 
 

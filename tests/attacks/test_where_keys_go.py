@@ -4,7 +4,7 @@ import pytest
 
 from SimpleLLMFunc import CachedLLM, FallbackLLM, OpenAICompatible, llm_chat
 from SimpleLLMFunc.errors import UsageError
-from tests.attacks.functions import asking, drained
+from tests.support.functions import async_function_of, drained
 from tests.support.server import LoopbackServer
 
 KEY = "sk-CANARY-0123456789abcdef"
@@ -31,7 +31,7 @@ def ways(llm, name, value):
     """How an argument of a call reaches a model."""
     messages = [{"role": "user", "content": "x"}]
 
-    say = asking(llm)
+    say = async_function_of(llm)
 
     @llm_chat(llm, stream=True)
     async def chat(text: str):

@@ -20,7 +20,14 @@ from benchmarks.league.tasks import DATA, ORDER, Task, constant
 from SimpleLLMFunc.evaluate import EvalReport
 from tests.support.server import serving_in_thread, text_answer
 
-CELLS = {"found": 0, "made_up": 0, "missed": 0, "seconds": 1.0, "cpu": 1.0, "in": 60.0, "out": 8.0, "said": ""}
+CELLS = {"found": 0, "made_up": 0, "missed": 0, "seconds": 1.0, "cpu": 1.0, "in": 60.0, "out": 8.0}
+HEAD = {"model": "smollm2-135m", "version": "1", "date": "2026-01-02", "task": "sentiment"}
+
+
+def answered(who: str, row: dict[str, Any], kind: str) -> dict[str, Any]:
+    """One answer as a run of the league keeps it."""
+    told = {"contender": who, "id": row["id"], "kind": kind, "exact": kind == "right", "said": kind}
+    return {**HEAD, **CELLS, **told}
 
 
 @pytest.mark.parametrize("name", ORDER)
@@ -118,17 +125,8 @@ def test_a_run_that_broke_off_goes_on_and_asks_nothing_twice(tmp_path: Path, mon
 
 
 def test_the_page_counts_and_compares() -> None:
-    head = {"model": "smollm2-135m", "version": "1", "date": "2026-01-02"}
     answers = [
-        {
-            **head,
-            **CELLS,
-            "task": "sentiment",
-            "contender": who,
-            "id": row["id"],
-            "kind": kind,
-            "exact": kind == "right",
-        }
+        answered(who, row, kind)
         for number, row in enumerate(Task("sentiment").split("dev")[:20])
         for who, kind in [("ours", "right" if number else "error"), ("openai", "wrong"), ("dspy", "right")]
     ]
@@ -171,18 +169,7 @@ def test_the_page_in_the_tree_is_the_one_that_the_answers_make() -> None:
 def test_the_page_compares_two_contenders_row_by_row(tmp_path: Path) -> None:
     kinds = {"ours": ("right", "right", "wrong"), "openai": ("wrong", "type", "error")}
     answers = [
-        {
-            **CELLS,
-            "model": "m",
-            "task": "sentiment",
-            "contender": name,
-            "version": "1",
-            "date": "2026-11-23",
-            "id": row["id"],
-            "kind": kind,
-            "exact": kind == "right",
-            "said": kind,
-        }
+        answered(name, row, kind)
         for name, told in kinds.items()
         for row, kind in zip(Task("sentiment").split("dev"), told, strict=False)
     ]

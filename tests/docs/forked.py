@@ -41,11 +41,11 @@ class Done:
     stderr: str
 
 
-def run_code(code: str, *, cwd: Path, env: Mapping[str, str], seconds: int = 55) -> Done:
-    """Run `code` as ``python -W error -c code`` does, in `cwd` with just these variables; killed after `seconds`."""
+def run_code(code: str, *, cwd: Path, env: Mapping[str, str]) -> Done:
+    """Run `code` as ``python -W error -c code`` does, in `cwd` with just these variables; killed after 55 seconds."""
     with tempfile.TemporaryDirectory() as folder:
         out, errors = Path(folder, "out"), Path(folder, "errors")
-        asked = {"code": code, "cwd": str(cwd), "env": dict(env), "seconds": seconds, "files": [str(out), str(errors)]}
+        asked = {"code": code, "cwd": str(cwd), "env": dict(env), "files": [str(out), str(errors)]}
         server = _server()
         assert server.stdin is not None
         assert server.stdout is not None
@@ -83,7 +83,7 @@ def _serve() -> str:
 
 def _become(asked: Mapping[str, object]) -> None:
     """Make this process look as if it had been started as asked."""
-    signal.alarm(asked["seconds"])  # type: ignore[arg-type]
+    signal.alarm(55)
     os.chdir(asked["cwd"])  # type: ignore[arg-type]
     os.environ.clear()
     os.environ.update(asked["env"])  # type: ignore[call-overload]

@@ -6,12 +6,14 @@ The requests are those of the programs. No service was asked: the answers below 
 mistakes where the example shows what happens then.
 """
 
+import asyncio
 import json
 import os
 import runpy
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +140,15 @@ def program(folder: str) -> dict[str, Any]:
     return runpy.run_path(str(EXAMPLES / folder / f"{folder}.py"), run_name="recorded")
 
 
+@contextmanager
+def recorded(cassette: str, reply: Reply, name: str = "written-by-hand") -> Iterator[None]:
+    """Record what is asked in the block."""
+    path = EXAMPLES / cassette
+    path.unlink(missing_ok=True)
+    with use_cassette(path, "all") as tape, use_llm(tape.wrap(Written(reply, repeat=True, model_name=name))):
+        yield
+
+
 def pdf_table() -> None:
     main = program("pdf_table")
     with recorded("pdf_table/cassette.json", INVOICES):
@@ -179,27 +190,7 @@ def compare_models() -> None:
 def fastapi_service() -> None:
     grade = program("fastapi_service")["grade"]
     with recorded("fastapi_service/cassette.json", by_part({"kettle": '{"stars": 2, "mood": "angry"}'})):
-        import asyncio
-
         asyncio.run(grade("Two stars. The lid of this kettle is a joke."))
-
-
-class recorded:
-    """Record what is asked in the block."""
-
-    def __init__(self, cassette: str, reply: Reply, name: str = "written-by-hand") -> None:
-        self._path = EXAMPLES / cassette
-        self._llm = Written(reply, repeat=True, model_name=name)
-
-    def __enter__(self) -> None:
-        self._path.unlink(missing_ok=True)
-        self._tape = use_cassette(self._path, "all")
-        self._use = use_llm(self._tape.__enter__().wrap(self._llm))
-        self._use.__enter__()
-
-    def __exit__(self, *error: Any) -> None:
-        self._use.__exit__(*error)
-        self._tape.__exit__(*error)
 
 
 def main() -> None:

@@ -28,16 +28,19 @@ LOCAL = {
 CLUSTER = {"32_ray.py": "200 restored, 0 asked"}
 
 
+def without_network(example: Path) -> str:
+    """Code that runs an example where no network can be reached: it must not even try."""
+    return (
+        f"import sys, runpy; sys.path.insert(0, {str(ROOT)!r}); from tests.docs.pages import forbid_network; "
+        f"sys.path.pop(0); forbid_network(); runpy.run_path({str(example)!r}, run_name='__main__')"
+    )
+
+
 @pytest.mark.parametrize(
     "example", [path for path in EXAMPLES if path.name not in LOCAL | CLUSTER], ids=lambda path: path.name
 )
 def test_an_example_runs_without_a_key(example: Path, tmp_path: Path) -> None:
-    # runpy in a process that cannot reach a network: an example must not even try.
-    code = (
-        f"import sys, runpy; sys.path.insert(0, {str(ROOT)!r}); from tests.docs.pages import forbid_network; "
-        f"sys.path.pop(0); forbid_network(); runpy.run_path({str(example)!r}, run_name='__main__')"
-    )
-    done = run_code(code, cwd=tmp_path, env=clean_environment(tmp_path))
+    done = run_code(without_network(example), cwd=tmp_path, env=clean_environment(tmp_path))
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     assert done.stdout.strip(), "an example prints something"
     assert "Exception ignored" not in done.stderr
@@ -60,10 +63,7 @@ def test_an_example_asks_a_real_model(example: str) -> None:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("example", CLUSTER)
 def test_an_example_runs_on_a_cluster(example: str, tmp_path: Path) -> None:
-    code = (
-        f"import sys, runpy; sys.path.insert(0, {str(ROOT)!r}); from tests.docs.pages import forbid_network; "
-        f"forbid_network(); runpy.run_path({str(ROOT / 'examples' / example)!r}, run_name='__main__')"
-    )
+    code = without_network(ROOT / "examples" / example)
     done = ran("-W", "error", "-c", code, cwd=tmp_path, env=clean_environment(tmp_path), seconds=280)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     assert CLUSTER[example] in done.stdout
@@ -78,11 +78,12 @@ def test_an_example_says_what_to_install(tmp_path: Path) -> None:
     assert install_line("ray") in done.stdout
 
 
-def test_an_example_says_what_it_shows() -> None:
+def test_an_example_says_what_it_shows_and_which_model_it_asks() -> None:
     for example in EXAMPLES:
         docstring = ast.get_docstring(ast.parse(example.read_text("utf-8")))
         assert docstring, example
         assert docstring.split("\n")[0].endswith((".", ":")), example
+        assert re.search(r"^Model: .+\.$", docstring, re.MULTILINE), example
 
 
 @pytest.mark.parametrize(
@@ -119,10 +120,3 @@ _by_module = cache(packages_distributions)
 def _distribution(requirement: str) -> str:
     """Return the normal form of the name that a requirement begins with."""
     return re.sub(r"[-_.]+", "-", re.split(r"[^\w.-]", requirement)[0]).lower()
-
-
-def test_an_example_says_which_model_it_asks() -> None:
-    for example in EXAMPLES:
-        assert re.search(
-            r"^Model: .+\.$", ast.get_docstring(ast.parse(example.read_text("utf-8"))) or "", re.MULTILINE
-        ), example

@@ -12,18 +12,14 @@ from tests.docs.pages import ROOT
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(300)]
 
 
-def copied_to(copied):
+def copied_to(folder):
+    copied = folder / "a copy"
     copied.mkdir()
     for name in ("docs", "examples", "benchmarks", "SimpleLLMFunc"):
         shutil.copytree(ROOT / name, copied / name, ignore=shutil.ignore_patterns("__pycache__", ".bench"))
     for path in [*ROOT.glob("*.md"), ROOT / "LICENSE", ROOT / "zensical.toml"]:
         shutil.copy(path, copied)
     return copied
-
-
-@pytest.fixture
-def copy(tmp_path):
-    return copied_to(tmp_path / "a copy")
 
 
 def build(copied):
@@ -35,7 +31,7 @@ def build(copied):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    copied = copied_to(tmp_path_factory.mktemp("site") / "a copy")
+    copied = copied_to(tmp_path_factory.mktemp("site"))
     code, said = build(copied)
     assert code == 0, said
     return copied / "site"
@@ -51,10 +47,11 @@ def test_the_site_builds(site):
     assert "fonts.g" not in start
 
 
-def test_a_link_that_leads_nowhere_is_told(copy):
-    page = copy / "docs/tutorial.md"
+def test_a_link_that_leads_nowhere_is_told(tmp_path):
+    copied = copied_to(tmp_path)
+    page = copied / "docs/tutorial.md"
     page.write_text(page.read_text("utf-8") + "\n[gone](how-to/gone.md)\n", "utf-8")
-    code, said = build(copy)
+    code, said = build(copied)
     assert code != 0
     assert "how-to/gone.md" in said
 

@@ -18,13 +18,25 @@ from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
 
+from tests.faults.own_faults import OWN_FAULTS
 from tests.faults.replies import good
+from tests.faults.reply_faults import REPLY_FAULTS
 from tests.faults.runner import Seen, play, warm_up
 from tests.faults.scenario import Scenario
-from tests.faults.scenarios import ON_WIRE, SCENARIOS
+from tests.faults.service_faults import SERVICE_FAULTS
 from tests.faults.speech import WIRES
+from tests.faults.stream_faults import STREAM_FAULTS
+from tests.faults.wire_faults import WIRE_FAULTS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "faults.md"
+
+SCENARIOS: list[Scenario] = [*SERVICE_FAULTS, *STREAM_FAULTS, *REPLY_FAULTS, *WIRE_FAULTS]
+"""All scenarios, in the order of the rows of the table of faults."""
+
+ON_WIRE: dict[str, list[Scenario]] = {
+    wire: [*(each.of(wire) for each in SCENARIOS if wire not in each.not_on), *OWN_FAULTS[wire]] for wire in WIRES
+}
+"""What is played on each wire, as it is there."""
 
 _VIEWS = {
     ("function", True): "`async def` function",

@@ -42,6 +42,11 @@ def edited(change: Callable[[list[bytes]], list[bytes]]) -> Act:
     return act
 
 
+def within(*events: Json | bytes, first: int = 2) -> Act:
+    """The right answer up to some text, and then these events; `first` of its events come before the text."""
+    return edited(lambda right: [*right[: first + PARTIAL], *said(*events)])
+
+
 def mapped(change: Callable[[Json], Json]) -> Act:
     """The right answer as a stream, each event changed."""
 
@@ -88,20 +93,19 @@ def cut(scenario: Scenario) -> Scenario:
     return scenario.only("function").using(returns=list[int]).then("OutputTruncated")
 
 
+DONE = b"data: [DONE]\n\n"
+DONE_BESIDE = stream("done_beside", "[DONE] of another wire after the end", edited(lambda events: [*events, DONE]))
+
 # --- messages --------------------------------------------------------------------------------------------
 
 START: Json = {"type": "message_start", "message": {"id": "msg_1", "role": "assistant", "content": [], "usage": {}}}
+STOP: Json = {"type": "message_stop"}
 PING: Json = {"type": "ping"}
 NEWS: Json = {"type": "content_block_sparkle", "index": 0, "sparkle": {"text": "99"}}
 
 
 def messages_error(kind: str, message: str, **details: str) -> Json:
     return {"type": "error", "error": {"type": kind, "message": message, "details": details}, "request_id": "req_1"}
-
-
-def pieces(count: int) -> Callable[[list[bytes]], list[bytes]]:
-    """So many pieces of text: the event that begins the reply, the one that begins the block, and theirs."""
-    return lambda events: events[: 2 + count]
 
 
 def ended(reason: str | None, **more: Any) -> Json:
@@ -126,8 +130,7 @@ paused = altered(content=[SEARCHING], stop_reason="pause_turn")
 MESSAGES = [
     stream("overloaded_first", "an overloaded error before any text, once", says_events(START, OVERLOADED), good)
     .then(requests=2),
-    interrupted("overloaded_within", "an overloaded error within the text",
-                edited(lambda events: [*pieces(PARTIAL)(events), *said(OVERLOADED)]), "Overloaded"),
+    interrupted("overloaded_within", "an overloaded error within the text", within(OVERLOADED), "Overloaded"),
     stream("pings_between", "a ping before each event",
            edited(lambda events: [each for event in events for each in (*said(PING), event)])).then(usage=16),
     stream("unknown_events", "events of unknown types between the known",
@@ -136,21 +139,16 @@ MESSAGES = [
            edited(lambda events: [*events[:-2], *UNKNOWN_BLOCK, *events[-2:]])),
     stream("started_twice", "message_start twice, before any text", edited(lambda events: [events[0], *events])),
     interrupted("started_again", "message_start again, within the text",
-                edited(lambda events: [*pieces(PARTIAL)(events), *events]), "a second time"),
+                edited(lambda events: [*events[: 2 + PARTIAL], *events]), "a second time"),
     stream("no_message_stop", "a stop reason, and no message_stop", edited(lambda events: events[:-1])),
-    interrupted("no_stop_reason", "message_stop without a stop reason",
-                edited(lambda events: [*pieces(PARTIAL)(events), events[-1]])),
-    interrupted("null_stop_reason", "message_stop after a stop reason null",
-                edited(lambda events: [*pieces(PARTIAL)(events), *said(ended(None)), events[-1]])),
-    interrupted("done_alone", "[DONE] of another wire, and no stop reason",
-                edited(lambda events: [*pieces(PARTIAL)(events), b"data: [DONE]\n\n"])),
-    stream("done_beside", "[DONE] of another wire after the end",
-           edited(lambda events: [*events, b"data: [DONE]\n\n"])),
+    interrupted("no_stop_reason", "message_stop without a stop reason", within(STOP)),
+    interrupted("null_stop_reason", "message_stop after a stop reason null", within(ended(None), STOP)),
+    interrupted("done_alone", "[DONE] of another wire, and no stop reason", within(DONE)),
+    DONE_BESIDE,
     stream("usage_grows", "counts of the whole reply so far, twice",
            edited(lambda events: [*events[:-2], *said(ended(None)), *events[-2:]])).then(usage=16),
     stream("refused_within", "stop reason refusal, within the text",
-           edited(lambda events: [*pieces(PARTIAL)(events), *said(ended("refusal", stop_details={
-               "type": "refusal", "category": "cyber", "explanation": "no such thing"}))]))
+           within(ended("refusal", stop_details={"type": "refusal", "category": "cyber", "explanation": "no such thing"})))
     .then("ContentBlocked", partial=PARTIAL, check=tells("no such thing")),
     stream("call_cut", "cut within the arguments of a call: it does not run",
            says_events(*HALF_CALL, {"type": "content_block_stop", "index": 0}, ended("max_tokens")))
@@ -163,7 +161,7 @@ MESSAGES = [
     whole("paused", "stop reason pause_turn: it goes on by itself", paused, good).then(requests=2),
     stream("paused_stream", "stop reason pause_turn, streamed",
            says_events(START, block(0, "server_tool_use", id="srvtoolu_1", name="web_search", input={}),
-                       {"type": "content_block_stop", "index": 0}, ended("pause_turn"), {"type": "message_stop"}), good)
+                       {"type": "content_block_stop", "index": 0}, ended("pause_turn"), STOP), good)
     .then(requests=2),
     whole("paused_forever", "stop reason pause_turn each time", paused).then("ToolCallLimitExceeded", requests=6),
     Scenario("billing", ROW, "402 billing_error", [refuses(402, messages_error("billing_error", "no credit"))])
@@ -242,25 +240,19 @@ RESPONSES = [
     stream("error_flat_first", "a flat error before any text, once", says_events(CREATED, FLAT), good).then(requests=2),
     stream("error_nested_first", "a nested error before any text, once", says_events(CREATED, NESTED), good)
     .then(requests=2),
-    interrupted("error_flat", "a flat error within the text",
-                edited(lambda events: [*pieces(PARTIAL)(events), *said(FLAT)]), "out of memory"),
+    interrupted("error_flat", "a flat error within the text", within(FLAT), "out of memory"),
     interrupted("error_nested", "a nested error within the text, and response.failed after it",
-                edited(lambda events: [*pieces(PARTIAL)(events), *said(NESTED, failed("server_error"))]), "out of memory"),
+                within(NESTED, failed("server_error")), "out of memory"),
     stream("failed_first", "response.failed with server_error before any text, once",
            says_events(CREATED, failed("server_error")), good).then(requests=2),
     stream("failed_quota", "response.failed with insufficient_quota", says_events(CREATED, failed(QUOTA)))
     .then("RateLimited", check=has(kind="quota")),
-    interrupted("failed_within", "response.failed within the text",
-                edited(lambda events: [*pieces(PARTIAL)(events), *said(failed("server_error"))]), "out of memory"),
-    interrupted("cancelled_within", "response.cancelled within the text",
-                edited(lambda events: [*pieces(PARTIAL)(events), *said({"type": "response.cancelled"})]), "cancelled"),
-    interrupted("no_end", "the text, and no event that ends the reply", edited(pieces(PARTIAL))),
-    interrupted("done_alone", "[DONE] of another wire, and no event that ends the reply",
-                edited(lambda events: [*pieces(PARTIAL)(events), b"data: [DONE]\n\n"])),
-    stream("done_beside", "[DONE] of another wire after the end",
-           edited(lambda events: [*events, b"data: [DONE]\n\n"])),
-    stream("filtered_within", "incomplete for content_filter, within the text",
-           edited(lambda events: [*pieces(PARTIAL)(events), *said(incomplete("content_filter"))]))
+    interrupted("failed_within", "response.failed within the text", within(failed("server_error")), "out of memory"),
+    interrupted("cancelled_within", "response.cancelled within the text", within({"type": "response.cancelled"}), "cancelled"),
+    interrupted("no_end", "the text, and no event that ends the reply", within()),
+    interrupted("done_alone", "[DONE] of another wire, and no event that ends the reply", within(DONE)),
+    DONE_BESIDE,
+    stream("filtered_within", "incomplete for content_filter, within the text", within(incomplete("content_filter")))
     .then("ContentBlocked", partial=PARTIAL),
     cut(stream("incomplete_unknown", "incomplete for an unknown reason; the text would parse",
                says("[1, 2]", finish_reason="sparkle"))),
@@ -302,14 +294,9 @@ def candidate(*parts: Json) -> Json:
     return {"candidates": [{"content": {"role": "model", "parts": list(parts)}, "index": 0}]}
 
 
-def shown(events: list[bytes]) -> list[bytes]:
-    """As many pieces of text as a test wants: an empty piece comes first."""
-    return events[: 1 + PARTIAL]
-
-
 async def bare_error(exchange: Exchange) -> None:
     """An error in the body that is no event, after some text."""
-    events = shown(events_of(answer_text(exchange.request)))
+    events = events_of(answer_text(exchange.request))[: 1 + PARTIAL]
     await exchange.send(STREAM_HEAD, *map(in_chunk, [*events, BARE]), b"0\r\n\r\n")
 
 
@@ -341,23 +328,20 @@ GEMINI = [
     whole("malformed_always", "MALFORMED_FUNCTION_CALL, always", sends(with_length(body_of(MALFORMED))))
     .then("BadReply", requests=2, check=tells("MALFORMED_FUNCTION_CALL")),
     interrupted("malformed_within", "MALFORMED_FUNCTION_CALL within the text",
-                edited(lambda events: [*shown(events), *said(MALFORMED)]), "MALFORMED_FUNCTION_CALL"),
+                within(MALFORMED, first=1), "MALFORMED_FUNCTION_CALL"),
     interrupted("bare_error", "an error as bare JSON within the text", bare_error, "out of memory"),
     stream("bare_error_first", "an error as bare JSON before any text, once",
            sends(STREAM_HEAD + in_chunk(BARE) + b"0\r\n\r\n"), good).then(requests=2),
-    interrupted("error_within", "an error event within the text",
-                edited(lambda events: [*shown(events), *said(NO_SPACE)]), "out of memory"),
+    interrupted("error_within", "an error event within the text", within(NO_SPACE, first=1), "out of memory"),
     stream("usage_after_end", "usage alone, again and again, after the finish reason",
            edited(lambda events: [*events, *events[-1:], *events[-1:]])).then(usage=16),
     stream("empty_parts", "candidates without parts, texts that are empty, before and within the text",
-           edited(lambda events: [*EMPTY, *shown(events), *EMPTY, *events[1 + PARTIAL:]])).then(usage=16),
-    interrupted("no_finish", "no finish reason", edited(shown)),
-    interrupted("done_alone", "[DONE] of another wire, and no finish reason",
-                edited(lambda events: [*shown(events), b"data: [DONE]\n\n"])),
-    stream("done_beside", "[DONE] of another wire after the end",
-           edited(lambda events: [*events, b"data: [DONE]\n\n"])),
-    stream("safety_within", "SAFETY within the text",
-           edited(lambda events: [*shown(events), *said(finished("SAFETY"))])).then("ContentBlocked", partial=PARTIAL),
+           edited(lambda events: [*EMPTY, *events[:1 + PARTIAL], *EMPTY, *events[1 + PARTIAL:]])).then(usage=16),
+    interrupted("no_finish", "no finish reason", within(first=1)),
+    interrupted("done_alone", "[DONE] of another wire, and no finish reason", within(DONE, first=1)),
+    DONE_BESIDE,
+    stream("safety_within", "SAFETY within the text", within(finished("SAFETY"), first=1))
+    .then("ContentBlocked", partial=PARTIAL),
     stream("thoughts_between", "thoughts between the pieces of text",
            edited(lambda events: [each for event in events
                                   for each in (*said(candidate({"text": "99", "thought": True})), event)])),

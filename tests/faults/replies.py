@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from tests.faults.server import Act
 from tests.faults.speech import SPEECH, SPEECHES, wire_of
+from tests.support import server
 from tests.support.connections import Exchange, Recorded, head, in_chunk, with_length
 
 TEXT = "It is 7 °C in Köln,\u2028 no rain \U0001f327 until\n\nfive o'clock."
@@ -38,37 +39,17 @@ def answer_text(request: Recorded) -> str:
 
 def completion(text: str | None, *, finish_reason: str | None = "stop", **message: Any) -> dict[str, Any]:
     """A whole reply."""
-    return {
-        "id": "chatcmpl-1",
-        "object": "chat.completion",
-        "created": 1,
-        "model": "m",
-        "choices": [
-            {
-                "index": 0,
-                "message": {"role": "assistant", "content": text, **message},
-                "finish_reason": finish_reason,
-            }
-        ],
-        "usage": USAGE,
-    }
+    reply = server.completion(text, finish_reason=finish_reason, model="m", usage=USAGE)
+    reply["choices"][0]["message"].update(message)
+    return reply
 
 
 def chunk(finish_reason: str | None = None, **delta: Any) -> dict[str, Any]:
     """One piece of a streamed reply."""
-    return {
-        "id": "chatcmpl-1",
-        "object": "chat.completion.chunk",
-        "created": 1,
-        "model": "m",
-        "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}],
-    }
+    return server.chunk(delta, finish_reason=finish_reason, model="m")
 
 
-def call(name: str, arguments: Any, number: int = 0, **more: Any) -> dict[str, Any]:
-    """One tool call of a whole reply."""
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-    return {"id": f"call_{number}", "type": "function", "function": {"name": name, "arguments": text}, **more}
+call = server.tool_call
 
 
 def delta(index: int | None = None, **fields: Any) -> dict[str, Any]:
@@ -89,9 +70,9 @@ def _json_of(data: Any) -> bytes:
         return json.dumps(data).encode()  # a lone surrogate
 
 
-def event(data: Any, end: bytes = b"\n") -> bytes:
+def event(data: Any) -> bytes:
     """The server-sent events that say it on the wire that was asked: one on chat completions; a text stands as it is."""
-    return b"".join(_events(data, end))
+    return b"".join(_events(data, b"\n"))
 
 
 def _events(data: Any, end: bytes) -> list[bytes]:
@@ -103,23 +84,26 @@ def _events(data: Any, end: bytes) -> list[bytes]:
     ]
 
 
-def pieces_of(text: str, size: int = 4) -> list[str]:
+def pieces_of(text: str) -> list[str]:
     """The pieces in which a text is streamed."""
-    return [text[at : at + size] for at in range(0, len(text), size)]
+    return [text[at : at + 4] for at in range(0, len(text), 4)]
 
 
-def events_of(
-    text: str, *, finish_reason: str | None = "stop", usage: bool = True, done: bool = True, end: bytes = b"\n"
-) -> list[bytes]:
+def chunks_of(text: str | None, finish_reason: str | None = "stop", **first: Any) -> list[dict[str, Any]]:
+    """A whole answer as chunks; `first` stands in the first of them."""
+    said = [chunk(**{"role": "assistant", "content": None if text is None else "", **first})]
+    said += [chunk(content=piece) for piece in pieces_of(text or "")]
+    return [*said, chunk(finish_reason), {**chunk(), "choices": [], "usage": USAGE}]
+
+
+def bytewise(data: bytes) -> list[bytes]:
+    """Each byte in a packet of its own."""
+    return [data[at : at + 1] for at in range(len(data))]
+
+
+def events_of(text: str, *, done: bool = True, end: bytes = b"\n") -> list[bytes]:
     """A whole answer as events."""
-    said: list[Any] = [chunk(role="assistant", content="")]
-    said += [chunk(content=piece) for piece in pieces_of(text)]
-    said.append(chunk(finish_reason))
-    if usage:
-        said.append({**chunk(), "choices": [], "usage": USAGE})
-    if done:
-        said.append("[DONE]")
-    return [one for each in said for one in _events(each, end)]
+    return [one for each in [*chunks_of(text), *(["[DONE]"] if done else [])] for one in _events(each, end)]
 
 
 def answer_of(request: Recorded, text: str | None = None) -> tuple[str, bytes]:
@@ -153,14 +137,12 @@ def sends(*pieces: bytes, end: End = "keep", gap: float = 0.0) -> Act:
     return act
 
 
-def status(
-    code: int, message: str = "scripted", *, kind: str | None = None, body: bytes | None = None, **headers: Any
-) -> Act:
+def status(code: int, message: str = "scripted", *, kind: str | None = None, **headers: Any) -> Act:
     """An error status; `kind` is the code inside the body."""
 
     async def act(exchange: Exchange) -> None:
         error = _json_of(SPEECH.get().error({"message": message, "type": None, "code": kind}, code))
-        await exchange.send(with_length(error if body is None else body, code, **headers))
+        await exchange.send(with_length(error, code, **headers))
 
     return act
 
@@ -207,10 +189,7 @@ def says(
             return
         if calls:
             more["tool_calls"] = [{"index": number, **each} for number, each in enumerate(calls)]
-        first = chunk(role="assistant", content=None if said_text is None else "", **more)
-        said = [first, *(chunk(content=piece) for piece in pieces_of(said_text or "")), chunk(finish_reason)]
-        said.append({**chunk(), "choices": [], "usage": USAGE})
-        await streams(*said, "[DONE]")(exchange)
+        await streams(*chunks_of(said_text, finish_reason, **more), "[DONE]")(exchange)
 
     return act
 

@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tests.faults.acts import not_utf8, surrogates
-from tests.faults.replies import call, chunk, completion, delta, good, replies, says, sends, streams
+from tests.faults.replies import body_of, call, chunk, completion, delta, good, replies, says, sends, streams
 from tests.faults.scenario import (
     TOOL_TEXT,
     Scenario,
@@ -20,7 +19,7 @@ from tests.faults.scenario import (
     tool_that,
 )
 from tests.faults.server import Act
-from tests.support.connections import with_length
+from tests.support.connections import Exchange, with_length
 
 QUIRK = "a quirk of servers that speak chat completions"
 SIGNATURE = {"google": {"thought_signature": "c2lnbmVk"}}
@@ -99,9 +98,9 @@ DIALECTS = [
              [says(..., reasoning_content="They ask about Bonn. No, Köln.")]),
     Scenario("reasoning_alone", "30", "reasoning without an answer is an empty answer, once",
              [says(None, reasoning_content="Hm."), good]).then(requests=2),
-    Scenario("think_tags", "30", "<think> in front of a typed answer").plays(
-        says('<think>{"city": "Bonn", "celsius": 99}</think>\n{"city": "Köln \U0001f327", "celsius": 7}')
-    ).only("function"),
+    Scenario("think_tags", "30", "<think> in front of a typed answer",
+             [says('<think>{"city": "Bonn", "celsius": 99}</think>\n{"city": "Köln \U0001f327", "celsius": 7}')])
+    .only("function"),
 ]  # fmt: skip
 
 
@@ -190,12 +189,17 @@ TOOLS = [
 ]  # fmt: skip
 
 
+async def not_utf8(exchange: Exchange) -> None:
+    """An answer with a byte that is not UTF-8, whole whatever was asked for."""
+    await exchange.send(with_length(body_of(completion("a?b")).replace(b"?", b"\xff")))
+
+
 TEXTS = [
-    Scenario("surrogate_escape", "39", "a lone surrogate in the reply", [surrogates])
+    Scenario("surrogate_escape", "39", "a lone surrogate in the reply", [says("a\ud800b")])
     .using(returns=str, value="a\ufffdb", text="a\ufffdb"),
-    Scenario("surrogate_pair", "39", "a surrogate pair, cut between two chunks")
-    .plays(streams('{"choices":[{"index":0,"delta":{"content":"\\ud83c"}}]}',
-                   '{"choices":[{"index":0,"delta":{"content":"\\udf27"}}]}', chunk("stop"), "[DONE]"))
+    Scenario("surrogate_pair", "39", "a surrogate pair, cut between two chunks",
+             [streams('{"choices":[{"index":0,"delta":{"content":"\\ud83c"}}]}',
+                      '{"choices":[{"index":0,"delta":{"content":"\\udf27"}}]}', chunk("stop"), "[DONE]")])
     .only("stream").using(returns=str, value="\U0001f327", text="\U0001f327")
     .without("no service is known to cut a character there"),
     Scenario("bytes_not_utf8", "39", "bytes in the reply that are not UTF-8", [not_utf8])

@@ -14,23 +14,15 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from SimpleLLMFunc import (
-    Anthropic,
-    APIKeyPool,
-    ChatPair,
-    Gemini,
-    Message,
-    OpenAICompatible,
-    SimpleLLMFuncError,
-    llm_chat,
-    llm_function,
-)
+from SimpleLLMFunc import Anthropic, APIKeyPool, Gemini, OpenAICompatible, SimpleLLMFuncError
 from SimpleLLMFunc.interface.attempts import http_model
 from SimpleLLMFunc.interface.spending.budget import budget
 from SimpleLLMFunc.logger.records import JsonFormatter
@@ -39,6 +31,7 @@ from tests.faults.replies import JSON_TEXT, pieces_of
 from tests.faults.scenario import Form, Kind, Scenario
 from tests.faults.server import FaultServer
 from tests.support.connections import Recorded
+from tests.support.functions import async_function_of, chat, function_of, plain_chat
 from tests.support.starved import starved
 from tests.support.tls import server_context
 
@@ -252,82 +245,47 @@ def _work(cell: Cell, llm: Any, notes: list[Any]) -> Callable[[], Any]:
     options = {"deadline": scenario.deadline, **scenario.options}
     if scenario.toolkit is not None:
         options["toolkit"] = scenario.toolkit(notes)
+    stream: Callable[[Any], Any]
+    join: Callable[[list[Any]], Any]
     if cell.kind == "chat":
-        options["stream"] = cell.form == "stream"
-    made = decorated(llm, cell.kind, is_async=cell.is_async, returns=scenario.returns, **options)
-    argument = scenario.argument
-    if cell.kind == "chat":
-        if cell.is_async:
-            return lambda: _said_async(made([], argument))
-        return lambda: _said(made([], argument))
-    if cell.form == "whole":
-        return lambda: made(argument)
-    join = "".join if scenario.returns is str else _last
+        made = (chat if cell.is_async else plain_chat)(llm, stream=cell.form == "stream", **options)
+        stream, join = partial(made, []), _said
+    else:
+        made = (async_function_of if cell.is_async else function_of)(llm, scenario.returns, **options)
+        if cell.form == "whole":
+            return lambda: made(scenario.argument)
+        stream, join = made.stream, "".join if scenario.returns is str else _last
     if cell.is_async:
-        return lambda: _joined(made.stream(argument), join)
-    return lambda: join(list(made.stream(argument)))
+        return lambda: _joined(stream(scenario.argument), join)
+    return lambda: join(list(stream(scenario.argument)))
 
 
-def decorated(llm: Any, kind: Kind, *, is_async: bool = True, returns: Any = str, **options: Any) -> Any:
-    """A function or a chat on a model."""
-
-    async def report(place: str):
-        """Report."""
-
-    def plain_report(place: str):
-        """Report."""
-
-    async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
-        """Talk."""
-        raise NotImplementedError
-
-    def plain_chat(history: list[Message], message: str) -> Iterator[ChatPair]:
-        """Talk."""
-        raise NotImplementedError
-
-    asked: Any = {"function": (plain_report, report), "chat": (plain_chat, chat)}[kind][is_async]
-    if kind == "chat":
-        return llm_chat(llm, **options)(asked)
-    asked.__annotations__["return"] = returns
-    return llm_function(llm, **options)(asked)
-
-
-def _last(items: Iterable[Any]) -> Any:
-    return list(items)[-1]
+_last = itemgetter(-1)
 
 
 async def _joined(stream: AsyncIterator[Any], join: Callable[[list[Any]], Any]) -> Any:
     return join([item async for item in stream])
 
 
-def _said(pairs: Iterable[Any]) -> str:
+def _said(pairs: list[Any]) -> str:
     """The text of a chat, if its history ends with it."""
-    got = list(pairs)
-    text = "".join(piece for piece, _ in got)
-    last = got[-1][1][-1]
-    return text if last["role"] == "assistant" and last["content"] == text else f"history {got[-1][1]!r}"
-
-
-async def _said_async(pairs: AsyncIterator[Any]) -> str:
-    return _said([pair async for pair in pairs])
+    text = "".join(piece for piece, _ in pairs)
+    last = pairs[-1][1][-1]
+    return text if last["role"] == "assistant" and last["content"] == text else f"history {pairs[-1][1]!r}"
 
 
 def views_of(llm: Any, returns: Any = str, *, max_reasks: int = 2, **options: Any) -> dict[str, Callable[[], Any]]:
     """The ways to ask a model, by name; each gives something to await."""
-
-    function = decorated(llm, "function", returns=returns, max_reasks=max_reasks, **options)
-    sync_function = decorated(llm, "function", is_async=False, returns=returns, max_reasks=max_reasks, **options)
-    talk = decorated(llm, "chat", **options)
-
-    async def said(chat: Any) -> str:
-        return "".join([text async for text, _ in chat([], "x")])
-
+    function, plain = (
+        make(llm, returns, max_reasks=max_reasks, **options) for make in (async_function_of, function_of)
+    )
+    whole, streamed = (chat(llm, stream=stream, **options) for stream in (False, True))
     return {
         "function": lambda: function("x"),
-        "def": lambda: asyncio.to_thread(sync_function, "x"),
+        "def": lambda: asyncio.to_thread(plain, "x"),
         "values": lambda: _joined(function.stream("x"), _last),
-        "chat": lambda: said(talk),
-        "pieces": lambda: said(talk.with_options(stream=True)),
+        "chat": lambda: _joined(whole([], "x"), _said),
+        "pieces": lambda: _joined(streamed([], "x"), _said),
     }
 
 
@@ -417,9 +375,9 @@ def connections_taken() -> int:
     return sum(len(connector._acquired) for connector in known if connector is not None)
 
 
-async def leftovers(tasks: set[asyncio.Task[Any]], before: int, seconds: float = 1.0) -> list[str]:
+async def leftovers(tasks: set[asyncio.Task[Any]], before: int) -> list[str]:
     """Return what is still there of a call that has ended, on this loop and on that of synchronous calls."""
-    until = time.monotonic() + seconds
+    until = time.monotonic() + 1.0
     while True:
         thread = loop_thread._running
         late = asyncio.all_tasks() - tasks

@@ -103,10 +103,6 @@ class Scenario:
     elsewise: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     not_on: Mapping[str, str] = field(default_factory=dict)
 
-    def plays(self, *acts: Act) -> Scenario:
-        """Say what the server does."""
-        return replace(self, acts=acts)
-
     def only(self, *what: Kind | Form) -> Scenario:
         """Restrict the scenario to functions or chats, or to whole or streamed replies."""
         kinds: tuple[Kind, ...] = tuple(kind for kind in self.kinds if kind in what)

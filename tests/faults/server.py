@@ -6,7 +6,7 @@ After the last act the last one is played again. The address names the play, so 
     async with FaultServer({"burst": [status(503), status(503), good]}) as server:
         llm = OpenAICompatible("m", base_url=server.address("burst"))
 
-``python -m tests.faults.server`` serves every scenario of `tests.faults.scenarios` until it is interrupted, so that any
+``python -m tests.faults.server`` serves every scenario of `tests.faults.matrix` until it is interrupted, so that any
 client can be tried against them, on any of the four wires; there a play begins anew after its last act.
 """
 
@@ -95,7 +95,7 @@ class FaultServer(ByteServer):
 
 
 async def _serve_for_ever(port: int) -> None:
-    from tests.faults.scenarios import SCENARIOS
+    from tests.faults.matrix import SCENARIOS
 
     plays = {scenario.name: scenario.acts for scenario in SCENARIOS if not scenario.tls}
     async with FaultServer(plays, port=port, again=True) as server:
@@ -105,7 +105,7 @@ async def _serve_for_ever(port: int) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Serve every scenario, or list them."""
-    from tests.faults.scenarios import SCENARIOS
+    from tests.faults.matrix import SCENARIOS
 
     parser = argparse.ArgumentParser(prog="python -m tests.faults.server", description=main.__doc__)
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")

@@ -2,16 +2,90 @@
 
 from __future__ import annotations
 
-from tests.faults.acts import as_plain_text, drips, half_body, half_json, retry_after_date, told_key
-from tests.faults.replies import STREAM_HEAD, call, completion, good, replies, says, sends, status
+import math
+import time
+from email.utils import formatdate
+
+from tests.faults.replies import (
+    LAST,
+    STREAM_HEAD,
+    answer_text,
+    body_of,
+    bytewise,
+    call,
+    completion,
+    events_of,
+    good,
+    replies,
+    says,
+    sends,
+    status,
+)
 from tests.faults.scenario import Scenario, forecast_tool, has, no_tool_ran, once, short_body, tells
-from tests.support.connections import with_length
+from tests.faults.server import Act
+from tests.support.connections import Exchange, head, in_chunk, with_length
 
 OVERLOADED = {"error": {"message": "overloaded", "type": "overloaded_error", "code": None}}
 NO_KEY = {"error": {"message": "no", "code": "invalid_api_key"}}
 DOG = {"error": {"message": "the dog ate it"}}
 PAGE = with_length(b"<!DOCTYPE html><p>Welcome", content_type="text/html")
 PAST = "Wed, 21 Oct 2015 07:28:00 GMT"
+
+# --- what the server does ---------------------------------------------------------------------------------
+
+
+async def retry_after_date(exchange: Exchange) -> None:
+    """429 with a date one to two seconds ahead: the header knows whole seconds only."""
+    date = formatdate(math.ceil(time.time()) + 1, usegmt=True)
+    await status(429, retry_after=date)(exchange)
+
+
+async def half_body(exchange: Exchange) -> None:
+    """A body of which half comes; the length of the whole was told."""
+    whole = with_length(body_of(completion(answer_text(exchange.request))))
+    await exchange.send(whole[:-60])
+    exchange.close()
+
+
+async def half_json(exchange: Exchange) -> None:
+    """A body that is complete for HTTP, and cut for JSON."""
+    await exchange.send(with_length(body_of(completion(answer_text(exchange.request)))[:-60]))
+
+
+async def as_plain_text(exchange: Exchange) -> None:
+    """The right answer under a wrong content type."""
+    if exchange.request.stream:
+        events = events_of(answer_text(exchange.request))
+        await exchange.send(head(content_type="text/plain", transfer_encoding="chunked"), *map(in_chunk, events), LAST)
+    else:
+        body = body_of(completion(answer_text(exchange.request)))
+        await exchange.send(with_length(body, content_type="text/plain; charset=utf-8"))
+
+
+def drips(seconds: float) -> Act:
+    """The right answer, byte by byte and never done in time."""
+
+    async def act(exchange: Exchange) -> None:
+        if exchange.request.stream:
+            rest = STREAM_HEAD + b"".join(in_chunk(each) for each in events_of(answer_text(exchange.request) * 20))
+        else:
+            rest = with_length(body_of(completion(answer_text(exchange.request) * 200)))
+        await exchange.send(*bytewise(rest), gap=seconds)
+
+    return act
+
+
+def told_key(code: int) -> Act:
+    """A refusal that repeats the key, as some services do, and goes on and on."""
+
+    async def act(exchange: Exchange) -> None:
+        said = f"Incorrect API key provided: {exchange.request.key}. " + "x" * 3000
+        await status(code, said)(exchange)
+
+    return act
+
+
+# --- scenarios --------------------------------------------------------------------------------------------
 
 WAITING = [
     once("retry_after", "1", "429 with Retry-After in seconds", status(429, retry_after=1), least=1.0, most=1.75),

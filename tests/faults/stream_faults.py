@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from typing import Any
 
-from tests.faults.acts import (
-    breaks_after,
+from tests.faults.replies import (
+    LAST,
+    STREAM_HEAD,
+    USAGE,
+    End,
+    answer_text,
     bytewise,
-    formatted,
-    on_several_lines,
-    pings_after,
-    stream_for_whole,
-    whole_for_stream,
-    with_comments,
-    with_noise,
+    chunk,
+    completion,
+    delta,
+    event,
+    events_of,
+    finish,
+    good,
+    pieces_of,
+    replies,
+    says,
+    streams,
 )
-from tests.faults.replies import chunk, delta, event, good, says, streams
 from tests.faults.scenario import Expected, Scenario, forecast_tool, no_tool_ran, once, tells
 from tests.faults.server import Act
 from tests.faults.service_faults import OVERLOADED
+from tests.support.connections import Exchange, in_chunk
 
 PARTIAL = 3
 """How many pieces of text arrive before a stream breaks."""
@@ -30,6 +40,96 @@ ERROR_TEXT = b"event: error\ndata: out of memory\n\n"
 BROKEN_OFF = chunk("insufficient_system_resource")
 HALF_CALL = chunk(tool_calls=[delta(0, id="a", name="forecast", arguments='{"city": "Bonn"}')])
 
+
+# --- what the server does ---------------------------------------------------------------------------------
+
+
+def breaks_after(pieces: int, end: End | None, *more: Any, pause: float = 0.0, bad_chunk: bool = False) -> Act:
+    """A stream that ends, one way or another, after so many pieces of text, `more` (bytes, or data) and a pause."""
+
+    async def act(exchange: Exchange) -> None:
+        texts = pieces_of(answer_text(exchange.request))[:pieces]
+        said = [chunk(role="assistant", content=""), *(chunk(content=each) for each in texts), *more]
+        events = [each if isinstance(each, bytes) else event(each) for each in said]
+        await exchange.send(STREAM_HEAD, *map(in_chunk, filter(None, events)))
+        await exchange.pause(pause)
+        await exchange.send(b"zz\r\n" if bad_chunk else LAST if end is None else b"")
+        await finish(exchange, end or "keep")
+
+    return act
+
+
+def pings_after(pieces: int, gap: float, ping: Any = b": ping\n\n") -> Act:
+    """A stream that goes on for ever without saying anything."""
+
+    async def act(exchange: Exchange) -> None:
+        await breaks_after(pieces, "keep")(exchange)
+        while True:
+            await exchange.pause(gap)
+            await exchange.send(in_chunk(ping if isinstance(ping, bytes) else event(ping)))
+
+    return act
+
+
+def formatted(
+    *,
+    end: bytes = b"\n",
+    done: bool = True,
+    each: Callable[[bytes], list[bytes]] | None = None,
+    before: bytes = b"",
+    glued: bool = False,
+) -> Act:
+    """The right answer as a stream, its events written otherwise; `each` cuts one event into packets."""
+
+    async def act(exchange: Exchange) -> None:
+        events = events_of(answer_text(exchange.request), end=end, done=done)
+        packets = [packet for one in events for packet in (each(one) if each else [one])]
+        wire = [STREAM_HEAD, *(in_chunk(packet) for packet in [before, *packets] if packet), LAST]
+        await exchange.send(*([b"".join(wire)] if glued else wire))
+
+    return act
+
+
+def with_comments(data: bytes) -> list[bytes]:
+    """Comments, ids, retry times and unknown fields around an event."""
+    return [b": hello\nid: 7\nretry: 10\nunknown: x\n" + data + b":\n\n"]
+
+
+def on_several_lines(data: bytes) -> list[bytes]:
+    """JSON over several data lines."""
+    name, _, text = data.decode().partition("data: ")
+    if text.strip() == "[DONE]":
+        return [data]
+    lines = json.dumps(json.loads(text), indent=1, ensure_ascii=False).split("\n")
+    return [(name + "".join(f"data:{line}\n" for line in lines)).encode() + b"\n"]
+
+
+async def with_noise(exchange: Exchange) -> None:
+    """Chunks that say nothing, between those that do; the growing usage in each."""
+    said: list[Any] = [{"choices": []}, chunk(role="assistant", content=None), {"type": "ping"}]
+    for piece in pieces_of(answer_text(exchange.request)):
+        said += [
+            {**chunk(content=piece), "usage": USAGE},
+            {**chunk(), "choices": [{"index": 0, "delta": None, "finish_reason": None}]},
+            {**chunk(), "choices": []},
+            chunk(content=None),
+            {**chunk(), "choices": [{"index": 0}]},
+        ]
+    said += [chunk("stop"), {**chunk(), "choices": [], "usage": USAGE}, {**chunk(), "choices": [], "usage": USAGE}]
+    await streams(*said, "[DONE]")(exchange)
+
+
+async def whole_for_stream(exchange: Exchange) -> None:
+    """Plain JSON, although a stream was asked for."""
+    await replies(completion(answer_text(exchange.request)))(exchange)
+
+
+async def stream_for_whole(exchange: Exchange) -> None:
+    """A stream, although plain JSON was asked for."""
+    await streams(*events_of(answer_text(exchange.request)))(exchange)
+
+
+# --- scenarios --------------------------------------------------------------------------------------------
 
 IDLE: dict[str, Any] = {"idle": 0.2, "least": 0.2, "most": 1.0}
 

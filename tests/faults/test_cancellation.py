@@ -10,11 +10,11 @@ from typing import Annotated
 import pytest
 from pydantic import AfterValidator
 
-from SimpleLLMFunc import APIKeyPool, OpenAICompatible
-from tests.faults.acts import breaks_after
+from SimpleLLMFunc import APIKeyPool, OpenAICompatible, Tool
 from tests.faults.replies import call, good, says, sends, status
 from tests.faults.runner import KEY, connections_taken, leftovers, sockets, views_of, warm_up
 from tests.faults.server import FaultServer
+from tests.faults.stream_faults import breaks_after
 from tests.support.starved import starved
 
 LATEST = 0.1
@@ -85,10 +85,6 @@ async def when_entered(stage, ask):
     return task
 
 
-async def silent(exchange):
-    await exchange.hold()
-
-
 PHASES = {
     "before the request": ([good], in_queue, {"rate_limit_capacity": 1, "rate_limit_refill_rate": 0.001}, None),
     # Nobody answers the handshake: the connection is not yet one.
@@ -102,24 +98,8 @@ PHASES = {
 
 
 def asked_in(stage, view, tool):
-    options = {} if tool is None else {"toolkit": [_named(getattr(stage, tool))]}
+    options = {} if tool is None else {"toolkit": [Tool(func=getattr(stage, tool), name="work")]}
     return views_of(stage.llm, **options)[view]
-
-
-def _named(method):
-    if asyncio.iscoroutinefunction(method):
-
-        async def work() -> str:
-            """Work."""
-            return await method()
-
-    else:
-
-        def work() -> str:
-            """Work."""
-            return method()
-
-    return work
 
 
 async def cancelled(task):

@@ -11,10 +11,10 @@ import pytest
 
 from SimpleLLMFunc import OpenAICompatible, RateLimited
 from tests.faults import matrix, server
+from tests.faults.matrix import ON_WIRE, SCENARIOS
 from tests.faults.replies import good, says, sends, status
 from tests.faults.runner import play, warm_up
 from tests.faults.scenario import Scenario
-from tests.faults.scenarios import ON_WIRE, SCENARIOS
 from tests.faults.speech import WIRES
 
 SDK = [scenario for scenario in SCENARIOS if scenario.through_client is not None]

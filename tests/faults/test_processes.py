@@ -12,50 +12,36 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.acts import breaks_after
 from tests.faults.replies import good, sends
 from tests.faults.server import FaultServer
+from tests.faults.stream_faults import breaks_after
+from tests.support.starved import without_slow_steps
 
 ROOT = Path(__file__).parents[2]
 
 BEGINNING = """
 import asyncio, gc, os, signal, sys, threading, warnings
-from collections.abc import AsyncIterator, Iterator
-from SimpleLLMFunc import ChatPair, OpenAICompatible, llm_chat, llm_function
+from SimpleLLMFunc import OpenAICompatible
 from tests.faults.replies import TEXT
 from tests.faults.scenario import WEATHER, Weather
+from tests.support import functions
 
-def model(play, host="127.0.0.1"):
-    address = sys.argv[1].replace("PLAY", play).replace("127.0.0.1", host)
+def model(play):
+    address = sys.argv[1].replace("PLAY", play)
     return OpenAICompatible("m", base_url=address, api_key="sk-test-12345678", retry_delay=0.01)
 
-def plain(play, returns=Weather, **more):
-    def report(place: str):
-        "Report."
-    report.__annotations__["return"] = returns
-    return llm_function(model(play, **more))(report)
+def plain(play, returns=Weather):
+    return functions.function_of(model(play), returns)
 
-def awaited(play, returns=Weather, **more):
-    async def report(place: str):
-        "Report."
-    report.__annotations__["return"] = returns
-    return llm_function(model(play, **more))(report)
+def awaited(play, returns=Weather):
+    return functions.async_function_of(model(play), returns)
 
 def plain_chat(play):
-    def chat(history: list, message: str) -> Iterator[ChatPair]:
-        "Talk."
-    return llm_chat(model(play), stream=True)(chat)
+    return functions.plain_chat(model(play), stream=True)
 
 def chat(play):
-    async def chat(history: list, message: str) -> AsyncIterator[ChatPair]:
-        "Talk."
-    return llm_chat(model(play), stream=True)(chat)
+    return functions.chat(model(play), stream=True)
 """
-
-
-def complaints(err):
-    # On a machine that is busy with other things asyncio's debug mode tells of steps that took long.
-    return [line for line in err.splitlines() if not line.startswith(("Executing <", "Close <"))]
 
 
 class Program:
@@ -89,7 +75,7 @@ async def run_well(server, text):
     async with Program(server, text) as program:
         out, err, code = await program.end()
     assert (out, code) == ("fine\n", 0), err
-    assert not complaints(err), err
+    assert not without_slow_steps(err), err
 
 
 async def slow(exchange):
@@ -206,7 +192,7 @@ async def _seconds_to_the_end(text, play, number):
         seconds = time.monotonic() - started
         _, err, code = await program.end()
         assert code == 0
-        assert not complaints(err)
+        assert not without_slow_steps(err)
         assert await server.until(lambda: server.open_connections == 0)
     return seconds
 
@@ -215,12 +201,7 @@ async def _seconds_to_the_end(text, play, number):
 
 LOOPS = {
     "one loop after another": """
-        llm = model("good")
-
-        @llm_function(llm)
-        async def report(place: str) -> Weather:
-            "Report."
-
+        report = awaited("good")
         for _ in range(30):
             assert asyncio.run(report("x")) == WEATHER
         """,
@@ -294,18 +275,10 @@ LOOPS = {
         assert got == [WEATHER] * 20
         """,
     "a client of the openai package on many loops": """
-        import gc, openai
+        import openai
         client = openai.AsyncOpenAI(api_key="sk-test-12345678", base_url=sys.argv[1].replace("PLAY", "good"))
         llm = OpenAICompatible("m", client=client)
-
-        @llm_function(llm)
-        async def report(place: str) -> Weather:
-            "Report."
-
-        @llm_function(llm)
-        def plain_report(place: str) -> Weather:
-            "Report."
-
+        report, plain_report = (make(llm, Weather) for make in (functions.async_function_of, functions.function_of))
         with asyncio.Runner() as first:
             assert first.run(report("x")) == WEATHER
             for _ in range(5):

@@ -5,29 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator
 
 import pytest
 from pydantic import BaseModel, create_model
 
-from SimpleLLMFunc import ChatPair, Message, OpenAICompatible, SimpleLLMFuncError, llm_chat, llm_function
+from SimpleLLMFunc import Message, SimpleLLMFuncError
 from tests.faults.replies import LAST, STREAM_HEAD, TEXT, chunk, event, good, says, streams
+from tests.faults.runner import model_of
 from tests.faults.server import FaultServer
 from tests.faults.test_processes import Program
 from tests.support.connections import in_chunk
+from tests.support.functions import async_function_of, chat
 
 
-def model(server, play="play", **options):
-    return OpenAICompatible("m", base_url=server.address(play), **{"retry_delay": 0.01, **options})
-
-
-def chat_on(llm, **options):
-    @llm_chat(llm, stream=True, **options)
-    async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
-        """Talk."""
-        raise NotImplementedError
-
-    return chat
+def chat_on(server, play="play"):
+    return chat(model_of("chat", server.address(play)), stream=True)
 
 
 async def test_a_hundred_thousand_chunks_take_ten_times_as_long_as_ten_thousand():
@@ -44,7 +36,7 @@ async def test_a_hundred_thousand_chunks_take_ten_times_as_long_as_ten_thousand(
         async def seconds(play, count):
             # Processor time: what else runs on this machine does not count.
             started = time.process_time()
-            texts = [text async for text, _ in chat_on(model(server, play))([], "x")]
+            texts = [text async for text, _ in chat_on(server, play)([], "x")]
             assert len(texts) == count + 1
             return time.process_time() - started
 
@@ -120,21 +112,17 @@ async def test_a_model_300_deep_is_refused_or_read_never_a_foreign_error():
     for _ in range(300):
         value = {"inner": value}
     async with FaultServer({"play": [says(json.dumps(value))]}) as server:
-
-        async def report(place: str):
-            """Report."""
-
-        report.__annotations__["return"] = nested(300)
+        llm = model_of("chat", server.address("play"))
         with pytest.raises(SimpleLLMFuncError):
-            await llm_function(model(server), max_reasks=0)(report)("x")
+            await async_function_of(llm, nested(300), max_reasks=0)("x")
 
 
 async def test_a_thousand_calls_at_once():
     async with FaultServer({"play": [good]}) as server:
-        chat = chat_on(model(server))
+        talk = chat_on(server)
 
         async def said():
-            return "".join([text async for text, _ in chat([], "x")])
+            return "".join([text async for text, _ in talk([], "x")])
 
         assert set(await asyncio.gather(*(said() for _ in range(1000)))) == {TEXT}
         assert len(server.requests("play")) == 1000
@@ -143,7 +131,7 @@ async def test_a_thousand_calls_at_once():
 async def test_a_history_that_the_caller_changes_meanwhile_changes_nothing():
     async with FaultServer({"play": [good]}) as server:
         history: list[Message] = [{"role": "user", "content": "first"}, {"role": "assistant", "content": "one"}]
-        stream = chat_on(model(server))(history, "x")
+        stream = chat_on(server)(history, "x")
         seen = []
         async for _, now in stream:
             history.append({"role": "user", "content": "foreign"})

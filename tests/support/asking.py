@@ -4,7 +4,6 @@ from contextlib import aclosing
 
 import pytest
 
-from SimpleLLMFunc import llm_function
 from SimpleLLMFunc.interface.wires import ReplyAssembler
 
 HELLO = [{"role": "user", "content": "hello"}]
@@ -15,15 +14,6 @@ both_ways = pytest.mark.parametrize("is_streamed", [False, True])
 async def streamed(llm, messages=HELLO, **more):
     async with aclosing(llm.chat_stream(messages, **more)) as stream:
         return ReplyAssembler([piece async for piece in stream]).completion()
-
-
-def function_of(llm, **options):
-    @llm_function(llm_interface=llm, **options)
-    async def ask(text: str) -> str:
-        """Answer."""
-        raise NotImplementedError
-
-    return ask
 
 
 def ask_either(llm, is_streamed, **more):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
+import socketserver
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Self
 
-HELLO = [{"role": "user", "content": "hello"}]
+from tests.support.connections import with_length
+from tests.support.server import completion
 
 
 def keep_loop_busy(seconds: float = 0.3) -> None:
@@ -18,10 +20,9 @@ def keep_loop_busy(seconds: float = 0.3) -> None:
     time.sleep(seconds)
 
 
-def whole_reply(text: str, head: str = "") -> bytes:
-    """A reply with this text, and with more lines in its head."""
-    body = json.dumps({"choices": [{"index": 0, "message": {"content": text}, "finish_reason": "stop"}]}).encode()
-    return f"HTTP/1.1 200 OK\r\n{head}content-length: {len(body)}\r\n\r\n".encode() + body
+def whole_reply(text: str) -> bytes:
+    """A reply with this text."""
+    return with_length(json.dumps(completion(text)).encode())
 
 
 def read_request(sock: socket.socket) -> bytes:
@@ -38,7 +39,7 @@ def read_request(sock: socket.socket) -> bytes:
     return body
 
 
-class ThreadServer:
+class ThreadServer(socketserver.ThreadingTCPServer):
     """Hands each connection to `serve` with its number, in a thread of its own.
 
     Attributes:
@@ -46,34 +47,27 @@ class ThreadServer:
         connections: how many there were so far.
     """
 
+    request_queue_size = 512
+    daemon_threads = True
+
     def __init__(self, serve: Callable[[socket.socket, int], Any]) -> None:
+        super().__init__(("127.0.0.1", 0), socketserver.BaseRequestHandler)
         self._serve = serve
-        self._listening = socket.create_server(("127.0.0.1", 0), backlog=512)
-        self.base_url = f"http://127.0.0.1:{self._listening.getsockname()[1]}/v1"
+        self.base_url = f"http://127.0.0.1:{self.server_address[1]}/v1"
         self.connections = 0
 
-    def _accept(self) -> None:
-        while True:
-            try:
-                sock, _ = self._listening.accept()
-            except OSError:
-                return
-            self.connections += 1
-            threading.Thread(target=self._run, args=(sock, self.connections), daemon=True).start()
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self.connections += 1
+        super().process_request(request, self.connections)
 
-    def _run(self, sock: socket.socket, number: int) -> None:
-        with sock:
-            try:
-                self._serve(sock, number)
-            except OSError:
-                return
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        with contextlib.suppress(OSError):
+            self._serve(request, client_address)
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._accept, daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._listening.shutdown(socket.SHUT_RDWR)
-        self._listening.close()
+    def __exit__(self, *error: object) -> None:
+        self.shutdown()
+        self.server_close()

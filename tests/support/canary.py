@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import html
 import io
+import json
 import logging
 import pickle
 import random
@@ -20,6 +22,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 from SimpleLLMFunc.logger.records import JsonFormatter, LineFormatter
 
@@ -46,13 +49,10 @@ class Canary:
 
     def found_in(self, text: str) -> str:
         """Return the text around a part of the key, empty where there is none."""
-        lowered = text.lower()
-        for window in self._windows:
-            if (at := lowered.find(window)) >= 0:
-                return text[max(at - 120, 0) : at + 60]
-        for window in self._encoded:
-            if (at := text.find(window)) >= 0:
-                return text[max(at - 120, 0) : at + 60]
+        for windows, searched in ((self._windows, text.lower()), (self._encoded, text)):
+            for window in windows:
+                if (at := searched.find(window)) >= 0:
+                    return text[max(at - 120, 0) : at + 60]
         return ""
 
     def __repr__(self) -> str:
@@ -73,6 +73,23 @@ CANARIES = [
     Canary("special", f"{_random_text(3, 12)}/+=&?%25\"\\'<b>#{_random_text(4, 12)}"),
     Canary("upper", _random_text(5, 32).upper()),
 ]
+
+
+def dressed(key: str) -> dict[str, str]:
+    """How a key may stand in a text."""
+    return {
+        "plain": key,
+        "url": quote(key, safe=""),
+        "form": quote_plus(key),
+        "html": html.escape(key),
+        "json": json.dumps(key),
+        "repr": repr({"Authorization": f"Bearer {key}"}),
+        "bytes": repr(key.encode()),
+        "lower": key.lower(),
+        "upper": key.upper(),
+        "base64": base64.b64encode(b"user:" + key.encode()).decode(),
+        "urlsafe": base64.urlsafe_b64encode(key.encode()).decode(),
+    }
 
 
 def chain_of(error: BaseException) -> Iterator[BaseException]:

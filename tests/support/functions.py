@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterable
 from contextlib import aclosing
 from typing import Any
 
@@ -75,6 +75,21 @@ async def every(stream: AsyncGenerator[Any, None]) -> list[Any]:
     """Read a stream to its end and close it."""
     async with aclosing(stream):
         return [item async for item in stream]
+
+
+def plain_chat(llm: Any = None, /, **options: Any) -> Any:
+    """Return the same as a `def`."""
+
+    @llm_chat(llm, **options)
+    def talk(history: list[Any], message: str) -> Any:
+        """Talk."""
+
+    return talk
+
+
+async def drained(items: AsyncIterable[Any]) -> list[Any]:
+    """Read to the end, and return all that came."""
+    return [item async for item in items]
 
 
 def true_answer(share: float) -> Answer:

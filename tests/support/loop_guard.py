@@ -65,9 +65,6 @@ ALLOWED: dict[tuple[str, str], str] = {
 }
 """File and function (``*`` for all) of the package that may block, and why."""
 
-NOT_YET: dict[tuple[str, str], str] = {}
-"""The same for what is known to be wrong. To be empty."""
-
 SLOW_IMPORTS = frozenset(
     {"aiohttp", "genai_prices", "jinja2", "jsonschema", "mcp", "openai", "rich", "tqdm", "xllamacpp"}
 )
@@ -145,8 +142,7 @@ def _is_asynchronous(frame: FrameType) -> bool:
 
 def _is_allowed(frame: FrameType) -> bool:
     file = frame.f_code.co_filename.removeprefix(_PACKAGE).replace(os.sep, "/")
-    known = ALLOWED | NOT_YET
-    return (file, "*") in known or (file, frame.f_code.co_name) in known
+    return (file, "*") in ALLOWED or (file, frame.f_code.co_name) in ALLOWED
 
 
 def _place(frame: FrameType) -> str:

@@ -1,6 +1,6 @@
 """An MCP server on the official package, of either major version, to be run as a process: ``mcp_server.py [transport [port]]``.
 
-Its tools do what tests need: values of several kinds, images, errors, slowness, death.
+Its tools do what tests need: values of several kinds, errors, slowness, death.
 """
 
 import asyncio
@@ -12,19 +12,17 @@ from pathlib import Path
 from typing import Any
 
 try:
-    from mcp.server.mcpserver import Context, Image, MCPServer  # mcp 2
+    from mcp.server.mcpserver import Context, MCPServer  # mcp 2
 
     OPTIONS_AT_RUN = True
 except ImportError:
-    from mcp.server.fastmcp import Context, Image
+    from mcp.server.fastmcp import Context
     from mcp.server.fastmcp import FastMCP as MCPServer  # mcp 1
 
     OPTIONS_AT_RUN = False
 
 from mcp.types import SamplingMessage, TextContent
 from pydantic import BaseModel
-
-PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 
 transport = sys.argv[1] if len(sys.argv) > 1 else "stdio"
 port = int(sys.argv[2]) if len(sys.argv) > 2 else 0
@@ -53,12 +51,6 @@ def person() -> dict[str, Any]:
 def squares(count: int) -> list[int]:
     """Square numbers."""
     return [number * number for number in range(count)]
-
-
-@server.tool()
-def picture():  # type: ignore[no-untyped-def]  # no type, no structured content
-    """A picture with its caption."""
-    return ["the caption", Image(data=PNG, format="png")]
 
 
 @server.tool()

@@ -63,8 +63,6 @@ def call(name: str, arguments: dict) -> dict:
         return {"content": []}
     if behaviour == "evil-output":
         return {"content": [], "structuredContent": {"a": "a" * 40 + "!"}}
-    if behaviour == "no-result":
-        return {"nonsense": True}
     return {"content": [{"type": "text", "text": json.dumps({"tool": name, **arguments})}]}
 
 

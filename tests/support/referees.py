@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,7 +12,7 @@ from pydantic import TypeAdapter
 
 def check_messages(body: Mapping[str, Any]) -> None:
     """Raise where Anthropic's SDK could not have sent the body."""
-    _check(_messages_type(), body)
+    _check(_type("anthropic.types", "MessageCreateParams"), body)
 
 
 def check_responses(body: Mapping[str, Any]) -> None:
@@ -26,7 +27,7 @@ def check_responses(body: Mapping[str, Any]) -> None:
         else item
         for item in body["input"]
     ]
-    _check(_responses_type(), {**body, "input": items})
+    _check(_type("openai.types.responses", "ResponseCreateParams"), {**body, "input": items})
 
 
 def check_gemini(body: Mapping[str, Any]) -> None:
@@ -52,17 +53,8 @@ CHECKS: dict[str, Callable[[Mapping[str, Any]], None]] = {
 
 
 @functools.cache
-def _messages_type() -> TypeAdapter[Any]:
-    from anthropic.types import MessageCreateParams
-
-    return TypeAdapter(MessageCreateParams)
-
-
-@functools.cache
-def _responses_type() -> TypeAdapter[Any]:
-    from openai.types.responses import ResponseCreateParams
-
-    return TypeAdapter(ResponseCreateParams)
+def _type(module: str, name: str) -> TypeAdapter[Any]:
+    return TypeAdapter(getattr(importlib.import_module(module), name))
 
 
 def _check(adapter: TypeAdapter[Any], body: Mapping[str, Any]) -> None:

@@ -80,12 +80,18 @@ def completion(
     }
 
 
-def sse(*events: Any, done: bool = True, end: str = "\n\n") -> bytes:
+def tool_call(name: str, arguments: Any, number: int | str = 0, **more: Any) -> dict[str, Any]:
+    """One tool call of a whole reply."""
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return {"id": f"call_{number}", "type": "function", "function": {"name": name, "arguments": text}, **more}
+
+
+def sse(*events: Any, done: bool = True) -> bytes:
     """Events as they stand in a stream: dicts become JSON."""
     lines = [event if isinstance(event, str) else json.dumps(event, ensure_ascii=False) for event in events]
     if done:
         lines.append("[DONE]")
-    return "".join(f"data: {line}{end}" for line in lines).encode()
+    return "".join(f"data: {line}\n\n" for line in lines).encode()
 
 
 def chunk(delta: Mapping[str, Any], *, finish_reason: str | None = None, model: str = "loopback") -> dict[str, Any]:
@@ -134,10 +140,6 @@ def error_answer(
     return json_answer({"error": {"message": message, "type": None, "code": code}}, status=status, headers=headers)
 
 
-def raw_answer(data: bytes) -> Answer:
-    return Answer(raw=data)
-
-
 def text_answer(text: str | None, **more: Any) -> Callable[[Recorded], Answer]:
     """The reply with this text, whole or streamed as the request wants it."""
     return lambda request: _whole_or_streamed(completion(text, **more), request)
@@ -145,19 +147,7 @@ def text_answer(text: str | None, **more: Any) -> Callable[[Recorded], Answer]:
 
 def tool_calls_answer(calls: Sequence[Any], text: str | None = None) -> Callable[[Recorded], Answer]:
     """The reply with these calls; each is ``(name, arguments)`` or a call as on the wire."""
-    wire = [
-        call
-        if isinstance(call, Mapping)
-        else {
-            "id": f"call_{number}",
-            "type": "function",
-            "function": {
-                "name": call[0],
-                "arguments": call[1] if isinstance(call[1], str) else json.dumps(call[1], ensure_ascii=False),
-            },
-        }
-        for number, call in enumerate(calls)
-    ]
+    wire = [call if isinstance(call, Mapping) else tool_call(*call, number) for number, call in enumerate(calls)]
     return lambda request: _whole_or_streamed(completion(text, tool_calls=wire), request)
 
 
@@ -211,15 +201,15 @@ class LoopbackServer(ByteServer):
     def reply_tool_calls(self, calls: Sequence[Any], text: str | None = None) -> None:
         self.answer(tool_calls_answer(calls, text))
 
-    def reply_json(self, data: Any, *, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
-        self.answer(json_answer(data, status=status, headers=headers))
+    def reply_json(self, data: Any, *, status: int = 200) -> None:
+        self.answer(json_answer(data, status=status))
 
     def reply_sse(self, data: bytes | Sequence[bytes], *, cut: bool = False, **more: Any) -> None:
         pieces = [data] if isinstance(data, bytes) else list(data)
         self.answer(Answer(headers={"content-type": "text/event-stream"}, pieces=pieces, cut=cut, **more))
 
     def reply_raw(self, data: bytes) -> None:
-        self.answer(raw_answer(data))
+        self.answer(Answer(raw=data))
 
     def reply_status(
         self, status: int, *, headers: Mapping[str, str] | None = None, message: str = "scripted", code: Any = None

@@ -18,7 +18,7 @@ from typing import Any
 from SimpleLLMFunc.testing.reply_chunks import split_reply
 from SimpleLLMFunc.type import ChatCompletion
 from tests.support.connections import Recorded
-from tests.support.server import Answer, json_answer
+from tests.support.server import Answer, completion, json_answer, tool_call
 
 Json = dict[str, Any]
 
@@ -154,21 +154,10 @@ def halves(text: str) -> list[str]:
 
 def chat_reply(said: Json) -> Json:
     calls = [
-        {
-            "id": f"call_{said['number']}_{place}",
-            "type": "function",
-            "function": {"name": name, "arguments": json.dumps(arguments, ensure_ascii=False)},
-        }
-        for place, (name, arguments) in enumerate(said["calls"])
+        tool_call(name, arguments, f"{said['number']}_{place}") for place, (name, arguments) in enumerate(said["calls"])
     ]
-    message = {
-        "role": "assistant",
-        "content": "".join(said["texts"]) or None,
-        **({"tool_calls": calls} if calls else {}),
-    }
-    choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}
     usage = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
-    return {"id": "c", "object": "chat.completion", "model": "m", "choices": [choice], "usage": usage}
+    return completion("".join(said["texts"]) or None, tool_calls=calls, model="m", usage=usage)
 
 
 def chat_events(reply: Json) -> list[Json]:
@@ -222,14 +211,7 @@ class Service:
             return self.error(400, str(refused))
         self.bodies.append(request.body)
         made, events_of = REPLIES[self.name]
-        said = {
-            "number": len(self.replies),
-            "texts": [],
-            "calls": [],
-            "thinking": None,
-            "opaque": False,
-            "pause": False,
-        }
+        said = {"number": len(self.replies), "texts": [], "calls": [], "thinking": None, "opaque": False}
         reply = made({**said, **(self._script.pop(0) if self._script else {"texts": ["ok"]})})
         self.replies.append(reply)
         if not request.stream:

@@ -45,13 +45,11 @@ class Grade(BaseModel):
 
 @tool
 def search(query: str, limit: int = 3) -> list[str]:
-    """Search."""
     return [query] * limit
 
 
 @tool(name="find", timeout=3, untrusted=True)
 async def find(query: str, ctx: ToolContext[dict[str, str]]) -> list[str]:
-    """Find."""
     assert_type(ctx.context, dict[str, str])
     return [query]
 
@@ -62,8 +60,6 @@ def bare(ctx: ToolContext) -> None:
 
 
 class Weather(Tool):
-    """Tell the weather."""
-
     name = "weather"
     timeout = 5.0
 
@@ -88,13 +84,11 @@ class Shop:
 
 @llm_function(llm_interface=llm, toolkit=[search, find], temperature=0.2, thinking="low")
 def grade(essay: str, *, strict: bool = False) -> Grade:
-    """Grade the essay."""
     raise NotImplementedError
 
 
 @llm_function(llm)
 async def agrade(essay: str, *, strict: bool = False) -> Grade:
-    """Grade the essay."""
     return fill()
 
 
@@ -108,93 +102,77 @@ class Finding(BaseModel):
 
 @llm_function(llm, votes=3, min_agreement=0.7, vote_on=["score"], escalate_to=llm)
 async def sure(essay: str) -> Confident[Grade]:
-    """Grade the essay."""
     raise NotImplementedError
 
 
 @llm_function(llm, examples=[(("good",), Grade(score=5, why="good"))], max_examples=4)
 def findings(report: str) -> list[Finding]:
-    """Find."""
     return fill()
 
 
 @llm_function(llm, first=first_grade, fallback=first_grade, sample=0.05)
 def coded(essay: str) -> Grade:
-    """Grade the essay."""
     return fill()
 
 
 @llm_function
 def shout(text: str) -> str:
-    """Shout."""
     raise NotImplementedError
 
 
 @llm_function
 async def maybe(text: str) -> int | None:
-    """Count, or not."""
     raise NotImplementedError
 
 
 @llm_function()
 def ideas(topic: str, count: int = 3) -> Iterator[Grade]:
-    """Give ideas."""
     raise NotImplementedError
 
 
 @llm_function()
 async def aideas(topic: str) -> AsyncIterator[Grade]:
-    """Give ideas."""
     raise NotImplementedError
 
 
 @llm_function()
 def dideas(topic: str) -> AsyncIterator[Grade]:
-    """Give ideas."""
     raise NotImplementedError
 
 
 @llm_chat(llm_interface=llm, toolkit=[search], stream=True)
 async def chat(history: list[Message], message: str, picture: ImgPath | None = None) -> AsyncIterator[ChatPair]:
-    """You are a helpful guide."""
     raise NotImplementedError
 
 
 @llm_chat
 def talk(history: list[Message], message: str) -> Iterator[ChatPair]:
-    """You are a helpful guide."""
     return fill()
 
 
 class Teacher:
     @llm_function(llm)
     def grade(self, essay: str) -> Grade:
-        """Grade."""
         raise NotImplementedError
 
     @llm_function(llm)
     async def agrade(self, essay: str, strict: bool = False) -> Grade:
-        """Grade."""
         raise NotImplementedError
 
     @llm_function(llm)
     def each(self, essay: str) -> Iterator[int]:
-        """Grade each."""
         raise NotImplementedError
 
     @llm_function(llm)
     async def aeach(self, essay: str) -> AsyncIterator[int]:
-        """Grade each."""
         raise NotImplementedError
 
     @llm_chat(llm)
     async def chat(self, history: list[Message], message: str) -> AsyncIterator[ChatPair]:
-        """Talk."""
         raise NotImplementedError
 
     @llm_chat(llm)
     def talk(self, history: list[Message], message: str) -> Iterator[ChatPair]:
-        """Talk."""
         raise NotImplementedError
 
 

@@ -2,42 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-
-from SimpleLLMFunc import ChatPair, Message, OpenAICompatible, fill, llm_chat, llm_function
-
-llm = OpenAICompatible("gpt-4o-mini", api_key="not a key")
-
-
-@llm_function(llm)
-def grade(essay: str, *, strict: bool = False) -> float:
-    """Grade."""
-    raise NotImplementedError
-
-
-@llm_function(llm)
-async def agrade(essay: str) -> float:
-    """Grade."""
-    return fill()
-
-
-@llm_function(llm)
-def ideas(topic: str) -> Iterator[str]:
-    """Give ideas."""
-    raise NotImplementedError
-
-
-@llm_chat(llm)
-async def chat(history: list[Message], message: str) -> AsyncIterator[ChatPair]:
-    """Talk."""
-    raise NotImplementedError
-
-
-class Teacher:
-    @llm_function(llm)
-    def grade(self, essay: str) -> float:
-        """Grade."""
-        raise NotImplementedError
+from api import Teacher, agrade, chat, grade, ideas
 
 
 def uses() -> None:

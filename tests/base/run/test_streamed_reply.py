@@ -35,7 +35,6 @@ from SimpleLLMFunc.interface.spending.deadline import Deadline
 from SimpleLLMFunc.interface.spending.tokens import estimate_text_tokens, estimate_tokens
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type import ChatCompletion
-from tests.faults.acts import breaks_after
 from tests.faults.replies import (
     TEXT,
     USAGE,
@@ -50,6 +49,7 @@ from tests.faults.replies import (
     streams,
 )
 from tests.faults.server import FaultServer
+from tests.faults.stream_faults import breaks_after
 from tests.support.functions import async_function_of, chat
 
 TOLD = USAGE["total_tokens"]

@@ -31,7 +31,8 @@ from SimpleLLMFunc.interface.composite.fallback import FallbackLLM
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.spending.budget import budget
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
-from tests.support.asking import HELLO, ask_either, both_ways, function_of, streamed
+from tests.support.asking import HELLO, ask_either, both_ways, streamed
+from tests.support.functions import async_function_of as function_of
 from tests.support.server import Answer, LoopbackServer, chunk, completion, sse, text_answer
 
 CANARY = "sk-CANARY0123456789abcdefghij"

@@ -27,7 +27,8 @@ from SimpleLLMFunc.interface.spending.deadline import deadline_scope
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import ReplyAssembler
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type import ChatCompletionChunk, Usage
-from tests.support.asking import HELLO, ask_either, both_ways, function_of, streamed
+from tests.support.asking import HELLO, ask_either, both_ways, streamed
+from tests.support.functions import async_function_of as function_of
 from tests.support.server import Answer, LoopbackServer, chunk, sse, text_answer
 
 

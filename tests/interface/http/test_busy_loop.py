@@ -17,8 +17,8 @@ from SimpleLLMFunc.errors import BadReply, ConnectionFailed, DeadlineExceeded, S
 from SimpleLLMFunc.interface.attempts import LISTENER
 from SimpleLLMFunc.interface.http import exchange, session
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
-from tests.support.asking import ask_either, streamed
-from tests.support.busy_loop import HELLO, ThreadServer, keep_loop_busy, read_request, whole_reply
+from tests.support.asking import HELLO, ask_either, streamed
+from tests.support.busy_loop import ThreadServer, keep_loop_busy, read_request, whole_reply
 from tests.support.server import chunk, serving_in_thread, sse
 from tests.support.tls import certificate, server_context
 

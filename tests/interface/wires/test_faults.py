@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.faults.matrix import ON_WIRE
 from tests.faults.runner import play, warm_up
-from tests.faults.scenarios import ON_WIRE
 
 SAME = ["error_in_200_key", "cut_text", "stream_cut_politely", "stream_error_early", "one_bad_of_three", "usage_once"]
 OWN = {
