@@ -5,86 +5,50 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, ClassVar, Final
 
 from pydantic import Field, PrivateAttr
-from pydantic_core import to_jsonable_python
 
 from SimpleLLMFunc.base.parsing import Repair, without_reasoning
 from SimpleLLMFunc.base.run import read_answer
 from SimpleLLMFunc.base.schemas import compile_output
-from SimpleLLMFunc.base.templates import Finished, guard_tags, render_template
+from SimpleLLMFunc.base.templates import render_template
 from SimpleLLMFunc.calls.call_data import (
     CallInfo,
     CallOutputChunk,
     CallOutputType,
     CallVars,
-    DataBase,
     ExecutorHistory,
     LanguageType,
-    prompt_files,
 )
 from SimpleLLMFunc.calls.core import CoreCall, call_errors
 from SimpleLLMFunc.calls.slot.filling import Filling
 from SimpleLLMFunc.calls.slot.places import with_null
 from SimpleLLMFunc.calls.slot.processor import SlotProcessor, in_standard_words
+from SimpleLLMFunc.calls.slot.prompt import (
+    NOTHING,
+    SLOT_FUNCTION_PROMPT,
+    SLOT_GEN_PROMPT,
+    SLOT_SYSTEM_PROMPT,
+    as_json,
+    guard_text,
+)
+from SimpleLLMFunc.calls.slot.schema import SlotInput, SlotOutput
 from SimpleLLMFunc.calls.zone import DEFAULT_ZONE
 from SimpleLLMFunc.errors import CallError, EmptyResponseError, ResponseParseError, cut
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.logger import border, push_info, push_warning
 from SimpleLLMFunc.runtime import in_thread
-from SimpleLLMFunc.type import without_surrogates
 from SimpleLLMFunc.utils import get_last_item_of_async_generator
-
-SLOT_SYSTEM_PROMPT: Final = {
-    LanguageType.CHINESE: "你是一个为工具填写参数的助手，只输出JSON。",
-    LanguageType.ENGLISH: "You fill in the parameters of tools. You answer in JSON only.",
-}
-"""What the model is, in both phases."""
-
-SLOT_GEN_PROMPT: Final = prompt_files("SimpleLLMFunc.calls.slot", "fill")
-"""The prompt of both phases, a Jinja2 template; `is_call` is set in the second, whose schema allows null.
-
-Its other values go through `guard_text` or `as_json`.
-"""
-
-SLOT_FUNCTION_PROMPT: Final = prompt_files("SimpleLLMFunc.calls.slot", "again")
-"""What the second phase adds where the first gave something that cannot be used."""
-
-NOTHING: Final = {LanguageType.CHINESE: "无", LanguageType.ENGLISH: "none"}
-"""What stands where there is no summary, no question or no description."""
-
-guard_text: Final = guard_tags(*SLOT_GEN_PROMPT.values())
-"""Keeps a text from opening or closing a tag of the prompt."""
-
-_MARK: Final = re.compile(r"[<＜](?=[\s/／]*(?:[^\W\d]|\|))")
 
 _SHOWN_ANSWER: Final = 4_000
 """Characters of an answer without JSON that the second phase shows again."""
 
 _SHOWN_VALUE: Final = 200
 """Characters of a wrong value that the second phase shows."""
-
-
-class SlotInput(DataBase):
-    """What is to be filled in; empty where nothing is missing."""
-
-    remaining_schema: dict[str, Any] = Field(default={}, description="剩余需要填充的Schema")
-
-
-class SlotOutput(DataBase):
-    """What was filled in, every value valid, and the schema of what is still missing, keyed by JSON Pointer.
-
-    A missing item in the middle of a list is null in the data.
-    """
-
-    slot_data: dict[str, Any] = Field(default={}, description="填充后的数据")
-    remaining_schema: dict[str, Any] = Field(default={}, description="剩余需要填充的Schema，为空表示填充完成")
 
 
 class Slot(CoreCall, input_model=SlotInput, output_model=SlotOutput):
@@ -336,12 +300,3 @@ async def _object_in(answer: str) -> dict[str, Any] | None:
         return dict((await read_answer(compile_output(dict[str, Any]), answer)).value)
     except ResponseParseError:
         return None
-
-
-def as_json(value: Any) -> Finished:
-    """Return `value` as JSON for a prompt; characters that could open a tag are escaped, as JSON may.
-
-    A reader of the JSON sees the same data. An object without a JSON form becomes its text.
-    """
-    written = json.dumps(to_jsonable_python(value, fallback=str), ensure_ascii=False)
-    return Finished(_MARK.sub(lambda mark: f"\\u{ord(mark.group()):04x}", without_surrogates(written)))

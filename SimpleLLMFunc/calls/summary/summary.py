@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from types import SimpleNamespace
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -18,24 +18,16 @@ from SimpleLLMFunc.calls.call_data import (
     ExecutorBackground,
     LanguageType,
     conversation_messages,
-    prompt_files,
 )
 from SimpleLLMFunc.calls.core import CoreCall, call_errors
+from SimpleLLMFunc.calls.summary.prompt import SUMMARY_PROMPT
+from SimpleLLMFunc.calls.summary.schema import SummaryOutput
 from SimpleLLMFunc.errors import CallError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.runtime import in_thread
 
-SUMMARY_PROMPT: Final = prompt_files("SimpleLLMFunc.calls.summary", "summary")
-"""`conversation` is a list of messages with `role` and `content`, `facts` a list of texts."""
-
 _ROLES = ("user", "assistant", "tool")
-
-
-class SummaryOutput(DataBase):
-    """The background of a conversation, in at most three sentences."""
-
-    summary: str = Field(description="对问答上下文的总结内容")
 
 
 class Summary(CoreCall, input_model=DataBase, output_model=SummaryOutput):

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from SimpleLLMFunc import BadRequest, CallError, RateLimited, SchemaError, SignatureError, use_llm
 from SimpleLLMFunc.calls.call_data import CallOutputType, ExecutorBackground, ExecutorHistory, LanguageType
 from SimpleLLMFunc.calls.slot import Slot, SlotInput, SlotOutput, fill_slots
-from SimpleLLMFunc.calls.slot.slot import as_json
+from SimpleLLMFunc.calls.slot.prompt import as_json
 from SimpleLLMFunc.errors import ContentBlocked
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from tests.support.golden import as_text, golden
