@@ -96,18 +96,20 @@ class Wire(ABC):
             raise bad_reply(_PROBLEMS.get(text[:1], "it is not JSON"), text, received) from None
         if isinstance(data, list) and len(data) == 1:
             data = data[0]
-        is_object = isinstance(data, dict)
-        if is_object and (data.get("error") or "error" in (data.get("object"), data.get("type"))):
+        if not isinstance(data, dict):
+            problem = f"a JSON object was expected, not {type(data).__name__}"
+        elif data.get("error") or "error" in (data.get("object"), data.get("type")):
             # The code of an error counts as if it were the status.
             error = read_error(data)
             status = status_of_error(error)
             if status is None:
                 raise bad_reply("it holds an error", error.message, received, again="never")
             raise failure_of(error, received, status=status)
-        problem = reader.problem_of(data) if is_object else f"a JSON object was expected, not {type(data).__name__}"
-        if problem:
-            raise bad_reply(problem, body[:_HEAD].decode("utf-8", "replace"), received, again=self.asks_again)
-        return put_right(reader.completion_of(data))
+        else:
+            problem = reader.problem_of(data)
+            if not problem:
+                return put_right(reader.completion_of(data))
+        raise bad_reply(problem, body[:_HEAD].decode("utf-8", "replace"), received, again=self.asks_again)
 
     def error(self, body: bytes, received: Received) -> AttemptFailed:
         """Return what a reply with another status than 2xx means."""

@@ -73,8 +73,6 @@ class FunctionReview(AnswerReview):
         guards: of the function.
     """
 
-    run: FunctionRun
-
     def __init__(self, run: FunctionRun, parts: FunctionParts, guards: Guards | None = None) -> None:
         options, output = parts.options, parts.output
         super().__init__(
@@ -88,7 +86,7 @@ class FunctionReview(AnswerReview):
             quotes=QuoteCheck(run.arguments) if output.quotes else None,
             guards=guards,
         )
-        self.parts = parts
+        self.parts, self._function_run = parts, run
 
     def is_empty(self, reply: ChatCompletion) -> bool:
         """Say whether the model answered with nothing."""
@@ -127,4 +125,4 @@ class FunctionReview(AnswerReview):
         elif super().refused(error, request) is None:
             return None
         # As it would be asked for now: another way to ask may take other words.
-        return build_request(self.run, self.parts, request.llm)
+        return build_request(self._function_run, self.parts, request.llm)
