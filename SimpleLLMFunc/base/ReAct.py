@@ -44,7 +44,7 @@ from SimpleLLMFunc.errors import (
 )
 from SimpleLLMFunc.interface.attempts import tell_downgrade, tell_failed_try
 from SimpleLLMFunc.interface.body_json import text_size
-from SimpleLLMFunc.interface.llm_interface import LLM_Interface, priced, require_prices
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface, load_prices, priced, require_prices
 from SimpleLLMFunc.interface.spending import count_request, is_limited
 from SimpleLLMFunc.interface.wires import answer_in, chunk_of_reply, put_right
 from SimpleLLMFunc.logger import async_log_context, count_tokens
@@ -233,6 +233,7 @@ async def _expected(llm: LLM_Interface, messages: Sequence[Message], arguments: 
     """
     tokens = await count_request(messages, arguments["tools"], arguments["response_format"])
     if not is_limited("usd"):
+        await load_prices(llm)  # what the answer takes is told to the budget, also where it fails
         return tokens, 0.0
     await require_prices(llm)
     return tokens, llm.price(Usage(input_tokens=tokens)) or 0.0

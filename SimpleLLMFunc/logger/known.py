@@ -23,8 +23,8 @@ SHORTEST_SECRET = 8
 
 _SHORTEST_HINT = 4
 _PLAIN = re.compile(r"[A-Za-z0-9]+")
-_ESCAPE = r"\\{0,7}"
-"""Backslashes before an escaped character: up to three levels of nested JSON."""
+_ESCAPE = r"\\{0,31}"
+"""Backslashes before an escaped character: up to five levels of nested JSON."""
 
 _SHORT = {"\n": "n", "\r": "r", "\t": "t", "\a": "a", "\b": "b", "\f": "f", "\v": "v", "\0": "0"}
 _ENTITIES = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
@@ -74,7 +74,7 @@ def _spelled(text: str) -> Iterator[str]:
     for is_run, characters in groupby(text, key="\\".__eq__):
         if is_run:
             count = len(list(characters))
-            yield rf"(?:\\{{{count},{8 * count + 7}}}|(?:%5C|%255C|&#92;|&#x5C;|\\{{1,8}}(?:u00|x)5C){{{count}}})"
+            yield rf"(?:\\{{{count},{32 * count + 31}}}|(?:%5C|%255C|&#92;|&#x5C;|\\{{1,32}}(?:u00|x)5C){{{count}}})"
         else:
             first, *others = characters
             yield _spelled_character(first, "" if is_behind_run else _ESCAPE)
@@ -92,18 +92,18 @@ def _spelled_character(character: str, escape: str) -> str:
         escape + re.escape(character),
         "".join(percents),
         "".join(percents).replace("%", "%25"),
-        "".join(rf"\\{{1,8}}u{units[at : at + 2].hex()}" for at in range(0, len(units), 2)),
-        "".join(rf"\\{{1,8}}x{percent[1:]}" for percent in percents),
-        rf"\\{{1,8}}U{code:08x}",
+        "".join(rf"\\{{1,32}}u{units[at : at + 2].hex()}" for at in range(0, len(units), 2)),
+        "".join(rf"\\{{1,32}}x{percent[1:]}" for percent in percents),
+        rf"\\{{1,32}}U{code:08x}",
         rf"&#0{{0,4}}{code};",
         rf"&#x0{{0,4}}{code:x};",
     ]
     if character in _ENTITIES:
         spellings.append(f"&{_ENTITIES[character]};")
     if code < 256:
-        spellings.append(rf"\\{{1,8}}x{code:02x}")
+        spellings.append(rf"\\{{1,32}}x{code:02x}")
     if character in _SHORT:
-        spellings.append(rf"\\{{1,8}}{_SHORT[character]}")
+        spellings.append(rf"\\{{1,32}}{_SHORT[character]}")
     if character == " ":
         spellings.append(r"\+")
     return f"(?:{'|'.join(spellings)})"

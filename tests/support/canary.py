@@ -83,6 +83,7 @@ def dressed(key: str) -> dict[str, str]:
         "form": quote_plus(key),
         "html": html.escape(key),
         "json": json.dumps(key),
+        "json in json": json.dumps(json.dumps(key)),
         "repr": repr({"Authorization": f"Bearer {key}"}),
         "bytes": repr(key.encode()),
         "lower": key.lower(),
