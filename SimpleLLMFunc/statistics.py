@@ -86,7 +86,11 @@ def score_interval(scores: Sequence[float], confidence: float = 0.95) -> Interva
 
 
 def t_quantile(share: float, freedom: int) -> float:
-    """Return the value below which Student's t with so many degrees of freedom lies with probability `share`, from 0.5 up."""
+    """Return the value below which Student's t with so many degrees of freedom lies with probability `share`."""
+    if not 0 < share < 1 or freedom < 1:
+        raise UsageError(f"there is no quantile {share} of Student's t with {freedom} degrees of freedom.")
+    if share < 0.5:
+        return -t_quantile(1 - share, freedom)
     low, high = 0.0, 1.0
     while _t_share(high, freedom) < share:
         high *= 2

@@ -55,6 +55,7 @@ def test_paired_proportions_as_newcombe_1998_has_them():
         (0.995, 4, 4.604),
         (0.9995, 3, 12.924),
         (0.5, 7, 0.0),
+        (0.05, 10, -1.812),
     ],
 )
 def test_students_table(share, freedom, value):
@@ -112,6 +113,8 @@ def test_what_cannot_be():
         lambda: wilson_interval(3, 2),
         lambda: wilson_interval(1, 2, 95),
         lambda: mean_interval([1, 2], 0),
+        lambda: t_quantile(1, 3),
+        lambda: t_quantile(0.9, 0),
         lambda: mcnemar_exact(-1, 2),
     ):
         with pytest.raises(UsageError):
