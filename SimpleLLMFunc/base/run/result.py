@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, TypeAlias, TypeVar
 
 from SimpleLLMFunc.base.events import Attempt
 from SimpleLLMFunc.base.parsing import OutputMode, Repair
@@ -30,6 +30,9 @@ KEY_VARIABLE = re.compile(r"(?:Authorization: Bearer|[a-z-]{1,40}:) \$[A-Z_]+")
 """A header with the name of a variable in place of a key: a shell puts the key in."""
 
 
+_NO_ADDRESS: Final = "$BASE_URL/chat/completions"
+
+
 def curl_command(url: str, headers: Mapping[str, str] | None, body: Any) -> str:
     """Return a request as a shell command.
 
@@ -42,7 +45,7 @@ def curl_command(url: str, headers: Mapping[str, str] | None, body: Any) -> str:
     quoted = [f'"{line}"' if KEY_VARIABLE.fullmatch(line) else shlex.quote(line) for line in lines]
     return " \\\n".join(
         [
-            f"curl {shlex.quote(url)}",
+            f'curl "{url}"' if url == _NO_ADDRESS else f"curl {shlex.quote(url)}",
             *(f"  -H {line}" for line in [*quoted, "'Content-Type: application/json'"]),
             f"  -d {shlex.quote(json.dumps(body, ensure_ascii=False))}",
         ]
@@ -184,8 +187,11 @@ class Preview(Shown):
     improvement: str = ""
 
     def as_curl(self) -> str:
-        """Return the request as a shell command; the key is read from a variable, never written out."""
-        return curl_command(self.url or "https://api.openai.com/v1/chat/completions", self.headers, self.body)
+        """Return the request as a shell command; the key is read from a variable, never written out.
+
+        For a model inside this process, which has no address, the command asks the server that `BASE_URL` names.
+        """
+        return curl_command(self.url or _NO_ADDRESS, self.headers, self.body)
 
     def __rich_repr__(self) -> Iterator[tuple[str, Any, Any]]:
         yield "model", self.model, ""
