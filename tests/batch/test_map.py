@@ -596,7 +596,7 @@ async def test_auto_holds_back_when_the_service_refuses() -> None:
             flying -= 1
 
     async with LoopbackServer(handler=handler) as server:
-        llm = OpenAICompatible("m", base_url=server.base_url, retry_delay=0.005, max_retries=8)
+        llm = OpenAICompatible("m", base_url=server.base_url, retry_delay=0.005, max_retries=20)
         report = await shout.with_options(llm_interface=llm).map([f"r{number}" for number in range(100)])
     assert report.counts.failed == 0
     assert most > 12  # it grew until something was refused
