@@ -1,10 +1,11 @@
-"""Values one after the other, as the items of a list."""
+"""Values one after the other, as the items of a list; what is told of an answer that does not fit, and in which order."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
 import pytest
+from pydantic import BaseModel
 
 from SimpleLLMFunc.base.post_process import parse_text
 from SimpleLLMFunc.errors import ResponseParseError
@@ -47,3 +48,20 @@ def test_items(text: str, wanted: Any, items: list[Any]) -> None:
 def test_no_items(text: str, wanted: Any) -> None:
     with pytest.raises(ResponseParseError):
         parse_text(text, wanted)
+
+
+class Person(BaseModel):
+    name: str
+    age: int
+
+
+def test_what_does_not_fit_does_not_hide_what_was_cut_off():
+    with pytest.raises(ResponseParseError) as caught:
+        parse_text('First {"name": "A", "age": "x"} then {"name": "B", "age": 3', Person)
+    assert [path for path, _, _ in caught.value.violations] == ["", "age"]
+    assert "cut off" in caught.value.violations[0][2]
+
+
+def test_where_the_json_was_found_is_told_first():
+    found = parse_text('The answer: {"name": "A", "age": "3"} and no more', Person)
+    assert [path for path, _ in found.repairs] == ["", "age"]

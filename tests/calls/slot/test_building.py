@@ -342,6 +342,13 @@ def test_a_member_that_may_be_there_stays(schema):
     assert found.dropped == []
 
 
+def test_a_name_in_another_case_is_a_member_of_its_own_where_any_name_is_allowed():
+    schema = {"properties": {"City": STRING, "n": {"type": "integer"}}}
+    free = SlotProcessor(schema | {"additionalProperties": True}).convert({"city": "Rome", "n": "5"})
+    closed = SlotProcessor(schema | {"additionalProperties": False}).convert({"city": "Rome", "n": "5"})
+    assert (free.data, closed.data) == ({"city": "Rome", "n": 5}, {"City": "Rome", "n": 5})
+
+
 def test_members_are_left_out_inside_lists_and_of_what_was_there_before():
     schema = {"properties": {"l": {"items": {"properties": {"a": STRING}}}}}
     found = SlotProcessor(schema).convert({"l": [{"a": "1", "x": 1}]}, onto={"old": 1})

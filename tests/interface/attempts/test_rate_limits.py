@@ -270,3 +270,8 @@ def test_what_makes_no_sense_is_left_out():
     assert told.refill_rate is None
     assert Told(5, 5, 10).refill_rate is None
     assert Told(0, 5, 0).refill_rate is None
+
+
+def test_what_a_minute_allows_comes_back_evenly():
+    limits = Limits(LimitSettings(requests_per_minute=30, tokens_per_minute=600))
+    assert ([each.refill_rate for each in limits._requests], limits._tokens.refill_rate) == ([0.5], 10)

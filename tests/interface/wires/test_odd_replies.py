@@ -92,3 +92,16 @@ def test_an_odd_reply_is_read_or_refused(name):
                 refused += 1
     assert read_well > 100
     assert refused > 100
+
+
+@pytest.mark.parametrize("ids", [({"id": "b"}, {"id": "b"}), ({}, {})], ids=["by its id", "by its place"])
+def test_a_tool_of_gemini_finds_its_result(ids):
+    called, result = ids
+    items = [
+        {"toolCall": {"toolType": "search", "args": {"q": "a"}, "id": "a"}},
+        {"toolCall": {"toolType": "search", "args": {"q": "b"}, **called}},
+        {"toolResponse": {"toolType": "search", "response": "two", **result}},
+        {"toolResponse": {"toolType": "search", "response": "one", "id": "a"}},
+    ]
+    found = server_tools_in([{"provider_state": {"wire": "gemini", "items": items}}])
+    assert [(tool.input, tool.output) for tool in found] == [({"q": "a"}, "one"), ({"q": "b"}, "two")]

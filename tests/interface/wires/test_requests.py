@@ -102,7 +102,8 @@ def test_thinking_in_the_words_of_each_family(name, model, word, expected):
 @pytest.mark.parametrize(
     ("model", "least"),
     [
-        ("claude-opus-4-6", 128_000), ("claude-opus-5-5", 128_000), ("claude-haiku-4-5", 64_000), ("claude-opus-4", 32_000),
+        ("claude-opus-4-6", 128_000), ("claude-opus-5-5", 128_000), ("claude-haiku-4-5", 64_000),
+        ("claude-opus-4-5", 64_000), ("claude-opus-4", 32_000),
         ("claude-3-5-sonnet-20241022", 8_192), ("claude-3-haiku", 4_096), ("qwen3-coder", 32_000),
     ],
 )  # fmt: skip
@@ -111,6 +112,25 @@ def test_the_most_tokens_of_the_family_are_sent_where_none_are_said(model, least
     assert sent("messages", model, max_tokens=7).body["max_tokens"] == 7
     assert "max_output_tokens" not in sent("responses").body
     assert "generationConfig" not in sent("gemini").body
+
+
+ROUND: list[Any] = [
+    *HELLO,
+    {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "{}"}}]},
+    {"role": "tool", "tool_call_id": "1", "content": "5"},
+]
+
+
+def test_the_tools_of_a_history_are_named_where_none_are_offered():
+    assert [tool["name"] for tool in sent("messages", messages=ROUND).body["tools"]] == ["f"]
+
+
+def test_a_round_that_began_without_thinking_ends_without_it():
+    request = sent("messages", "claude-sonnet-4-5", messages=ROUND, thinking=2048)
+    assert request.body["thinking"] == {"type": "disabled"}
+    assert [what for what, _ in request.downgrades] == ["thinking: off for this turn"]
+    assert sent("messages", "claude-sonnet-4-5", thinking=2048).body["thinking"]["type"] == "enabled"
+    assert "thinking" not in sent("messages", "claude-sonnet-4-5", messages=ROUND).body
 
 
 def test_a_budget_fits_below_the_limit():
