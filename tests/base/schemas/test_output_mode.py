@@ -234,3 +234,10 @@ def test_the_wrapper_depends_on_the_mode_and_a_field_named_value_is_none(
     wanted: Any, mode: Any, text: str, value: Any
 ) -> None:
     assert compile_output(wanted).parse(text, mode=mode).value == value
+
+
+def test_a_choice_is_asked_for_where_no_tools_are_offered():
+    labels = compile_output(Literal["a", "b"])
+    assert choose_output_mode(labels, GENERIC, "choice")[0] == "choice"
+    assert choose_output_mode(labels, PROFILES["local"])[0] == "choice"
+    assert choose_output_mode(labels, PROFILES["local"], has_tools=True)[0] != "choice"

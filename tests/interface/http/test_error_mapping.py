@@ -117,6 +117,7 @@ def test_every_exception_of_aiohttp_has_a_translation(monkeypatch):
             ConnectionFailed, "never", "TLS: host:1: ",
         ),
         (response_error(aiohttp.ClientHttpProxyError, status=503), ConnectionFailed, "always", "proxy answered 503"),
+        (response_error(aiohttp.ClientHttpProxyError, status=408), ConnectionFailed, "always", "proxy answered 408"),
         (response_error(aiohttp.ClientHttpProxyError, status=407), ConnectionFailed, "never", "proxy answered 407"),
         (response_error(aiohttp.ClientResponseError, status=400, message="no line:\n\n  b'220'\n  ^"), BadReply, "once", "220"),
         (ConnectionResetError("reset"), ConnectionFailed, "always", "reset"),

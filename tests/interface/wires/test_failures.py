@@ -14,6 +14,7 @@ from SimpleLLMFunc.errors import (
 )
 from SimpleLLMFunc.interface.wires import Received, failure_of, read_error, refused_in, tool_name
 from SimpleLLMFunc.interface.wires.failures import status_of_error
+from tests.interface.wires.test_recordings import WIRES
 
 KNOWN = [
     ("wire", "Function tools with reasoning_effort are not supported for gpt-5.4. Please use /v1/responses instead."),
@@ -266,3 +267,13 @@ def test_the_param_is_kept_also_where_it_is_a_place():
     assert (error.param, error.code) == ("tools[0]", "invalid_function_parameters")
     said = read_error({"detail": [{"type": "extra_forbidden", "loc": ["body", "response_format"], "msg": "no"}]})
     assert said.param == "response_format"
+
+
+@pytest.mark.parametrize(("wire", "named"), [("chat", {"type": "function", "function": {"name": "f"}}), ("messages", {"name": "f"}), ("gemini", {"functionDeclarations": [{"name": "f"}]})])  # fmt: skip
+def test_a_tool_that_is_told_by_its_number_is_named_on_any_wire(wire, named):
+    sent = json.dumps({"tools": [named]}).encode()
+    body = json.dumps(
+        {"error": {"message": "tools.0: its schema is invalid", "type": "invalid_request_error"}}
+    ).encode()
+    error = WIRES[wire].error(body, Received("m", status=400, sent=sent)).error
+    assert "'f'" in str(error)

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from SimpleLLMFunc.interface.wires.provider_state import Prefix, state_in, state_of
+from SimpleLLMFunc.errors import BadRequest
+from SimpleLLMFunc.interface.wires.provider_state import Prefix, refuses_state, state_in, state_of
 
 ITEMS = [{"type": "thinking", "thinking": "hm", "signature": "sig"}]
 JSON = st.recursive(
@@ -37,3 +38,11 @@ def test_a_prefix_is_of_all_its_parts_in_their_order(parts, other):
     for part in parts:
         grown.add(part)
     assert grown.value() == Prefix(*parts).value() != Prefix(*parts, other).value()
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "refused"),
+    [(400, "Corrupted thought signature.", True), (400, "max_tokens is too large", False), (422, "corrupted thought signature", False)],
+)  # fmt: skip
+def test_only_a_refusal_that_speaks_of_it_is_one_of_the_state(status, body, refused):
+    assert refuses_state(BadRequest("m", status=status, body=body)) is refused
