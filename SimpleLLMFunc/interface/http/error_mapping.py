@@ -10,7 +10,7 @@ from typing import TypeVar
 from SimpleLLMFunc.errors import BadReply, ConfigError, ConnectionFailed, UsageError
 from SimpleLLMFunc.interface.failed_attempt import Again, AttemptFailed
 from SimpleLLMFunc.interface.http.timeouts import Silence
-from SimpleLLMFunc.logger import redact, redacted_cause
+from SimpleLLMFunc.logger import redact, redacted_cause, shown_text
 
 T = TypeVar("T")
 
@@ -83,7 +83,7 @@ def without_frames(error: BaseException) -> BaseException:
 
 
 def _among_ours(error: Exception, model: str, tries: int) -> Exception:
-    text = redact(str(error)) or type(error).__name__
+    text = shown_text(str(error)) or type(error).__name__
     family = type(error).__module__.partition(".")[0]
     if isinstance(error, Silence):
         return _failed(text, model, tries)
@@ -119,7 +119,7 @@ def _failure_of_aiohttp(error: Exception, text: str, model: str, tries: int) -> 
         final = error.status < 500 and error.status not in {408, 429}
         return _failed(f"the proxy answered {error.status}", model, tries, again="never" if final else "always")
     if isinstance(error, aiohttp.ClientResponseError):
-        said = [line.strip() for line in redact(error.message).splitlines() if line.strip(" ^")] or [text]
+        said = [line.strip() for line in shown_text(error.message).splitlines() if line.strip(" ^")] or [text]
         problem = f"it is not HTTP as we know it ({said[0].rstrip(':')})"
         return AttemptFailed(BadReply(model, problem=problem, head=" ".join(said[1:]), tries=tries), again="once")
     if isinstance(error, aiohttp.ClientPayloadError):
@@ -190,7 +190,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 def _reason(error: BaseException, text: str) -> str:
     """Return what went wrong, with the cause where the client only says that something did."""
     cause = error.__cause__ or error.__context__
-    more = f": {redact(str(cause))}" if cause is not None and str(cause) and str(cause) not in text else ""
+    more = f": {shown_text(str(cause))}" if cause is not None and str(cause) and str(cause) not in text else ""
     name = "" if text.startswith(type(error).__name__) else f"{type(error).__name__}: "
     return f"{name}{text}{more}"
 
