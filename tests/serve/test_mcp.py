@@ -24,6 +24,7 @@ from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.tools import Tool
 from SimpleLLMFunc.tools.mcp.client import tools_from_mcp
 from tests.support.command_line import PROGRAM, ROOT, begun
+from tests.support.referees import is_of_today
 
 pytest.importorskip("mcp")
 
@@ -196,6 +197,7 @@ async def test_errors_are_results_without_secrets_and_tracebacks(shared: dict[st
     assert await shared["count"](text="x") == 7
 
 
+@pytest.mark.skipif(not is_of_today("mcp", 2), reason="its version 1 does not tell the server")
 async def test_a_call_that_is_given_up_ends_the_run_in_the_server(shared: dict[str, Tool], tmp_path: Path) -> None:
     note = tmp_path / "note"
     task = asyncio.create_task(shared["waits"](path=str(note)))
