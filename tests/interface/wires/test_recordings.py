@@ -15,7 +15,7 @@ from SimpleLLMFunc.interface.wires.gemini import GeminiWire
 from SimpleLLMFunc.interface.wires.messages import MessagesWire
 from SimpleLLMFunc.interface.wires.responses import ResponsesWire
 from SimpleLLMFunc.type import ChatCompletion
-from tests.support.referees import CHECKS
+from tests.support.referees import CHECKS, is_of_today
 
 DATA = Path(__file__).parents[2] / "data" / "wires"
 WIRES: dict[str, Wire] = {each.name: each for each in (CHAT, MessagesWire("h"), ResponsesWire("h"), GeminiWire("h"))}
@@ -107,6 +107,8 @@ def test_a_stream_that_breaks_off_is_never_an_answer(file):
 @pytest.mark.parametrize("wire", CHECKS)
 @pytest.mark.parametrize("name", ["tool-round", "schema-media"])
 def test_the_referees_take_the_published_requests(wire, name):
+    if wire == "responses" and not is_of_today("openai", 3):
+        pytest.skip("it knows less than the service does")
     body = json.loads((DATA / wire / f"request-{name}.json").read_text())
     CHECKS[wire](body)
     with pytest.raises((AssertionError, ValueError, KeyError)):
