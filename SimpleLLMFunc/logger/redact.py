@@ -180,7 +180,10 @@ def holds_little(value: Any, room: int = BEYOND) -> bool:
         if isinstance(item, (str, bytes, bytearray)):
             room -= len(item)
         else:
-            waiting += islice(_held(item), most)
+            try:
+                waiting += islice(_held(item), most)
+            except Exception:  # noqa: BLE001 - a user's class may raise anything, so its repr may too
+                return False
     return room >= 0
 
 
@@ -188,8 +191,6 @@ def _held(value: Any) -> Iterable[Any]:
     """Return the contents of a container or the fields of an object; nothing for any other value."""
     if isinstance(value, list | tuple | set | frozenset | deque):
         return value
-    if isinstance(value, Mapping) and not isinstance(value, dict):
-        return ()
     return chain.from_iterable(pairs_of(value) or ())
 
 

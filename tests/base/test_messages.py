@@ -25,6 +25,7 @@ from SimpleLLMFunc.base.messages import (
     render_value,
 )
 from SimpleLLMFunc.type import ChatCompletion, ChatMessage, FunctionCall, ImgPath, ImgUrl, Text, ToolCall, Usage
+from tests.support.referees import is_of_today
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": '{"q": 1}'}}
 GEMINI = {**CALL, "extra_content": {"google": {"thought_signature": "sig"}}}
@@ -107,6 +108,8 @@ def test_attack_14_a_text_is_never_a_path(png):
 
 # --- values as a model reads them ---------------------------------------------------------------------------
 
+WITH_DEQUES = pytest.mark.skipif(not is_of_today("pydantic", 2, 13), reason="older ones write a deque's repr")
+
 
 class Colour(enum.Enum):
     RED = "red"
@@ -123,7 +126,7 @@ class Price(BaseModel):
         ("as it is {x}\n", "as it is {x}\n"), (True, "True"), (None, "None"), (1.5, "1.5"), (Decimal("1.50"), "1.50"),
         (datetime.date(2026, 1, 2), "2026-01-02"), (b"x", "b'x'"), (range(3), "range(0, 3)"), (Colour.RED, "red"),
         (Colour.PAIR, '[1, "two"]'), (["雨", 1, None], '["雨", 1, null]'), ((1, 2), "[1, 2]"), ({3}, "[3]"),
-        (deque([1]), "[1]"), ({"a": {"b": True}}, '{"a": {"b": true}}'), (MappingProxyType({"a": 1}), '{"a": 1}'),
+        pytest.param(deque([1]), "[1]", marks=WITH_DEQUES), ({"a": {"b": True}}, '{"a": {"b": true}}'), (MappingProxyType({"a": 1}), '{"a": 1}'),
         (Price(amount=Decimal("2.5")), '{"sum": "2.5"}'), ([Price(amount=Decimal(1))], '[{"sum": "1"}]'),
         ([object], "[<class 'object'>]"),
     ],

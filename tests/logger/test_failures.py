@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import OrderedDict, UserDict, deque
 
 import pytest
 
@@ -96,6 +96,29 @@ def test_of_a_long_error_only_the_beginning_is_read(error):
     assert text.startswith(f"{type(error).__name__}: ")
     assert len(text) <= 500
     assert len(shown_traceback(error)) < 11_000
+
+
+class Fields(UserDict):
+    """A mapping that is no dict, as an HTTP client's header fields are."""
+
+    def __repr__(self) -> str:
+        raise AssertionError("its repr takes too long")
+
+
+class Unreadable(UserDict):
+    def items(self):
+        raise OSError("its database is closed")
+
+
+def test_an_error_with_a_large_mapping_is_large():
+    error = ValueError("odd fields")
+    error.headers = Fields(MUCH)
+    assert str(redacted_cause(error)) == shown_error(error) == "ValueError: odd fields"
+
+
+def test_an_error_with_a_mapping_that_cannot_be_read_is_shown():
+    error = ValueError("odd", Unreadable())
+    assert shown_error(error) == 'ValueError: ["odd", "<Unreadable>"]'
 
 
 def raised(error):

@@ -11,9 +11,9 @@ from typing import Any
 from pydantic import TypeAdapter
 
 
-def is_of_today(package: str, major: int) -> bool:
-    """Whether an SDK is new enough to judge: the oldest that we allow lack fields that services have today."""
-    return int(version(package).partition(".")[0]) >= major
+def is_of_today(package: str, *least: int) -> bool:
+    """Whether a package has at least this version: the oldest that we allow lack what services and pages have today."""
+    return tuple(map(int, version(package).split(".")[: len(least)])) >= least
 
 
 def check_messages(body: Mapping[str, Any]) -> None:
