@@ -2,11 +2,14 @@
 
 import copy
 
+import pytest
+
 from SimpleLLMFunc.base.events import MessageAppended, RunStarted
 from SimpleLLMFunc.base.run.sinks import watching
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
-from SimpleLLMFunc.testing import ScriptedLLM
-from tests.support.functions import async_function_of, chat
+from SimpleLLMFunc.interface.profile import PROFILES
+from SimpleLLMFunc.testing import SchemaLLM, ScriptedLLM
+from tests.support.functions import async_function_of, chat, function_of
 from tests.support.server import LoopbackServer
 
 HISTORY = [{"role": "user", "content": [{"type": "text", "text": "hello"}]}, {"role": "assistant", "content": "hi"}]
@@ -76,3 +79,20 @@ async def test_the_history_of_a_chat_is_the_users_own_list_each_time():
     histories[0][1]["content"] = "changed by the user"
     assert histories[-1][1]["content"] == HISTORY[0]["content"]
     assert given == HISTORY
+
+
+@pytest.mark.parametrize(
+    ("llm", "is_strict"),
+    [
+        (ScriptedLLM("fine", profile=PROFILES["openai"]), True), (ScriptedLLM("fine"), False),
+        (SchemaLLM(profile=PROFILES["openai"]), False),
+    ],
+)  # fmt: skip
+def test_tools_are_strict_where_the_service_takes_that_and_a_double_gets_them_as_they_are(llm, is_strict):
+    def weather(city: str, days: int = 1) -> str:
+        """Tell the weather."""
+        return "rain"
+
+    function_of(llm, str, toolkit=[weather])("London")
+    (spec,) = llm.calls[0].tools
+    assert spec["function"].get("strict", False) is is_strict

@@ -251,6 +251,14 @@ class Dog(BaseModel):
     breed: str
 
 
+class Named(BaseModel):
+    name: str
+
+
+class Sized(Named):
+    sizes: list[int]
+
+
 @pytest.mark.parametrize(
     ("text", "wanted", "expected"),
     [
@@ -279,6 +287,7 @@ class Dog(BaseModel):
         ('{"name": "Tom", "lives": 7}', Cat | Dog, Cat(name="Tom", lives=7)),
         ('{"name": "Tom"}', Cat | Dog, Cat(name="Tom")),
         ('{"Name": "Rex", "Breed": "pug"}', Cat | Dog, Dog(name="Rex", breed="pug")),
+        ('{"name": "Rex", "sizes": [1, 2, 3, 4, 5]}', Named | Sized, Sized(name="Rex", sizes=[1, 2, 3, 4, 5])),
         ('{"kind": "SQUARE", "side": "2 m"}', Shape, Square(kind="square", side=2)), ("null", int | None, None),
         ('"null"', int | None, None), ('"null"', str | None, "null"), ("[]", list[int] | list[str], []),
         ('["1"]', list[int] | list[str], ["1"]), ('{"a": 1}', dict[str, int] | list[int], {"a": 1}),
