@@ -84,32 +84,32 @@ def _behaviour(node: ast.AST) -> Iterator[ast.AST]:
                 yield from _behaviour(child)
 
 
-def tests_of(file: str) -> list[str]:
-    """The tests of a module: its own file first, then its folder, then its floor."""
+def tests_of(file: str) -> list[tuple[str, str]]:
+    """The tests of a module, and which of them: its own file first, then its folder, its floor, its folder's heavy ones."""
     path = Path(file)
     folder = Path("tests", *path.parts[1:-1])
-    own = [folder / f"test_{path.stem}.py", folder, Path("tests", path.parts[1])]
-    seen = [str(one) for one in own if (ROOT / one).exists()]
-    return list(dict.fromkeys(seen))
+    quick = [folder / f"test_{path.stem}.py", folder, Path("tests", path.parts[1])]
+    seen = [(str(one), "not heavy") for one in quick if (ROOT / one).exists()]
+    return list(dict.fromkeys([*seen, (str(folder), "heavy")] if (ROOT / folder).exists() else seen))
 
 
-def noticed_by(change: Change | None, copy: Path, tests: list[str]) -> str:
+def noticed_by(change: Change | None, copy: Path, tests: list[tuple[str, str]]) -> str:
     """Make the change in `copy`, run the tests, take it back; the tests that failed, or "" where none did."""
     original = b""
     if change is not None:
         original = (copy / change.file).read_bytes()
         (copy / change.file).write_bytes(original[: change.start] + change.now.encode() + original[change.end :])
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not heavy"]
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m"]
     environ = os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
-        for one in tests:
+        for one, which in tests:
             try:
                 ran = subprocess.run(
-                    [*command, one], cwd=copy, env=environ, capture_output=True, timeout=SECONDS, check=False
+                    [*command, which, one], cwd=copy, env=environ, capture_output=True, timeout=SECONDS, check=False
                 )
             except subprocess.TimeoutExpired:
                 return f"{one} (did not end)"
-            if ran.returncode not in (0, 5):  # 5: the folder holds no test that is quick
+            if ran.returncode not in (0, 5):  # 5: the folder holds no such test
                 failed = re.search(rb"^(?:FAILED|ERROR) (\S+)", ran.stdout, re.MULTILINE)
                 return failed[1].decode() if failed else one
         return ""

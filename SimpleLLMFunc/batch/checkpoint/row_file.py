@@ -108,16 +108,6 @@ class RowFile:
         Raises:
             CheckpointError: it is not, or none of ours, or of another version.
         """
-        try:
-            self._load()
-        except CheckpointError as error:
-            damaged = next((number for number, is_sound in self.checked_rows() if not is_sound), None)
-            if damaged is None:
-                raise
-            raise CheckpointError(f"{error} The first damaged row is this one.", row=damaged) from error
-
-    def _load(self) -> None:
-        """Read the figures of the file, and raise what is wrong with it."""
         with self.connection("opened") as connection:
             (self.format,) = connection.execute("PRAGMA user_version").fetchone()
             if not 1 <= self.format <= FORMAT:
