@@ -53,6 +53,14 @@ def test_every_candidate_is_a_request_of_its_own_and_the_first_are_of_all_kinds(
     assert both.joined(second) is None
 
 
+def test_as_many_examples_are_drawn_as_there_are():
+    candidates, lines = tried(decorated(str, REMOTE), [(f"text {number}", "a") for number in range(4)])
+    drawn = [each.options["examples"] for each in candidates if "4 drawn at random" in each.name]
+    assert drawn
+    for each in drawn:
+        assert sorted(map(str, each)) == sorted(map(str, lines))
+
+
 def test_examples_survive_json_and_what_does_not_is_left_out(tmp_path):
     @llm_function(REMOTE)
     def order(day: dt.date, *, items: list[Decimal]) -> Order:

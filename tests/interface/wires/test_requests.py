@@ -103,7 +103,7 @@ def test_thinking_in_the_words_of_each_family(name, model, word, expected):
     ("model", "least"),
     [
         ("claude-opus-4-6", 128_000), ("claude-opus-5-5", 128_000), ("claude-haiku-4-5", 64_000),
-        ("claude-opus-4-5", 64_000), ("claude-opus-4", 32_000),
+        ("claude-opus-4-5", 64_000), ("claude-opus-4", 32_000), ("claude-3-7-sonnet-20250219", 64_000),
         ("claude-3-5-sonnet-20241022", 8_192), ("claude-3-haiku", 4_096), ("qwen3-coder", 32_000),
     ],
 )  # fmt: skip
@@ -112,6 +112,15 @@ def test_the_most_tokens_of_the_family_are_sent_where_none_are_said(model, least
     assert sent("messages", model, max_tokens=7).body["max_tokens"] == 7
     assert "max_output_tokens" not in sent("responses").body
     assert "generationConfig" not in sent("gemini").body
+
+
+@pytest.mark.parametrize(("name", "is_first"), [("messages", False), ("responses", True), ("gemini", False)])
+def test_a_conversation_that_the_model_begins_gets_a_turn_before_it_where_the_wire_wants_one(name, is_first):
+    said: list[Any] = [{"role": "assistant", "content": "Welcome."}, *HELLO]
+    body = sent(name, messages=said).body
+    first, *_ = body.get("messages") or body.get("input") or body["contents"]
+    assert ("Welcome." in str(first)) is is_first
+    assert (first["role"] == "user") is not is_first
 
 
 ROUND: list[Any] = [
