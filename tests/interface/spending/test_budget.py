@@ -91,6 +91,16 @@ def test_a_failed_question_counts_its_request_and_frees_its_reservation():
     assert (spent.requests, spent._reserved) == (2, 0)
 
 
+@pytest.mark.parametrize("unit", ["usd", "tokens"])
+def test_a_limit_that_is_used_up_exactly_refuses_also_what_needs_nothing_that_is_known(unit):
+    with budget(**{unit: 3}) as spent:
+        spent.reserve(requests=1, tokens=0)
+        spent.settle(reserved=0, usage=Usage(1, 2, cost=3.0))
+        with pytest.raises(BudgetExceeded) as caught:
+            spent.reserve(requests=1, tokens=0)
+    assert (caught.value.unit, caught.value.spent) == (unit, 3)
+
+
 def test_threads_started_inside_need_the_context_and_tools_have_it():
     inner, inner_llm = counting("a", "b")
 
