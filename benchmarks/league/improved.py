@@ -1,4 +1,4 @@
-"""How much better a function gets: ours after `improve`, DSPy after a search for examples, on the same cases.
+"""How much better a function gets: ours after `improve`, DSPy after its searches, on the same cases.
 
     python -m benchmarks.league.improved                                            # hours; goes on where it broke off
     python -m benchmarks.league.improved --tasks sentiment --models smollm2-135m --contenders ours,improved
@@ -26,6 +26,8 @@ from benchmarks.league.tasks import ORDER, Score, Task, f1, plain
 
 REQUESTS = 180
 SEARCH_SECONDS = 7_200.0
+MOST_ERRORS = 1_000
+"""Of DSPy's searches, which end with the tenth answer that they cannot read if nothing else is said."""
 Found = tuple[Ask, dict[str, Any]]
 """What asks the function that was found, and what is to be told of the search."""
 
@@ -51,9 +53,9 @@ def _points(task: Task, value: Any, expected: Any) -> float:
     return f1([task.score({"expected": plain(expected)}, plain(value))])
 
 
-def dspy_random(at: Server, task: Task) -> Found:
+def _in_dspy(at: Server, task: Task) -> tuple[Any, Any, list[Any], Callable[..., float]]:
+    """Return the model, the program, the cases and the score."""
     import dspy
-    from dspy.teleprompt import BootstrapFewShotWithRandomSearch
 
     most = 64 if task.kind == "choice" else 256
     lm = dspy.LM(f"openai/{at.model}", api_base=at.url, api_key=at.key, cache=False, temperature=0, max_tokens=most)
@@ -66,26 +68,66 @@ def dspy_random(at: Server, task: Task) -> Found:
         score = task.score({"expected": case.answer}, plain(said.answer))
         return f1([score]) if task.kind == "record" else float(score.exact)
 
+    return lm, predict, cases, right
+
+
+def _found_by_dspy(lm: Any, made: Any, start: Any) -> Found:
+    """Return the program that a search made; what is new in it is told."""
+    told = {"requests": len(lm.history), "changes": [f"{len(made.demos)} examples"] if made.demos else []}
+    if made.signature.instructions != start.signature.instructions:
+        told["changes"] = [*told["changes"], f"instruction: {made.signature.instructions}"]
+    return lambda given: made(**given).answer, told
+
+
+def dspy_random(at: Server, task: Task) -> Found:
+    from dspy.teleprompt import BootstrapFewShotWithRandomSearch
+
+    lm, predict, cases, right = _in_dspy(at, task)
     search = BootstrapFewShotWithRandomSearch(
-        metric=right, max_bootstrapped_demos=4, max_labeled_demos=8, num_candidate_programs=1, num_threads=1
-    )
-    made = search.compile(predict, trainset=cases[:30], valset=cases[30:])
-    asked = len(lm.history)
-    return lambda given: made(**given).answer, {"requests": asked}
+        metric=right, max_bootstrapped_demos=4, max_labeled_demos=8, num_candidate_programs=1, num_threads=1,
+        max_errors=MOST_ERRORS,
+    )  # fmt: skip
+    return _found_by_dspy(lm, search.compile(predict, trainset=cases[:30], valset=cases[30:]), predict)
+
+
+def dspy_mipro(at: Server, task: Task) -> Found:
+    from dspy.teleprompt import MIPROv2
+
+    lm, predict, cases, right = _in_dspy(at, task)
+    search = MIPROv2(right, auto=None, num_candidates=3, max_labeled_demos=8, num_threads=1, max_errors=MOST_ERRORS)
+    made = search.compile(predict, trainset=cases[:30], valset=cases[30:], num_trials=4, minibatch=False)
+    return _found_by_dspy(lm, made, predict)
+
+
+def dspy_gepa(at: Server, task: Task) -> Found:
+    import dspy
+
+    lm, predict, cases, right = _in_dspy(at, task)
+
+    def judged(case: Any, said: Any, *_: Any) -> Any:
+        score = right(case, said)
+        return dspy.Prediction(score=score, feedback=f"Right is {case.answer!r}; you said {said.answer!r}.")
+
+    search = dspy.GEPA(judged, max_metric_calls=REQUESTS - 20, reflection_lm=lm, num_threads=1)
+    return _found_by_dspy(lm, search.compile(predict, trainset=cases[:30], valset=cases[30:]), predict)
 
 
 CONTENDERS: dict[str, tuple[str, Callable[[Server, Task], Found]]] = {
     "ours": ("ours", before), "improved": ("ours", improved), "dspy_random": ("dspy", dspy_random),
+    "dspy_mipro": ("dspy_mipro", dspy_mipro), "dspy_gepa": ("dspy", dspy_gepa),
 }  # fmt: skip
 """By name: whose environment it needs, and what makes it."""
 KEPT = Path(__file__).parent / "improved.jsonl.gz"
-TITLES = {"ours": "ours, plain", "improved": "ours after `improve`", "dspy_random": "DSPy, examples by random search"}
+TITLES = {
+    "ours": "ours, plain", "improved": "ours after `improve`", "dspy_random": "DSPy, examples by random search",
+    "dspy_mipro": "DSPy, MIPROv2", "dspy_gepa": "DSPy, GEPA",
+}  # fmt: skip
 TEXT = """\
 Each search gets the 60 dev cases of a task and about 180 requests, and what it found answers rows of train that it never
-saw. DSPy's is `BootstrapFewShotWithRandomSearch` with 30 cases for examples and 30 to choose by; its answers to a choice
-end after 64 tokens; by its defaults the search ends with the tenth answer that it cannot read.
-What is not accepted leaves the function as it was: a point or two between its rows is the server's. A search that is not
-here was not run; `MIPROv2` and GEPA were not.
+saw. DSPy's searches are `BootstrapFewShotWithRandomSearch`, `MIPROv2` and `GEPA`, each with 30 cases for examples and 30 to
+choose by; the same small model writes their instructions. Its answers to a choice end after 64 tokens, and an answer that it
+cannot read does not end a search. What is not accepted leaves the function as it was: a point or two between its rows is
+the server's. A search that is not here was not run.
 """
 
 
@@ -152,8 +194,9 @@ def work(name: str, at: Server) -> None:
 
 def main() -> int:
     from benchmarks.environments import home, prepare, python_of
+    from benchmarks.field import Contender
     from benchmarks.league import sure
-    from benchmarks.league.__main__ import CONTENDERS as NEEDED
+    from benchmarks.league.__main__ import CONTENDERS as LEAGUE
     from benchmarks.league.__main__ import MOST_SECONDS, Model, read
     from benchmarks.workers import Failed, WorkerProcess
 
@@ -162,6 +205,7 @@ def main() -> int:
         parser.add_argument(f"--{name}", type=lambda text: tuple(text.split(",")), default=default)
     parser.add_argument("--rows", type=int, default=50, help="of train, that score what was found")
     given = parser.parse_args()
+    needed = {**LEAGUE, "dspy_mipro": Contender("dspy_mipro", "DSPy", "dspy", ("dspy[optuna]",), "")}
     path = home().parent / "league" / "improved.jsonl"
     path.parent.mkdir(exist_ok=True)
     done = {(each["model"], each["contender"], each["id"]) for each in read(path)}
@@ -176,7 +220,7 @@ def main() -> int:
             left = [row for row in task.split("train")[: given.rows] if (model, name, row["id"]) not in done]
             if not left:
                 continue
-            prepare(NEEDED[CONTENDERS[name][0]])
+            prepare(needed[CONTENDERS[name][0]])
             server = Model(model)
             worker = WorkerProcess(
                 f"improved-{name}",
