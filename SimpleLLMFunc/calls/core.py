@@ -327,7 +327,7 @@ def as_call_error(error: Exception, before: str = "") -> CallError:
     elif isinstance(error, ValidationError):
         data["violations"] = violations = [_violation(each) for each in error.errors(include_url=False)]
         said = "; ".join(f"{path or 'the input'}: {wanted}, got {got}" for path, wanted, got in violations)
-    failure = CallError(f"{before}{shown_text(said, 2000)}", data)
+    failure = CallError(f"{before}{shown_text(said.removeprefix(before), 2000)}", data)
     failure.__cause__ = redacted_cause(error)
     if isinstance(error, SimpleLLMFuncError):
         failure.with_run(trace_id=error.trace_id, func_name=error.func_name, usage=error.usage, attempts=error.attempts)

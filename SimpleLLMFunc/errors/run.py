@@ -70,7 +70,7 @@ class EmptyResponseError(RunError, ValueError):
     def __init__(self, func_name: str = "", *, asked: int = 1) -> None:
         super().__init__(
             f"{func_name or 'the model'}: LLM response content is empty after {counted(asked, 'attempt')}. "
-            "Rephrase the docstring, raise retry_times, or use another model."
+            "Rephrase the docstring or the prompt, raise retry_times, or use another model."
         )
         self.func_name = func_name
         self.asked = asked
