@@ -265,6 +265,13 @@ async def test_a_call_without_work_says_what_to_write():
     with pytest.raises(CallError, match="Idle has no `async def _exec"):
         await run(Idle(), executor(), {"city": "x"})
 
+    class Returns(Say):
+        async def _exec(self, input_data):
+            return ["text"]
+
+    with pytest.raises(CallError, match=r"the `_exec` of Returns yields no chunks.*Write `yield`"):
+        await run(Returns(), executor(), {"city": "x"})
+
 
 # --- asking for text -----------------------------------------------------------------------------------------
 
