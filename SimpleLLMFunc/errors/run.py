@@ -110,7 +110,7 @@ class ToolCallLimitExceeded(RunError):
             "Let the result say more, or say in the docstring when to stop; raising max_tool_calls does not help."
             if repeated
             else f"no answer after {counted(limit, 'round')} of tool calls and one turn without tools. "
-            "Raise max_tool_calls, or say in the docstring when to stop."
+            "Raise max_tool_calls (an assistant has max_tool_rounds), or say in the docstring when to stop."
         )
 
 
