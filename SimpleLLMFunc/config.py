@@ -107,14 +107,14 @@ def missing_model_message() -> str:
     """Return what a user reads whose function has no model: what was looked at, the line to write, the offline way."""
     if speaks_chinese():
         return (
-            "没有可用的模型。已经查找过：调用处外层的 `with use_llm(llm):`、函数自己的 llm_interface、环境变量 SIMPLELLMFUNC_MODEL，"
+            "没有可用的模型。已经查找过：调用处外层的 `with use_llm(llm):`、函数自己的 llm_interface（助手和 Call 的 llm）、环境变量 SIMPLELLMFUNC_MODEL，"
             '都没有给出模型。请写 @llm_function(llm_interface=OpenAICompatible("gpt-5-mini")) 并设置 OPENAI_API_KEY，'
             f"或设置 SIMPLELLMFUNC_MODEL=openai:gpt-5-mini。没有密钥、没有网络时：先 {install_line('local')}，"
             "再用 llm_interface=LocalModel() 或 SIMPLELLMFUNC_MODEL=local，命令行上用 --model local。"
         )
     return (
-        "No model to ask. Looked at: `with use_llm(llm):` around the call, the function's own llm_interface, and the "
-        "environment variable SIMPLELLMFUNC_MODEL; none of them names one. Write "
+        "No model to ask. Looked at: `with use_llm(llm):` around the call, the function's own llm_interface (the llm of an "
+        "assistant or a Call), and the environment variable SIMPLELLMFUNC_MODEL; none of them names one. Write "
         '@llm_function(llm_interface=OpenAICompatible("gpt-5-mini")) with OPENAI_API_KEY set, or set '
         "SIMPLELLMFUNC_MODEL=openai:gpt-5-mini. Without a key and without a network: llm_interface=LocalModel(), or "
         "SIMPLELLMFUNC_MODEL=local, or --model local on the command line, after "

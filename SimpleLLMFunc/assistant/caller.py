@@ -152,10 +152,8 @@ class Turn:
                 self.grown.append(message)
             case RunFinished(reply=reply):
                 self.answer = reply.text
-            case RunStarted() | ReplyReceived() | ToolCallProgress():
+            case RunStarted() | ReplyReceived() | ToolCallProgress() | TryFailed() | AnswerReviewed() | RunFailed():
                 pass
-            case TryFailed() | AnswerReviewed() | RunFailed():
-                pass  # shown to sinks only
             case _:
                 assert_never(event)
 

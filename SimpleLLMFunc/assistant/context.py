@@ -204,7 +204,13 @@ class SessionFiles:
                 return ImgUrl(image).to_part(), ""
             name = self.add("image", _decoded(image, "image_data"))
             assert self.root is not None, "a file was kept"
-            return ImgPath(self.root / name, root=self.root).to_part(), name
+            file = self.root / name
+            try:
+                return ImgPath(file, root=self.root).to_part(), name
+            except ValueError:
+                file.unlink()  # else it stood among the files of the session
+                self.names.remove(name)
+                raise UsageError("image_data is no PNG, JPEG, GIF, WebP or BMP image.") from None
         except (ValueError, FileNotFoundError) as error:
             raise UsageError(f"image_data cannot be used: {error}") from None
 

@@ -174,10 +174,17 @@ def _copy(value: Any) -> Any:
     return [_copy(item) for item in value] if type(value) is list else value
 
 
+def holds_multimodal(value: Any) -> bool:
+    """Tell whether a value is a picture, a sound, a file or a `Text`, or a list or tuple with one somewhere in it."""
+    if isinstance(value, (list, tuple)):
+        return any(map(holds_multimodal, value))
+    return isinstance(value, MULTIMODAL)
+
+
 def _parts(name: str, value: Any) -> Iterator[ContentPart]:
     if isinstance(value, MULTIMODAL):
         yield value.to_part()
-    elif isinstance(value, (list, tuple)) and any(isinstance(item, MULTIMODAL) for item in value):
+    elif holds_multimodal(value):
         for item in value:
             if item is not None:
                 yield from _parts(name, item)

@@ -12,6 +12,7 @@ import types
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Union, get_args, get_origin
 
+from SimpleLLMFunc.base.messages import holds_multimodal
 from SimpleLLMFunc.base.schemas import compile_output
 from SimpleLLMFunc.base.schemas.type_description import Describer, Schema
 from SimpleLLMFunc.base.schemas.type_example import example_of
@@ -104,7 +105,7 @@ def is_multimodal_type(value_or_type: Any, annotation: Any = None) -> bool:
         value_or_type: ``ImgUrl``, ``list[ImgPath] | None`` and so on, or a value.
         annotation: of the parameter that the value was given for.
     """
-    return any(map(_mentions_multimodal, (value_or_type, annotation))) or _holds_multimodal(value_or_type)
+    return any(map(_mentions_multimodal, (value_or_type, annotation))) or holds_multimodal(value_or_type)
 
 
 def has_multimodal_content(
@@ -122,15 +123,9 @@ def has_multimodal_content(
         is_given = value is not None and not (isinstance(value, list | tuple) and not value)
         if name in excluded or not is_given:
             continue
-        if _holds_multimodal(value) or _mentions_multimodal(type_hints.get(name)):
+        if holds_multimodal(value) or _mentions_multimodal(type_hints.get(name)):
             return True
     return False
-
-
-def _holds_multimodal(value: Any) -> bool:
-    if isinstance(value, list | tuple):
-        return any(map(_holds_multimodal, value))
-    return isinstance(value, MULTIMODAL)
 
 
 def _mentions_multimodal(type_hint: Any) -> bool:

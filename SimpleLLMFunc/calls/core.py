@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from typing import Any, ClassVar, Protocol, Self
 
@@ -202,7 +202,14 @@ class CoreCall(BaseModel):
             if self._call_vars is None:
                 self._call_vars = self._assemble_call_vars(executor)
             checked = type(self).input_model.model_validate(_as_dict(input_data)).model_dump(by_alias=True)
-            async with closing_questions() as context, aclosing(in_context(self._exec(checked), context)) as chunks:
+            given: Any = self._exec(checked)  # or something else, in a subclass without `yield`
+            if not isinstance(given, AsyncGenerator):
+                if isinstance(given, Coroutine):
+                    given.close()  # else Python warns of it, too
+                raise UsageError(
+                    f"the `_exec` of {type(self).__name__} yields no chunks, it returns one thing. Write `yield`."
+                )
+            async with closing_questions() as context, aclosing(in_context(given, context)) as chunks:
                 async for chunk in chunks:
                     yield chunk
             await self._after_exec(checked)
@@ -327,7 +334,7 @@ def as_call_error(error: Exception, before: str = "") -> CallError:
     elif isinstance(error, ValidationError):
         data["violations"] = violations = [_violation(each) for each in error.errors(include_url=False)]
         said = "; ".join(f"{path or 'the input'}: {wanted}, got {got}" for path, wanted, got in violations)
-    failure = CallError(f"{before}{shown_text(said, 2000)}", data)
+    failure = CallError(f"{before}{shown_text(said.removeprefix(before), 2000)}", data)
     failure.__cause__ = redacted_cause(error)
     if isinstance(error, SimpleLLMFuncError):
         failure.with_run(trace_id=error.trace_id, func_name=error.func_name, usage=error.usage, attempts=error.attempts)

@@ -70,7 +70,7 @@ class EmptyResponseError(RunError, ValueError):
     def __init__(self, func_name: str = "", *, asked: int = 1) -> None:
         super().__init__(
             f"{func_name or 'the model'}: LLM response content is empty after {counted(asked, 'attempt')}. "
-            "Rephrase the docstring, raise retry_times, or use another model."
+            "Rephrase the docstring or the prompt, raise retry_times, or use another model."
         )
         self.func_name = func_name
         self.asked = asked
@@ -110,7 +110,7 @@ class ToolCallLimitExceeded(RunError):
             "Let the result say more, or say in the docstring when to stop; raising max_tool_calls does not help."
             if repeated
             else f"no answer after {counted(limit, 'round')} of tool calls and one turn without tools. "
-            "Raise max_tool_calls, or say in the docstring when to stop."
+            "Raise max_tool_calls (an assistant has max_tool_rounds), or say in the docstring when to stop."
         )
 
 

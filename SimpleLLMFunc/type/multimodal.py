@@ -256,7 +256,7 @@ def _read(file: Path, root: Path | None, kind: _Kind) -> tuple[str, bytes]:
     except OSError as error:
         raise ValueError(f"{file} cannot be read: {error.strerror or error}") from error
     if len(content) > MAX_FILE_BYTES:
-        raise ValueError(f"{file} is larger than {_size(MAX_FILE_BYTES)}")
+        raise ValueError(f"{file} is larger than 20 MiB")
     found = kind(content, file)
     if found is None:
         raise ValueError(f"{file}: {_WANTED[kind]}")
@@ -269,7 +269,7 @@ def _check_status(file: Path, status: os.stat_result) -> None:
     if status.st_size == 0:
         raise ValueError(f"{file} is empty")
     if status.st_size > MAX_FILE_BYTES:
-        raise ValueError(f"{file} has {_size(status.st_size)}; at most {_size(MAX_FILE_BYTES)} are sent")
+        raise ValueError(f"{file} has {status.st_size:,} bytes; at most {MAX_FILE_BYTES:,} (20 MiB) are sent")
 
 
 def _image_type(content: bytes, _: Path) -> str | None:

@@ -276,6 +276,14 @@ async def test_an_image_is_shown_and_a_file_is_named_and_both_go_with_the_sessio
     assert not roots[0].exists()
 
 
+async def test_an_image_that_is_none_is_not_kept_and_no_path_is_told():
+    assistant = AIAssistant(ScriptedLLM("a"), tools=())
+    with pytest.raises(UsageError, match=r"^image_data is no PNG, JPEG, GIF, WebP or BMP image\.$"):
+        await assistant.process_query("What is this?", session_id="s", image_data=b"no image")
+    await assistant.process_query("And this?", session_id="s", image_data=PNG)
+    assert assistant.conversation("s")[1]["content"][0]["text"].endswith("附件: image")
+
+
 async def test_a_large_image_and_a_large_file_do_not_hold_up_the_loop():
     # The guard looks: writing, encoding and decoding twenty megabytes each takes more than others should wait.
     assistant = AIAssistant(ScriptedLLM("a"), tools=[])

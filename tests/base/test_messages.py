@@ -101,6 +101,12 @@ def test_none_and_excluded_arguments_are_left_out(png):
     assert parts == [png.to_part(), png.to_part(), text("many: and text")]
 
 
+def test_pictures_in_lists_of_lists_and_pairs_are_shown(png):
+    parts = build_multimodal_content({"named": [("left", png), ["right", [png]]], "nothing": [["x"]]}, {})
+    shown = [text("named: left"), png.to_part(), text("named: right"), png.to_part()]
+    assert parts == [*shown, text('nothing: [["x"]]')]
+
+
 def test_attack_14_a_text_is_never_a_path(png):
     parts = build_multimodal_content({"p": str(png.path), "q": ["/etc/passwd"]}, {"p": ImgPath, "q": list[ImgPath]})
     assert parts == [text(f"p: {png.path}"), text('q: ["/etc/passwd"]')]

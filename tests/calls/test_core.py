@@ -265,6 +265,13 @@ async def test_a_call_without_work_says_what_to_write():
     with pytest.raises(CallError, match="Idle has no `async def _exec"):
         await run(Idle(), executor(), {"city": "x"})
 
+    class Returns(Say):
+        async def _exec(self, input_data):
+            return ["text"]
+
+    with pytest.raises(CallError, match=r"the `_exec` of Returns yields no chunks.*Write `yield`"):
+        await run(Returns(), executor(), {"city": "x"})
+
 
 # --- asking for text -----------------------------------------------------------------------------------------
 
@@ -295,7 +302,7 @@ async def test_an_empty_answer_is_asked_for_again(streaming):
     chunks = texts(await run(await Say.instance(on, streaming=streaming), on))
     assert "".join(chunks).strip() == "now"
     assert "" not in chunks
-    with pytest.raises(CallError, match="empty after 3 attempts") as caught:
+    with pytest.raises(CallError, match=r"^\w+: LLM response content is empty after 3 attempts") as caught:
         await run(await Say.instance(executor(ScriptedLLM("", repeat=True))), executor(ScriptedLLM("", repeat=True)))
     assert caught.value.data["error"] == "EmptyResponseError"
 

@@ -25,6 +25,7 @@ CUSTOM_KINDS: Final = {
 MAX_IN_PLACE: Final = 10_000
 """Subschemas that may look at one value: through references, branches and conditions."""
 
+_MEMBERS: Final = frozenset({"properties", "patternProperties", "additionalProperties"})
 _PYTHON_KINDS: Final[tuple[tuple[type, str], ...]] = ((str, "string"), (list, "array"), (dict, "object"))
 
 
@@ -169,7 +170,11 @@ class Places:
         for part in self.parts(schema):
             if part.get("additionalProperties") is True:
                 return True
-            says = says or not part.keys().isdisjoint({"properties", "patternProperties", "additionalProperties"})
+            says = says or not part.keys().isdisjoint(_MEMBERS)
+        own = self.resolved(schema)
+        if says and isinstance(own, dict) and own.keys().isdisjoint({*_MEMBERS, "allOf"}):
+            branches = [branch for keyword in ("anyOf", "oneOf") for branch in own.get(keyword, ())]
+            return any("object" in self.kinds(branch) and self.is_free(branch) for branch in branches)
         return not says
 
     # --- kinds -------------------------------------------------------------------------------------------

@@ -89,7 +89,7 @@ async def test_a_larger_file_is_refused(folder):
     with (folder / "sparse.txt").open("wb") as file:
         file.truncate(3_000_000_000)
     tool, _ = process(folder)
-    with pytest.raises(ValueError, match=r"^sparse\.txt has .*; at most 21"):
+    with pytest.raises(ValueError, match=r"^sparse\.txt has .*; at most 20"):
         await tool("sparse.txt")
 
 

@@ -309,6 +309,8 @@ def test_valid_data_is_never_converted():
         {"properties": {"a": STRING, "x": False}},
         {"allOf": [{"properties": {"a": STRING}}, {"minProperties": 1}]},
         {"anyOf": [{"properties": {"a": STRING}}, {"properties": {"b": STRING}}]},
+        {"properties": {"a": STRING}, "anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
+        {"anyOf": [{"type": "string"}, {"properties": {"a": STRING}}]},
         {"patternProperties": {"^a": STRING}},
         {"if": {"properties": {"a": {"const": "1"}}}, "then": {"properties": {"b": STRING}}},
         {"$ref": "#/definitions/d", "definitions": {"d": {"properties": {"a": STRING}}}},
@@ -333,7 +335,8 @@ def test_a_member_that_the_schema_does_not_know_is_left_out_with_a_note(schema):
         {"properties": {"a": STRING}, "anyOf": [{"properties": {"x": {}}}, {}]},
         {"properties": {"a": STRING}, "if": {"properties": {"x": {"const": 1}}}},
         {"properties": {"a": STRING}, "dependencies": {"a": {"properties": {"x": {}}}}},
-        {"propertyNames": {"maxLength": 1}},
+        {"propertyNames": {"maxLength": 1}}, {"anyOf": [{"type": "object"}, {"properties": {"a": STRING}}]},
+        {"oneOf": [{"properties": {"a": STRING}, "required": ["b"]}, {}]},
     ],
 )  # fmt: skip
 def test_a_member_that_may_be_there_stays(schema):

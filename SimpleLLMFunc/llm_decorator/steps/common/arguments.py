@@ -9,6 +9,7 @@ from typing import IO, Any, BinaryIO, TextIO, get_origin
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import SchemaValidator, core_schema
 
+from SimpleLLMFunc.base.type_resolve import is_multimodal_type
 from SimpleLLMFunc.errors import SignatureError
 from SimpleLLMFunc.llm_decorator.steps.common.signature import type_of_argument
 from SimpleLLMFunc.logger import shown_value
@@ -74,8 +75,12 @@ def _check_of(hint: Any) -> Callable[[Any], object]:
     if validate is None or kind in (IO, TextIO, BinaryIO):  # of these no file is an instance
         return _accept
 
+    is_shown = is_multimodal_type(hint)
+
     def check(value: Any) -> None:
-        if not isinstance(value, Iterator):
+        if is_shown and (isinstance(value, str) or _holds_dict(value)):
+            validate(value, strict=True)  # else pydantic makes a picture of a dict, which opens the file it names
+        elif not isinstance(value, Iterator):
             validate(value)
         elif not (isinstance(kind, type) and isinstance(value, kind)):
             validate(iter(()))  # in its place: looking at the items would take them away
@@ -83,11 +88,15 @@ def _check_of(hint: Any) -> Callable[[Any], object]:
     return check
 
 
+def _holds_dict(value: Any) -> bool:
+    return isinstance(value, Mapping) or (isinstance(value, (list, tuple)) and any(map(_holds_dict, value)))
+
+
 def _accept(value: Any) -> None:
     del value
 
 
-def _validator_of(hint: Any, kind: Any) -> Callable[[Any], object] | None:
+def _validator_of(hint: Any, kind: Any) -> Callable[..., object] | None:
     """Return what checks a type, of one that pydantic does not know only its class; None where there is no way."""
     ways: tuple[Callable[[], TypeAdapter[Any] | SchemaValidator], ...] = (
         lambda: TypeAdapter(hint),

@@ -13,7 +13,7 @@ import pytest
 from pydantic import BaseModel, Field, field_validator
 from typing_extensions import TypedDict
 
-from SimpleLLMFunc import ImgUrl, Message, SignatureError, Text, llm_chat, llm_function
+from SimpleLLMFunc import ImgPath, ImgUrl, Message, SignatureError, Text, llm_chat, llm_function
 from SimpleLLMFunc.testing import ScriptedLLM
 from tests.support.functions import async_decorated, decorated
 
@@ -96,6 +96,8 @@ def test_what_fits_as_pydantic_reads_it_passes(hint, value):
         (Literal["a", "b"], "c"),
         (Annotated[str, Field(min_length=2)], "x"),
         (Text, "x"),
+        (ImgUrl | None, {"url": "https://example.com/a.png"}),
+        (list[Text | ImgUrl], ({"content": "x"},)),
         (Plain, 3),
         (Plain | None, 3),
         (list[Plain], [3]),
@@ -107,6 +109,11 @@ def test_what_fits_as_pydantic_reads_it_passes(hint, value):
 def test_what_does_not_fit_is_an_error(hint, value):
     with pytest.raises(SignatureError, match=r"ask\(\) takes other arguments. given: .*; the signature is \(given"):
         checked(hint, value)
+
+
+def test_a_dict_opens_no_file():
+    with pytest.raises(SignatureError, match=r"should be an instance of ImgPath, got \{'path': 'no-such.png'\}"):
+        checked(ImgPath, {"path": "no-such.png"})
 
 
 @llm_function(ScriptedLLM("a", repeat=True))
