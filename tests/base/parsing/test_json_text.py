@@ -43,8 +43,9 @@ def test_damage_is_noted_and_nothing_inside_it_is_a_candidate(text: str) -> None
     assert len(finding.damaged) == 1
 
 
-def test_a_long_text_that_was_cut_is_not_mended() -> None:
-    assert find_json("{'a': 1}" + " and so on" * 30_000).candidates == []
+@pytest.mark.parametrize("text", ["{'a': 1}", "{'a': {\"b\": 1}}", "[{'a': [1]}]"])
+def test_a_long_text_is_not_mended_and_nothing_inside_what_is_broken_is_a_candidate(text: str) -> None:
+    assert find_json(text + " and so on" * 30_000).candidates == []
 
 
 @pytest.mark.parametrize(
