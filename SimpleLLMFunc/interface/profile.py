@@ -20,6 +20,7 @@ class Profile:
         strict: it takes only the strict subset (every key required, no additional properties, few keywords).
         tools: "native" tool calls, or "json" (asked for a JSON action instead).
         tool_choice: it honours `tool_choice`.
+        forces_tools: it can be made to call a tool; without it, `tool_choice` only says that none may be called.
         stream_usage: it takes `stream_options={"include_usage": true}`.
         keep_reasoning: reasoning has to go back in the history.
         schema_with_tools: it takes a schema for the answer and the function's own tools in one request.
@@ -34,6 +35,7 @@ class Profile:
     strict: bool = False
     tools: Literal["native", "json"] = "native"
     tool_choice: bool = True
+    forces_tools: bool = True
     stream_usage: bool = True
     keep_reasoning: bool = False
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"

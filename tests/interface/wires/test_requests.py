@@ -109,7 +109,7 @@ def test_thinking_in_the_words_of_each_family(name, model, word, expected):
 )  # fmt: skip
 def test_the_most_tokens_of_the_family_are_sent_where_none_are_said(model, least):
     assert sent("messages", model).body["max_tokens"] == least
-    assert sent("messages", model, max_tokens=7).body["max_tokens"] == 7
+    assert [sent("messages", model, max_tokens=said).body["max_tokens"] for said in (7, 0)] == [7, 0]
     assert "max_output_tokens" not in sent("responses").body
     assert "generationConfig" not in sent("gemini").body
 
