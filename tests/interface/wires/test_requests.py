@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from SimpleLLMFunc.errors import ConfigError, UsageError
+from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.wires import Asked, WireRequest
 from SimpleLLMFunc.interface.wires.messages import MessagesWire
@@ -201,13 +201,10 @@ def test_what_a_wire_has_no_word_for_is_refused_before_anything_is_sent(name, wo
         sent(name, **{word: 1})
 
 
-@pytest.mark.parametrize("name", NEW)
-def test_without_a_message_there_is_no_request_and_two_answers_at_once_are_refused(name):
-    with pytest.raises(UsageError, match="no message"):
-        sent(name, messages=[])
-    if name != "gemini":
-        with pytest.raises(ConfigError, match="no word for n"):
-            sent(name, n=2)
+@pytest.mark.parametrize("name", ["messages", "responses"])
+def test_two_answers_at_once_are_refused(name):
+    with pytest.raises(ConfigError, match="no word for n"):
+        sent(name, n=2)
 
 
 def test_schemas_and_strict_tools():
