@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, cast
@@ -22,6 +21,7 @@ from SimpleLLMFunc.llm_decorator.steps.common.types import Compact, FunctionSign
 from SimpleLLMFunc.llm_decorator.utils import process_tools
 from SimpleLLMFunc.logger import push_warning, shown_value
 from SimpleLLMFunc.runtime import in_thread, off_loop_if_large
+from SimpleLLMFunc.tools import run_callable
 from SimpleLLMFunc.type import ContentPart, Message, ToolSpec
 
 T = TypeVar("T")
@@ -237,10 +237,7 @@ async def _compacted(messages: Sequence[Message], compact: Compact, func_name: s
         ConfigError: `compact` did not give a list of messages.
     """
     head = 1 if messages and messages[0]["role"] == "system" else 0
-    shorter = compact(copied(messages[head:-1]))
-    if inspect.isawaitable(shorter):
-        shorter = await shorter
-    given: Any = shorter
+    given: Any = await run_callable(compact, [copied(messages[head:-1])], {})  # in a thread: a model may sum up
     if not isinstance(given, list) or not all(isinstance(message, dict) for message in given):
         raise ConfigError(f"{func_name}: compact= must return a list of messages, not {type(given).__name__}.")
     return [*messages[:head], *filter_history_messages(given, func_name), *messages[-1:]]

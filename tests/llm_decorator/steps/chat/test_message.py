@@ -7,6 +7,7 @@ import pytest
 from SimpleLLMFunc import ConfigError, llm_chat
 from SimpleLLMFunc.llm_decorator.steps.chat.message import fits, room_for_input, trimmed
 from SimpleLLMFunc.testing import ScriptedLLM
+from tests.support.functions import function_of
 from tests.support.wires import WIRES, wired
 
 CALL = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
@@ -119,6 +120,13 @@ def test_what_is_left_out_is_no_more_than_has_to_be():
         left_out = len(messages) - len(kept)
         if left_out:
             assert not fits([messages[0], *messages[1 + left_out - 4 :]], None, room)
+
+
+def test_a_plain_function_that_shortens_may_ask_a_model():
+    sum_up = function_of(ScriptedLLM("They talked."))
+    chat, llm = chatting(600, "ok", compact=lambda history: [{"role": "user", "content": sum_up(str(history))}])
+    list(chat(HISTORY, "now"))
+    assert [message["content"] for message in llm.requests[0]][1:] == ["They talked.", "message: now"]
 
 
 @pytest.mark.parametrize("options", [{"compact": 3}, {"stream": "yes"}], ids=str)
