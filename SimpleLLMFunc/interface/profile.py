@@ -20,7 +20,6 @@ class Profile:
         strict: it takes only the strict subset (every key required, no additional properties, few keywords).
         tools: "native" tool calls, or "json" (asked for a JSON action instead).
         tool_choice: it honours `tool_choice`.
-        forces_tools: it can be made to call a tool; without it, `tool_choice` only says that none may be called.
         stream_usage: it takes `stream_options={"include_usage": true}`.
         keep_reasoning: reasoning has to go back in the history.
         schema_with_tools: it takes a schema for the answer and the function's own tools in one request.
@@ -28,6 +27,7 @@ class Profile:
         short_prompt: it is a small model, which a short prompt serves better, and the bare labels of a choice.
         grammar: it takes a grammar in the parameter `grammar`.
         logprobs: the most `top_logprobs` that it gives; 0 for a service that gives no log-probabilities.
+        forces_tools: it can be made to call a tool; without it, `tool_choice` only says that none may be called.
     """
 
     name: str = "generic"
@@ -35,7 +35,6 @@ class Profile:
     strict: bool = False
     tools: Literal["native", "json"] = "native"
     tool_choice: bool = True
-    forces_tools: bool = True
     stream_usage: bool = True
     keep_reasoning: bool = False
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
@@ -43,6 +42,7 @@ class Profile:
     short_prompt: bool = False
     grammar: bool = False
     logprobs: int = 0
+    forces_tools: bool = True
 
     __setstate__ = set_fields
 
