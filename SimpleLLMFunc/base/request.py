@@ -90,7 +90,7 @@ class ModelRequest:
         offered = [] if is_last and not keeps else list(self.tools or ())
         params = dict(given_to(self.llm, self.params))
         if self.answer_tool:
-            if self.llm.profile.tool_choice and "tool_choice" not in params:
+            if self.llm.profile.tool_choice and self.llm.profile.forces_tools and "tool_choice" not in params:
                 params["tool_choice"] = (
                     "required" if offered else {"type": "function", "function": {"name": self.answer_name}}
                 )

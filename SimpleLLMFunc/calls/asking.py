@@ -189,7 +189,9 @@ def _object_mode(spec: OutputSpec, llm: LLM_Interface) -> tuple[OutputMode, str]
     A tool takes any schema, with keys left out; a service that cannot be made to call it is better held to a schema.
     """
     refused, profile = refused_by(llm, spec.schema), llm.profile
-    is_called = profile.tools == "native" and (profile.tool_choice or not profile.native or "native" in refused)
+    is_called = profile.tools == "native" and (
+        (profile.tool_choice and profile.forces_tools) or not profile.native or "native" in refused
+    )
     if is_called and "tool" not in refused:
         return "tool", f"tool: profile {profile.name!r} calls tools, and this one only"
     return choose_output_mode(spec, profile, "auto", refused.keys())

@@ -27,4 +27,4 @@ class Anthropic(ServiceModel):
 
     def _profile(self, address: str) -> Profile:  # noqa: ARG002 - of this maker, the model decides
         family = claude_family(self.model_name)
-        return Profile("messages", native=family.native, strict=True, tool_choice=family.forced)
+        return Profile("messages", native=family.native, strict=True, forces_tools=family.forced)

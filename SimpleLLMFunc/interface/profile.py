@@ -27,6 +27,7 @@ class Profile:
         short_prompt: it is a small model, which a short prompt serves better, and the bare labels of a choice.
         grammar: it takes a grammar in the parameter `grammar`.
         logprobs: the most `top_logprobs` that it gives; 0 for a service that gives no log-probabilities.
+        forces_tools: it can be made to call a tool; without it, `tool_choice` only says that none may be called.
     """
 
     name: str = "generic"
@@ -41,6 +42,7 @@ class Profile:
     short_prompt: bool = False
     grammar: bool = False
     logprobs: int = 0
+    forces_tools: bool = True
 
     __setstate__ = set_fields
 

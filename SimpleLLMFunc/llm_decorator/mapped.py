@@ -195,7 +195,7 @@ def _described(pipeline: Any, llm: LLM_Interface | None) -> tuple[Any, ...]:
     module = getattr(pipeline.definition.func, "__module__", None) or "__main__"
     # Only this process can resolve annotations that are text; the hints are the resolved ones.
     told = [each.replace(annotation=hints.get(each.name, each.empty)) for each in signature.parameters.values()]
-    signature = signature.replace(parameters=told, return_annotation=inspect.Signature.empty)
+    signature = signature.replace(parameters=told, return_annotation=hints.get("return", inspect.Signature.empty))
     is_async = inspect.iscoroutinefunction(pipeline.definition.func)
     return module, (signature, hints, *others), options, type(pipeline), is_async
 

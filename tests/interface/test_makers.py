@@ -14,6 +14,7 @@ from SimpleLLMFunc import Anthropic, Gemini, OpenAICompatible
 from SimpleLLMFunc.errors import AuthenticationError, ConfigError
 from SimpleLLMFunc.interface.current import named_model
 from tests.support.asking import HELLO
+from tests.support.functions import async_decorated
 from tests.support.server import LoopbackServer
 from tests.support.services import GeminiService, MessagesService, ResponsesService
 
@@ -101,6 +102,7 @@ async def test_the_key_goes_where_the_service_wants_it(monkeypatch, maker, varia
         monkeypatch.setenv(variable, "sk-canary-1234")
         llm = maker("m", base_url=server.base_url.removesuffix("/v1"))
         assert (await llm.chat(HELLO)).text == "ok"
+        assert async_decorated(str, llm).preview("x").headers[header] == f"${variable}"
         sent = server.requests[0].headers
         assert sent[header] == "sk-canary-1234"
         assert "authorization" not in sent

@@ -31,3 +31,10 @@ def test_what_is_asked_for_comes_first_and_an_unknown_name_is_refused_with_the_k
         assert profile.name == name
     with pytest.raises(ConfigError, match="deepseek"):
         find_profile("nope", address)
+
+
+def test_a_profile_pickled_before_a_field_was_new_keeps_its_fields():
+    old = ["mine", True, False, "json", True, True, False, "max_tokens", True, False, False, 5]
+    profile = object.__new__(Profile)
+    profile.__setstate__(old)
+    assert profile == Profile("mine", native=True, tools="json", logprobs=5)

@@ -361,6 +361,9 @@ def test_a_tool_without_usable_signature():
         ({"on_tool_error": "ignore"}, "on_tool_error"),
         ({"system_prompt_template": 3}, "system_prompt_template"),
         ({"messages": []}, "messages"),
+        ({"toolkit_confirm": "yes"}, "toolkit_confirm"),
+        ({"watching": [print, 3]}, "watching"),
+        ({"abort_signal": threading.Event()}, "abort_signal must be an AbortSignal or an asyncio.Event"),
     ],
 )
 def test_an_argument_that_cannot_be(options, named):

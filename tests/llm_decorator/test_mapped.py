@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 import subprocess
 import sys
@@ -62,7 +63,7 @@ async def test_functions_of_a_script_arrive_where_the_script_is_not(name, tmp_pa
     note, count, look, chat, *others = pickle.loads(done.stdout)
     assert (await note({"text": "x"})).text == "hi"
     assert note._pipeline.options.llm_kwargs == {"temperature": 1}
-    assert note.__doc__ == "Take a note."
+    assert (note.__doc__, inspect.signature(note).return_annotation.__name__) == ("Take a note.", "Note")
     assert look(3) == 4
     assert [text for text, _ in chat([], "hi")] == ["hey", ""]
     assert (others[0] if others else count)("a") == 3

@@ -40,17 +40,28 @@ NONE: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", NEW)
-async def test_the_last_turn_keeps_the_tools_and_says_that_none_may_be_called(name):
+@pytest.mark.parametrize(("name", "model_name"), [*((name, "") for name in NEW), ("messages", "claude-opus-5-5")])
+async def test_the_last_turn_keeps_the_tools_and_says_that_none_may_be_called(name, model_name):
     service = SERVICES[name](CALL, {"texts": ["sun"]})
     async with LoopbackServer(service) as server:
-        ask = forecaster(model(name, server), max_tool_calls=1, thinking="low", tool_choice="auto")
+        ask = forecaster(model(name, server, model_name), max_tool_calls=1, thinking="low", tool_choice="auto")
         result = await ask.call("Rome?")
     assert (result.value, result.downgrades) == ("sun", [])
     first, last = service.bodies
     assert json.dumps(first["tools"]) == json.dumps(last["tools"])
     assert not NONE[name](first)
     assert NONE[name](last)
+
+
+async def test_what_is_said_of_calls_reaches_a_model_that_cannot_be_made_to_call():
+    service = MessagesService()
+    async with LoopbackServer(service) as server:
+        ask = forecaster(model("messages", server, "claude-opus-5-5"))
+        one_at_a_time = await ask.with_options(tool_choice="none", parallel_tool_calls=False).call("Rome?")
+        forced = await ask.with_options(tool_choice="required").call("Rome?")
+    assert [body["tool_choice"] for body in service.bodies] == [{"type": "none"}, {"type": "auto"}]
+    assert one_at_a_time.downgrades == []
+    assert [what for what, _ in forced.downgrades] == ["tools: no tool is forced"]
 
 
 @pytest.mark.parametrize("name", NEW)

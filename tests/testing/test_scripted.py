@@ -133,7 +133,7 @@ async def test_running_out_and_no_replies_at_all() -> None:
         await llm.chat([*HELLO, {"role": "user", "content": "and now?"}])
     with pytest.raises(UsageError, match="asked once and had 0 replies"):
         await collected(ScriptedLLM(repeat=True))
-    with pytest.raises(UsageError, match="asked once"):
+    with pytest.raises(UsageError, match="no message to send"):
         await ScriptedLLM().chat([])
 
 

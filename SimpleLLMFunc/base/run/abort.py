@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-from SimpleLLMFunc.errors import DeadlineExceeded, RunAborted
+from SimpleLLMFunc.errors import DeadlineExceeded, RunAborted, UsageError
 from SimpleLLMFunc.interface.spending import Deadline
+from SimpleLLMFunc.logger import shown_value
 from SimpleLLMFunc.runtime import ForkSafeLock
 
 T = TypeVar("T")
@@ -79,9 +80,15 @@ class RunLimits:
     Args:
         clock: of the whole run.
         abort: None if it cannot be aborted.
+
+    Raises:
+        UsageError: `abort` is something else.
     """
 
     def __init__(self, clock: Deadline, abort: Abort | None = None) -> None:
+        given: Any = abort
+        if given is not None and not isinstance(given, Abort):
+            raise UsageError(f"what ends a run is an AbortSignal or an asyncio.Event, not {shown_value(given, 80)}.")
         self.clock = clock
         self.abort = abort
 

@@ -129,7 +129,8 @@ class Credentials:
     @property
     def variable(self) -> str:
         """The variable that a shown request takes its key from."""
-        return self._variables[0] if self.asked is None else "API_KEY"
+        given = (name for name in self._variables if os.environ.get(name, "").strip())
+        return next(given, self._variables[0]) if self.asked is None else "API_KEY"
 
     async def take(self, block: AsyncExitStack) -> str:
         """Return the key of a request, empty where none is needed; one of a pool is counted until `block` ends.

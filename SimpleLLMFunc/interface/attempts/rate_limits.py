@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from SimpleLLMFunc.errors import ConfigError, DeadlineExceeded
 from SimpleLLMFunc.interface.attempts.token_bucket import TokenBucket
 from SimpleLLMFunc.interface.spending import Deadline, scoped
-from SimpleLLMFunc.interface.wires import header_number
+from SimpleLLMFunc.interface.wires import header_number, number
 from SimpleLLMFunc.type import CompletionUsage
 
 _PARTS: ContextVar[int] = ContextVar("SimpleLLMFunc.parts_of_rates", default=1)
@@ -47,6 +47,9 @@ class Limits:
     def __init__(self, settings: LimitSettings) -> None:
         self.settings = settings
         self._parts = _PARTS.get()
+        for name in LimitSettings.__slots__:
+            if (given := getattr(settings, name)) is not None:
+                number(name, given, above=0)
         if (settings.rate_limit_capacity is None) != (settings.rate_limit_refill_rate is None):
             raise ConfigError("rate_limit_capacity and rate_limit_refill_rate only make sense together; give both.")
         self._requests: list[TokenBucket] = []

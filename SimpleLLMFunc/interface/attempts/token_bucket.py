@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.interface.wires import number
 from SimpleLLMFunc.runtime import ForkSafeLock, renew_in_child
 from SimpleLLMFunc.utils import Uncopied
 
@@ -64,8 +65,8 @@ class TokenBucket(Uncopied):
     """
 
     def __init__(self, capacity: float, refill_rate: float, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self.capacity = _positive("capacity", capacity)
-        self.refill_rate = _positive("refill_rate", refill_rate)
+        self.capacity = number("capacity", capacity, above=0)
+        self.refill_rate = number("refill_rate", refill_rate, above=0)
         self._clock = clock
         self._lock = ForkSafeLock()
         self._level = self.capacity
@@ -167,15 +168,7 @@ class TokenBucket(Uncopied):
         self._since = now
 
     def _check(self, count: float) -> None:
-        if not count > 0:
-            raise ConfigError(f"the count must be above zero, not {count!r}.")
-        if count > self.capacity:
+        if number("count", count, above=0) > self.capacity:
             raise ConfigError(
                 f"{count:g} tokens will never fit into a bucket of {self.capacity:g}. Ask for less, or raise the capacity."
             )
-
-
-def _positive(name: str, value: object) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < math.inf:
-        raise ConfigError(f"{name} must be a number above zero, not {value!r}.")
-    return float(value)

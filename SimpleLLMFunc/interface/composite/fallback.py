@@ -84,8 +84,9 @@ class FallbackLLM(Uncopied, LLM_Interface):
         hedge_after: HedgeAfter = None,
         cool_down: float = 30.0,
     ) -> None:
-        given: Any = llms[0] if len(llms) == 1 and not isinstance(llms[0], LLM_Interface) else llms
-        self.members = tuple(given) if isinstance(given, Iterable) else ()
+        only: Any = llms[0] if len(llms) == 1 else None
+        given: Any = only if isinstance(only, Iterable) and not isinstance(only, str) else llms
+        self.members = tuple(given)
         wrong = [
             type(member).__name__ for member in self.members if not isinstance(cast("object", member), LLM_Interface)
         ]
@@ -334,6 +335,7 @@ def _shared(members: Sequence[LLM_Interface]) -> Profile:
         strict=any(each.strict for each in profiles),
         tools="native" if all(each.tools == "native" for each in profiles) else "json",
         tool_choice=all(each.tool_choice for each in profiles),
+        forces_tools=all(each.forces_tools for each in profiles),
         stream_usage=all(each.stream_usage for each in profiles),
         keep_reasoning=any(each.keep_reasoning for each in profiles),
     )

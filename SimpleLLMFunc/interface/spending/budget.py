@@ -1,6 +1,6 @@
 """`budget(...)`: a limit on money, tokens, requests or time, kept before it is broken.
 
-Scopes nest, and hold for everything that is started inside them: functions, tools, worker threads, the bridge
+Scopes nest, and hold for everything that the library starts inside them: functions, tools, worker threads, the bridge
 of sync code. They are carried by a context variable. A scope reserves what a request will probably take
 before it leaves, and settles with what it really took.
 """
@@ -117,7 +117,8 @@ def budget(
 
     A request that would break a limit is not sent; the tokens of its answer cannot be known before, so the last
     answer may go over `tokens` and `usd`, and nothing is sent after it. Scopes nest: the strictest holds. An answer
-    from a cache takes nothing.
+    from a cache takes nothing. A thread that you start yourself is inside only if `contextvars.copy_context().run`
+    runs its function; those of the library and of `asyncio.to_thread` are.
 
     Args:
         usd: money. Needs the extra `cost`. A model whose price is not known raises `ConfigError` before it is asked,

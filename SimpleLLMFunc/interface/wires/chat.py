@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from SimpleLLMFunc.errors import ServerUnavailable, UsageError
+from SimpleLLMFunc.errors import ServerUnavailable
 from SimpleLLMFunc.interface.body_json import mend
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.profile import Profile
@@ -131,7 +131,6 @@ class ChatCompletionsWire(Wire):
 
         Raises:
             ConfigError: the model has no such `thinking`.
-            UsageError: there is no message, or one is not a message.
         """
         params, thinking = dict(asked.params), asked.params.get("thinking")
         # Else it is a service's own parameter of this name.
@@ -184,27 +183,12 @@ def wire_messages(messages: Sequence[Message], profile: Profile) -> list[dict[st
     System messages come first, as one: many services refuse a second one, or one in the middle. Reasoning goes back
     only where the provider asks for it. Assistant messages always have `content`, their calls have `type` and
     arguments as text.
-
-    Raises:
-        UsageError: there is no message, or one is not a message.
     """
-    if not messages:
-        raise UsageError("there is no message to send. Give at least one, such as a user message.")
-    given = [_as_dict(item, position) for position, item in enumerate(messages)]
+    given = cast("Sequence[dict[str, Any]]", messages)
     system = [message for message in given if message["role"] in SYSTEM]
     others = (message for message in given if message["role"] not in SYSTEM)
     sent = [_assistant(message, profile) if message["role"] == "assistant" else message for message in others]
     return [*_one_system(system), *sent]
-
-
-def _as_dict(item: Any, position: int) -> dict[str, Any]:
-    if hasattr(item, "model_dump"):  # an object of the openai package
-        item = item.model_dump(exclude_none=True)
-    if not isinstance(item, Mapping) or not isinstance(item.get("role"), str):
-        raise UsageError(
-            f"message {position} is not a message: it needs 'role' and 'content', and is {type(item).__name__}"
-        )
-    return cast("dict[str, Any]", item)
 
 
 def _one_system(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:

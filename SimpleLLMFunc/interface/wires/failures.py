@@ -351,9 +351,12 @@ def _better_base(url: str, status: int, path: str) -> str:
     """Return the base address to write, where the one in `url` is plainly not one; else nothing."""
     parts = urlsplit(url)
     base, found, rest = parts.path.partition(path) if path else ("", "", "")
-    if status not in {404, 405} or not found or (base and path not in rest):
+    version = "/v1" if path and not path.startswith("/v1") else ""  # empty: the wire writes its version itself
+    if twice := re.search(r"(/v\d\w*)\1/", parts.path):
+        base = parts.path[: twice.start()] + (version and twice[1])
+    if status not in {404, 405} or not (twice or (found and (path in rest or (version and not base)))):
         return ""
-    return urlunsplit(parts._replace(path=base or "/v1"))
+    return urlunsplit(parts._replace(path=base or version, query=version and parts.query))
 
 
 def _status(word: Any) -> int | None:

@@ -17,7 +17,7 @@ from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.body_json import decoded
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.wires.families import GeminiFamily, budget_of, gemini_family, omitted, thinking_of
-from SimpleLLMFunc.interface.wires.history import NO_RESULT, History, Part, arguments_of, data_in
+from SimpleLLMFunc.interface.wires.history import NO_RESULT, History, Part, arguments_of, data_in, image_of
 from SimpleLLMFunc.interface.wires.replies import Wire
 from SimpleLLMFunc.interface.wires.request_body import described, forced_tool, given_params, own_tool
 from SimpleLLMFunc.interface.wires.streams.parts import WIRE, PartReader, calls_in, text_in
@@ -70,7 +70,7 @@ class PartHistory(History):
     def media(self, kind: Any, part: Mapping[str, Any]) -> Part:
         """Return a part that is not text."""
         if kind == "image_url":
-            return _data(part["image_url"]["url"], "ImgPath")
+            return _data(image_of(part)["url"], "ImgPath")
         if kind == "file":
             file = part["file"]
             if file.get("file_id"):

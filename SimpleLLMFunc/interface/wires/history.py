@@ -205,6 +205,12 @@ def arguments_of(call: ToolCall) -> dict[str, Any]:
     return value if isinstance(value, dict) else {"arguments": value}
 
 
+def image_of(part: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a part says of its image; a bare address, as Mistral takes one, becomes ``{"url": address}``."""
+    image: Mapping[str, Any] | str = part["image_url"]
+    return {"url": image} if isinstance(image, str) else image
+
+
 def data_in(url: str) -> tuple[str, str, str] | None:
     """Return the kind of data in a ``data:`` address, what is said of its form, and the data; None for another address."""
     found = _DATA_URL.match(url)

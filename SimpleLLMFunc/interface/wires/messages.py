@@ -18,7 +18,7 @@ from urllib.parse import unquote_to_bytes
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.wires.families import EFFORTS, ClaudeFamily, budget_of, claude_family, omitted, thinking_of
-from SimpleLLMFunc.interface.wires.history import NO_RESULT, History, Part, arguments_of, data_in
+from SimpleLLMFunc.interface.wires.history import NO_RESULT, History, Part, arguments_of, data_in, image_of
 from SimpleLLMFunc.interface.wires.provider_state import Prefix
 from SimpleLLMFunc.interface.wires.replies import Wire
 from SimpleLLMFunc.interface.wires.request_body import described, forced_tool, given_params, own_tool
@@ -78,7 +78,7 @@ class BlockHistory(History):
     def media(self, kind: Any, part: Mapping[str, Any]) -> Part:
         """Return a part that is not text."""
         if kind == "image_url":
-            url = part["image_url"]["url"]
+            url = image_of(part)["url"]
             found = data_in(url)
             source = {"type": "base64", "media_type": found[0], "data": found[2]} if found else None
             return {"type": "image", "source": source or {"type": "url", "url": url}}
@@ -200,7 +200,8 @@ class MessagesWire(Wire):
         if not history.turns:
             raise UsageError("there is no message with a text to send, only a system prompt.")
         limits = [params.pop(name, None) for name in ("max_completion_tokens", "max_tokens")]
-        body: dict[str, Any] = {"model": model_name, "max_tokens": limits[0] or limits[1] or family.output}
+        limit = next((limit for limit in limits if limit is not None), family.output)
+        body: dict[str, Any] = {"model": model_name, "max_tokens": limit}
         if system:
             body["system"] = [{"type": "text", "text": system}]
         if tools:

@@ -68,7 +68,7 @@ class Wire(ABC):
 
         Raises:
             ConfigError: something that the wire, or the model, has no word for.
-            UsageError: there is no message, or one is not a message.
+            UsageError: there is no message with a text.
         """
 
     def auth(self, key: str) -> Mapping[str, str]:

@@ -43,10 +43,7 @@ def given_params(asked: Asked, called: str, no_word: Iterable[str], instead: str
 
     Raises:
         ConfigError: one of `no_word` is set.
-        UsageError: there is no message.
     """
-    if not asked.messages:
-        raise UsageError("there is no message to send. Give at least one, such as a user message.")
     params = {name: value for name, value in asked.params.items() if value is not None}
     if params.get("n") == 1:
         del params["n"]

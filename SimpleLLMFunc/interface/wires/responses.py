@@ -13,7 +13,7 @@ from typing import Any
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.wires.families import effort_of, leave_out_sampling
-from SimpleLLMFunc.interface.wires.history import History, Part
+from SimpleLLMFunc.interface.wires.history import History, Part, image_of
 from SimpleLLMFunc.interface.wires.provider_state import STATE, Prefix, state_of
 from SimpleLLMFunc.interface.wires.replies import Wire
 from SimpleLLMFunc.interface.wires.request_body import described, forced_tool, given_params, own_tool
@@ -244,7 +244,7 @@ class ItemHistory(History):
     def media(self, kind: Any, part: Mapping[str, Any]) -> Part:
         """Return a part that is not text."""
         if kind == "image_url":
-            image = part["image_url"]
+            image = image_of(part)
             return {"type": "input_image", "image_url": image["url"], "detail": image.get("detail") or "auto"}
         if kind == "file":
             return {"type": "input_file", **part["file"]}

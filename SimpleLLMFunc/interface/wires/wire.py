@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
+from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.type import Message, ToolSpec
 
 SYSTEM = frozenset({"system", "developer"})
@@ -34,9 +35,31 @@ class Asked:
 
     @classmethod
     def of(cls, messages: Sequence[Message], **given: Any) -> Asked:
-        """Return what the arguments of `LLM_Interface.chat` ask."""
+        """Return what the arguments of `LLM_Interface.chat` ask; messages of the openai package become dicts.
+
+        Raises:
+            UsageError: there is no message, one is not a message, or a tool is no dict.
+        """
+        if not messages:
+            raise UsageError("there is no message to send. Give at least one, such as a user message.")
         own = {name: given.pop(name) for name in ("tools", "response_format", "trace_id", "deadline") if name in given}
-        return cls(messages, params=given, **own)
+        if not all(isinstance(spec, Mapping) for spec in own.get("tools") or ()):
+            raise UsageError("a tool of chat() is a dict as on the wire; Tool(function).to_openai_tool() makes one")
+        return cls([_message(each, place) for place, each in enumerate(messages)], params=given, **own)
+
+
+def _message(item: Any, place: int) -> Message:
+    if hasattr(item, "model_dump"):
+        item = item.model_dump(exclude_none=True)
+    if not isinstance(item, Mapping) or not isinstance(item.get("role"), str):
+        raise UsageError(
+            f"message {place} is not a message: it needs 'role' and 'content', and is {type(item).__name__}"
+        )
+    content = item.get("content")
+    parts = [] if content is None or isinstance(content, str) else content
+    if not isinstance(parts, (list, tuple)) or not all(isinstance(part, Mapping) for part in parts):
+        raise UsageError(f"message {place}: its content is neither text nor a list of parts, each a dict")
+    return cast("Message", item)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
 
+from SimpleLLMFunc import UsageError
 from SimpleLLMFunc.base.run.abort import AbortSignal
+from SimpleLLMFunc.testing import ScriptedLLM
+from tests.support.functions import function_of
 
 
 class Interrupted(set):  # type: ignore[type-arg]
@@ -46,3 +50,10 @@ def test_a_listener_is_told_once() -> None:
     signal.listen(lambda: told.append("late"))
     assert told == ["kept", "late"]
     assert (signal.is_aborted, signal.reason) == (True, "first")
+
+
+@pytest.mark.parametrize("view", ["call", "preview"])
+def test_another_signal_is_refused_at_the_call(view: str) -> None:
+    ask = function_of(ScriptedLLM("ok"))
+    with pytest.raises(UsageError, match=r"an AbortSignal or an asyncio\.Event, not <threading"):
+        getattr(ask, view)("x", _abort_signal=threading.Event())

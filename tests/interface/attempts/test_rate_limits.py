@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from SimpleLLMFunc.errors import ConnectionFailed, DeadlineExceeded
+from SimpleLLMFunc.errors import ConfigError, ConnectionFailed, DeadlineExceeded
 from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool
 from SimpleLLMFunc.interface.attempts.rate_limits import Limits, LimitSettings, Told, part_of_rates, told_limits
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
@@ -34,6 +34,14 @@ async def test_tokens_wait_for_their_turn_and_are_corrected():
     limits.settle(90, CompletionUsage())
     with pytest.raises(DeadlineExceeded):
         await limits.wait("m", 90, SOON(0.02))
+
+
+@pytest.mark.parametrize("name", LimitSettings.__slots__)
+@pytest.mark.parametrize("number", [0, -1, "3", True])
+def test_a_limit_that_cannot_be_is_named(name, number):
+    both = {"rate_limit_capacity": 1, "rate_limit_refill_rate": 1, name: number}
+    with pytest.raises(ConfigError, match=f"^{name} is {number!r}; it must be a number above 0"):
+        Limits(LimitSettings(**both))
 
 
 async def test_who_does_not_get_all_that_it_waits_for_has_taken_nothing():

@@ -289,7 +289,7 @@ async def test_the_service_may_say_that_less_is_left(bucket, now):
 @pytest.mark.parametrize("number", [0, -1, float("nan"), float("inf"), "3", None, True])
 def test_capacity_and_rate_are_numbers_above_zero(number):
     for arguments in ((number, 1), (1, number)):
-        with pytest.raises(ValueError, match="must be a number above zero") as caught:
+        with pytest.raises(ValueError, match="must be a number above 0") as caught:
             TokenBucket(*arguments)
         assert isinstance(caught.value, ConfigError)
 
@@ -297,7 +297,7 @@ def test_capacity_and_rate_are_numbers_above_zero(number):
 @pytest.mark.parametrize("count", [0, -1, 3.5, 10**9, float("nan"), float("inf")])
 async def test_a_count_that_can_never_fit_is_refused_at_once(count):
     bucket = TokenBucket(3, 1)
-    with pytest.raises(ValueError, match=r"above zero|never fit") as caught:
+    with pytest.raises(ValueError, match=r"above 0|never fit") as caught:
         await bucket.acquire(count)
     assert isinstance(caught.value, ConfigError)
     assert bucket.level == 3

@@ -81,10 +81,29 @@ def test_reasoning_goes_back_only_where_the_provider_wants_it(name):
     assert wire_messages([message], GENERIC) == [{"role": "assistant", "content": "x", "reasoning_details": [1]}]
 
 
-@pytest.mark.parametrize("messages", [[], ["hello"], [{"content": "x"}], [None], [{"role": 3}]])
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [],
+        None,
+        "hello",
+        ["hello"],
+        [{"content": "x"}],
+        [None],
+        [{"role": 3}],
+        {"role": "user"},
+        [user(3)],
+        [user(["x"])],
+    ],
+)
 def test_what_is_no_conversation_is_refused(messages):
     with pytest.raises(UsageError):
-        wire_messages(messages, GENERIC)
+        Asked.of(messages)
+
+
+def test_a_function_is_no_tool_of_a_request():
+    with pytest.raises(UsageError, match=r"Tool\(function\)\.to_openai_tool"):
+        Asked.of([user("x")], tools=[print])
 
 
 # --- the body --------------------------------------------------------------------------------------------

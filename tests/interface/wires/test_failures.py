@@ -215,10 +215,10 @@ def test_the_status_behind_an_error_that_came_with_200(error, status):
 # --- what to change --------------------------------------------------------------------------------------
 
 
-def told(status, message, url="", **error):
+def told(status, message, url="", *, path="/chat/completions", **error):
     received = Received("m-7", 1, status, {}, url=url)
     body = json.dumps({"error": {"message": message, **error}}).encode()
-    return failure_of(read_error(body), received, path="/chat/completions")
+    return failure_of(read_error(body), received, path=path)
 
 
 @pytest.mark.parametrize(
@@ -227,6 +227,7 @@ def told(status, message, url="", **error):
         ("http://127.0.0.1:8000/chat/completions", 'base_url="http://127.0.0.1:8000/v1"'),
         ("https://h.example/v1/chat/completions/chat/completions", 'base_url="https://h.example/v1"'),
         ("https://h.example/chat/completions/chat/completions", 'base_url="https://h.example/v1"'),
+        ("https://h.example/v1/v1/chat/completions", 'base_url="https://h.example/v1"'),
         ("https://h.example/v1/chat/completions", None),
         ("https://h.example/openai/deployments/x/chat/completions?api-version=1", None),
     ],
@@ -237,6 +238,21 @@ def test_a_404_names_the_address_and_the_one_to_write(asked, better):
     assert failure.again == "never"
     assert all(part in text for part in (f"404 at {asked}.", "page not found", better or ""))
     assert bool(better) is ("Write base_url" in text)
+
+
+@pytest.mark.parametrize(
+    ("asked", "better"),
+    [
+        ("https://h.example/v1/messages", None),
+        ("https://h.example/v1/v1/messages", "https://h.example"),
+        ("https://h.example/v1/messages/v1/messages", "https://h.example"),
+        ("https://h.example/anthropic/v1/v1/messages", "https://h.example/anthropic"),
+        ("https://h.example/v1beta/v1beta/models/g:streamGenerateContent?alt=sse", "https://h.example"),
+    ],
+)
+def test_the_address_to_write_has_no_version_where_the_wire_writes_it(asked, better):
+    text = str(told(404, "page not found", asked, path="" if "beta" in asked else "/v1/messages").error)
+    assert (f'Write base_url="{better}".' in text) is ("Write base_url" in text) is bool(better)
 
 
 @pytest.mark.parametrize(("status", "code"), [(404, "model_not_found"), (404, None), (400, "model_not_found")])

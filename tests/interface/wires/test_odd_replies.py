@@ -94,6 +94,13 @@ def test_an_odd_reply_is_read_or_refused(name):
     assert refused > 100
 
 
+@pytest.mark.parametrize("wire", WIRES)
+def test_an_error_in_a_stream_is_told_though_it_comes_without_its_kind(wire):
+    with pytest.raises(AttemptFailed) as caught:
+        read(WIRES[wire], b'data: {"error": {"message": "all slots are taken", "code": 503}}\n\n', stream=True)
+    assert "all slots are taken" in str(caught.value.error)
+
+
 @pytest.mark.parametrize("ids", [({"id": "b"}, {"id": "b"}), ({}, {})], ids=["by its id", "by its place"])
 def test_a_tool_of_gemini_finds_its_result(ids):
     called, result = ids

@@ -100,7 +100,7 @@ class BlockReader(EventReader):
     def chunk_of(self, value: dict[str, Any], event: ServerSentEvent) -> ChatCompletionChunk | None:
         """Return the chunk in an event; raises what `read` does."""
         kind = value.get("type") or event.event
-        if kind == "error" or (kind is None and value.get("error")):
+        if kind == "error" or (not kind and value.get("error")):
             raise self.error_in(value)
         if kind == "message_start":
             return self._started(mapping(value.get("message")))

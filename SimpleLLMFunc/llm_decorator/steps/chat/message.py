@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, cast
@@ -22,6 +21,7 @@ from SimpleLLMFunc.llm_decorator.steps.common.types import Compact, FunctionSign
 from SimpleLLMFunc.llm_decorator.utils import process_tools
 from SimpleLLMFunc.logger import push_warning, shown_value
 from SimpleLLMFunc.runtime import in_thread, off_loop_if_large
+from SimpleLLMFunc.tools import run_callable
 from SimpleLLMFunc.type import ContentPart, Message, ToolSpec
 
 T = TypeVar("T")
@@ -125,13 +125,28 @@ def _may_stand(message: Any, func_name: str) -> bool:
     if role == "system":
         return False
     has_content = isinstance(message, Mapping) and ("content" in message or bool(message.get("tool_calls")))
-    if isinstance(role, str) and role in _ROLES and has_content:
+    is_readable = has_content and _is_content(message.get("content"))
+    if isinstance(role, str) and role in _ROLES and is_readable:
         return True
     what = f"role {shown_value(role, 60)}" if role is not None else f"a {type(message).__name__} without role"
-    push_warning(
-        f"LLM Chat {func_name!r} skips a malformed history item ({what}{'' if has_content else ', no content'})."
-    )
+    lacks = "" if is_readable else ", content that is no text and no list of parts" if has_content else ", no content"
+    push_warning(f"LLM Chat {func_name!r} skips a malformed history item ({what}{lacks}).")
     return False
+
+
+def _is_content(content: object) -> bool:
+    return content is None or isinstance(content, str) or (isinstance(content, list) and all(map(_is_part, content)))
+
+
+def _is_part(part: object) -> bool:
+    match part:
+        case {"type": "text", "text": str()} | {"type": "image_url", "image_url": {"url": str()} | str()}:
+            return True
+        case {"type": "input_audio", "input_audio": {}} | {"type": "file", "file": {}}:
+            return True
+        case {"type": "text" | "image_url" | "input_audio" | "file"}:
+            return False
+    return isinstance(part, Mapping)
 
 
 def build_chat_messages(
@@ -222,10 +237,7 @@ async def _compacted(messages: Sequence[Message], compact: Compact, func_name: s
         ConfigError: `compact` did not give a list of messages.
     """
     head = 1 if messages and messages[0]["role"] == "system" else 0
-    shorter = compact(copied(messages[head:-1]))
-    if inspect.isawaitable(shorter):
-        shorter = await shorter
-    given: Any = shorter
+    given: Any = await run_callable(compact, [copied(messages[head:-1])], {})  # in a thread: a model may sum up
     if not isinstance(given, list) or not all(isinstance(message, dict) for message in given):
         raise ConfigError(f"{func_name}: compact= must return a list of messages, not {type(given).__name__}.")
     return [*messages[:head], *filter_history_messages(given, func_name), *messages[-1:]]

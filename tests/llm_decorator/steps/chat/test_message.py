@@ -7,6 +7,8 @@ import pytest
 from SimpleLLMFunc import ConfigError, llm_chat
 from SimpleLLMFunc.llm_decorator.steps.chat.message import fits, room_for_input, trimmed
 from SimpleLLMFunc.testing import ScriptedLLM
+from tests.support.functions import function_of
+from tests.support.wires import WIRES, wired
 
 CALL = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 
@@ -118,3 +120,39 @@ def test_what_is_left_out_is_no_more_than_has_to_be():
         left_out = len(messages) - len(kept)
         if left_out:
             assert not fits([messages[0], *messages[1 + left_out - 4 :]], None, room)
+
+
+def test_a_plain_function_that_shortens_may_ask_a_model():
+    sum_up = function_of(ScriptedLLM("They talked."))
+    chat, llm = chatting(600, "ok", compact=lambda history: [{"role": "user", "content": sum_up(str(history))}])
+    list(chat(HISTORY, "now"))
+    assert [message["content"] for message in llm.requests[0]][1:] == ["They talked.", "message: now"]
+
+
+@pytest.mark.parametrize("options", [{"compact": 3}, {"stream": "yes"}], ids=str)
+def test_an_option_that_cannot_be_is_told_before_the_first_call(options):
+    with pytest.raises(ConfigError, match=next(iter(options))):
+        chatting(600, **options)
+
+
+IMAGE = "data:image/png;base64,iVBORw0KGgo="
+ODD = [
+    3, b"x", {"text": "x"}, ["x"], [3], [{"type": "text"}], [{"type": "text", "text": 3}], [{"type": "image_url"}],
+    [{"type": "image_url", "image_url": {}}], [{"type": "input_audio"}], [{"type": "file", "file": "a.pdf"}],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("content", ODD, ids=str)
+def test_content_that_no_wire_could_read_is_left_out_with_a_warning(content, caplog):
+    chat, llm = chatting(None, "ok")
+    list(chat([{"role": "user", "content": content}, {"role": "assistant", "content": "hello"}], "now"))
+    assert [message["role"] for message in llm.requests[0]] == ["system", "assistant", "user"]
+    assert "role 'user', content that is no text and no list of parts" in caplog.text
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_an_image_may_be_told_by_its_bare_address(wire):
+    chat, _ = chatting(None)
+    async with wired(wire) as (llm, _server):
+        said = [{"role": "user", "content": [{"type": "image_url", "image_url": IMAGE}]}]
+        assert "iVBORw0KGgo=" in str(chat.with_options(llm_interface=llm).preview(said, "now").body)
