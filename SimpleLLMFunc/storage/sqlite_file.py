@@ -85,7 +85,7 @@ class SqliteFile:
             self._make(path)
             if path.stat().st_size == 1:
                 # SQLite takes it for an empty one, and would overwrite the user's byte.
-                raise self._unusable("it is no such file")
+                raise self._unusable("it is not an SQLite database")
             connection = sqlite3.connect(
                 path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=64
             )
@@ -94,7 +94,7 @@ class SqliteFile:
         except BaseException as error:
             connection.close()
             if isinstance(error, sqlite3.DatabaseError) and is_damage(error) and not self.is_ours():
-                raise self._unusable("it is no such file") from None
+                raise self._unusable("it is not an SQLite database") from None
             raise
         self._held.connection, self._held.file = connection, _identity_of(path) if path else None
         return connection
