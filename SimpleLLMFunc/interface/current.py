@@ -17,6 +17,7 @@ from SimpleLLMFunc.runtime import ForkSafeLock
 from SimpleLLMFunc.utils import ScopedVar
 
 T = TypeVar("T")
+M = TypeVar("M", bound=LLM_Interface)
 
 _VARIABLE = "SIMPLELLMFUNC_MODEL"
 
@@ -25,7 +26,7 @@ _used: ScopedVar[LLM_Interface] = ScopedVar("SimpleLLMFunc.use_llm")
 
 
 @contextmanager
-def use_llm(llm: LLM_Interface) -> Generator[LLM_Interface, None, None]:
+def use_llm(llm: M) -> Generator[M, None, None]:
     """Let every decorated function called inside the ``with`` block ask `llm`, also where the decorator names another model.
 
     Raises:

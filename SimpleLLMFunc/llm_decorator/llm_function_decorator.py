@@ -30,7 +30,8 @@ T = TypeVar("T")
 
 
 _UNDOCUMENTED = """\
-{name} has no docstring (an f-string does not count), so the model is not told what to do. Write a plain one, whose fields a call fills:
+{name} has no docstring (an f-string does not count, and python -OO removes them all), so the model is not told what to do. Write a plain \
+one, whose fields a call fills:
     \"\"\"Grade the essay for a {{audience}}.\"\"\"    and    {name}.with_options(template_params={{"audience": "teacher"}})(...)
 or give the words to the decorator:
     @llm_function(system_prompt_template="Grade the essay.")"""
