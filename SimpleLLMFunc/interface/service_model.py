@@ -94,7 +94,8 @@ class ServiceModel(Uncopied, HttpModel):
         if prompt_cache not in {"auto", "off"}:
             raise ConfigError(f'prompt_cache is "auto" or "off", not {prompt_cache!r}.')
         super().__init__(number("retry_delay", retry_delay, least=0))
-        address = Address(check_base_url(base_url or os.environ.get(self.url_variable, "").strip() or self.own_url))
+        said = "" if base_url else os.environ.get(self.url_variable, "").strip()
+        address = Address(check_base_url(base_url or said or self.own_url, self.url_variable if said else "base_url"))
         provider = find_profile(None, address).name
         self.provider = self.own_provider if provider == "openai-compatible" else provider
         self.model_name, self.base_url, self._address = model_name, address.shown, address

@@ -121,6 +121,9 @@ async def test_the_environment_counts(server, monkeypatch):
     headers = server.requests[0].headers
     assert headers["authorization"] == f"Bearer {CANARY}"
     assert (headers["openai-organization"], headers["openai-project"]) == ("org-1", "proj-1")
+    monkeypatch.setenv("OPENAI_BASE_URL", "localhost:11434")
+    with pytest.raises(ConfigError, match="^OPENAI_BASE_URL must be an http"):
+        OpenAICompatible("m")
 
 
 async def test_own_key_before_pool_before_environment_and_a_local_address_needs_none(server, monkeypatch):
