@@ -122,7 +122,7 @@ async def test_the_environment_counts(server, monkeypatch):
     assert headers["authorization"] == f"Bearer {CANARY}"
     assert (headers["openai-organization"], headers["openai-project"]) == ("org-1", "proj-1")
     monkeypatch.setenv("OPENAI_BASE_URL", "localhost:11434")
-    with pytest.raises(ConfigError, match="^OPENAI_BASE_URL must be an http"):
+    with pytest.raises(ConfigError, match=r"^OPENAI_BASE_URL must be an http"):
         OpenAICompatible("m")
 
 
