@@ -35,7 +35,7 @@ from SimpleLLMFunc import (
 from SimpleLLMFunc.base.events import ReplyDelta, RunFinished, RunStarted
 from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.llm_decorator.steps.common.options import CHAT_ONLY, FUNCTION_ONLY, Options
-from SimpleLLMFunc.testing import ScriptedLLM
+from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from tests.support.functions import NATIVE, async_decorated, decorated
 from tests.support.server import LoopbackServer
 
@@ -379,6 +379,19 @@ def test_what_a_call_takes_beside_the_arguments_is_checked_as_the_options_are():
             function("x", **wrong)
     with pytest.raises(ConfigError, match="template_params must be a mapping"):
         function.with_options(template_params="role")
+
+
+def test_a_tool_with_the_name_of_the_one_that_takes_the_answer_is_refused_in_its_mode():
+    def answer(n: int) -> int:
+        """Look it up."""
+        raise NotImplementedError
+
+    llm = ScriptedLLM(tool_calls(("answer", {"n": 1})))
+    function = decorated(int, llm, toolkit=[answer])
+    with pytest.raises(ToolDefinitionError, match="'answer': in output mode 'tool'"):
+        function.with_options(output_mode="tool")("x")
+    assert [tool["function"]["name"] for tool in function.preview("x").tools] == ["answer"]
+    assert llm.requests == []
 
 
 def test_the_class_of_a_model_is_named_as_what_was_given():
