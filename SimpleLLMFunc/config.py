@@ -209,7 +209,7 @@ def read_provider_file(
     except ValidationError as error:
         problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
     if problem is not None:  # outside of the except block: the error of pydantic holds what was read, keys included
-        raise ConfigError(f"{_where(file, problem['loc'])}: {_problem(**problem)}")
+        raise ConfigError(f"{place_in_file(file, problem['loc'])}: {_problem(**problem)}")
     environ = os.environ if environ is None else environ
     return {name: _checked_provider(file, name, entries, environ) for name, entries in providers.items()}
 
@@ -252,7 +252,7 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON number")
 
 
-def _where(file: str, place: Sequence[int | str]) -> str:
+def place_in_file(file: str, place: Sequence[int | str]) -> str:
     """Name a place in the file: provider, entry, field and item, as far as it goes."""
     kinds = ("provider", "entry", "field", "item")
     named = [
@@ -277,25 +277,25 @@ def _checked_provider(
     names = [entry.model_name for entry in entries]
     for number, name in enumerate(names):
         if (first := names.index(name)) < number:
-            where = _where(file, (provider, number, "model_name"))
+            where = place_in_file(file, (provider, number, "model_name"))
             raise ConfigError(f"{where}: {name!r} is in entry {first + 1} already. Put all its keys into one entry.")
     return [_checked(file, (provider, number), entry, environ) for number, entry in enumerate(entries)]
 
 
 def _checked(file: str, place: tuple[str, int], entry: ProviderEntry, environ: Mapping[str, str]) -> ProviderEntry:
     if entry.base_url is not None and not _is_address(entry.base_url):
-        where = _where(file, (*place, "base_url"))
+        where = place_in_file(file, (*place, "base_url"))
         raise ConfigError(f"{where}: this is not an address. It must look like https://host/v1.")
     if not entry.api_keys and not is_local_address(entry.base_url):
-        where = _where(file, (*place, "api_keys"))
+        where = place_in_file(file, (*place, "api_keys"))
         raise ConfigError(f"{where}: there is no key. Give at least one, or ${{ENV_NAME}}.")
     if (entry.rate_limit_capacity is None) != (entry.rate_limit_refill_rate is None):
         lacking = "rate_limit_capacity" if entry.rate_limit_capacity is None else "rate_limit_refill_rate"
-        where = _where(file, (*place, lacking))
+        where = place_in_file(file, (*place, lacking))
         raise ConfigError(f"{where}: it is missing. Capacity and refill rate only make sense together.")
     keys = []
     for number, key in enumerate(entry.api_keys):
-        where = _where(file, (*place, "api_keys", number))
+        where = place_in_file(file, (*place, "api_keys", number))
         keys.append(clean_key(_filled(where, key, environ), where))
     return entry.model_copy(update={"api_keys": keys})
 

@@ -41,6 +41,7 @@ from SimpleLLMFunc.errors import (
     RunAborted,
     SimpleLLMFuncError,
     ToolCallLimitExceeded,
+    UsageError,
 )
 from SimpleLLMFunc.interface.attempts import tell_downgrade, tell_failed_try
 from SimpleLLMFunc.interface.body_json import text_size
@@ -50,7 +51,7 @@ from SimpleLLMFunc.interface.wires import answer_in, chunk_of_reply, put_right
 from SimpleLLMFunc.logger import async_log_context, count_tokens
 from SimpleLLMFunc.runtime import off_loop_if_large
 from SimpleLLMFunc.tools import Caller
-from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, Message, ToolSpec, Usage
+from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, ChatCompletionChunk, Message, ToolSpec, Usage
 
 TurnEvents: TypeAlias = AsyncGenerator[TurnStarted | ReplyDelta | ReplyReceived | MessageAppended, None]
 """What happens while the model is asked once."""
@@ -173,6 +174,7 @@ async def _asked_turn(run: Run, request: ModelRequest, turn: int, *, is_last: bo
                 stream = llm.chat_stream(messages, **arguments)
                 async with aclosing(limits.each(stream, "receiving the answer", arrived.text_so_far)) as chunks:
                     async for chunk in chunks:
+                        _check_answer(chunk, ChatCompletionChunk, llm)
                         if arrived.begins_anew(chunk):
                             yield TurnStarted(turn)  # the stream broke before any text
                         yield arrived.add(chunk)
@@ -181,6 +183,7 @@ async def _asked_turn(run: Run, request: ModelRequest, turn: int, *, is_last: bo
                 reply = await priced(arrived.reply(), llm)
             else:
                 answered = await limits.wait(llm.chat(messages, **arguments), "waiting for the model")
+                _check_answer(answered, ChatCompletion, llm)
                 reply = await priced(answered, llm)
                 if not llm.reads_reasoning:
                     reply = put_right(reply)
@@ -198,6 +201,20 @@ async def _asked_turn(run: Run, request: ModelRequest, turn: int, *, is_last: bo
             raise
     count_tokens(told)
     yield ReplyReceived(turn, reply, told, time.monotonic() - started, reply)
+
+
+def _check_answer(answer: object, kind: type, llm: LLM_Interface) -> None:
+    """Return if a model gave what it has to; a class of the user's may give anything.
+
+    Raises:
+        UsageError: it did not.
+    """
+    if not isinstance(answer, kind):
+        given = type(answer)
+        raise UsageError(
+            f"{type(llm).__name__} gave {given.__module__}.{given.__qualname__}, not {kind.__name__} of SimpleLLMFunc.type. "
+            f"Write {kind.__name__}.from_dict(...) of the dictionary; an openai object has it as .model_dump()."
+        )
 
 
 async def _journaled_turn(run: Run, request: ModelRequest, turn: int, asked: TurnEvents, around: Journal) -> TurnEvents:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, get_args, overload
 
 from SimpleLLMFunc.base.parsing import Parsed, RepairLevel
 from SimpleLLMFunc.base.schemas import compile_output
+from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.type import content_text
 
@@ -32,7 +33,10 @@ def parse_text(text: str, return_type: Any, *, repair: RepairLevel = "coerce") -
     Raises:
         ResponseParseError: no one value fits; the violations say why.
         SignatureError: no schema can be made of the type.
+        ConfigError: there is no such `repair`.
     """
+    if repair not in get_args(RepairLevel):
+        raise ConfigError(f"repair must be one of {', '.join(map(repr, get_args(RepairLevel)))}, not {repair!r}.")
     return compile_output(return_type).parse(text, repair)
 
 

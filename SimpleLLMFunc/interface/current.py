@@ -12,10 +12,12 @@ from SimpleLLMFunc.config import MODEL_FORMS, Settings, missing_model_message
 from SimpleLLMFunc.errors import ConfigError, UsageError, did_you_mean
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
+from SimpleLLMFunc.logger import shown_value
 from SimpleLLMFunc.runtime import ForkSafeLock
 from SimpleLLMFunc.utils import ScopedVar
 
 T = TypeVar("T")
+M = TypeVar("M", bound=LLM_Interface)
 
 _VARIABLE = "SIMPLELLMFUNC_MODEL"
 
@@ -24,14 +26,14 @@ _used: ScopedVar[LLM_Interface] = ScopedVar("SimpleLLMFunc.use_llm")
 
 
 @contextmanager
-def use_llm(llm: LLM_Interface) -> Generator[LLM_Interface, None, None]:
+def use_llm(llm: M) -> Generator[M, None, None]:
     """Let every decorated function called inside the ``with`` block ask `llm`, also where the decorator names another model.
 
     Raises:
         UsageError: `llm` is no model.
     """
     if not isinstance(llm, LLM_Interface):
-        raise UsageError(f"use_llm takes a model (OpenAICompatible, LocalModel …), not {type(llm).__name__}.")
+        raise UsageError(f"use_llm takes a model (OpenAICompatible, LocalModel …), not {shown_value(llm, 120)}.")
     block = _used.enter(llm)
     try:
         yield llm
@@ -128,7 +130,8 @@ def named_model(value: str, *, named_by: str = _VARIABLE) -> LLM_Interface:
         return made
     named = _FROM_FILE.fullmatch(value)
     if named is None:
-        near = did_you_mean(maker, ["openai"] if colon else ["local"]).replace("openai", f"openai:{model}")
+        known = [] if maker in _MAKERS else ["openai"] if colon else ["local"]
+        near = did_you_mean(maker, known).replace("openai", f"openai:{model}")
         raise ConfigError(f"{named_by}={value!r} names no model.{near} Accepted: {MODEL_FORMS}.")
     return _from_file(named["path"], named["provider"], named["model"], named_by)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 from urllib.parse import urlsplit
 
-from SimpleLLMFunc.config import ProviderEntry, read_provider_file
+from SimpleLLMFunc.config import ProviderEntry, place_in_file, read_provider_file
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.attempts import APIKeyPool, Credentials, HttpModel, KeySource, Limits, LimitSettings
 from SimpleLLMFunc.interface.http import Address, Headers
@@ -90,11 +90,12 @@ class ServiceModel(Uncopied, HttpModel):
     ) -> None:
         name: object = model_name
         if not isinstance(name, str) or not name.strip():
-            raise ConfigError("model_name is empty. Write what the service calls the model, such as gpt-5-mini.")
+            raise ConfigError(f"model_name is {name!r}. Write what the service calls the model, such as gpt-5-mini.")
         if prompt_cache not in {"auto", "off"}:
             raise ConfigError(f'prompt_cache is "auto" or "off", not {prompt_cache!r}.')
         super().__init__(number("retry_delay", retry_delay, least=0))
-        address = Address(check_base_url(base_url or os.environ.get(self.url_variable, "").strip() or self.own_url))
+        said = "" if base_url else os.environ.get(self.url_variable, "").strip()
+        address = Address(check_base_url(base_url or said or self.own_url, self.url_variable if said else "base_url"))
         provider = find_profile(None, address).name
         self.provider = self.own_provider if provider == "openai-compatible" else provider
         self.model_name, self.base_url, self._address = model_name, address.shown, address
@@ -107,9 +108,11 @@ class ServiceModel(Uncopied, HttpModel):
         self.max_retries = int(number("max_retries", max_retries, least=0))
         kept = number("api_key_seconds", api_key_seconds, above=0)
         self._keys = Credentials(model_name, address, api_key, api_key_pool, self.key_variables, kept)
-        self._limits = Limits(
-            LimitSettings(rate_limit_capacity, rate_limit_refill_rate, requests_per_minute, tokens_per_minute)
-        )
+        rates = LimitSettings(rate_limit_capacity, rate_limit_refill_rate, requests_per_minute, tokens_per_minute)
+        for named, value in {**asdict(rates), "context_window": context_window}.items():
+            if value is not None:
+                number(named, value, above=0)
+        self._limits = Limits(rates)
         self._client, self._guarded = None, _guarded
         self.profile = self._profile(address) if profile is None else find_profile(profile, address)
         self._source: tuple[str, str] | None = None
@@ -147,10 +150,15 @@ class ServiceModel(Uncopied, HttpModel):
         # Absolute, because a pickle may be loaded somewhere else.
         place = str(Path(path).resolve())
         providers = read_provider_file(path)
-        return {
-            provider: {entry.model_name: cls._from_entry(entry, place, provider) for entry in entries}
-            for provider, entries in providers.items()
-        }
+        models: dict[str, dict[str, Self]] = {provider: {} for provider in providers}
+        for provider, entries in providers.items():
+            for position, entry in enumerate(entries):
+                try:
+                    models[provider][entry.model_name] = cls._from_entry(entry, place, provider)
+                except ConfigError as error:
+                    where = place_in_file(os.fspath(path), (provider, position))
+                    raise ConfigError(f"{where}: {error}") from error
+        return models
 
     @classmethod
     def _from_entry(cls, entry: ProviderEntry, path: str, provider: str) -> Self:

@@ -103,7 +103,8 @@ class Definition:
         self.binds_class = isinstance(func, classmethod)
         self.is_static = isinstance(func, staticmethod)
         self.func: Callable[..., Any] = func.__func__ if self.binds_class or self.is_static else func
-        if not callable(self.func) or isinstance(self.func, type):
+        is_function = inspect.isroutine(self.func) or hasattr(self.func, "__annotations__")  # a partial is not
+        if not callable(self.func) or isinstance(self.func, type) or not is_function:
             raise SignatureError(f"{func!r} is not a function. Decorate a def or an async def.")
         self.takes_class = not (self.binds_class or self.is_static) and _takes_class(self.func)
         self.is_method = self.binds_class or self.takes_class or (is_method and not self.is_static)
@@ -239,8 +240,9 @@ class Definition:
         Raises:
             SignatureError: `Confident` is not allowed at this place of the type.
         """
+        returned = self.return_type  # outside of the block: its SignatureError is a TypeError too
         try:
-            return confident_type(self.return_type)
+            return confident_type(returned)
         except TypeError as error:
             raise SignatureError(f"{self.name}: {error}") from error
 

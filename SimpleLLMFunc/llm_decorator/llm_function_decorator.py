@@ -14,6 +14,7 @@ from typing import Any, Literal, ParamSpec, Protocol, TypeVar, get_overloads, ov
 
 from SimpleLLMFunc.base.parsing import OutputMode, RepairLevel
 from SimpleLLMFunc.base.run import Abort, EventSink
+from SimpleLLMFunc.errors import SignatureError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.decorated import AsyncLLMFunction, AsyncLLMStream, LLMFunction, LLMStream
 from SimpleLLMFunc.llm_decorator.definition import Definition
@@ -29,7 +30,8 @@ T = TypeVar("T")
 
 
 _UNDOCUMENTED = """\
-{name} has no docstring (an f-string does not count), so the model is not told what to do. Write a plain one, whose fields a call fills:
+{name} has no docstring (an f-string does not count, and python -OO removes them all), so the model is not told what to do. Write a plain \
+one, whose fields a call fills:
     \"\"\"Grade the essay for a {{audience}}.\"\"\"    and    {name}.with_options(template_params={{"audience": "teacher"}})(...)
 or give the words to the decorator:
     @llm_function(system_prompt_template="Grade the essay.")"""
@@ -188,9 +190,15 @@ def _decorated(definition: Definition, options: Options) -> Any:
     pipeline, func = FunctionPipeline(definition, options), definition.func
     if options.system_prompt_template is None and not (inspect.getdoc(func) or "").strip():
         warnings.warn(_UNDOCUMENTED.format(name=definition.name), stacklevel=3)
-    if (kind := definition.iterator_kind) is not None:
+    kind, is_async = definition.iterator_kind, inspect.iscoroutinefunction(func)
+    if kind == "sync" and is_async:
+        raise SignatureError(
+            f"{definition.name}: an async def whose items arrive one by one returns AsyncIterator[...]. Write that, "
+            "list[...] for all of them at once, or def."
+        )
+    if kind is not None:
         return AsyncLLMStream(pipeline) if kind == "async" else LLMStream(pipeline)
-    return AsyncLLMFunction(pipeline) if inspect.iscoroutinefunction(func) else LLMFunction(pipeline)
+    return AsyncLLMFunction(pipeline) if is_async else LLMFunction(pipeline)
 
 
 # The parameters are written once, in the last overload; `inspect`, `help` and editors read them there.

@@ -20,7 +20,7 @@ from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.spending import estimate_tokens
 from SimpleLLMFunc.llm_decorator.definition import Definition
 from SimpleLLMFunc.llm_decorator.steps.common import signature
-from SimpleLLMFunc.llm_decorator.steps.common.options import Options
+from SimpleLLMFunc.llm_decorator.steps.common.options import Options, check_option
 from SimpleLLMFunc.llm_decorator.steps.common.react import prepare_toolset
 from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
 from SimpleLLMFunc.type import Usage
@@ -108,6 +108,9 @@ class Pipeline(ABC):
         bound, template_params = signature.parse_function_signature(
             self.definition.func, args, kwargs, self.definition.metadata
         )
+        for name, value in (("template_params", template_params), ("abort_signal", abort)):
+            if value is not None:
+                check_option(name, value)
         self.check(bound.bound_args.arguments)
         return FunctionRun(self, bound, template_params, self.options, abort=abort, params=params, stream=stream)
 

@@ -11,6 +11,7 @@ from typing import Any, Generic, ParamSpec, Self, TypeVar, cast
 from SimpleLLMFunc.base.run import Preview
 from SimpleLLMFunc.llm_decorator.mapped import reduced
 from SimpleLLMFunc.llm_decorator.pipeline import Pipeline
+from SimpleLLMFunc.llm_decorator.steps.common.prompt import process_docstring_template
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.tools import Tool, wire_name
 
@@ -111,6 +112,7 @@ class Views(Generic[L, P]):
     def as_tool(self, name: str | None = None) -> Tool:
         """Return this function as a tool for another one; LangChain, LlamaIndex and DSPy take it as well."""
         made = Tool(func=cast("Callable[..., Any]", self), name=name)
+        made.description = process_docstring_template(made.description, self._pipeline.options.template_params)
         functools.update_wrapper(made, cast("Callable[..., Any]", self), FUNCTION_LIKE, updated=())
         # DSPy reads the signature of `__call__`.
         vars(made).update(__name__=wire_name(made.name), __call__=self)

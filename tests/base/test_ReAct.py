@@ -26,6 +26,7 @@ from SimpleLLMFunc.errors import (
     DeadlineExceeded,
     OutputTruncated,
     ToolCallLimitExceeded,
+    UsageError,
 )
 from SimpleLLMFunc.interface import LLM_Interface
 from SimpleLLMFunc.interface.wires import chunk_of_reply
@@ -343,6 +344,15 @@ class Own(LLM_Interface):
 
     async def chat_stream(self, messages, **_):
         yield chunk_of_reply(self._next(messages))
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_reply_of_another_make_is_told_with_how_to_read_it(stream, monkeypatch):
+    own = Own()
+    monkeypatch.setattr(own, "_next", lambda messages: {"choices": []})
+    monkeypatch.setattr("tests.base.test_ReAct.chunk_of_reply", lambda reply: reply)
+    with pytest.raises(UsageError, match=r"Own gave builtins.dict, not ChatCompletion.*from_dict"):
+        [r async for r in execute_llm(own, [], None, {}, 5, stream=stream)]
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -15,7 +15,7 @@ from SimpleLLMFunc.base.post_process import (
     parse_text,
     process_response,
 )
-from SimpleLLMFunc.errors import ResponseParseError, SignatureError
+from SimpleLLMFunc.errors import ConfigError, ResponseParseError, SignatureError
 from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
 
 
@@ -96,3 +96,8 @@ def test_three_megabytes_of_a_good_answer() -> None:
     assert len(parse_text(text, list[Item]).value) == 100_000
     fenced = parse_text(f"Here:\n```json\n{text}\n```\nDone.", list[Item])
     assert len(fenced.value) == 100_000
+
+
+def test_a_level_of_repair_that_there_is_not():
+    with pytest.raises(ConfigError, match="repair must be one of 'off', 'syntax', 'coerce', not 'none'"):
+        parse_text("5", int, repair="none")

@@ -75,6 +75,13 @@ def test_a_provider_file_names_the_wire(tmp_path):
     (tmp_path / "p.json").write_text(json.dumps(entries))
     with pytest.raises(ConfigError, match="field 'wire'"):
         OpenAICompatible.load_from_json_file(tmp_path / "p.json")
+    for wrong, said in (
+        ({"api_params": {"temprature": 0}}, "temperature"),
+        ({"base_url": "https://a:b@h/v1"}, "base_url"),
+    ):
+        (tmp_path / "p.json").write_text(json.dumps({"o": [entry("m", "chat"), {**entry("n", "chat"), **wrong}]}))
+        with pytest.raises(ConfigError, match=rf"p\.json: provider 'o', entry 2: .*{said}"):
+            OpenAICompatible.load_from_json_file(tmp_path / "p.json")
 
 
 def test_a_pickle_speaks_the_same_wire():

@@ -121,6 +121,9 @@ async def test_the_environment_counts(server, monkeypatch):
     headers = server.requests[0].headers
     assert headers["authorization"] == f"Bearer {CANARY}"
     assert (headers["openai-organization"], headers["openai-project"]) == ("org-1", "proj-1")
+    monkeypatch.setenv("OPENAI_BASE_URL", "localhost:11434")
+    with pytest.raises(ConfigError, match=r"^OPENAI_BASE_URL must be an http"):
+        OpenAICompatible("m")
 
 
 async def test_own_key_before_pool_before_environment_and_a_local_address_needs_none(server, monkeypatch):
@@ -358,11 +361,12 @@ def test_the_keyword_form_and_the_defaults():
         {"deadline": -1}, {"api_key": ""}, {"api_key": "a\nb"}, {"api_key": 3}, {"base_url": "nowhere"},
         {"rate_limit_capacity": 1}, {"rate_limit_refill_rate": 1}, {"requests_per_minute": 0}, {"profile": "nope"},
         {"rate_limit_capacity": 0, "rate_limit_refill_rate": 1},
-        {"api_params": {"api_key": "x"}}, {"tokens_per_minute": -5},
+        {"api_params": {"api_key": "x"}}, {"tokens_per_minute": -5}, {"requests_per_minute": "60"},
+        {"context_window": 0}, {"api_key_pool": ["sk-aaaaaaaa"]}, {"api_params": 5}, {"model_name": 5},
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_refused_when_the_model_is_made(options):
-    with pytest.raises(ConfigError):
+def test_what_cannot_be_is_refused_by_its_name_when_the_model_is_made(options):
+    with pytest.raises(ConfigError, match="profile|key|" + next(iter(options))):
         OpenAICompatible(**{"model_name": "m", **options})
 
 

@@ -136,3 +136,11 @@ def test_a_template_a_docstring_or_a_chat_is_not():
         @llm_chat
         def talk(history, message):
             raise NotImplementedError
+
+
+def test_an_unknown_name_in_an_annotation_is_told_once():
+    def ask(text: "Nowhere") -> int:  # noqa: F821
+        """Answer."""
+
+    with pytest.raises(SignatureError, match=r"^ask: an annotation names 'Nowhere'"):
+        llm_function(ScriptedLLM("1"))(ask)("x")

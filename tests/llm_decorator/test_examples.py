@@ -145,6 +145,13 @@ def test_a_wrong_line_is_named(tmp_path, line, said, kind):
     assert said in str(caught.value)
 
 
+def test_a_file_that_is_no_text_is_named(tmp_path):
+    path = tmp_path / "shots.jsonl"
+    path.write_bytes(b"\xff\xfe{")
+    with pytest.raises(ConfigError, match=r"shots\.jsonl' cannot be read as UTF-8"):
+        biller(ScriptedLLM(), examples=path)
+
+
 def test_a_missing_file_is_named_with_where_it_was_looked_for():
     with pytest.raises(ConfigError) as caught:
         biller(ScriptedLLM(), examples="no_such.jsonl")

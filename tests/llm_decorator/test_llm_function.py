@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 import inspect
 import re
 import threading
@@ -34,7 +35,7 @@ from SimpleLLMFunc import (
 from SimpleLLMFunc.base.events import ReplyDelta, RunFinished, RunStarted
 from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.llm_decorator.steps.common.options import CHAT_ONLY, FUNCTION_ONLY, Options
-from SimpleLLMFunc.testing import ScriptedLLM
+from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from tests.support.functions import NATIVE, async_decorated, decorated
 from tests.support.server import LoopbackServer
 
@@ -361,7 +362,7 @@ def test_a_tool_without_usable_signature():
         ({"on_tool_error": "ignore"}, "on_tool_error"),
         ({"system_prompt_template": 3}, "system_prompt_template"),
         ({"messages": []}, "messages"),
-        ({"toolkit_confirm": "yes"}, "toolkit_confirm"),
+        ({"toolkit_confirm": True}, "toolkit_confirm"),
         ({"watching": [print, 3]}, "watching"),
         ({"abort_signal": threading.Event()}, "abort_signal must be an AbortSignal or an asyncio.Event"),
     ],
@@ -369,6 +370,28 @@ def test_a_tool_without_usable_signature():
 def test_an_argument_that_cannot_be(options, named):
     with pytest.raises(ConfigError, match=named):
         llm_function(**options)
+
+
+def test_what_a_call_takes_beside_the_arguments_is_checked_as_the_options_are():
+    function = decorated(int, ScriptedLLM("1"))
+    for wrong in ({"_template_params": ["role"]}, {"_abort_signal": 5}):
+        with pytest.raises(ConfigError, match="must be"):
+            function("x", **wrong)
+    with pytest.raises(ConfigError, match="template_params must be a mapping"):
+        function.with_options(template_params="role")
+
+
+def test_a_tool_with_the_name_of_the_one_that_takes_the_answer_is_refused_in_its_mode():
+    def answer(n: int) -> int:
+        """Look it up."""
+        raise NotImplementedError
+
+    llm = ScriptedLLM(tool_calls(("answer", {"n": 1})))
+    function = decorated(int, llm, toolkit=[answer])
+    with pytest.raises(ToolDefinitionError, match="'answer': in output mode 'tool'"):
+        function.with_options(output_mode="tool")("x")
+    assert [tool["function"]["name"] for tool in function.preview("x").tools] == ["answer"]
+    assert llm.requests == []
 
 
 def test_the_class_of_a_model_is_named_as_what_was_given():
@@ -486,9 +509,15 @@ def test_a_class_is_no_function(decorate, thing):
         decorate(thing)
 
 
-def test_something_that_is_no_function():
+@pytest.mark.parametrize("thing", [3, functools.partial(max, 1)])
+def test_something_that_is_no_function(thing):
     with pytest.raises(SignatureError, match="not a function"):
-        llm_function()(3)
+        llm_function()(thing)
+
+
+def test_an_async_def_does_not_return_a_plain_iterator():
+    with pytest.raises(SignatureError, match=r"returns AsyncIterator\[...\]"):
+        async_decorated(Iterator[int])
 
 
 def test_wrong_arguments_are_a_type_error_before_any_request():

@@ -241,7 +241,8 @@ def sync_views() -> None:
         assert_type(history, list[Message])
     for text, history in teacher.talk(history, "hello"):
         assert_type(text, str)
-    with use_llm(LocalModel()):
+    with use_llm(LocalModel()) as local:
+        assert_type(local, LocalModel)
         assert_type(shout.with_options(llm_interface=llm)("x"), str)
 
 

@@ -121,6 +121,8 @@ class Credentials:
         self._variables = variables
         self.asked = AskedKey(api_key, seconds) if callable(api_key) else None
         self.own = None if api_key is None or callable(api_key) else clean_key(api_key, "api_key")
+        if not isinstance(pool, APIKeyPool | None):
+            raise ConfigError(f"api_key_pool is an APIKeyPool, such as APIKeyPool([...]), not {type(pool).__name__}.")
         self._pool = pool
         self.is_single = pool is None or api_key is not None or len(pool) < 2
         if self.own is not None:

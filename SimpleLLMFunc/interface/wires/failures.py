@@ -337,6 +337,8 @@ def _problem(refused: Refused, said: str, status: int, received: Received, path:
     """Return what is wrong and what to change, as far as that is known; else nothing."""
     if status == 400 and _PLAIN_TO_TLS.search(said):
         return f"the server speaks TLS, and was spoken to without ({status}): write https:// instead of http://."
+    if status in {408, 409}:
+        return f"the service could not answer at this time ({status}). Try again later."
     if refused in _ADVICE:
         return _ADVICE[refused].format(model=repr(received.model), status=status)
     url = received.url

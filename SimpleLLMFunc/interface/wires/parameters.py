@@ -135,6 +135,8 @@ def extra_headers_of(api_params: Mapping[str, Any]) -> tuple[dict[str, str], dic
     Raises:
         ConfigError: a parameter that cannot be one, or a header that would hold a key.
     """
+    if not isinstance(api_params, Mapping):
+        raise ConfigError(f"api_params is a mapping that goes out with every request, not {type(api_params).__name__}.")
     params = dict(api_params)
     headers = params.pop("extra_headers", None) or {}
     if not isinstance(headers, Mapping) or not all(isinstance(part, str) for item in headers.items() for part in item):

@@ -75,11 +75,11 @@ def forced_tool(choice: Any) -> str:
     return str(mapping(mapping(choice).get("function")).get("name") or "")
 
 
-def check_base_url(base_url: str) -> str:
+def check_base_url(base_url: str, said_in: str = "base_url") -> str:
     """Return the address without a slash at its end.
 
     Raises:
-        ConfigError: it is no http or https address, or holds a user name or password.
+        ConfigError: it is no http or https address, or holds a user name or password; names `said_in`.
     """
     try:
         parts = urlsplit(base_url.strip())
@@ -87,9 +87,9 @@ def check_base_url(base_url: str) -> str:
     except (ValueError, AttributeError):  # AttributeError: it is no text
         parts, fits = urlsplit(""), False
     if not fits:
-        raise ConfigError("base_url must be an http or https address, such as https://api.openai.com/v1.")
+        raise ConfigError(f"{said_in} must be an http or https address, such as https://api.openai.com/v1.")
     if parts.username is not None or parts.password is not None:
-        raise ConfigError("base_url holds a user name or a password, which end up in logs. Give the key as api_key.")
+        raise ConfigError(f"{said_in} holds a user name or a password, which end up in logs. Give the key as api_key.")
     return urlunsplit(parts._replace(path=parts.path.rstrip("/"), fragment=""))
 
 

@@ -139,6 +139,7 @@ def test_each_status_has_its_error(status, kind, again):
     assert failure.again == again
     assert (error.model, error.status, error.request_id, error.tries) == ("m", status, "req_1", 2)
     assert kind is RateLimited or "so it is" in str(error)
+    assert again == "never" or "Try again later" in str(error)
 
 
 def test_retry_after_counts_wherever_a_further_try_may_help_and_a_used_up_quota_is_not_tried_again():

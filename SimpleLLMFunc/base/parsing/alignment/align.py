@@ -154,12 +154,15 @@ class Aligner:
             if is_wire(wire, node):
                 return Fit(value, 0.1 if name else 0)
         text = node.text if isinstance(node, Bare) else node
-        if not isinstance(text, str) or not self._may_coerce:
+        if not isinstance(text, str | Num | bool) or not self._may_coerce:
             return Misfit.at(path, shape.name, node)
-        from SimpleLLMFunc.base.parsing.alignment.enum_matching import AmbiguousChoiceError, find_choice
+        from SimpleLLMFunc.base.parsing.alignment.enum_matching import AmbiguousChoiceError, find_choice, find_unquoted
 
         try:
-            found = find_choice(shape, text, in_quotes=isinstance(node, str))
+            if isinstance(text, str):
+                found = find_choice(shape, text, in_quotes=isinstance(node, str))
+            else:
+                found = find_unquoted(shape, text)
         except AmbiguousChoiceError as error:
             return Misfit([(path_text(path), shape.name, f"{shown(node)}, which names {error}")])
         return _fit_of(found, shape, node, path)

@@ -7,10 +7,10 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from SimpleLLMFunc.base.parsing.alignment.scalar_coercion import LeafFit
+from SimpleLLMFunc.base.parsing.alignment.scalar_coercion import EXACT_STRING, LeafFit
 from SimpleLLMFunc.base.parsing.alignment.scalars import read_bool, read_number
 from SimpleLLMFunc.base.parsing.alignment.shape import ChoiceShape
-from SimpleLLMFunc.base.parsing.json_node import is_number_of, is_same_value, quoted
+from SimpleLLMFunc.base.parsing.json_node import Num, is_number_of, is_same_value, quoted
 
 _LONGEST: Final = 600
 _MAX_WORDS: Final = 12
@@ -70,6 +70,13 @@ def find_choice(shape: ChoiceShape, text: str, *, in_quotes: bool = True) -> Lea
     if found is not None:
         return LeafFit(found[0], 3, f"{found[1]!r} taken from {quoted(text)}")
     return _other_kinds(shape, text) or _in_sentence(shape, text) or _prefix(shape, text)
+
+
+def find_unquoted(shape: ChoiceShape, node: Num | bool) -> LeafFit | None:
+    """Return the member that is a text and is written like this number or truth value: ``1`` for ``Literal["1", "2"]``."""
+    written = node.text if isinstance(node, Num) else str(node).lower()
+    found = (value for value, wire, _ in shape.members if wire == written)
+    return next((LeafFit(value, EXACT_STRING, f"{written} kept as a text") for value in found), None)
 
 
 def _labels(shape: ChoiceShape) -> list[tuple[str, tuple[Any, Any, str]]]:

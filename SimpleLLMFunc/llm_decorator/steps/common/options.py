@@ -102,11 +102,8 @@ class Options:
             raise ConfigError(
                 "tools= says how tools are offered: 'auto', 'native' or 'json'. Give them as toolkit=[...]."
             )
-        for names, fits, wanted in _RULES:
-            for name in names.split():
-                value = getattr(given, name)
-                if not fits(value) and not (value is None and _DEFAULTS[name] is None):
-                    raise ConfigError(f"{name} must be {wanted}, not {shown_value(value, 120)}.")
+        for name in _RULES:
+            check_option(name, getattr(given, name))
         _check_thinking(given.thinking)
         if self.sample and self.first is None and self.fallback is None:
             raise ConfigError("sample compares plain code with the model: give first= or fallback= as well.")
@@ -137,6 +134,17 @@ class Options:
         ours = {name: value for name, value in options.items() if name in names}
         theirs = {name: value for name, value in options.items() if name not in names}
         return replace(self, **ours, llm_kwargs={**self.llm_kwargs, **theirs})
+
+
+def check_option(name: str, value: Any) -> None:
+    """Return if an option that has a rule may have this value.
+
+    Raises:
+        ConfigError: it may not.
+    """
+    fits, wanted = _RULES[name]
+    if not fits(value) and not (value is None and _DEFAULTS[name] is None):
+        raise ConfigError(f"{name} must be {wanted}, not {shown_value(value, 120)}.")
 
 
 def read_arguments(
@@ -187,7 +195,7 @@ _DEFAULTS: Mapping[str, Any] = {known.name: known.default for known in fields(Op
 _CHOICES: Mapping[str, Sequence[object]] = {
     name: get_args(hint) for name, hint in get_type_hints(Options).items() if get_origin(hint) is Literal
 }
-_RULES: Sequence[tuple[str, Callable[[Any], bool], str]] = (
+_FITS: Sequence[tuple[str, Callable[[Any], bool], str]] = (
     *((name, allowed.__contains__, _one_of(allowed)) for name, allowed in _CHOICES.items()),
     ("llm_interface embeddings escalate_to", _is_model, "an LLM_Interface such as OpenAICompatible(...)"),
     ("max_tool_calls max_reasks retry_times max_result_chars max_examples", _is_count, "a whole number from 0 up"),
@@ -201,11 +209,13 @@ _RULES: Sequence[tuple[str, Callable[[Any], bool], str]] = (
     ("vote_on", lambda given: _is_list(given) and all(map(_is_text, given)), "a list of field names"),
     ("first fallback compact toolkit_confirm", callable, "a function"),
     ("watching", lambda given: all(map(callable, given if _is_list(given) else [given])), "a sink, or a list of sinks"),
+    ("template_params", lambda given: isinstance(given, Mapping), "a mapping from the docstring's fields to values"),
     ("abort_signal", lambda given: isinstance(given, Abort), "an AbortSignal or an asyncio.Event"),
     ("examples", lambda given: isinstance(given, (Sequence, os.PathLike)), "a list of (arguments, value), or a path"),
     ("calibration", lambda given: isinstance(given, Calibration), "what f.calibrate() kept, or the path of it"),
 )
 """Which values options take, and how an error says that; an option whose default is None takes None too."""
+_RULES = {name: (fits, wanted) for names, fits, wanted in _FITS for name in names.split()}
 
 
 def _check_thinking(value: object) -> None:

@@ -245,18 +245,21 @@ def recorded_lines(path: str | os.PathLike[str], folder: Path | None = None) -> 
     """
     found = _found(Path(path).expanduser(), folder)
     lines: list[tuple[str, dict[str, Any]]] = []
-    with found.open(encoding="utf-8-sig") as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            where = f"line {number} of {found.name}"
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise UsageError(f"{where} is not JSON ({error}).") from error
-            if not isinstance(record, dict):
-                raise UsageError(f'{where} is {_shown(record)}, not an object such as {{"args": …, "value": …}}.')
-            lines.append((where, record))
+    try:
+        text = found.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{str(found)!r} cannot be read as UTF-8 text: {error}.") from error
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        where = f"line {number} of {found.name}"
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise UsageError(f"{where} is not JSON ({error}).") from error
+        if not isinstance(record, dict):
+            raise UsageError(f'{where} is {_shown(record)}, not an object such as {{"args": …, "value": …}}.')
+        lines.append((where, record))
     return lines
 
 
@@ -265,7 +268,8 @@ def _found(path: Path, folder: Path | None) -> Path:
     for place in places:
         if place.is_file():
             return place
-    raise ConfigError(f"there is no file {str(path)!r} in {Path.cwd()}{f' or in {folder}' if len(places) > 1 else ''}.")
+    also = f" or in {folder}" if len(places) > 1 and folder != Path.cwd() else ""
+    raise ConfigError(f"there is no file {str(path)!r} in {Path.cwd()}{also}.")
 
 
 def _value_of(record: Mapping[str, Any], where: str) -> Any:

@@ -12,8 +12,16 @@ from SimpleLLMFunc.base.messages import build_multimodal_content, render_value
 from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.base.request import ModelRequest, Toolset
 from SimpleLLMFunc.base.run import downgrades_of, json_actions, refused_by
-from SimpleLLMFunc.base.schemas import OutputSpec, choose_output_mode, field_descriptions, grammar_of, labels_text
+from SimpleLLMFunc.base.schemas import (
+    ANSWER_TOOL,
+    OutputSpec,
+    choose_output_mode,
+    field_descriptions,
+    grammar_of,
+    labels_text,
+)
 from SimpleLLMFunc.base.templates import fill_fields
+from SimpleLLMFunc.errors import ToolDefinitionError
 from SimpleLLMFunc.interface.current import resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
@@ -25,7 +33,7 @@ from SimpleLLMFunc.llm_decorator.steps.function import templates
 from SimpleLLMFunc.llm_decorator.steps.function.answers import answer_messages
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.tools.schemas import taken_apart
-from SimpleLLMFunc.type import ContentPart, Message
+from SimpleLLMFunc.type import ContentPart, Message, spec_name
 
 if TYPE_CHECKING:  # loaded where a function has them: a start need not pay for what few use
     from SimpleLLMFunc.llm_decorator.steps.function.examples import Example, Examples
@@ -254,6 +262,7 @@ def build_request(run: FunctionRun, parts: FunctionParts, llm: LLM_Interface) ->
 
     Raises:
         TemplateError: a template has a field that cannot be filled.
+        ToolDefinitionError: a tool has the name of the one that takes the answer.
     """
     options, output, tools = parts.options, parts.output, parts.tools
     refused = refused_by(llm, output.schema)
@@ -273,6 +282,9 @@ def build_request(run: FunctionRun, parts: FunctionParts, llm: LLM_Interface) ->
     )
     shape, held = _shape_of(output, mode, llm, refused)
     answer_tool = output.answer_tool() if mode == "tool" else None
+    if answer_tool and ANSWER_TOOL in map(spec_name, tools.specs or ()):
+        problem = "in output mode 'tool' the tool of this name takes the answer. Give yours another `name=`."
+        raise ToolDefinitionError(ANSWER_TOOL, problem)
     actions = None
     if answer_tool is None:
         actions = json_actions(llm, tools.specs, None if mode == "text" else output.schema, tools.offered)

@@ -296,6 +296,7 @@ class Sized(Named):
         # enums and literals
         ("us", Literal["US", "EU"], "US"), ("US", Literal["US", "us"], "US"), ('"2"', Literal[1, 2], 2),
         ("The answer is 2", Literal[1, 2], 2), ("yes", Literal[True], True),
+        ("2", Literal["1", "2"], "2"), ('{"value": true}', Literal["true", "false"], "true"),
         *((text, Color, Color.RED) for text in
           ("red", '"red"', "RED", "Red.", "Color.RED", "It is red.", "**red**", "re\u0301d")),
     ],
