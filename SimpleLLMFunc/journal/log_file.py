@@ -24,7 +24,7 @@ import filelock
 
 from SimpleLLMFunc.errors import CheckpointError, UsageError
 from SimpleLLMFunc.logger import mask_known, redact
-from SimpleLLMFunc.storage import SqliteFile, transaction
+from SimpleLLMFunc.storage import SqliteFile, is_damage, transaction
 
 _APPLICATION_ID: Final = 0x534C4A4E
 """In the header of our files: "SLJN"."""
@@ -151,11 +151,12 @@ class JournalFile:
                         f"{self.shown} was taken away or replaced. Put it back, and run the block again."
                     )
                 yield self._file.connection()
+        except UnicodeEncodeError as error:
+            raise UsageError(f"a key of {self.shown} is text that can be written as UTF-8: {error}.") from error
         except (sqlite3.Error, OverflowError) as error:
-            raise CheckpointError(
-                f"{self.shown} cannot be read or written: {error}. What was kept before is safe: make room, see to the "
-                "rights, or put a copy in its place, and run the block again."
-            ) from error
+            way = "Restore a copy" if is_damage(error) else "What was kept before is safe: make room, mind the rights"
+            told = f"{self.shown} cannot be read or written: {error}. {way}, and run the block again."
+            raise CheckpointError(told) from error
 
     def _open(self) -> None:
         with filelock.FileLock(self.companion(".lock"), timeout=10.0, thread_local=False):

@@ -239,8 +239,9 @@ class Definition:
         Raises:
             SignatureError: `Confident` is not allowed at this place of the type.
         """
+        returned = self.return_type
         try:
-            return confident_type(self.return_type)
+            return confident_type(returned)
         except TypeError as error:
             raise SignatureError(f"{self.name}: {error}") from error
 

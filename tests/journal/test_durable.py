@@ -643,6 +643,14 @@ def test_arguments_that_cannot_be(path):
     for wrong in ({"key": ""}, {"key": 3}, {"key": "k", "sync": "never"}, {"key": "k", "on_change": "ignore"}):
         with pytest.raises(UsageError):
             durable(path, **wrong)
+    with durable(path, "k"):
+        pass
+    for use in (durable(path, "\ud800").__enter__, lambda: forget(path, "\ud800"), lambda: prune(path, "7d")):
+        with pytest.raises(UsageError):
+            use()
+    path.write_bytes(path.read_bytes()[:5000])
+    with pytest.raises(CheckpointError, match="Restore a copy"):
+        forget(path, "k")
 
 
 async def test_calls_that_are_left_behind_are_told(path):

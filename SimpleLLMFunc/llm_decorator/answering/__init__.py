@@ -16,7 +16,17 @@ from SimpleLLMFunc.logger import push_warning
 if TYPE_CHECKING:  # loaded where a function has them: a start need not pay for what few use
     from SimpleLLMFunc.llm_decorator.answering.answering import Answering
 
-__all__ = ["Agreement", "Answers", "Disagreement", "answered_by", "answering", "calibrating", "votes", "voting"]
+__all__ = [
+    "Agreement",
+    "Answers",
+    "Disagreement",
+    "answered_by",
+    "answering",
+    "calibrating",
+    "one_request",
+    "votes",
+    "voting",
+]
 
 _FOR_VOTES = ("votes", "min_agreement", "vote_on", "escalate_to", "confidence")
 

@@ -144,8 +144,8 @@ def future(path):
     [
         (foreign, "another program"),
         (future, "newer SimpleLLMFunc"),
-        (lambda path: path.write_bytes(b"plain text, and none of ours\n" * 100), "no such file"),
-        (lambda path: path.write_bytes(b"\n"), "no such file"),
+        (lambda path: path.write_bytes(b"plain text, and none of ours\n" * 100), "no SQLite database"),
+        (lambda path: path.write_bytes(b"\n"), "no SQLite database"),
         (lambda path: path.mkdir(), "IsADirectoryError"),
     ],
 )
