@@ -17,16 +17,8 @@ if TYPE_CHECKING:  # loaded where a function has them: a start need not pay for 
     from SimpleLLMFunc.llm_decorator.answering.answering import Answering
 
 __all__ = [
-    "Agreement",
-    "Answers",
-    "Disagreement",
-    "answered_by",
-    "answering",
-    "calibrating",
-    "one_request",
-    "votes",
-    "voting",
-]
+    "Agreement", "Answers", "Disagreement", "answered_by", "answering", "calibrating", "one_request", "votes", "voting",
+]  # fmt: skip
 
 _FOR_VOTES = ("votes", "min_agreement", "vote_on", "escalate_to", "confidence")
 
