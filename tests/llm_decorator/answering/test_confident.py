@@ -292,6 +292,13 @@ def test_what_cannot_be_is_said_at_decoration():
             llm_function(**options)
     with pytest.raises(errors.ConfigError, match="votes"):
         llm_function(ScriptedLLM())(plain).with_options(votes=3)
+    with pytest.raises(errors.ConfigError, match=r"vote_on names 'scor', and the fields are .*score"):
+        grader(ScriptedLLM(), vote_on=["score", "scor"])
+
+
+async def test_fields_that_no_answer_has_decide_nothing():
+    ask = async_decorated(Confident[dict[str, int]], ScriptedLLM('{"a": 1}', repeat=True), votes=2, vote_on=["b"])
+    assert (await ask("x")).abstained
 
 
 def test_zero_temperature_is_warned_of(caplog):
