@@ -66,7 +66,8 @@ class durable:  # noqa: N801 - used like a function
 
     @border
     def __enter__(self) -> Self:
-        if self._entered is not None or JOURNAL.get() is not None:
+        around = JOURNAL.get()
+        if self._entered is not None or (isinstance(around, Scope) and not around.steps.is_inherited):
             raise UsageError("a durable block is inside another one. Give the outer one the key of the whole work.")
         with ExitStack() as stack:
             file = JournalFile(self.path, sync=self._sync)
@@ -83,6 +84,8 @@ class durable:  # noqa: N801 - used like a function
         stack, steps, scope, block = self._entered
         JOURNAL.leave(block)
         self._entered = None
+        if steps.is_inherited:
+            return
         with stack:
             steps.close(error, is_interrupted=scope.interrupted is not None)
 

@@ -103,9 +103,8 @@ class JournalFile:
         self.shown = f"the journal {redact(str(self.path))!r}"
         if must_exist and not self.path.is_file():
             raise CheckpointError(f"there is no journal {redact(str(self.path))!r}. `durable(path, key)` makes one.")
-        self._sync = sync
+        self._sync, self._is_open, self._pid = sync, False, os.getpid()
         self._file = SqliteFile(self.path, application_id=_APPLICATION_ID, tables=_TABLES, unusable=self._unusable)
-        self._is_open = False
 
     def companion(self, suffix: str) -> Path:
         """Return the path of a companion file."""
@@ -131,7 +130,8 @@ class JournalFile:
         try:
             yield
         finally:
-            Path(lock.lock_file).unlink(missing_ok=True) if os.name != "nt" else None
+            if os.name != "nt" and os.getpid() == self._pid:  # a forked child frees nothing
+                Path(lock.lock_file).unlink(missing_ok=True)
             lock.release(force=True)
 
     @contextmanager
