@@ -91,8 +91,8 @@ class Steps:
         """
         if self.is_inherited:
             raise UsageError(
-                f"this process was forked inside the durable block {self.key!r}, whose journal is the parent's. Call in the "
-                "parent, in a thread, or in a process that is spawned; or open a block with a key of its own here."
+                f"this process was forked inside the durable block {self.key!r}, and only the parent writes its journal. Call "
+                "in the parent, in a thread, or in a process that was spawned; or open a block with another key here."
             )
         if not self._is_open:
             raise UsageError(
