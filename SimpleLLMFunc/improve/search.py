@@ -92,7 +92,7 @@ def _writable(path: str | os.PathLike[str]) -> Path:
 def _limit(budget: Any, parts: Parts, function: Function) -> Any:
     if budget is None:
         return {"requests": _PER_CASE * sum(map(len, parts)) * function_requests(function)}
-    if isinstance(budget, bool) or (isinstance(budget, (int, float)) and (budget < 0 or budget != int(budget))):
+    if isinstance(budget, bool) or (isinstance(budget, (int, float)) and (budget < 0 or budget % 1 != 0)):
         raise UsageError(f"budget is a whole number of requests, or a budget(...), not {budget!r}.")
     return {"requests": budget} if isinstance(budget, (int, float)) else budget
 

@@ -66,7 +66,8 @@ class durable:  # noqa: N801 - used like a function
 
     @border
     def __enter__(self) -> Self:
-        if self._entered is not None or JOURNAL.get() is not None:
+        around = JOURNAL.get()
+        if self._entered is not None or (isinstance(around, Scope) and not around.steps.is_inherited):
             raise UsageError("a durable block is inside another one. Give the outer one the key of the whole work.")
         with ExitStack() as stack:
             file = JournalFile(self.path, sync=self._sync)
@@ -83,6 +84,8 @@ class durable:  # noqa: N801 - used like a function
         stack, steps, scope, block = self._entered
         JOURNAL.leave(block)
         self._entered = None
+        if steps.is_inherited:
+            return
         with stack:
             steps.close(error, is_interrupted=scope.interrupted is not None)
 
@@ -181,9 +184,12 @@ def prune(path: str | os.PathLike[str], older_than: float | dt.timedelta) -> int
         older_than: least seconds since the end of the block, or a timedelta.
 
     Raises:
+        UsageError: `older_than` is neither.
         CheckpointError: as in `paused`.
     """
-    seconds = older_than.total_seconds() if isinstance(older_than, dt.timedelta) else older_than
+    seconds: Any = older_than.total_seconds() if isinstance(older_than, dt.timedelta) else older_than
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+        raise UsageError(f"older_than is a number of seconds or a timedelta, not {older_than!r}.")
     gone = 0
     with closing(JournalFile(path, must_exist=True)) as file:
         for key in file.finished_before(seconds):
@@ -204,6 +210,7 @@ def told_answer(data: Mapping[str, Any]) -> Any:
         UsageError: it names none, or several.
     """
     named = [name for name in ("answer", "result", "run_again") if data.get(name) is not None]
+    named = named or [*data.keys() & {"result"}]  # null alone: a tool may have returned it
     if len(named) != 1 or data.get("run_again") not in {None, True}:
         raise UsageError('give one of "answer": true, false or a text; "result": JSON; "run_again": true.')
     return RUN_AGAIN if named == ["run_again"] else data[named[0]]

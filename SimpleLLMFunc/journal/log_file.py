@@ -24,7 +24,7 @@ import filelock
 
 from SimpleLLMFunc.errors import CheckpointError, UsageError
 from SimpleLLMFunc.logger import mask_known, redact
-from SimpleLLMFunc.storage import SqliteFile, transaction
+from SimpleLLMFunc.storage import SqliteFile, is_damage, transaction
 
 _APPLICATION_ID: Final = 0x534C4A4E
 """In the header of our files: "SLJN"."""
@@ -103,9 +103,8 @@ class JournalFile:
         self.shown = f"the journal {redact(str(self.path))!r}"
         if must_exist and not self.path.is_file():
             raise CheckpointError(f"there is no journal {redact(str(self.path))!r}. `durable(path, key)` makes one.")
-        self._sync = sync
+        self._sync, self._is_open, self._pid = sync, False, os.getpid()
         self._file = SqliteFile(self.path, application_id=_APPLICATION_ID, tables=_TABLES, unusable=self._unusable)
-        self._is_open = False
 
     def companion(self, suffix: str) -> Path:
         """Return the path of a companion file."""
@@ -131,7 +130,8 @@ class JournalFile:
         try:
             yield
         finally:
-            Path(lock.lock_file).unlink(missing_ok=True) if os.name != "nt" else None
+            if os.name != "nt" and os.getpid() == self._pid:  # a forked child frees nothing
+                Path(lock.lock_file).unlink(missing_ok=True)
             lock.release(force=True)
 
     @contextmanager
@@ -151,11 +151,12 @@ class JournalFile:
                         f"{self.shown} was taken away or replaced. Put it back, and run the block again."
                     )
                 yield self._file.connection()
+        except UnicodeEncodeError as error:
+            raise UsageError(f"a key of {self.shown} is text that can be written as UTF-8: {error}.") from error
         except (sqlite3.Error, OverflowError) as error:
-            raise CheckpointError(
-                f"{self.shown} cannot be read or written: {error}. What was kept before is safe: make room, see to the "
-                "rights, or put a copy in its place, and run the block again."
-            ) from error
+            way = "Restore a copy" if is_damage(error) else "What was kept before is safe: make room, mind the rights"
+            told = f"{self.shown} cannot be read or written: {error}. {way}, and run the block again."
+            raise CheckpointError(told) from error
 
     def _open(self) -> None:
         with filelock.FileLock(self.companion(".lock"), timeout=10.0, thread_local=False):

@@ -37,7 +37,7 @@ class Steps:
         self._log = log
         self._may_restart = restarts
         self._writer = ThreadPoolExecutor(1, "SimpleLLMFunc-journal")
-        self._is_open = True
+        self._is_open, self._pid = True, os.getpid()
         self._has_grown = False
         self._later: list[NewRow] = []
         self._read()
@@ -78,12 +78,22 @@ class Steps:
         """Return the row at a place; None without one."""
         return self._known.get(place)
 
+    @property
+    def is_inherited(self) -> bool:
+        """Whether this process was forked inside the block: it has the block in its memory, but not its thread and lock."""
+        return os.getpid() != self._pid
+
     def check_open(self) -> None:
-        """Check that the block is open.
+        """Check that the block is open, and this process's own.
 
         Raises:
-            UsageError: the block was left.
+            UsageError: it is not.
         """
+        if self.is_inherited:
+            raise UsageError(
+                f"this process was forked inside the durable block {self.key!r}, and only the parent writes its journal. Call "
+                "in the parent, in a thread, or in a process that was spawned; or open a block with another key here."
+            )
         if not self._is_open:
             raise UsageError(
                 f"the durable block {self.key!r} was left while this call went on: it is in no journal. Await the call, or "

@@ -12,6 +12,7 @@ from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.llm_decorator.answering import Agreement
 from SimpleLLMFunc.llm_decorator.answering.answering import Answering
 from SimpleLLMFunc.llm_decorator.answering.calibrating import corrector, cross_fitted, fitted, measured
+from SimpleLLMFunc.llm_decorator.answering.one_request import OneRequest
 from SimpleLLMFunc.llm_decorator.answering.voting import MIN_AGREEMENT, Voting
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
@@ -99,8 +100,8 @@ def asked_once(pipeline: FunctionPipeline) -> MappedFunction[Any]:
     """
     asked = pipeline.with_options(_PLAIN)
     answering = Answering(asked, Agreement())
+    OneRequest(asked).require(asked.llm, "calibrate()")
     answering.voting = Voting(asked, is_confident=True)
-    answering.voting.planned()
     return MappedFunction[Any](asked, answering)
 
 

@@ -175,6 +175,7 @@ def patched_source(
     try:
         path = Path(inspect.getsourcefile(func) or "")
         source = path.read_bytes()
+        source.decode()  # other encodings cannot be changed
         tree = ast.parse(source)
         node = _node_of(tree, func.__code__.co_firstlineno)
     except (OSError, TypeError, ValueError, AttributeError, SyntaxError) as error:
@@ -189,7 +190,8 @@ def patched_source(
     if docstring is not None:
         edit.set_docstring(node, docstring)
     shown = path.relative_to(Path.cwd()).as_posix() if path.is_relative_to(Path.cwd()) else path.name
-    before, after = (text.decode().splitlines(keepends=True) for text in (source, edit.result()))
+    # Bytes: of a text a form feed ends a line too, and no patch counts so.
+    before, after = ([*map(bytes.decode, text.splitlines(keepends=True))] for text in (source, edit.result()))
     lines = difflib.unified_diff(before, after, f"a/{shown}", f"b/{shown}")
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 

@@ -85,7 +85,7 @@ class SqliteFile:
             self._make(path)
             if path.stat().st_size == 1:
                 # SQLite takes it for an empty one, and would overwrite the user's byte.
-                raise self._unusable("it is a file of another kind")
+                raise self._unusable("it is not an SQLite database")
             connection = sqlite3.connect(
                 path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=64
             )
@@ -94,7 +94,7 @@ class SqliteFile:
         except BaseException as error:
             connection.close()
             if isinstance(error, sqlite3.DatabaseError) and is_damage(error) and not self.is_ours():
-                raise self._unusable("it is a file of another kind") from None
+                raise self._unusable("it is not an SQLite database") from None
             raise
         self._held.connection, self._held.file = connection, _identity_of(path) if path else None
         return connection
@@ -251,7 +251,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("COMMIT")
 
 
-def is_damage(error: sqlite3.DatabaseError) -> bool:
+def is_damage(error: Exception) -> bool:
     """Say whether SQLite found the file itself broken, or no database at all."""
     code: int = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}

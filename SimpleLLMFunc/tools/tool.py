@@ -52,7 +52,7 @@ class Tool:
             out what a once-tool has done and returns that as its result, or `ABSTAIN`. None leaves it to you.
 
     Raises:
-        ToolDefinitionError: nothing to call, a parameter without a type, a schema that cannot be used.
+        ToolDefinitionError: nothing to call, a parameter without a type, a schema or `recover` that cannot be used.
     """
 
     name: str
@@ -192,6 +192,16 @@ class Tool:
         schema = parameters if parameters is not None else self._said("parameters")
         self._takes = self._parameters_of(func, schema, documentation)
         self.parameters = self._takes.schema
+        if self.recover is not None and not getattr(self, "_is_unbound", False):
+            self._check_recover(self.recover)
+
+    def _check_recover(self, recover: Callable[..., Any]) -> None:
+        try:
+            finder = as_tool(recover)
+        except ToolDefinitionError as error:
+            raise ToolDefinitionError(self.name, f"its recover= cannot be called: {error.problem}") from None
+        if unknown := set(finder.parameters.get("required", ())) - self.parameters.get("properties", {}).keys():
+            raise ToolDefinitionError(self.name, f"its recover= takes {', '.join(unknown)}, which is not given to it.")
 
     def _said(self, attribute: str) -> Any:
         """Return what an `__init__` that does not call ours has set, else what the class says."""
@@ -333,7 +343,7 @@ def tool(func: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
     Args:
         func: the function, sync or async; its parameters need types.
-        **options: `name`, `description`, `parameters`, `timeout`, `confirm`, `untrusted`.
+        **options: `name`, `description`, `parameters`, `timeout`, `confirm`, `untrusted`, `once`, `recover`.
 
     Raises:
         ToolDefinitionError: a parameter without a type, or with one no schema can be made of.

@@ -264,6 +264,7 @@ async def test_a_budget_that_ends_in_the_test_accepts_nothing_and_says_so(tmp_pa
         ([(1, "plain")] * 40, {}, UsageError, "1 different arguments"),
         (cases(40), {"budget": -1}, UsageError, "whole number of requests"),
         (cases(40), {"budget": 90.5}, UsageError, "whole number of requests"),
+        (cases(40), {"budget": float("inf")}, UsageError, "whole number of requests"),
         (cases(40), {"seed": "a"}, UsageError, "seed is a whole number"),
         (cases(40), {"scorer": "best"}, UsageError, "not a scorer"),
         (cases(40), {"concurrency": 0}, UsageError, "concurrency"),

@@ -49,6 +49,7 @@ from SimpleLLMFunc.journal import RUN_AGAIN, answer, prune
 from SimpleLLMFunc.observability.store import RunQuery
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.testing import answer as says
+from tests.support.processes import forks, in_child
 
 
 class Dying:
@@ -643,6 +644,14 @@ def test_arguments_that_cannot_be(path):
     for wrong in ({"key": ""}, {"key": 3}, {"key": "k", "sync": "never"}, {"key": "k", "on_change": "ignore"}):
         with pytest.raises(UsageError):
             durable(path, **wrong)
+    with durable(path, "k"):
+        pass
+    for use in (durable(path, "\ud800").__enter__, lambda: forget(path, "\ud800"), lambda: prune(path, "7d")):
+        with pytest.raises(UsageError):
+            use()
+    path.write_bytes(path.read_bytes()[:5000])
+    with pytest.raises(CheckpointError, match="Restore a copy"):
+        forget(path, "k")
 
 
 async def test_calls_that_are_left_behind_are_told(path):
@@ -672,6 +681,32 @@ def test_sync_code_and_what_carries_the_context(path):
             found = [told("a"), copy_context().run(told, "b"), "".join(told.stream("c"))]
     assert len(model.calls) == 3
     assert len(set(found)) == 3
+
+
+@forks
+def test_a_forked_process_is_outside_of_the_block(path):
+    @llm_function
+    def told(thing: str) -> str:
+        """Tell."""
+
+    block = durable(path, "k")
+
+    def asked():
+        with pytest.raises(UsageError, match="forked inside the durable block 'k'"):
+            told("b")
+        with durable(path, "own"):
+            told("b")
+        block.__exit__(None, None, None)
+        with pytest.raises(CheckpointError, match="goes on already"), durable(path, "k"):
+            raise AssertionError("the parent still runs it")
+
+    with use_llm(ScriptedLLM("said", repeat=True)):
+        for _ in range(2):
+            with block:
+                told("a")
+                assert in_child(asked) == "None"
+                result = told.call("c")
+    assert result.replayed == ["reply 1"]
 
 
 async def test_a_map_needs_a_checkpoint_of_its_own(path, tmp_path):

@@ -66,6 +66,8 @@ def test_so_do_those_of_a_function_whose_parameter_is_defined_later():
     assert isinstance(count, LLMStream)
     assert isinstance(know, LLMFunction)
     assert isinstance(talk, LLMChat)
+    with pytest.raises(SignatureError, match=r"^know: an annotation names 'Target'"):
+        know(1)
 
 
 @pytest.mark.parametrize("returned", [str, "str", list[str], int | None, tuple[str, list]])

@@ -31,6 +31,7 @@ WRITTEN = {
     "positional": "@llm_function(LLM)\ndef f(text: str) -> dict:\n    'Old'\n    raise NotImplementedError\n",
     "keywords": '@llm_function(\n    llm_interface=LLM, examples=[("ä", {})],\n    output_mode="tool", temperature=0,\n)\ndef f(text: str) -> dict:\n    """Old ä."""\n',
     "last": '@llm_function(LLM, output_mode="tool")\ndef f(text: str) -> dict:\n    """Old."""; return fill()\n',
+    "odd": '# \x0c\x0b\u2028\n@llm_function(LLM)\ndef f(text: str) -> dict:\n    """Old."""\n',
     "comma": '@llm_function(\n    LLM,\n)\ndef f(text: str) -> dict:\n    """Old."""\n',
     "undocumented": "@llm_function(LLM, system_prompt_template='{function_description}')\ndef f(text: str) -> dict:\n    raise NotImplementedError\n",
 }
@@ -74,6 +75,9 @@ def test_a_method_and_what_has_no_source(tmp_path, monkeypatch):
     exec('def f(): "Old."', names)
     with pytest.raises(UsageError, match="source of f cannot be read"):
         source_patch(names["f"], OPTIONS)
+    file.write_bytes(b"# coding: latin-1\n" + HEAD.encode() + b"@llm_function\ndef f(text: str) -> dict:\n    '\xe4'\n")
+    with pytest.raises(UsageError, match="cannot be read"):
+        source_patch(loaded(file).f.__wrapped__, OPTIONS)
     file.write_text(HEAD + "wrapped = llm_function(LLM)\n\n\n@wrapped\ndef f(text: str) -> dict:\n    'Old.'\n")
     with pytest.raises(UsageError, match="no decorator @llm_function"):
         source_patch(loaded(file).f.__wrapped__, OPTIONS)

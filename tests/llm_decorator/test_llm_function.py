@@ -405,6 +405,7 @@ def test_the_class_of_a_model_is_named_as_what_was_given():
         ({"toolkits": []}, "no option toolkits. Did you mean toolkit?"),
         ({"max_reask": 1}, "Did you mean max_reasks?"),
         ({"llm": ScriptedLLM("x")}, "no option llm. Say which model is asked as llm_interface="),
+        ({"prompt": "x"}, "no option prompt. Write it as the docstring"),
         ({"tools": [print]}, r"toolkit=\[\.\.\.\]"),
     ],
 )

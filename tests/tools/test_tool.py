@@ -97,6 +97,12 @@ def test_decorating_what_cannot_be_a_tool_fails_at_once():
     for timeout in (0, -1, "30", True, float("nan")):
         with pytest.raises(ToolDefinitionError, match="timeout must be seconds above 0"):
             tool(timeout=timeout)(lambda: None)
+    for recover, said in (
+        (lambda a: None, "recover= cannot be called: parameter a has no type"),
+        (search, "takes query"),
+    ):
+        with pytest.raises(ToolDefinitionError, match=said):
+            tool(once=True, recover=recover)(lambda: None)
 
 
 def test_a_decorated_function_travels_by_its_name():

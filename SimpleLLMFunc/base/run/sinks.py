@@ -10,10 +10,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pkgutil import resolve_name
 from types import MethodType
-from typing import Protocol
+from typing import Any, Protocol
 
 from SimpleLLMFunc.base.events import ReActEvent
-from SimpleLLMFunc.logger import push_warning, shown_error
+from SimpleLLMFunc.errors import UsageError, cut
+from SimpleLLMFunc.logger import border, push_warning, shown_error
 from SimpleLLMFunc.runtime import ForkSafeLock, importing
 
 
@@ -52,9 +53,18 @@ class watching:  # noqa: N801 - used like a keyword
         *sinks: in addition to those of the scopes around; with none, only the names below are set.
         session_id: the conversation that the runs belong to, in traces; None keeps that of the scope around.
         user_id: whom they serve, the same way.
+
+    Raises:
+        UsageError: a sink cannot be called so.
     """
 
+    @border
     def __init__(self, *sinks: EventSink, session_id: str | None = None, user_id: str | None = None) -> None:
+        if wrong := [sink for sink in list[Any](sinks) if not callable(sink) or isinstance(sink, type)]:
+            raise UsageError(
+                f"watching() shows runs to what is called with (trace_id, event), and {cut(repr(wrong[0]), 80)} is not. "
+                'A file of traces is watching(TraceStore("runs.sqlite")).'
+            )
         self._sinks = sinks
         given = {"session_id": session_id, "user_id": user_id}
         self._given = {name: str(value) for name, value in given.items() if value is not None}

@@ -177,7 +177,7 @@ class AnswerStore:
         """
         self.close()
         if not self._file.is_ours():
-            raise self._unusable("it is a file of another kind") from damage
+            raise self._unusable("it is not an SQLite database") from damage
         name = f"{self.path.name}.damaged-{time.time_ns()}"
         # The log first: a new file must not meet the log of the old one.
         for suffix in ("-wal", "-shm", ""):

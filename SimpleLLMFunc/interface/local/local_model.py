@@ -77,7 +77,7 @@ class LocalModel(LLM_Interface):
                 raise ConfigError(f"LocalModel: {name} is {value!r}; it must be a whole number of at least 1.")
         self._model = os.fspath(model)
         self._threads = threads
-        self._seed = seed
+        self.seed = seed
         self.context_window = self._room = context_window
         known = self._weights
         self.model_name = known.name if known else Path(self._model).stem
@@ -87,7 +87,7 @@ class LocalModel(LLM_Interface):
         return KNOWN_WEIGHTS.get(self._model)
 
     def __repr__(self) -> str:
-        options = {"context_window": self.context_window, "threads": self._threads, "seed": self._seed}
+        options = {"context_window": self.context_window, "threads": self._threads, "seed": self.seed}
         given = "".join(f", {name}={value}" for name, value in options.items() if value is not None)
         return f"LocalModel({self._model!r}{given})"
 
@@ -152,8 +152,8 @@ class LocalModel(LLM_Interface):
         # With a grammar the answer has bounds, and its words may repeat those of the question.
         if all(filled.get(name) is None for name in (*_REPEAT_PARAMS, "grammar")):
             filled["frequency_penalty"] = REPEAT_PENALTY
-        if self._seed is not None and filled.get("seed") is None:
-            filled["seed"] = self._seed
+        if self.seed is not None and filled.get("seed") is None:
+            filled["seed"] = self.seed
         if schema is None:
             return {"response_format": response_format or None, **filled}
         schema = bounded(schema)

@@ -101,6 +101,9 @@ def _check_extra_body(extra: object) -> None:
     if not isinstance(extra, Mapping):
         raise ConfigError(f"extra_body is a mapping that goes into the body, not {type(extra).__name__}.")
     _refuse(
+        (repr(name) for name in extra if not isinstance(name, str)), " in extra_body: a name in the body is a text."
+    )
+    _refuse(
         (_WRITTEN | _HANDED) & extra.keys(), " in extra_body: the library writes it for each request. Leave it out."
     )
     # A gateway reads them from the body as well.

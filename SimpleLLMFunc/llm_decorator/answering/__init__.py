@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from SimpleLLMFunc.base.schemas import field_descriptions
 from SimpleLLMFunc.errors import ConfigError, SignatureError
 from SimpleLLMFunc.llm_decorator.answering.plain_code import Agreement, Disagreement
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
@@ -16,12 +17,18 @@ from SimpleLLMFunc.logger import push_warning
 if TYPE_CHECKING:  # loaded where a function has them: a start need not pay for what few use
     from SimpleLLMFunc.llm_decorator.answering.answering import Answering
 
-__all__ = ["Agreement", "Answers", "Disagreement", "answered_by", "answering", "calibrating", "votes", "voting"]
+__all__ = [
+    "Agreement", "Answers", "Disagreement", "answered_by", "answering", "calibrating", "one_request", "votes", "voting",
+]  # fmt: skip
 
 _FOR_VOTES = ("votes", "min_agreement", "vote_on", "escalate_to", "confidence")
 
 Answers: TypeAlias = "FunctionPipeline | Answering"
 """The object that answers the calls of a function; both have the same views."""
+
+
+def _first(path: str) -> str:
+    return path.partition(".")[0].partition("[")[0]
 
 
 def answered_by(pipeline: FunctionPipeline, agreement: Agreement | None = None) -> Answers:
@@ -32,7 +39,7 @@ def answered_by(pipeline: FunctionPipeline, agreement: Agreement | None = None) 
         agreement: continues to count; None begins at 0.
 
     Raises:
-        ConfigError: the function does not vote, but has options for votes.
+        ConfigError: the function does not vote, but has options for votes; `vote_on` names no field.
         SignatureError: plain code does not fit the function.
     """
     definition, options = pipeline.definition, pipeline.options
@@ -57,6 +64,11 @@ def answered_by(pipeline: FunctionPipeline, agreement: Agreement | None = None) 
             return pipeline
     elif options.llm_kwargs.get("temperature") == 0 and (options.votes or not definition.output.labels):
         push_warning(f"{definition.name!r} votes, and temperature=0 makes all votes the same.")
+    fields = {_first(path) for path in field_descriptions(definition.output.schema)} if options.vote_on else set()
+    if unknown := [name for name in options.vote_on or () if fields and _first(name) not in fields]:
+        raise ConfigError(
+            f"{definition.name}: vote_on names {unknown[0]!r}, and the fields are {', '.join(sorted(fields))}."
+        )
     from SimpleLLMFunc.llm_decorator.answering.answering import Answering
 
     return Answering(pipeline, agreement or Agreement())

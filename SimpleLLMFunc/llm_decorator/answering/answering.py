@@ -251,7 +251,7 @@ class _Call:
         is_voted = self._pipeline.definition.confident_of is not None
         problem = ""
         if is_voted and isinstance(said, Confident):
-            return said
+            return replace(said, value=self._checked(said.value, name).value)
         try:
             said = self._output.adapter.validate_python(said, strict=True)
         except ValidationError as error:

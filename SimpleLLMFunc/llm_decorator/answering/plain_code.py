@@ -115,6 +115,10 @@ class Agreement:
 
     def __init__(self) -> None:
         self._lock = ForkSafeLock()
+        self.reset()
+
+    def reset(self) -> None:
+        """Set all counts to 0."""
         self.by_first = self.by_model = self.by_fallback = 0
         self.compared = self.agreed = self.failed = 0
         self.disagreements: deque[Disagreement] = deque(maxlen=100)

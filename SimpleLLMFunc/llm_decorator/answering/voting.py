@@ -81,7 +81,8 @@ class ConfidentOutput(OutputSpec):
             except ResponseParseError:
                 # Fields of several answers that do not go together: the answer that has most of them.
                 agreement = agreement_of(shown[decision.nearest], shown, asked, list(agreement))
-        abstained = any(share < self._min_agreement - 1e-9 for share in agreement.values())
+        # Fields of `vote_on` that no answer has decide nothing.
+        abstained = not agreement or any(share < self._min_agreement - 1e-9 for share in agreement.values())
         labels = self.inner.labels
         found = {self.inner.labelled(label): 0.0 for label in labels}
         for answer in answers if labels else ():

@@ -82,7 +82,7 @@ def _address(endpoint: str | None, signal: str) -> str | None:
     """Return where a signal goes; None leaves it to the exporter, which reads the environment."""
     if endpoint is None:
         return None
-    if not endpoint.startswith(("http://", "https://")):
+    if not str(endpoint).startswith(("http://", "https://")):
         raise ConfigError(f"endpoint is {endpoint!r}; it must be an address such as http://localhost:4318.")
     base = endpoint.rstrip("/").removesuffix("/v1/traces")
     return f"{base}/v1/{signal}"

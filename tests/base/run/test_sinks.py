@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from SimpleLLMFunc import watching
+from SimpleLLMFunc import TraceStore, UsageError, watching
 from SimpleLLMFunc.base.events import ReActEvent, RunStarted
 from SimpleLLMFunc.base.metadata import RunMetadata
 from SimpleLLMFunc.base.run import sinks as observe
@@ -140,6 +140,12 @@ async def test_tasks_have_scopes_of_their_own():
         return names.pop()
 
     assert await asyncio.gather(one("a"), one("b")) == ["a", "b"]
+
+
+@pytest.mark.parametrize("wrong", ["runs.sqlite", TraceStore, None])
+def test_what_cannot_be_a_sink_is_told(wrong):
+    with pytest.raises(UsageError, match=r"and .* is not. A file of traces is watching\(TraceStore"):
+        watching(print, wrong)
 
 
 async def test_a_sink_that_fails_is_logged_and_passed_over(caplog):

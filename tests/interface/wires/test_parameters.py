@@ -38,6 +38,7 @@ def test_known_is_what_some_wire_knows():
         ({"timeout": 10}, "deadline="),
         ({"api_key": "x"}, "constructor of the model"),
         ({"extra_body": [1]}, "mapping"),
+        ({"extra_body": {1: 2}}, "1 in extra_body"),
         ({"extra_body": {"model": "x", "stream": True}}, "model, stream in extra_body"),
         ({"extra_body": {"base_url": "x"}}, "base_url in extra_body"),
     ],

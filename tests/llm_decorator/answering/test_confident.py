@@ -13,6 +13,7 @@ from pydantic import BaseModel, model_validator
 
 from SimpleLLMFunc import AbortSignal, CachedLLM, OpenAICompatible, budget, errors, llm_function, use_llm, watching
 from SimpleLLMFunc.base.events import ReplyDelta, RunFinished, RunStarted
+from SimpleLLMFunc.interface.local import LocalModel
 from SimpleLLMFunc.llm_decorator.answering.votes import comparable, decide
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type.markers import Confident, Quoted
@@ -153,13 +154,17 @@ async def test_a_seed_is_another_one_for_each_vote():
     assert sorted(call.params["seed"] for call in llm.calls) == [40, 41, 42]
 
 
-async def test_the_seed_of_the_model_itself_counts_too(tmp_path):
+async def test_the_seed_of_the_model_itself_counts_too(tmp_path, monkeypatch):
     async with LoopbackServer() as server:
         for number in range(3):
             server.reply(said(score=number))
         llm = OpenAICompatible("m", api_key="sk-test-12345678", base_url=server.base_url, api_params={"seed": 7})
         await grader(CachedLLM(llm, tmp_path / "cache.sqlite"), votes=3)("x")
         assert sorted(request.body["seed"] for request in server.requests) == [7, 8, 9]
+    local, double = LocalModel(seed=7), scripted(said(score=1), repeat=True)
+    monkeypatch.setattr(local, "chat", double.chat)
+    await grader(local, votes=3, output_mode="prompt")("x")
+    assert [call.params.get("seed") for call in double.calls] == [None, 8, 9]  # 7 is added by the model itself
 
 
 async def test_budget_and_deadline_hold_over_all_votes():
@@ -287,6 +292,13 @@ def test_what_cannot_be_is_said_at_decoration():
             llm_function(**options)
     with pytest.raises(errors.ConfigError, match="votes"):
         llm_function(ScriptedLLM())(plain).with_options(votes=3)
+    with pytest.raises(errors.ConfigError, match=r"vote_on names 'scor', and the fields are .*score"):
+        grader(ScriptedLLM(), vote_on=["score", "scor"])
+
+
+async def test_fields_that_no_answer_has_decide_nothing():
+    ask = async_decorated(Confident[dict[str, int]], ScriptedLLM('{"a": 1}', repeat=True), votes=2, vote_on=["b"])
+    assert (await ask("x")).abstained
 
 
 def test_zero_temperature_is_warned_of(caplog):

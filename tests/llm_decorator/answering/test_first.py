@@ -182,6 +182,9 @@ async def test_first_with_confident_and_quoted():
     )
     assert await ask("x") == Confident("code")
     assert (await ask("y")).value == "model"
+    assert (await ask.with_options(first=lambda text: Confident("own"))("x")).value == "own"
+    with pytest.raises(errors.UsageError, match="not what the function returns"):
+        await ask.with_options(first=lambda text: Confident(3))("x")
     quote = async_decorated(Quoted[str], ScriptedLLM(), first=lambda text: text[2:5] if text else "not there")
     value = await quote("a bcd")
     assert (value, value.start) == ("bcd", 2)
@@ -266,6 +269,8 @@ async def test_a_sampled_share_is_asked_of_both():
     [difference] = agreement.disagreements
     assert difference.arguments == {"text": "refund 1"}
     assert (difference.code, difference.model) == (Label(name="refund"), Label(name="complaint"))
+    agreement.reset()
+    assert (agreement.by_first, agreement.rate, [*agreement.disagreements]) == (0, None, [])
 
 
 async def test_the_sample_is_about_that_share():

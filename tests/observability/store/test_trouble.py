@@ -144,8 +144,8 @@ def future(path):
     [
         (foreign, "another program"),
         (future, "newer SimpleLLMFunc"),
-        (lambda path: path.write_bytes(b"plain text, and none of ours\n" * 100), "a file of another kind"),
-        (lambda path: path.write_bytes(b"\n"), "a file of another kind"),
+        (lambda path: path.write_bytes(b"plain text, and none of ours\n" * 100), "not an SQLite database"),
+        (lambda path: path.write_bytes(b"\n"), "not an SQLite database"),
         (lambda path: path.mkdir(), "IsADirectoryError"),
     ],
 )

@@ -29,10 +29,10 @@ _MODEL = "Say which model is asked as llm_interface=OpenAICompatible('gpt-5-mini
 _DOCSTRING = "Write it as the docstring, which is the system prompt"
 _PLACES: Mapping[str, str] = {
     **dict.fromkeys(("llm", "model", "model_name"), _MODEL),
-    **dict.fromkeys(("instructions", "system", "system_prompt"), _DOCSTRING),
+    **dict.fromkeys(("instructions", "prompt", "system", "system_prompt"), _DOCSTRING),
     **dict.fromkeys(FUNCTION_ONLY, "It is an argument of @llm_function, not of @llm_chat"),
     **dict.fromkeys(CHAT_ONLY, "It is an argument of @llm_chat, not of @llm_function"),
-    **dict.fromkeys(("functions", "function_call"), "Give tools and functions as toolkit=[...]"),
+    **dict.fromkeys(("functions", "function_call", "tool"), "Give tools and functions as toolkit=[...]"),
     "stream": "Call .stream(...) of the function; only @llm_chat has stream=True",
     "response_format": "The return annotation says what comes back, output_mode= how it is asked for",
     "improvement": "Give it to with_options(improvement=...): it is for one version of the function",
