@@ -137,6 +137,9 @@ def arguments_of(
     pairs = [_pair(item) for item in named]
     if [*values, *(value for _, value, _ in pairs), source].count("-") > 1:
         raise click.UsageError("the standard input can be read once only; it is named twice.")
+    names = [*places[: len(values)], *(name for name, _, _ in pairs)]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise click.UsageError(f"{twice} is given twice. {told}")
     given: dict[str, Any] = {} if source is None else _object(_read(source), source, parameters, hints)
     for name, value in zip(places, values, strict=False):
         given[name] = _converted(name, _text(value), hints.get(name, Any))

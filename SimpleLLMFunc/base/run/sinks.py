@@ -13,6 +13,7 @@ from types import MethodType
 from typing import Protocol
 
 from SimpleLLMFunc.base.events import ReActEvent
+from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.logger import push_warning, shown_error
 from SimpleLLMFunc.runtime import ForkSafeLock, importing
 
@@ -52,9 +53,18 @@ class watching:  # noqa: N801 - used like a keyword
         *sinks: in addition to those of the scopes around; with none, only the names below are set.
         session_id: the conversation that the runs belong to, in traces; None keeps that of the scope around.
         user_id: whom they serve, the same way.
+
+    Raises:
+        UsageError: a sink cannot be called.
     """
 
     def __init__(self, *sinks: EventSink, session_id: str | None = None, user_id: str | None = None) -> None:
+        for sink in sinks:
+            if not callable(sink):
+                raise UsageError(
+                    f"watching takes sinks, which are called as sink(trace_id, event), not {sink!r}. To keep the runs "
+                    "in a file: watching(TraceStore(path))."
+                )
         self._sinks = sinks
         given = {"session_id": session_id, "user_id": user_id}
         self._given = {name: str(value) for name, value in given.items() if value is not None}

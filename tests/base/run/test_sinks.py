@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from SimpleLLMFunc import watching
+from SimpleLLMFunc import UsageError, watching
 from SimpleLLMFunc.base.events import ReActEvent, RunStarted
 from SimpleLLMFunc.base.metadata import RunMetadata
 from SimpleLLMFunc.base.run import sinks as observe
@@ -115,6 +115,11 @@ def test_of_two_equal_sinks_the_one_whose_block_ends_goes():
             pass
         [left] = current_sinks()
         assert left is first
+
+
+def test_what_cannot_be_called_is_refused():
+    with pytest.raises(UsageError, match=r"not 'runs.sqlite'.*watching\(TraceStore\(path\)\)"):
+        watching("runs.sqlite")
 
 
 async def test_whose_run_it_is():

@@ -201,6 +201,8 @@ def test_errors_end_with_1(arguments, says):
         (["cli_shop:classify"], "no value for review. classify takes (review: str, strict: bool = False"),
         (["cli_shop:classify", "a", "true", "more"], "there are too many values (3). classify takes"),
         (["cli_shop:classify", "a", "-a", "nope=1"], "there is no parameter 'nope'"),
+        (["cli_shop:classify", "a", "-a", "review=b"], "review is given twice. classify takes"),
+        (["cli_shop:classify", "-a", "review=a", "-a", "review=b"], "review is given twice"),
         (["cli_shop:classify", "a", "-a", "strict=maybe"], "strict: input should be a valid boolean"),
         (["cli_shop:classify", "a", "-a", "strict"], "'strict' is not NAME=VALUE"),
         (["cli_shop:classify", "a", "-a", "tags:={"], "tags: no JSON"),
