@@ -489,6 +489,15 @@ async def test_a_changed_cell_is_named_by_its_row(cell, path) -> None:
     assert Checkpoint.status(path).damaged == (3,)
 
 
+async def test_a_file_without_its_count_of_commits_is_damaged(path) -> None:
+    await filled(path)
+    run_sql(path, "DELETE FROM progress")
+    with use_llm(counting()), pytest.raises(CheckpointError, match="is damaged"):
+        await count.map(TEXTS, checkpoint=path)
+    with pytest.raises(CheckpointError, match="is damaged"):
+        Checkpoint.status(path)
+
+
 async def test_a_row_that_is_damaged_after_the_map_is_not_given_out(path) -> None:
     report = await count.map(TEXTS, checkpoint=path)
     run_sql(path, "UPDATE rows SET answer = x'7039'")
