@@ -304,7 +304,7 @@ async def test_keys():
             status, problem, headers = await posted(session, "grade", {"essay": "x"}, **wrong)
             assert status == 401
             assert headers["www-authenticate"] == "Bearer"
-            assert problem["detail"] == "Send your key as a bearer token, in the header Authorization."  # nothing masked
+            assert problem["detail"] == "Send your key as a bearer token, in the header Authorization."
         async with session.get("/openapi.json") as response:
             assert response.status == 401
         async with session.get("/health") as response:
