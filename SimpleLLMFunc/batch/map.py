@@ -34,7 +34,8 @@ async def map_rows(function: Mappable[R], rows: Rows, **options: Unpack[MapOptio
 
     Raises:
         CheckpointError: the checkpoint is damaged, cannot be written, or another map is writing it.
-        ConfigError: there is no model to ask, or no such file of rows.
+        ConfigError: there is no model to ask, or the file of rows cannot be read.
+        FileNotFoundError: there is no such file of rows.
         UsageError: an option that is not known, or a value that cannot be; or the columns of the rows are not the
             parameters; or there is a `durable` block around, and no checkpoint.
     """

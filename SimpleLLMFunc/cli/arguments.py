@@ -15,6 +15,7 @@ from typing import Any, TypeAlias, TypeVar, cast, get_args
 import click
 from pydantic import TypeAdapter, ValidationError
 
+from SimpleLLMFunc.base.templates import fill_fields
 from SimpleLLMFunc.cli.load import complete_target, load_object
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, cut
 from SimpleLLMFunc.interface.current import named_model, use_llm
@@ -123,6 +124,7 @@ def arguments_of(
     Raises:
         click.UsageError: the arguments do not fit the function; the message has its parameters.
         ConfigError: a file cannot be read.
+        TemplateError: the docstring has a field without a value.
     """
     pipeline = chat_pipeline_of(function) if isinstance(function, CHATS) else pipeline_of(function)
     signature, hints = pipeline.definition.signature, pipeline.definition.hints
@@ -137,6 +139,9 @@ def arguments_of(
     pairs = [_pair(item) for item in named]
     if [*values, *(value for _, value, _ in pairs), source].count("-") > 1:
         raise click.UsageError("the standard input can be read once only; it is named twice.")
+    names = [*places[: len(values)], *(name for name, _, _ in pairs)]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise click.UsageError(f"{twice} is given twice. {told}")
     given: dict[str, Any] = {} if source is None else _object(_read(source), source, parameters, hints)
     for name, value in zip(places, values, strict=False):
         given[name] = _converted(name, _text(value), hints.get(name, Any))
@@ -151,6 +156,11 @@ def arguments_of(
     if missing:
         raise click.UsageError(f"no value for {', '.join(missing)}. {told}")
     fields = {name: _text(value) for name, value, _ in map(_pair, template)}
+    if fields:
+        docstring = pipeline.definition.metadata[3]
+        fill_fields(docstring, fields, name="docstring")  # a call would ask with the docstring as written
+        if unused := [name for name in fields if f"{{{name}}}" not in docstring]:
+            raise click.UsageError(f"the docstring has no field {{{unused[0]}}}.")
     return given, fields or None
 
 

@@ -72,9 +72,10 @@ def load_object(target: str) -> Any:
         ConfigError: as `load_module`, or the module has no such name.
     """
     module_name, name = split_target(target)
-    if not name:
-        raise ConfigError(f"{target!r} is a module only. Name a function in it: `{target}:function`.")
     found: Any = load_module(module_name)
+    if not name:
+        one = next(iter(_decorated(found)), "function")
+        raise ConfigError(f"{target!r} is a module only. Name a function in it: `{target}:{one}`.")
     for part in name.split("."):
         if not hasattr(found, part):
             names = _names_in(found)
@@ -160,8 +161,11 @@ def _translated(name: str) -> Generator[None, None, None]:
                 *(path.stem for path in Path().glob("*.py")),
                 *(path.parent.name for path in Path().glob("*/__init__.py")),
             ]
+            parent, _, last = name.rpartition(".")
+            is_inside = hasattr(sys.modules.get(parent), last)
+            meant = f" Did you mean '{parent}:{last}'?" if is_inside else did_you_mean(name, here)
             raise ConfigError(
-                f"there is no module {name!r}.{did_you_mean(name, here)} Looked in the working directory and where Python "
+                f"there is no module {name!r}.{meant} Looked in the working directory and where Python "
                 "looks; start in the folder that holds it, or install its package."
             ) from error
         raise ConfigError(

@@ -28,13 +28,15 @@ KIND = "simplellmfunc-evaluation"
 class EvaluationFailed(SimpleLLMFuncError, AssertionError):
     """A score is below what was required; `.missed` lists ``(name, required, found)``."""
 
-    def __init__(self, name: str, missed: Sequence[tuple[str, float, float]]) -> None:
+    def __init__(self, name: str, missed: Sequence[tuple[str, float, float]], stopped: str = "") -> None:
         self.missed = list(missed)
-        told = "; ".join(
+        told = [
             f"{score} is {found:.3f}, required {least:.3f}" if math.isfinite(found) else f"there is no score {score!r}"
             for score, least, found in missed
-        )
-        super().__init__(f"{name}: {told}.")
+        ]
+        if stopped:
+            told = [f"stopped before the end ({stopped.removesuffix('.')})", *told]
+        super().__init__(f"{name}: {'; '.join(told)}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +211,7 @@ class EvalReport:
             if found < wanted:
                 missed.append((name, wanted, found))
         if self.stopped:
-            raise EvaluationFailed(f"{self.name}: stopped before the end ({self.stopped})", missed)
+            raise EvaluationFailed(self.name, missed, self.stopped)
         if missed:
             raise EvaluationFailed(self.name, missed)
 

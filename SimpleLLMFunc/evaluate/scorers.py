@@ -92,11 +92,11 @@ def as_scorer(given: ScorerLike) -> Scorer:
     Raises:
         UsageError: none is.
     """
-    if given in ("exact", "fields"):
-        return exact() if given == "exact" else fields()
+    if given in ("exact", "fields", exact, fields):
+        return exact() if given in ("exact", exact) else fields()
     if isinstance(given, Scorer) and not isinstance(given, type):
         return given
-    if callable(given) and not isinstance(given, (str, type)):
+    if callable(given) and given is not judge and not isinstance(given, (str, type)):
         return _Function(given)
     raise UsageError(
         f'{given!r} is not a scorer. Give "exact", "fields", judge(…), or a function of value and expectation.'

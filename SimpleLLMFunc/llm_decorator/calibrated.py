@@ -102,7 +102,9 @@ def asked_once(pipeline: FunctionPipeline) -> MappedFunction[Any]:
     answering = Answering(asked, Agreement())
     OneRequest(asked).require(asked.llm, "calibrate()")
     answering.voting = Voting(asked, is_confident=True)
-    return MappedFunction[Any](asked, answering)
+    mapped = MappedFunction[Any](asked, answering)
+    mapped.name += ".calibrate"  # in a checkpoint, no other version of what `map` asks
+    return mapped
 
 
 def _found(report: MapReport[Any], count: Callable[[MapReport[Any]], None]) -> list[Any]:

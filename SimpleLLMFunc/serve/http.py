@@ -7,9 +7,10 @@ import os
 from collections.abc import AsyncGenerator, Callable, Mapping
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
-from SimpleLLMFunc.errors import SimpleLLMFuncError
+from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError
 from SimpleLLMFunc.llm_decorator.decorated import CHATS, FUNCTIONS
 from SimpleLLMFunc.runtime import address_of, importing, listening, require_web, serve_until_cancelled
 from SimpleLLMFunc.serve import mcp as mcp_door
@@ -79,7 +80,12 @@ def http_app(
     from starlette.exceptions import HTTPException
     from starlette.routing import Route
 
-    given = functions if isinstance(functions, Mapping) else decorated_functions(functions, kinds=(*FUNCTIONS, *CHATS))
+    kinds = (*FUNCTIONS, *CHATS)
+    given = decorated_functions(functions, kinds=kinds) if isinstance(functions, ModuleType) else functions
+    if not isinstance(given, Mapping) or not given or not all(isinstance(each, kinds) for each in given.values()):
+        raise ConfigError(
+            "http_app takes a module, or functions under @llm_function and @llm_chat by name: {'grade': grade}."
+        )
     chosen = {name: each for name, each in given.items() if not isinstance(each, CHATS)}
     chats = {name: each for name, each in given.items() if isinstance(each, CHATS)}
     path = None if journal is None else Path(journal).expanduser()

@@ -223,7 +223,7 @@ class Api:
         if caller is None:
             raise Problem(
                 401,
-                "Send the header Authorization, with the word Bearer and your key.",
+                "Send your key as a bearer token, in the header Authorization.",
                 headers={"www-authenticate": "Bearer"},
             )
         return caller

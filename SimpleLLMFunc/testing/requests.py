@@ -22,9 +22,18 @@ def tool_calls(*calls: tuple[str, Mapping[str, Any] | str], content: str | None 
     Args:
         *calls: name and arguments of each call; a text is sent unchanged, even if it is not JSON.
         content: text of the model, in addition to the calls.
+
+    Raises:
+        UsageError: a call is no pair of a name and arguments.
     """
     made: list[dict[str, Any]] = []
-    for name, arguments in calls:
+    call: Any
+    for call in calls:
+        if isinstance(call, str) or len(call) != 2:
+            raise UsageError(
+                f'a call is its name and its arguments, such as ("search", {{"q": "rain"}}), not {call!r}.'
+            )
+        name, arguments = call
         text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
         made.append({"type": "function", "function": {"name": name, "arguments": text}})
     return {"role": "assistant", "content": content, "tool_calls": made}

@@ -9,7 +9,7 @@ import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, is_dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias, get_args
 
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
@@ -64,6 +64,9 @@ class ScriptedRequest:
     def __str__(self) -> str:
         return request_text(self.messages, tools=self.tools, response_format=self.response_format, params=self.params)
 
+
+_MESSAGE: Final = frozenset({"role", "content", "tool_calls", "choices", "refusal", "reasoning_content"})
+"""A dict with one of these is an assistant message or a whole reply."""
 
 StreamItem: TypeAlias = ChatCompletionChunk | str | BaseException
 """One step of a scripted stream: a chunk, a piece of text, or an exception that breaks the stream."""
@@ -267,12 +270,12 @@ class ScriptedLLM(LLM_Interface):
         elif isinstance(reply, BaseModel) or (is_dataclass(reply) and not isinstance(reply, ChatCompletionChunk)):
             data = to_jsonable_python(reply.value if isinstance(reply, Answer) else reply, by_alias=True)
             reply = answer_message(data, asked.messages, asked.tools, asked.response_format)
-        if isinstance(reply, Mapping):
+        if isinstance(reply, Mapping) and not _MESSAGE.isdisjoint(reply):
             return completion_of(reply, asked.messages, asked.index, self.model_name)
-        if isinstance(reply, Sequence) and not isinstance(reply, (bytes, bytearray)):
+        if isinstance(reply, Sequence) and all(isinstance(each, get_args(StreamItem)) for each in reply):
             return reply
         raise UsageError(
-            f"ScriptedLLM cannot reply with {type(reply).__name__}. Give a text, a model, answer(value), an assistant "
+            f"ScriptedLLM cannot reply with the {type(reply).__name__} {cut(repr(reply), 60)}. Give a text, a model, answer(value), an assistant "
             "message, a ChatCompletion, a list of chunks, an exception, or a function that returns one of these."
         )
 

@@ -129,7 +129,9 @@ def _own(essay: str) -> int:
     ("code", "target", "said"),
     [
         (FEW, "load_names:prize", r"has no 'prize'\. Did you mean 'price'\? It has: price\."),
-        (FEW, "load_names", "is a module only"),
+        (FEW, "load_names", "is a module only.*`load_names:function`"),
+        (DECORATED, "load_names", "is a module only.*`load_names:classify`"),
+        (DECORATED, "load_names.classify", "no module 'load_names.classify'. Did you mean 'load_names:classify'"),
         (FEW, "load_names:price.x", r"has no 'price\.x'"),
         (PLAIN, "load_names:prize", r"has no 'prize'\. It has: LIMIT, plain, Till\."),
         (PLAIN, "load_names:Till.sum", r"has no 'Till\.sum'\. It has: total\."),

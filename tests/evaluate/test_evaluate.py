@@ -130,7 +130,8 @@ def test_functions_as_scorers():
 
     with pytest.raises(UsageError, match="'good'"):
         evaluate(labeller(RIGHT), CASES, wrong)
-    for scorers in ("close", [], ["exact", "exact"], [3]):
+    assert evaluate(labeller(RIGHT), CASES, [exact, fields]).scores.keys() == {"exact", "fields"}
+    for scorers in ("close", [], ["exact", "exact"], [3], [judge]):
         with pytest.raises(UsageError):
             evaluate(labeller(RIGHT), CASES, scorers)
 
@@ -191,7 +192,7 @@ async def test_a_budget_stops_and_what_was_reached_is_scored():
     assert "BudgetExceeded" in report.stopped
     assert len(report.results) == 4
     assert report.scores["exact"].mean == 1.0
-    with pytest.raises(EvaluationFailed, match="stopped"):
+    with pytest.raises(EvaluationFailed, match=r"label: stopped before the end \(BudgetExceeded: .*less\)\.$"):
         report.require(exact=0.5)
     judged = ScriptedLLM('{"reason": "ok", "passes": true}', repeat=True, profile=NATIVE)
     report = await evaluate_async(

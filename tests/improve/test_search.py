@@ -327,7 +327,7 @@ def glad_of(server, returns):
 
 
 @pytest.mark.parametrize("returns", [bool, Confident[bool]])
-async def test_a_choice_is_calibrated_and_an_interrupted_search_does_not_pay_for_it_twice(tmp_path, returns):
+async def test_a_choice_is_calibrated_and_an_interrupted_search_does_not_pay_for_it_twice(tmp_path, returns, recwarn):
     given = [(f"{number} {number * 37 % 100 / 100:.2f}", number * 37 % 100 >= 65) for number in range(100)]
     path = tmp_path / "glad.json"
     async with LoopbackServer(leaning) as server:
@@ -340,6 +340,7 @@ async def test_a_choice_is_calibrated_and_an_interrupted_search_does_not_pay_for
         # What was on its way when it was cancelled counts, though it may not have arrived.
         assert len(server.requests) - whole <= min(found.spent.requests, whole + 2)
         assert found.spent.requests <= 170
+        assert [str(warning.message) for warning in recwarn] == []  # a calibration is no other version of the function
         assert [change.what for change in found.changes] == ["calibration"]
         assert "calibration: none -> fitted on 30 cases" in str(found)
         again = glad_of(server, returns).with_options(improvement=path)

@@ -102,5 +102,6 @@ async def test_a_checkpoint_names_wire_and_model(name, tmp_path):
             report = await function.map(rows, checkpoint=tmp_path / "c.sqlite")
             assert [row.value for row in report.rows] == [{"n": 1}] * 5
         assert len(server.requests) == 5
-        await counter(made(name, server, model="m-2"), max_tokens=50).map(rows, checkpoint=tmp_path / "c.sqlite")
+        with pytest.warns(UserWarning, match="with other model"):
+            await counter(made(name, server, model="m-2"), max_tokens=50).map(rows, checkpoint=tmp_path / "c.sqlite")
         assert len(server.requests) == 10

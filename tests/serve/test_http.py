@@ -280,6 +280,10 @@ async def test_without_keys_no_other_machine():
 def test_nothing_to_offer():
     with pytest.raises(ConfigError, match="no function"):
         http_app(json)
+    graded_one = graded(ScriptedLLM("x"))
+    for wrong in ({}, {"dumps": json.dumps}, [graded_one], graded_one):
+        with pytest.raises(ConfigError, match="a module, or functions under @llm_function and @llm_chat by name"):
+            http_app(wrong)
 
 
 # --- who may call ---------------------------------------------------------------------------------------------
@@ -300,6 +304,7 @@ async def test_keys():
             status, problem, headers = await posted(session, "grade", {"essay": "x"}, **wrong)
             assert status == 401
             assert headers["www-authenticate"] == "Bearer"
+            assert problem["detail"] == "Send your key as a bearer token, in the header Authorization."
         async with session.get("/openapi.json") as response:
             assert response.status == 401
         async with session.get("/health") as response:

@@ -120,10 +120,12 @@ async def test_function_of_the_request() -> None:
     assert json.loads(reply.tool_calls[0].function.arguments) == {"text": "hello"}
 
 
-@pytest.mark.parametrize("reply", [3, None, b"bytes", lambda request: 3])
+@pytest.mark.parametrize("reply", [3, None, b"bytes", [1, 2], {"stars": 4}, lambda request: 3])
 async def test_a_reply_that_is_none(reply) -> None:
     with pytest.raises(UsageError, match="ScriptedLLM cannot reply with"):
         await ScriptedLLM(reply).chat(HELLO)
+    with pytest.raises(UsageError, match="its name and its arguments"):
+        tool_calls("search")
 
 
 async def test_running_out_and_no_replies_at_all() -> None:

@@ -8,6 +8,7 @@ import types
 
 import pytest
 
+from SimpleLLMFunc import use_llm
 from SimpleLLMFunc.base.run.sinks import watching
 from SimpleLLMFunc.evaluate import read_cases
 from SimpleLLMFunc.observability.store.rows import RunQuery
@@ -129,6 +130,8 @@ def test_a_run_is_marked_becomes_a_case_and_is_taken_along(browser, filled, tmp_
         tab.click("text=Add to cases")
         tab.click("dialog button.first")
         tab.wait_for_selector("dialog :text('2 cases written to')")
+        tab.go_back()
+        tab.wait_for_selector("dialog", state="detached")
         wanted = [case.expected for case in read_cases(tmp_path / "cases" / "mood.jsonl")]
         assert wanted == [{"label": "happy", "confidence": 0.92}] * 2
         assert visit.problems == []
@@ -157,6 +160,8 @@ def test_runs_inside_a_run_stand_in_its_waterfall_as_a_tree(visit, filled):
 def test_a_conversation_is_read_as_one_with_its_runs(visit, filled):
     async def talk():
         history = []
+        with watching(filled, session_id="s-0"), use_llm(ScriptedLLM("Hello.")):
+            await shop.clerk_agent("Hi.")
         with watching(filled, session_id="Ines & <Tom>", user_id="Ines"):
             for message in ("When do you open?", "And on <b>Sundays</b>?"):
                 async for _, history in shop.clerk(history, message):
@@ -168,7 +173,7 @@ def test_a_conversation_is_read_as_one_with_its_runs(visit, filled):
     in_thread(lambda: asyncio.run(talk()))
     assert filled.flush()
     tab = visit.go("/sessions", "tbody tr")
-    assert [line.inner_text() for line in tab.locator("tbody .name").all()] == ["s-2", "Ines & <Tom>"]
+    assert [line.inner_text() for line in tab.locator("tbody .name").all()] == ["s-2", "Ines & <Tom>", "s-0"]
     assert "When do you open?" in tab.inner_text("tbody tr:nth-child(2)")
     tab.click("text=Ines & <Tom>")
     tab.wait_for_selector(".exchange")
@@ -182,6 +187,8 @@ def test_a_conversation_is_read_as_one_with_its_runs(visit, filled):
     tab.wait_for_selector(".exchange")
     tab = visit.go("/session/s-2", ".exchange")
     assert "I am the assistant of the shop." in tab.inner_text("main")
+    assert "$" in tab.inner_text(".head")
+    assert "$" not in visit.go("/session/s-0", ".exchange").inner_text(".head"), "a price that is not known is not 0"
     # In lists, what was said stands there, not the conversation before it.
     tab = visit.go("/runs?function=clerk", "tbody tr")
     assert tab.locator("tbody .asked").first.inner_text() == "And on <b>Sundays</b>?"

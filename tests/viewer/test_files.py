@@ -93,7 +93,8 @@ def test_how_far_the_latest_map_is_is_told_where_its_length_is_known(client, che
 
 def test_failures_are_told_by_kind_and_versions_apart(client, checkpoint):
     changed = mood.with_options(llm_interface=ScriptedLLM('{"label": "happy"}', repeat=True, model_name="other"))
-    changed.map(rows(10), checkpoint=checkpoint)
+    with pytest.warns(UserWarning, match="with other model"):
+        changed.map(rows(10), checkpoint=checkpoint)
     found = client.get("/api/maps/0").json()
     assert found["kinds"] == [{"kind": "ResponseParseError", "count": 24}]
     newest, oldest = found["versions"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -216,10 +217,12 @@ class Checkpoint:
         before = next((text for _, other, text in known if other == name), None)
         if before is not None:
             changed = " and ".join(_changed(json.loads(before), json.loads(canonical(dict(definition)))))
-            push_warning(
+            told = (
                 f"{_shown(self.path)} holds rows of {name!r} with other {changed or 'definition'}. They stay there; "
                 "all rows are asked again as the function is now."
             )
+            push_warning(told)
+            warnings.warn(told, stacklevel=2)  # for programs without a log: every row is paid again
 
     @staticmethod
     def status(path: str | PathLike[str]) -> CheckpointStatus:

@@ -118,7 +118,9 @@ class RowFile:
             problems = [text for (text,) in connection.execute("PRAGMA integrity_check(3)") if text != "ok"]
             if problems:
                 raise self._damaged("; ".join(problems))
-            (self.commits,) = connection.execute("SELECT commits FROM progress").fetchone()
+            self.commits, count = connection.execute("SELECT max(commits), count(*) FROM progress").fetchone()
+            if count != 1:
+                raise self._damaged("how often it was written is gone")
             (self.last_id,) = connection.execute("SELECT coalesce(max(id), 0) FROM rows").fetchone()
 
     def use_version(self, version: bytes, name: str, definition: str) -> None:

@@ -121,6 +121,6 @@ class WriterLock:
 
     def _unwritable(self, error: Exception) -> CheckpointError:
         return CheckpointError(
-            f"the checkpoint {str(self.path)!r} cannot be written: {getattr(error, 'strerror', None) or error}. "
+            f"the checkpoint {str(self.path)!r} cannot be written: {getattr(error, 'strerror', None) or str(error).rstrip('.')}. "
             "Give a path in a folder that you may write to, on a disk that has room."
         )

@@ -240,6 +240,11 @@ def _model(settings: Settings) -> tuple[LLM_Interface | None, Finding]:
             return None, _bad("model", str(error), f"set SIMPLELLMFUNC_MODEL to {_MODELS}")
         text = "none by default: SIMPLELLMFUNC_MODEL is not set. A function asks the one it is given."
         return None, _no("model", text)
+    if isinstance(llm, HttpModel):
+        try:
+            llm._keys.key()  # noqa: SLF001 - as its calls do
+        except ConfigError as error:
+            return llm, _bad("model", str(error), f"set {llm._keys.variable}")  # noqa: SLF001 - see above
     return llm, _ok("model", f"{llm.model_name} ({llm.provider}), because SIMPLELLMFUNC_MODEL is {settings.model!r}")
 
 

@@ -43,7 +43,9 @@ def mark_run(
     """
     given = _checked({"thumb": thumb, "score": score, "comment": comment, "tags": tags})
     if not given and not forget:
-        raise UsageError("mark: give a thumb, a score, a comment or tags; or forget=True to take the mark away.")
+        raise UsageError(
+            "mark: give a thumb, a score, a comment or tags; or forget=True (--forget) to take the mark away."
+        )
     with reader.connection() as connection, transaction(connection):
         number = reader.number_of(connection, getattr(run, "trace_id", run))
         if number is None:

@@ -312,7 +312,7 @@ class TraceReader:
 
 
 def _seq(connection: sqlite3.Connection) -> int:
-    (seq,) = connection.execute("SELECT seq FROM counter").fetchone()
+    (seq,) = connection.execute("SELECT coalesce(max(seq), 0) FROM counter").fetchone()
     return int(seq)
 
 

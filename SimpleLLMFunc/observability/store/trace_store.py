@@ -325,10 +325,10 @@ def from_environment() -> TraceStore | None:
     return TraceStore(Path(path).expanduser(), content=keeps)
 
 
-def _check(settings: Mapping[str, float | None]) -> None:
+def _check(settings: Mapping[str, Any]) -> None:
     for name, value in settings.items():
-        if value is not None and not value > 0:
-            raise ConfigError(f"TraceStore: {name} is {value!r}; it must be above 0.")
+        if value is not None and not (isinstance(value, int | float) and value > 0):
+            raise ConfigError(f"TraceStore: {name} is {value!r}; it must be a number above 0.")
     max_bytes = settings["max_bytes"]
     if max_bytes is not None and max_bytes < _SMALLEST_FILE:
         raise ConfigError(f"TraceStore: max_bytes is {max_bytes}; an empty store takes nearly {_SMALLEST_FILE}.")

@@ -139,8 +139,10 @@ def used_bytes(connection: sqlite3.Connection) -> int:
 
 def next_seq(connection: sqlite3.Connection, count: int) -> int:
     """Reserve `count` change numbers, and return the first."""
-    (last,) = connection.execute("UPDATE counter SET seq = seq + ? RETURNING seq", (count,)).fetchone()
-    return int(last) - count + 1
+    found = connection.execute("UPDATE counter SET seq = seq + ? RETURNING seq", (count,)).fetchone()
+    if found is None:
+        raise sqlite3.DatabaseError("the file is damaged: its counter is gone")
+    return int(found[0]) - count + 1
 
 
 def _put_run(connection: sqlite3.Connection, run: OpenRun, process: int, seq: int) -> int:

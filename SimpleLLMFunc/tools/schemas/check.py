@@ -197,7 +197,7 @@ def _additional_properties(validator: Any, allowed: Any, instance: Any, schema: 
     for key, value in instance.items():
         if key not in known and not any(pattern_matches(pattern, key) for pattern in patterns):
             if allowed is False:
-                yield _invalid(f"{key!r} is no parameter")
+                yield _invalid(repr(key))
             else:
                 yield from validator.descend(value, allowed, path=key)
 
@@ -248,6 +248,8 @@ def _violation(error: Invalid) -> Violation:
             return path, f"one of {cut(json.dumps(error.validator_value, ensure_ascii=False), 200)}", got
         case "required":
             return path, "all that is required", f"{got}: {error.message}"
+        case "additionalProperties":
+            return path, "no other names", cut(error.message, 120)
     return path, f"what fits its {error.validator}", cut(error.message, 120)
 
 

@@ -205,6 +205,7 @@ document.addEventListener("click", (event) => {
 });
 setTheme(kept("simplellmfunc-theme") || "auto");
 window.addEventListener("hashchange", () => {
+  for (const box of document.querySelectorAll("dialog[open]")) box.close(); // it was about the place that is left
   retake();
   main.focus({ preventScroll: true });
   window.scrollTo(0, 0);

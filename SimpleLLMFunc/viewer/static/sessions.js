@@ -55,7 +55,7 @@ export async function sessionPage(frame, name) {
   const sum = (read) => runs.reduce((total, { summary }) => total + (read(summary) ?? 0), 0);
   show(frame.main,
     h("a.back", { to: "/sessions" }, "‹ ", t("nav.sessions")),
-    h("div.head", h("div", h("h1", name), h("p.quiet", [t("function.count", { runs: count(runs.length) }), moment(first.started) + " – " + clock(last.started), last.user, t("play.tokens", { tokens: count(sum((run) => run.input_tokens + run.output_tokens)) }), usd(sum((run) => run.cost))].filter(Boolean).join(" · "))),
+    h("div.head", h("div", h("h1", name), h("p.quiet", [t("function.count", { runs: count(runs.length) }), moment(first.started) + " – " + clock(last.started), last.user, t("play.tokens", { tokens: count(sum((run) => run.input_tokens + run.output_tokens)) }), runs.some(({ summary }) => summary.cost !== null) && usd(sum((run) => run.cost))].filter(Boolean).join(" · "))),
       h("div.actions", h("a.button", { to: "/runs?session=" + segment(name) }, t("function.runs")))),
     h("section.card", h("ol.talk", runs.filter(({ summary }) => !known.has(summary.parent)).map(said))),
     page.next && h("p.faint", t("sessions.cut", { count: runs.length })));

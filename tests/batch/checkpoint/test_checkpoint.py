@@ -186,7 +186,8 @@ async def test_a_change_means_new_rows_and_the_old_ones_stay(what, path, caplog)
     changed = own.with_options(**CHANGES[what])
     if what != "model":
         changed = changed.with_options(llm_interface=ScriptedLLM("1", repeat=True))
-    report = await changed.map(TEXTS[:3], checkpoint=path)
+    with pytest.warns(UserWarning, match=f"other {what}"):  # also where no log is set up: every row is paid again
+        report = await changed.map(TEXTS[:3], checkpoint=path)
     assert report.counts.asked == 3
     assert f"other {what}" in caplog.text
     status = Checkpoint.status(path)
@@ -486,6 +487,15 @@ async def test_a_changed_cell_is_named_by_its_row(cell, path) -> None:
     assert undamaged.rows[caught.value.row].key == key.hex()
     assert str(caught.value).startswith(f"row {caught.value.row}: ")
     assert Checkpoint.status(path).damaged == (3,)
+
+
+async def test_a_file_without_its_count_of_commits_is_damaged(path) -> None:
+    await filled(path)
+    run_sql(path, "DELETE FROM progress")
+    with use_llm(counting()), pytest.raises(CheckpointError, match="is damaged"):
+        await count.map(TEXTS, checkpoint=path)
+    with pytest.raises(CheckpointError, match="is damaged"):
+        Checkpoint.status(path)
 
 
 async def test_a_row_that_is_damaged_after_the_map_is_not_given_out(path) -> None:

@@ -78,6 +78,18 @@ def test_the_model_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found("model")[:3] == ("ok", "model", "smollm2-135m (local), because SIMPLELLMFUNC_MODEL is 'local'")
 
 
+def test_a_model_without_its_key_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIMPLELLMFUNC_MODEL", "openai:some-model")
+    row = found("model")
+    assert (row.state, row.next) == ("bad", "set OPENAI_API_KEY")
+    assert "No key for some-model" in typed("doctor", code=1).stdout
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    assert found("model").state == "ok"
+    monkeypatch.delenv("OPENAI_API_KEY")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")  # a local address needs none
+    assert found("model").state == "ok"
+
+
 def test_the_key_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found("OPENAI_API_KEY")[:3] == ("no", "OPENAI_API_KEY", "not set")
     monkeypatch.setenv("OPENAI_API_KEY", KEY)

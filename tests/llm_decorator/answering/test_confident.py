@@ -240,7 +240,8 @@ async def test_a_map_keeps_what_was_decided(tmp_path):
     assert len(llm.calls) == 6
     again.close()
     other = grade.with_options(votes=1, llm_interface=scripted(said(score=9), repeat=True))
-    report = await other.map(["x"], checkpoint=tmp_path / "run.sqlite")
+    with pytest.warns(UserWarning, match="with other prompt"):
+        report = await other.map(["x"], checkpoint=tmp_path / "run.sqlite")
     assert report.rows[0].value.value.score == 9  # another function: asked anew
     report.close()
 

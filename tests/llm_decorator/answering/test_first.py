@@ -318,7 +318,8 @@ async def test_a_map_asks_the_model_for_the_rest_only(tmp_path):
     assert [row.value.name for row in again.rows] == ["refund", "other", "refund", "other"]
     again.close()
     changed = label.with_options(first=lambda text: Label(name="new"))
-    report = await changed.map(rows, checkpoint=tmp_path / "run.sqlite")
+    with pytest.warns(UserWarning, match="with other prompt"):
+        report = await changed.map(rows, checkpoint=tmp_path / "run.sqlite")
     assert {row.value.name for row in report.rows} == {"new"}
     report.close()
     with pytest.raises(errors.UsageError, match="engine"):

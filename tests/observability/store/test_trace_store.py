@@ -346,7 +346,8 @@ def test_a_store_opens_nothing_before_the_first_event_and_travels_by_its_path_an
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"max_age": 0}, {"max_bytes": 10}, {"max_text": -1}, {"queue_size": 0}, {"interval": 0}]
+    "wrong",
+    [{"max_age": 0}, {"max_age": "7d"}, {"max_bytes": 10}, {"max_text": -1}, {"queue_size": 0}, {"interval": 0}],
 )
 def test_settings_that_cannot_be_are_refused(tmp_path, wrong):
     with pytest.raises(ConfigError, match=next(iter(wrong))):

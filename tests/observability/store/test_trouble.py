@@ -104,6 +104,18 @@ def test_a_full_disk_gives_one_warning_and_calls_go_on(tmp_path, caplog):
         assert store.reader.count() == 7, "what waited is written as well"
 
 
+@pytest.mark.filterwarnings("ignore::SimpleLLMFunc.observability.store.trace_store.TraceStoreWarning")
+def test_a_file_without_its_counter_is_read_and_ends_no_thread(tmp_path, caplog):
+    with TraceStore(tmp_path / "r.sqlite", interval=0.01) as store, watching(store):
+        ask("before")
+        assert store.flush()
+        in_file(store, "DELETE FROM counter")
+        assert [run.function for run in store.reader.runs().runs] == ["ask"]
+        assert ask("after") == "yes"
+        assert not store.flush()
+        assert "counter is gone" in warnings_of(caplog)[0]
+
+
 def test_while_the_disk_is_full_no_more_waits_than_may(tmp_path, caplog):
     with TraceStore(tmp_path / "r.sqlite", interval=0.01, queue_size=50) as store:
         begin(store, "first")
