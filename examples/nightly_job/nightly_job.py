@@ -102,7 +102,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         counts = report.counts
         topics = Counter(row.value.topic for row in report.rows if row.error is None)
         print(f"{counts.asked} asked, {counts.restored} from the checkpoint, {counts.unasked} not asked")
-        print(", ".join(f"{topic} {count}" for topic, count in sorted(topics.items())))
+        if report.stopped is None:  # else these are the topics of whichever rows came first
+            print(", ".join(f"{topic} {count}" for topic, count in sorted(topics.items())))
         found = alarms(report, max_failed=chosen.max_failed, max_angry=chosen.max_angry)
     notify(found, chosen.webhook)
     return int(bool(found))
