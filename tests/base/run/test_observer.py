@@ -26,7 +26,6 @@ from SimpleLLMFunc import (
 from SimpleLLMFunc.assistant import AIAssistant
 from SimpleLLMFunc.base.events import (
     AnswerReviewed,
-    ReActEvent,
     ReplyReceived,
     RunFailed,
     RunFinished,
@@ -46,25 +45,8 @@ from SimpleLLMFunc.logger import async_log_context, log_context
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from tests.support.functions import async_function_of as function
 from tests.support.functions import chat
+from tests.support.seen import Seen
 from tests.support.server import LoopbackServer, chunk, completion, error_answer, sse
-
-
-class Seen(list[tuple[str, ReActEvent]]):
-    """A sink that keeps what it is shown."""
-
-    def __call__(self, trace_id: str, event: ReActEvent) -> None:
-        self.append((trace_id, event))
-
-    @property
-    def names(self) -> list[str]:
-        return [type(event).__name__ for _, event in self]
-
-    def of(self, kind: type) -> list[Any]:
-        return [event for _, event in self if isinstance(event, kind)]
-
-    def run(self, name: str) -> RunMetadata:
-        [run] = [event.run for event in self.of(RunStarted) if event.run.function.name == name]
-        return run
 
 
 class Grade(BaseModel):
@@ -447,7 +429,7 @@ async def test_a_sink_is_let_into_the_task_of_each_tool():
         await function(ScriptedLLM(tool_calls(("clock", {}), ("clock", {})), "noon"), toolkit=[clock])("?")
     assert [task for _, _, task in seen.entered] == tasks
     assert len(set(tasks)) == 2
-    assert {trace_id for trace_id, _, _ in seen.entered} == {seen[0][0]}
+    assert {trace_id for trace_id, _, _ in seen.entered} == {seen[0].trace_id}
 
 
 async def test_a_sink_that_fails_there_is_passed_over(caplog):
@@ -478,12 +460,10 @@ async def test_why_a_tool_came_to_nothing():
 
 
 async def test_only_a_run_is_the_parent_of_a_run():
-    seen = []
-
-    inner = function(ScriptedLLM("inner", repeat=True), name="inner", watching=lambda _, event: seen.append(event))
+    seen = Seen()
+    inner = function(ScriptedLLM("inner", repeat=True), name="inner", watching=seen)
     outer = function(ScriptedLLM(tool_calls(("inner", {"text": "x"})), "done"), toolkit=[inner.as_tool()])
     with log_context("request-7"):
         await inner("x")
         result = await outer.call("x")
-    parents = [event.run.parent_trace_id for event in seen if isinstance(event, RunStarted)]
-    assert parents == ["", result.trace_id]
+    assert [event.run.parent_trace_id for event in seen.of(RunStarted)] == ["", result.trace_id]
