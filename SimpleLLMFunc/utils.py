@@ -8,6 +8,7 @@ import pkgutil
 import sys
 import types
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Generator
+from contextlib import contextmanager
 from contextvars import Context, ContextVar
 from dataclasses import MISSING, fields
 from typing import Any, Generic, Self, TypeVar
@@ -117,6 +118,15 @@ class ScopedVar(Generic[T]):
         block.ended = True
         if self._innermost.get() is block:
             self._innermost.set(_not_ended(block.around))
+
+    @contextmanager
+    def within(self, value: T) -> Generator[None, None, None]:
+        """Let `get` return `value` inside the ``with`` block."""
+        block = self.enter(value)
+        try:
+            yield
+        finally:
+            self.leave(block)
 
 
 class Block(Generic[T]):

@@ -59,7 +59,7 @@ class JsonActions:
         defs: dict[str, Any] = {}
         branches: list[dict[str, Any]] = []
         for number, tool in enumerate(self._offered):
-            arguments = _with_defs(_parameters(tool), defs, f"{number}_")
+            arguments = _with_defs(parameters_of(tool), defs, f"{number}_")
             branches.append(_closed_object({"tool": {"const": spec_name(tool)}, "arguments": arguments}))
         if self._may_answer:
             plain = {"type": "string"}
@@ -88,7 +88,7 @@ class JsonActions:
     def _instructions(self) -> str:
         tools = "\n".join(
             f"- {spec_name(tool)}: {tool['function'].get('description', '')}\n"
-            f"  arguments: {json.dumps(_parameters(tool), ensure_ascii=False)}"
+            f"  arguments: {json.dumps(parameters_of(tool), ensure_ascii=False)}"
             for tool in self._offered
         )
         answer = "text" if self.answer_schema is None else "the return value as JSON"
@@ -143,7 +143,8 @@ def _actions(text: str) -> Iterable[dict[str, Any]]:
                 yield node
 
 
-def _parameters(tool: ToolSpec) -> Mapping[str, Any]:
+def parameters_of(tool: ToolSpec) -> Mapping[str, Any]:
+    """Return the schema of a tool's arguments."""
     return cast("Mapping[str, Any]", tool["function"].get("parameters") or {"type": "object", "properties": {}})
 
 

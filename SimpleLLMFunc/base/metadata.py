@@ -114,14 +114,16 @@ class SentRequest:
 
 def signature_text(signature: inspect.Signature) -> str:
     """Return a signature as in the source: the types without their modules."""
-    parameters = [
-        parameter.replace(annotation=_written(parameter.annotation)) for parameter in signature.parameters.values()
-    ]
-    shown = signature.replace(parameters=parameters, return_annotation=_written(signature.return_annotation))
-    return _PLACE.sub("", str(shown))
+    return _PLACE.sub("", str(shown_signature(signature)))
 
 
-class _Written(str):
+def shown_signature(signature: inspect.Signature) -> inspect.Signature:
+    """Return a signature with its annotations as a reader writes them: no quotes, no modules."""
+    parameters = [each.replace(annotation=_written(each.annotation)) for each in signature.parameters.values()]
+    return signature.replace(parameters=parameters, return_annotation=_written(signature.return_annotation))
+
+
+class Written(str):
     """An annotation as text, which a signature shows without quotes."""
 
     __slots__ = ()
@@ -132,7 +134,7 @@ def _written(annotation: Any) -> Any:
     if annotation is inspect.Signature.empty:
         return annotation
     is_text = isinstance(annotation, str)
-    return _Written(annotation if is_text else _MODULES.sub("", inspect.formatannotation(annotation)))
+    return Written(annotation if is_text else _MODULES.sub("", inspect.formatannotation(annotation)))
 
 
 def function_version(docstring: str, signature: str, types: Any, tools: Any) -> str:

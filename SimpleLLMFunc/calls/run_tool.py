@@ -110,14 +110,12 @@ class RunTool(CoreCall, input_model=RunToolInput, output_model=RunToolOutput):
         call = ToolCall("", FunctionCall(self.tool.name, ""))
         if (known := step.finished(0, call)) is not None:
             return json.loads(str(known.content))
-        block = JOURNAL.enter(step)
-        try:
-            data = await self._run(given, step)
-        except (RunPaused, OutcomeUnknown):
-            await step.waits()
-            raise
-        finally:
-            JOURNAL.leave(block)
+        with JOURNAL.within(step):
+            try:
+                data = await self._run(given, step)
+            except (RunPaused, OutcomeUnknown):
+                await step.waits()
+                raise
         await step.ends(ToolCallFinished(0, call, json.dumps(data), failed=False, seconds=0.0))
         return data
 

@@ -8,7 +8,7 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
@@ -24,6 +24,7 @@ from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator import fill, llm_function
 from SimpleLLMFunc.llm_decorator.answering.votes import is_among
 from SimpleLLMFunc.runtime import in_thread
+from SimpleLLMFunc.tools import run_callable
 
 _AT_A_TIME = 16
 _INDEX = re.compile(r"\[\d+\]")
@@ -224,10 +225,7 @@ class _Function:
     async def _said(self, answer: Answered) -> Any:
         expected = None if answer.expected is UNKNOWN else answer.expected
         given = (answer.value, expected, answer.arguments)[: self._count]
-        if inspect.iscoroutinefunction(self._function):
-            return await self._function(*given)
-        said = await in_thread(self._function, *given)
-        return await said if isinstance(said, Awaitable) else said
+        return await run_callable(self._function, list(given), {})
 
     def _read(self, said: Any) -> Grades:
         if said is None:

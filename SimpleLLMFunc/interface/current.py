@@ -34,11 +34,8 @@ def use_llm(llm: M) -> Generator[M, None, None]:
     """
     if not isinstance(llm, LLM_Interface):
         raise UsageError(f"use_llm takes a model (OpenAICompatible, LocalModel …), not {shown_value(llm, 120)}.")
-    block = _used.enter(llm)
-    try:
+    with _used.within(llm):
         yield llm
-    finally:
-        _used.leave(block)
 
 
 def used_llm() -> LLM_Interface | None:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, ParamSpec, Self, TypeVar, cast
 
+from SimpleLLMFunc.base.metadata import Written, shown_signature
 from SimpleLLMFunc.base.run import Preview
 from SimpleLLMFunc.llm_decorator.mapped import reduced
 from SimpleLLMFunc.llm_decorator.pipeline import Pipeline
@@ -28,28 +29,6 @@ def view(method: F) -> F:
     return cast("F", _View(method))
 
 
-def shown_signature(func: Any) -> inspect.Signature:
-    """Return the signature of `func` with its annotations as a reader writes them: no quotes, no modules."""
-    signature = inspect.signature(func)
-    parameters = [each.replace(annotation=_written(each.annotation)) for each in signature.parameters.values()]
-    return signature.replace(parameters=parameters, return_annotation=_written(signature.return_annotation))
-
-
-class _Words(str):
-    """An annotation that `inspect` prints as it is."""
-
-    __slots__ = ()
-    __repr__ = str.__str__
-
-
-def _written(annotation: Any) -> Any:
-    if annotation is inspect.Signature.empty:
-        return annotation
-    if isinstance(annotation, str):
-        return _Words(annotation)
-    return _Words(re.sub(r"\b(?:[A-Za-z_]\w*\.)+", "", inspect.formatannotation(annotation)))
-
-
 class _View:
     """Gives a method, bound, with the parameters of the function it is a view of."""
 
@@ -65,12 +44,13 @@ class _BoundView(functools.partial[Any]):
 
     @property
     def __signature__(self) -> inspect.Signature:
-        function, own = shown_signature(self.args[0]), shown_signature(self.func).return_annotation
+        function, method = (shown_signature(inspect.signature(each)) for each in (self.args[0], self.func))
         value = "Any" if function.return_annotation is inspect.Signature.empty else function.return_annotation
         # What the decorated classes call the value, and an item of `-> Iterator[item]`.
         kind, _, item = value.removesuffix("]").partition("[")
         names = {"R": f"list[{item}]", "T": item} if kind.endswith("Iterator") else {"R": value, "T": value}
-        return function.replace(return_annotation=_Words(re.sub(r"\b[RT]\b", lambda found: names[found[0]], own)))
+        own = re.sub(r"\b[RT]\b", lambda found: names[found[0]], method.return_annotation)
+        return function.replace(return_annotation=Written(own))
 
     @property
     def __name__(self) -> str:
@@ -103,7 +83,8 @@ class Views(Generic[L, P]):
     def __repr__(self) -> str:
         llm = self._pipeline.options.llm_interface
         asked = "" if llm is None else f", {llm.model_name}"
-        return f"<{type(self).__name__} {self.__qualname__}{shown_signature(self)}{asked}>"
+        own: Any = self
+        return f"<{type(self).__name__} {self.__qualname__}{shown_signature(inspect.signature(own))}{asked}>"
 
     def __reduce__(self) -> Any:
         return reduced(self)

@@ -6,9 +6,17 @@ The cache, checkpoints, journals, traces and the assistant's memory stand on it.
 from __future__ import annotations
 
 from SimpleLLMFunc.storage.keys import KEY_BYTES, canonical, key_of, plain_text, version_of
-from SimpleLLMFunc.storage.sqlite_file import Schema, SqliteFile, check_schema, is_damage, schema_of, transaction
+from SimpleLLMFunc.storage.sqlite_file import (
+    Schema,
+    SqliteFile,
+    check_schema,
+    is_damage,
+    schema_of,
+    transaction,
+    used_bytes,
+)
 
 __all__ = [
     "KEY_BYTES", "Schema", "SqliteFile", "canonical", "check_schema", "is_damage", "key_of", "plain_text",
-    "schema_of", "transaction", "version_of",
+    "schema_of", "transaction", "used_bytes", "version_of",
 ]  # fmt: skip

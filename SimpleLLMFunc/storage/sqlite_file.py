@@ -251,6 +251,14 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("COMMIT")
 
 
+def used_bytes(connection: sqlite3.Connection) -> int:
+    """Return the used bytes of the file; pages that are free will be used again."""
+    pages, free, size = (
+        connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
+    )
+    return int((pages - free) * size)
+
+
 def is_damage(error: Exception) -> bool:
     """Say whether SQLite found the file itself broken, or no database at all."""
     code: int = getattr(error, "sqlite_errorcode", 0) & 0xFF

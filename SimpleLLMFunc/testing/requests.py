@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from SimpleLLMFunc.base.schemas import ANSWER_TOOL
 from SimpleLLMFunc.errors import UsageError, cut
+from SimpleLLMFunc.interface.wires import schema_of
 from SimpleLLMFunc.logger import redact
 from SimpleLLMFunc.type import Message, ToolSpec, content_text
 
@@ -53,12 +54,6 @@ def answer_message(
     elif isinstance(data, str):
         return {"role": "assistant", "content": data}
     return {"role": "assistant", "content": json.dumps(data, ensure_ascii=False)}
-
-
-def schema_of(response_format: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return the JSON schema of a response format, None where it names none."""
-    schema = ((response_format or {}).get("json_schema") or {}).get("schema")
-    return schema if isinstance(schema, Mapping) else None
 
 
 def answer_tool_of(tools: Sequence[ToolSpec] | None) -> ToolSpec | None:

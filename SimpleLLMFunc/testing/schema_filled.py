@@ -8,12 +8,14 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from SimpleLLMFunc.base.json_action import parameters_of
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.interface.profile import Profile
-from SimpleLLMFunc.testing.requests import answer_message, answer_tool_of, asks_for_action, schema_of, tool_calls
+from SimpleLLMFunc.interface.wires import schema_of
+from SimpleLLMFunc.testing.requests import answer_message, answer_tool_of, asks_for_action, tool_calls
 from SimpleLLMFunc.testing.schema_values import Schema, value_of, words
 from SimpleLLMFunc.testing.scripted import ScriptedLLM, ScriptedRequest
-from SimpleLLMFunc.type import Message, ToolSpec, content_text
+from SimpleLLMFunc.type import Message, content_text
 
 NATIVE = Profile("schema", native=True)
 
@@ -69,7 +71,7 @@ class SchemaLLM(ScriptedLLM):
             return tool_calls(*calls)
         answer_tool = answer_tool_of(asked.tools)
         wanted = offered if asked.wanted_schema is None else asked.wanted_schema
-        schema = _parameters(answer_tool) if answer_tool else wanted
+        schema = parameters_of(answer_tool) if answer_tool else wanted
         made = words(rng) if schema is None else value_of(schema, rng)
         if schema is not None and offered is None and not answer_tool and not is_action:
             return {"role": "assistant", "content": json.dumps(made, ensure_ascii=False)}  # a text in quotes, too
@@ -88,7 +90,7 @@ class SchemaLLM(ScriptedLLM):
         if not own or choice == "none" or not (must or _rounds(asked.messages) < self.tool_rounds):
             return []
         chosen = rng.sample(own, rng.randint(1, min(2, len(own))))
-        return [(tool["function"]["name"], value_of(_parameters(tool), rng)) for tool in chosen]
+        return [(tool["function"]["name"], value_of(parameters_of(tool), rng)) for tool in chosen]
 
     def _action(self, schema: Schema, asked: ScriptedRequest, rng: random.Random) -> dict[str, Any]:
         """Return a JSON action: the branches of its schema are one for each tool, and the answer last."""
@@ -99,11 +101,6 @@ class SchemaLLM(ScriptedLLM):
         chosen = rng.choice(tools) if tools and (may_call or not answers) else answers[0]
         made = value_of(chosen, rng, definitions=schema.get("$defs", {}))
         return {"role": "assistant", "content": json.dumps(made, ensure_ascii=False)}
-
-
-def _parameters(tool: ToolSpec) -> Schema:
-    parameters: Schema = tool["function"].get("parameters") or {"type": "object", "properties": {}}
-    return parameters
 
 
 def _rounds(messages: Sequence[Message]) -> int:

@@ -226,10 +226,12 @@ async def test_a_refusal_that_cannot_be_helped_is_raised():
         await run(llm, review=Refusing())
 
 
+ANSWER_TOOL = {"type": "function", "function": {"name": "answer", "parameters": {"type": "object"}}}
+
+
 async def test_the_answer_tool_is_never_run_and_its_arguments_are_the_answer():
-    spec = {"type": "function", "function": {"name": "answer", "parameters": {"type": "object"}}}
     llm = ScriptedLLM(tool_calls(("add", {"a": 1, "b": 2})), tool_calls(("answer", '{"value": 3}')))
-    events = await run(llm, tools=[add], answer_tool=spec)
+    events = await run(llm, tools=[add], answer_tool=ANSWER_TOOL)
     assert [t["function"]["name"] for t in llm.calls[0].tools] == ["add", "answer"]
     assert llm.calls[0].params["tool_choice"] == "required"
     assert events[-1].reply.text == '{"value": 3}'
@@ -237,11 +239,10 @@ async def test_the_answer_tool_is_never_run_and_its_arguments_are_the_answer():
 
 
 async def test_an_answer_next_to_other_calls_waits_for_their_results():
-    spec = {"type": "function", "function": {"name": "answer", "parameters": {"type": "object"}}}
     llm = ScriptedLLM(
         tool_calls(("answer", '{"value": 0}'), ("add", {"a": 1, "b": 2})), tool_calls(("answer", '{"value": 3}'))
     )
-    events = await run(llm, tools=[add], answer_tool=spec)
+    events = await run(llm, tools=[add], answer_tool=ANSWER_TOOL)
     results = [m for m in llm.requests[1] if m["role"] == "tool"]
     assert [m["tool_call_id"] for m in results] == [c["id"] for c in llm.requests[1][2]["tool_calls"]]
     assert "Not accepted yet" in results[0]["content"]
@@ -250,9 +251,8 @@ async def test_an_answer_next_to_other_calls_waits_for_their_results():
 
 
 async def test_in_the_last_turn_the_answer_tool_alone_is_offered():
-    spec = {"type": "function", "function": {"name": "answer", "parameters": {"type": "object"}}}
     llm = ScriptedLLM(tool_calls(("add", {"a": 1, "b": 2})), tool_calls(("answer", "{}")))
-    await run(llm, tools=[add], answer_tool=spec, max_rounds=1)
+    await run(llm, tools=[add], answer_tool=ANSWER_TOOL, max_rounds=1)
     assert [t["function"]["name"] for t in llm.calls[1].tools] == ["answer"]
     assert llm.calls[1].params["tool_choice"] == {"type": "function", "function": {"name": "answer"}}
 

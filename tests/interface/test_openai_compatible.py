@@ -23,7 +23,7 @@ from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.spending.budget import budget
 from SimpleLLMFunc.interface.spending.deadline import deadline_scope
-from tests.support.asking import HELLO
+from tests.support.asking import HELLO, streamed
 from tests.support.server import Answer, chunk, sse
 
 CANARY = "sk-CANARY0123456789abcdefghij"
@@ -32,10 +32,6 @@ CANARY = "sk-CANARY0123456789abcdefghij"
 def model(server, **options):
     options.setdefault("retry_delay", 0.001)
     return OpenAICompatible("m", base_url=server.base_url, **options)
-
-
-async def streamed(llm, messages=HELLO, **params):
-    return [piece async for piece in llm.chat_stream(messages, **params)]
 
 
 # --- what goes out ---------------------------------------------------------------------------------------
@@ -175,7 +171,7 @@ async def test_a_refusal_tells_of_its_request(server):
 
 async def test_a_stream_comes_in_pieces_with_its_usage(server):
     server.reply("Hello, world")
-    chunks = await streamed(model(server))
+    chunks = [piece async for piece in model(server).chat_stream(HELLO)]
     assert "".join(piece.text for piece in chunks) == "Hello, world"
     assert chunks[-1].usage.total_tokens == 8
     assert [piece.finish_reason for piece in chunks if piece.finish_reason] == ["stop"]
@@ -232,7 +228,7 @@ async def test_a_packed_stream_is_complete_only_with_its_checksum(server, monkey
     for rest, hold in [(packer.flush(), None), (b"", asyncio.Event())]:
         headers = {"content-type": "text/event-stream", "content-encoding": "gzip"}
         server.answer(Answer(headers=headers, pieces=[*pieces, rest], hold=hold, hold_after=len(pieces)))
-    assert [piece.text for piece in await streamed(model(server))] == ["x"]
+    assert (await streamed(model(server))).text == "x"
     with pytest.raises(StreamInterrupted) as caught:
         await streamed(model(server))
     assert caught.value.partial == "x"

@@ -503,17 +503,20 @@ def test_the_options_are_the_parameters_of_the_decorators():
         assert set(inspect.signature(decorator).parameters) | added == known - others
 
 
-@pytest.mark.parametrize("decorate", [llm_function, llm_function(), llm_chat, llm_chat()])
-@pytest.mark.parametrize("thing", [Grade, int])
-def test_a_class_is_no_function(decorate, thing):
+@pytest.mark.parametrize(
+    ("decorate", "thing"),
+    [
+        *(
+            (decorate, kind)
+            for decorate in (llm_function, llm_function(), llm_chat, llm_chat())
+            for kind in (Grade, int)
+        ),
+        *((llm_function(), thing) for thing in (3, functools.partial(max, 1))),
+    ],
+)
+def test_something_that_is_no_function(decorate, thing):
     with pytest.raises(SignatureError, match="is not a function"):
         decorate(thing)
-
-
-@pytest.mark.parametrize("thing", [3, functools.partial(max, 1)])
-def test_something_that_is_no_function(thing):
-    with pytest.raises(SignatureError, match="not a function"):
-        llm_function()(thing)
 
 
 def test_an_async_def_does_not_return_a_plain_iterator():

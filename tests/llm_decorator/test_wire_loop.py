@@ -13,6 +13,7 @@ from SimpleLLMFunc.base.run import watching
 from SimpleLLMFunc.errors import ToolCallLimitExceeded
 from SimpleLLMFunc.interface.anthropic import Anthropic
 from tests.support.functions import async_decorated, chat, weather
+from tests.support.seen import Seen
 from tests.support.server import LoopbackServer, completion, error_answer, json_answer
 from tests.support.services import MessagesService, ResponsesService
 from tests.support.wires import MODELS, SERVICES, made
@@ -198,11 +199,8 @@ async def test_thinking_stays_out_where_what_it_is_bound_to_has_changed(changed,
             if "window" in how:
                 llm = Anthropic(llm.model_name, base_url=llm.base_url, api_key="k", context_window=how["window"])
             options = {"toolkit": [weather], **{name: each for name, each in how.items() if name != "window"}}
-            finished: list[Any] = []
             talk = chat(llm, stream=stream, thinking="low", max_tokens=200, **options)
-            with watching(
-                lambda _, event, seen=finished: seen.append(event) if isinstance(event, RunFinished) else None
-            ):
+            with watching(seen := Seen()):
                 async for _, more in talk(history, f"Rome? {at}"):
                     history = json.loads(json.dumps(more))
     assert len(server.requests) == len(service.bodies) == 4  # nothing was refused
@@ -210,7 +208,7 @@ async def test_thinking_stays_out_where_what_it_is_bound_to_has_changed(changed,
     assert ("thought" not in last) == is_left_out
     assert "Rome? 2" in last
     told = [("provider state: thinking blocks are left out", "what stands before the thinking has changed")]
-    assert finished[0].downgrades == (told if is_left_out else [])
+    assert seen.of(RunFinished)[0].downgrades == (told if is_left_out else [])
 
 
 # --- a wire that a service asks for ---

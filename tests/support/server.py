@@ -19,7 +19,7 @@ import ssl
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from queue import Queue
 from typing import Any, Self
 
@@ -140,9 +140,16 @@ def error_answer(
     return json_answer({"error": {"message": message, "type": None, "code": code}}, status=status, headers=headers)
 
 
-def text_answer(text: str | None, **more: Any) -> Callable[[Recorded], Answer]:
+def text_answer(
+    text: str | None, *, hold: asyncio.Event | None = None, headers: Mapping[str, str] | None = None, **more: Any
+) -> Callable[[Recorded], Answer]:
     """The reply with this text, whole or streamed as the request wants it."""
-    return lambda request: _whole_or_streamed(completion(text, **more), request)
+
+    def answer(request: Recorded) -> Answer:
+        said = _whole_or_streamed(completion(text, **more), request)
+        return replace(said, hold=hold, headers={**said.headers, **(headers or {})})
+
+    return answer
 
 
 def tool_calls_answer(calls: Sequence[Any], text: str | None = None) -> Callable[[Recorded], Answer]:

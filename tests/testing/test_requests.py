@@ -2,8 +2,9 @@ import json
 
 import pytest
 
+from SimpleLLMFunc.interface.wires import schema_of
 from SimpleLLMFunc.logger import remember_secret
-from SimpleLLMFunc.testing.requests import answer_message, answer_tool_of, asks_for_action, request_text, schema_of
+from SimpleLLMFunc.testing.requests import answer_message, answer_tool_of, asks_for_action, request_text
 
 OBJECT = {"type": "object", "properties": {"x": {"type": "integer"}}}
 WRAPPED = {"type": "object", "properties": {"value": {"type": "array"}}}

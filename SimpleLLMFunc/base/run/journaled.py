@@ -6,8 +6,8 @@ result of a tool comes in, and nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -147,11 +147,6 @@ JOURNAL: ScopedVar[Journal | None] = ScopedVar("SimpleLLMFunc.journal")
 """Of the `durable` block around, None outside of any."""
 
 
-@contextmanager
-def not_journaled() -> Iterator[None]:
+def not_journaled() -> AbstractContextManager[None]:
     """Keep what runs inside out of the journal around."""
-    block = JOURNAL.enter(None)
-    try:
-        yield
-    finally:
-        JOURNAL.leave(block)
+    return JOURNAL.within(None)

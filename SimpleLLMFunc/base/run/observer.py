@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any
 
 from SimpleLLMFunc.base import events
 from SimpleLLMFunc.base.metadata import RunMetadata
-from SimpleLLMFunc.base.run.sinks import EventSink, current_owner, show
+from SimpleLLMFunc.base.run.sinks import EventSink, current_owner, hand, show
 from SimpleLLMFunc.errors import RunAborted, SimpleLLMFuncError
 from SimpleLLMFunc.interface.attempts import LISTENER, Downgrades
-from SimpleLLMFunc.logger import get_current_run_id, push_warning, shown_error
+from SimpleLLMFunc.logger import get_current_run_id
 from SimpleLLMFunc.type import ToolCall
 
 _CALL: ContextVar[tuple[str, str]] = ContextVar("SimpleLLMFunc.tool_call", default=("", ""))
@@ -81,13 +80,8 @@ class Observer(Downgrades):
         """Tell the sinks that this task is that of a tool; runs that begin in it belong to the call."""
         _CALL.set((self.trace_id, call.id))
         for sink in self.sinks:
-            enter: Any = getattr(sink, "enter_tool", None)
-            if enter is None:
-                continue
-            try:
-                enter(self.trace_id, call)
-            except Exception as error:  # noqa: BLE001 - as in `show`
-                push_warning(f"an event sink raised an error, which is ignored: {shown_error(error)}")
+            if (enter := getattr(sink, "enter_tool", None)) is not None:
+                hand(enter, self.trace_id, call)
 
     def _show_judged(self, *, accepted: bool) -> None:
         judged, self._judged = self._judged, len(self._attempts)

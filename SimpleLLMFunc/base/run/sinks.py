@@ -124,10 +124,15 @@ def current_owner() -> Owner:
 def show(sinks: tuple[EventSink, ...], trace_id: str, event: ReActEvent) -> None:
     """Hand `event` to each sink; what one raises is logged."""
     for sink in sinks:
-        try:
-            sink(trace_id, event)
-        except Exception as error:  # noqa: BLE001 - a sink must not be able to break a run
-            push_warning(f"an event sink raised an error, which is ignored: {shown_error(error)}")
+        hand(sink, trace_id, event)
+
+
+def hand(sink: Callable[[str, Any], object], trace_id: str, told: Any) -> None:
+    """Call a sink, or a method of it; what it raises is logged."""
+    try:
+        sink(trace_id, told)
+    except Exception as error:  # noqa: BLE001 - a sink must not be able to break a run
+        push_warning(f"an event sink raised an error, which is ignored: {shown_error(error)}")
 
 
 # --- default sinks ---------------------------------------------------------------------------

@@ -55,11 +55,8 @@ LISTENER: ScopedVar[AttemptListener | None] = ScopedVar("SimpleLLMFunc.try_liste
 def noting_downgrades() -> Iterator[Downgrades]:
     """Note the downgrades of what is asked inside the block; the listener around it is told of them too."""
     noted = Downgrades(LISTENER.get())
-    block = LISTENER.enter(noted)
-    try:
+    with LISTENER.within(noted):
         yield noted
-    finally:
-        LISTENER.leave(block)
 
 
 def tell_failed_try(

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.logger import push_warning
-from SimpleLLMFunc.storage import SqliteFile, is_damage, transaction
+from SimpleLLMFunc.storage import SqliteFile, is_damage, transaction, used_bytes
 
 T = TypeVar("T")
 
@@ -127,7 +127,7 @@ class AnswerStore:
             )
             if self.max_age is not None:
                 connection.execute("DELETE FROM answers WHERE made <= ?", (now - self.max_age,))
-            while self._bytes(connection) > self.max_bytes and self._let_go(connection, key):
+            while used_bytes(connection) > self.max_bytes and self._let_go(connection, key):
                 pass
 
     def _let_go(self, connection: sqlite3.Connection, newest: bytes) -> bool:
@@ -137,14 +137,6 @@ class AnswerStore:
             (newest, _count(connection) // 10 + 1),
         ).rowcount
         return bool(deleted > 0)
-
-    @staticmethod
-    def _bytes(connection: sqlite3.Connection) -> int:
-        """Return what the answers take; pages that are free will be used again."""
-        pages, free, size = (
-            connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
-        )
-        return int((pages - free) * size)
 
     # --- the file ----------------------------------------------------------------------------------------
 

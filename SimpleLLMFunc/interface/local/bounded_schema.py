@@ -31,13 +31,6 @@ _CLASSES = {"d": "0-9", "w": "A-Za-z0-9_", "s": " \\t\\n\\r"}
 _ESCAPE_OR_CLASS = re.compile(r"\\(.)|([\[\]])", re.DOTALL)
 
 
-def schema_of(response_format: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return the JSON schema in a response format, None where it has none."""
-    wrapper = (response_format or {}).get("json_schema")
-    schema = wrapper.get("schema") if isinstance(wrapper, Mapping) else None
-    return schema if isinstance(schema, Mapping) else None
-
-
 def compact_grammar(schema: Mapping[str, Any]) -> str:
     """Return the grammar of a bounded schema whose JSON stands on one line, as `json.dumps` writes it; "" without one.
 

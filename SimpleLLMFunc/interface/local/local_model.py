@@ -13,13 +13,13 @@ from typing import Any, TypeVar
 from SimpleLLMFunc.errors import ConfigError, ContextTooLong, DeadlineExceeded
 from SimpleLLMFunc.interface.composite import current_sample
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.local.bounded_schema import bounded, compact_grammar, is_ended_by_bound, schema_of
+from SimpleLLMFunc.interface.local.bounded_schema import bounded, compact_grammar, is_ended_by_bound
 from SimpleLLMFunc.interface.local.server import ServerOptions, reads_guidance, require_llama, running_server
 from SimpleLLMFunc.interface.local.weights import KNOWN_WEIGHTS, SMOLLM2_135M, Weights, fetch_weights
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.interface.spending import Deadline, current_deadline
-from SimpleLLMFunc.interface.wires import Asked, build_body
+from SimpleLLMFunc.interface.wires import Asked, build_body, schema_of
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolSpec, spec_name
 

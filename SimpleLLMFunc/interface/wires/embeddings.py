@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.body_json import decoded
+from SimpleLLMFunc.interface.wires.failures import head_of
 from SimpleLLMFunc.interface.wires.streams.events import bad_reply
 from SimpleLLMFunc.interface.wires.wire import Received
 from SimpleLLMFunc.type import index_of, mapping, mappings
@@ -47,7 +48,7 @@ def read_embeddings(body: bytes, received: Received, count: int) -> tuple[list[l
     found = {index_of(item, place): item.get("embedding") or item.get("values") for place, item in enumerate(items)}
     vectors: list[Any] = [found.get(place) for place in range(count)]
     if len(items) != count or not all(map(_is_vector, vectors)):
-        raise bad_reply(f"it does not hold {count} vectors", body[:2000].decode("utf-8", "replace"), received)
+        raise bad_reply(f"it does not hold {count} vectors", head_of(body), received)
     tokens = mapping(data.get("usage")).get("prompt_tokens")
     return [[float(number) for number in vector] for vector in vectors], tokens if isinstance(tokens, int) else None
 

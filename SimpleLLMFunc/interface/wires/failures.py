@@ -155,9 +155,6 @@ def tool_name(param: str, message: str, names: Callable[[], Sequence[str]]) -> s
 
 # --- errors ------------------------------------------------------------------------------------------------
 
-_HEAD = 8000
-"""Bytes of a body that are looked at; more than is kept, so that no secret is cut in two."""
-
 _QUOTA_CODES = frozenset({
     "insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "credit_exhausted",
     "credit_balance_exhausted", "enforced_spend_limit_reached", "billing_error", "quota_per_day",
@@ -225,6 +222,11 @@ class ErrorReply:
     wait: float | None = None
 
 
+def head_of(body: bytes) -> str:
+    """Return how a body begins: more of it than is kept, so that no secret is cut in two."""
+    return body[:8000].decode("utf-8", "replace").strip()
+
+
 def read_error(body: bytes | Any) -> ErrorReply:
     """Read the body of an error, in any of the shapes that services use."""
     data = body
@@ -232,7 +234,7 @@ def read_error(body: bytes | Any) -> ErrorReply:
         try:
             data = decode(body)
         except ValueError:
-            return ErrorReply(redact_head(body[:_HEAD].decode("utf-8", "replace").strip(), 2000), frozenset())
+            return ErrorReply(redact_head(head_of(body), 2000), frozenset())
     while isinstance(data, list) and data:  # Gemini wraps the error into a list
         data = data[0]
     if not isinstance(data, Mapping):

@@ -12,14 +12,11 @@ from typing import Any, ClassVar
 from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.failed_attempt import Again, AttemptFailed
 from SimpleLLMFunc.interface.profile import Profile
-from SimpleLLMFunc.interface.wires.failures import failure_of, read_error, status_of_error
+from SimpleLLMFunc.interface.wires.failures import failure_of, head_of, read_error, status_of_error
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import ReplyAssembler, put_right
 from SimpleLLMFunc.interface.wires.streams.events import EventReader, bad_reply
 from SimpleLLMFunc.interface.wires.wire import Asked, Received, WireRequest
 from SimpleLLMFunc.type import ChatCompletion, mapping, mappings
-
-_HEAD = 8000
-"""Bytes of a body that an error looks at; more than it keeps, so that no secret is cut in two."""
 
 _SPACE = b" \t\r\n\xef\xbb\xbf"
 _CUT = "its JSON is cut or broken"
@@ -92,7 +89,7 @@ class Wire(ABC):
         try:
             data: Any = decode(body)
         except ValueError:
-            text = body[:_HEAD].decode("utf-8", "replace").strip()
+            text = head_of(body)
             raise bad_reply(_PROBLEMS.get(text[:1], "it is not JSON"), text, received) from None
         if isinstance(data, list) and len(data) == 1:
             data = data[0]
@@ -109,7 +106,7 @@ class Wire(ABC):
             problem = reader.problem_of(data)
             if not problem:
                 return put_right(reader.completion_of(data))
-        raise bad_reply(problem, body[:_HEAD].decode("utf-8", "replace"), received, again=self.asks_again)
+        raise bad_reply(problem, head_of(body), received, again=self.asks_again)
 
     def error(self, body: bytes, received: Received) -> AttemptFailed:
         """Return what a reply with another status than 2xx means."""

@@ -75,6 +75,12 @@ def forced_tool(choice: Any) -> str:
     return str(mapping(mapping(choice).get("function")).get("name") or "")
 
 
+def schema_of(response_format: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return the JSON schema in a response format, None where it has none."""
+    schema = mapping(mapping(response_format).get("json_schema")).get("schema")
+    return schema if isinstance(schema, Mapping) else None
+
+
 def check_base_url(base_url: str, said_in: str = "base_url") -> str:
     """Return the address without a slash at its end.
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from SimpleLLMFunc.observability.store.tables import TraceFile, has_text_index
 from SimpleLLMFunc.observability.store.writer_runs import OpenRun, Row
-from SimpleLLMFunc.storage import transaction
+from SimpleLLMFunc.storage import transaction, used_bytes
 
 HEARTBEAT = 10.0
 """Seconds between updates of a process's row while it has open runs."""
@@ -127,14 +127,6 @@ def delete_runs(connection: sqlite3.Connection, condition: str, values: tuple[An
                 "versions.function = prompts.function AND versions.version = prompts.version)"
             )
     return deleted
-
-
-def used_bytes(connection: sqlite3.Connection) -> int:
-    """Return the used bytes of the file."""
-    pages, free, size = (
-        connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
-    )
-    return int((pages - free) * size)
 
 
 def next_seq(connection: sqlite3.Connection, count: int) -> int:

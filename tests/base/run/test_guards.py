@@ -11,6 +11,7 @@ from SimpleLLMFunc import llm_chat, llm_function
 from SimpleLLMFunc.errors import ConfigError, ContentBlocked, ResponseParseError, UsageError
 from SimpleLLMFunc.guards import Block, Change, ModelRetry, ask_model, max_length, no_match
 from SimpleLLMFunc.testing import ScriptedLLM
+from tests.support.seen import Seen
 
 _TEL = r"\d{3}-\d{4}"
 
@@ -85,12 +86,12 @@ async def test_a_guard_that_is_never_satisfied_is_an_error_that_names_it():
 
 
 async def test_a_blocked_value_is_told_with_its_attempt():
-    seen = []
-    ask = made(ScriptedLLM("no"), [lambda value: False]).with_options(watching=lambda _, event: seen.append(event))
+    seen = Seen()
+    ask = made(ScriptedLLM("no"), [lambda value: False]).with_options(watching=seen)
     with pytest.raises(ContentBlocked, match="guard <lambda>: it said no") as failed:
         await ask("why?")
     assert failed.value.attempts[0].text == "no"
-    assert [type(event).__name__ for event in seen[-2:]] == ["AnswerReviewed", "RunFailed"]
+    assert seen.names[-2:] == ["AnswerReviewed", "RunFailed"]
 
 
 async def test_a_decorated_function_is_a_guard_and_a_typed_value_stays_typed():

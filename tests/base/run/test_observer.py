@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from typing import Any
 
@@ -25,7 +26,6 @@ from SimpleLLMFunc import (
 from SimpleLLMFunc.assistant import AIAssistant
 from SimpleLLMFunc.base.events import (
     AnswerReviewed,
-    ReActEvent,
     ReplyReceived,
     RunFailed,
     RunFinished,
@@ -45,29 +45,24 @@ from SimpleLLMFunc.logger import async_log_context, log_context
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from tests.support.functions import async_function_of as function
 from tests.support.functions import chat
+from tests.support.seen import Seen
 from tests.support.server import LoopbackServer, chunk, completion, error_answer, sse
-
-
-class Seen(list[tuple[str, ReActEvent]]):
-    """A sink that keeps what it is shown."""
-
-    def __call__(self, trace_id: str, event: ReActEvent) -> None:
-        self.append((trace_id, event))
-
-    @property
-    def names(self) -> list[str]:
-        return [type(event).__name__ for _, event in self]
-
-    def of(self, kind: type) -> list[Any]:
-        return [event for _, event in self if isinstance(event, kind)]
-
-    def run(self, name: str) -> RunMetadata:
-        [run] = [event.run for event in self.of(RunStarted) if event.run.function.name == name]
-        return run
 
 
 class Grade(BaseModel):
     points: int
+
+
+async def shown(ask: Callable[[], Awaitable[Any]]) -> Seen:
+    """Return what is shown of the runs of `ask`."""
+    with watching(seen := Seen()):
+        await ask()
+    return seen
+
+
+def clock() -> str:
+    """Tell the time."""
+    return "noon"
 
 
 # --- the facts of a run ---
@@ -126,9 +121,7 @@ async def test_a_run_inside_a_tool_belongs_to_the_call():
         return await inner(question)
 
     calls = tool_calls(("first", {"question": "a"}), ("second", {"question": "b"}))
-    seen = Seen()
-    with watching(seen):
-        await function(ScriptedLLM(calls, "done"), name="outer", toolkit=[first, second])("?")
+    seen = await shown(lambda: function(ScriptedLLM(calls, "done"), name="outer", toolkit=[first, second])("?"))
     outer, *inners = seen.of(RunStarted)
     ids = {call.call.function.name: call.call.id for call in seen.of(ToolCallFinished)}
     assert {event.run.arguments["text"]: event.run.parent_call_id for event in inners} == {
@@ -146,9 +139,8 @@ async def test_what_stands_between_two_runs_does_not_hide_the_one_around():
         async with async_log_context("step_1", "step"):
             return await inner(question)
 
-    llm, seen = ScriptedLLM(tool_calls(("ask_inside", {"question": "a"})), "done"), Seen()
-    with watching(seen):
-        await function(llm, toolkit=[ask_inside])("?")
+    llm = ScriptedLLM(tool_calls(("ask_inside", {"question": "a"})), "done")
+    seen = await shown(lambda: function(llm, toolkit=[ask_inside])("?"))
     first, second = seen.of(RunStarted)
     [finished] = seen.of(ToolCallFinished)
     assert (second.run.parent_trace_id, second.run.parent_call_id) == (first.trace_id, finished.call.id)
@@ -317,10 +309,8 @@ async def test_a_mode_that_is_refused_is_told():
 
 
 async def test_every_answer_is_shown_with_its_judgement():
-    seen = Seen()
     llm = ScriptedLLM("", '{"points": "many"}', '{"points": "3"}')
-    with watching(seen):
-        await function(llm, Grade)("?")
+    seen = await shown(lambda: function(llm, Grade)("?"))
     empty, wrong, right = seen.of(AnswerReviewed)
     assert [event.accepted for event in (empty, wrong, right)] == [False, False, True]
     assert [event.turn for event in (empty, wrong, right)] == [1, 2, 3]
@@ -330,13 +320,7 @@ async def test_every_answer_is_shown_with_its_judgement():
 
 
 async def test_a_reply_that_only_calls_tools_is_no_answer():
-    def clock() -> str:
-        """Tell the time."""
-        return "noon"
-
-    seen = Seen()
-    with watching(seen):
-        await function(ScriptedLLM(tool_calls(("clock", {})), "noon"), toolkit=[clock])("?")
+    seen = await shown(lambda: function(ScriptedLLM(tool_calls(("clock", {})), "noon"), toolkit=[clock])("?"))
     assert [(event.turn, event.accepted) for event in seen.of(AnswerReviewed)] == [(2, True)]
 
 
@@ -445,17 +429,12 @@ async def test_a_sink_is_let_into_the_task_of_each_tool():
         await function(ScriptedLLM(tool_calls(("clock", {}), ("clock", {})), "noon"), toolkit=[clock])("?")
     assert [task for _, _, task in seen.entered] == tasks
     assert len(set(tasks)) == 2
-    assert {trace_id for trace_id, _, _ in seen.entered} == {seen[0][0]}
+    assert {trace_id for trace_id, _, _ in seen.entered} == {seen[0].trace_id}
 
 
 async def test_a_sink_that_fails_there_is_passed_over(caplog):
     seen = Entered(ValueError("no room"))
     llm = ScriptedLLM(tool_calls(("clock", {})), "noon")
-
-    def clock() -> str:
-        """Tell the time."""
-        return "noon"
-
     with watching(seen), caplog.at_level(logging.WARNING, "SimpleLLMFunc"):
         assert await function(llm, toolkit=[clock])("?") == "noon"
     assert "no room" in caplog.text
@@ -471,9 +450,7 @@ async def test_why_a_tool_came_to_nothing():
         return str(number)
 
     calls = tool_calls(("broken", {}), ("strict", {"number": "many"}), ("unknown", {}), ("strict", {"number": 1}))
-    seen = Seen()
-    with watching(seen):
-        await function(ScriptedLLM(calls, "done"), toolkit=[broken, strict])("?")
+    seen = await shown(lambda: function(ScriptedLLM(calls, "done"), toolkit=[broken, strict])("?"))
     assert [(event.failed, event.error_type) for event in seen.of(ToolCallFinished)] == [
         (True, "KeyError"),
         (True, "invalid_arguments"),
@@ -483,12 +460,10 @@ async def test_why_a_tool_came_to_nothing():
 
 
 async def test_only_a_run_is_the_parent_of_a_run():
-    seen = []
-
-    inner = function(ScriptedLLM("inner", repeat=True), name="inner", watching=lambda _, event: seen.append(event))
+    seen = Seen()
+    inner = function(ScriptedLLM("inner", repeat=True), name="inner", watching=seen)
     outer = function(ScriptedLLM(tool_calls(("inner", {"text": "x"})), "done"), toolkit=[inner.as_tool()])
     with log_context("request-7"):
         await inner("x")
         result = await outer.call("x")
-    parents = [event.run.parent_trace_id for event in seen if isinstance(event, RunStarted)]
-    assert parents == ["", result.trace_id]
+    assert [event.run.parent_trace_id for event in seen.of(RunStarted)] == ["", result.trace_id]

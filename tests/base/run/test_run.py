@@ -22,6 +22,7 @@ from SimpleLLMFunc.interface.spending.deadline import current_deadline
 from SimpleLLMFunc.logger import async_log_context, get_current_context, get_current_trace_id, log_context
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.tools import Tool
+from tests.support.seen import Seen
 
 UUID = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 
@@ -95,22 +96,6 @@ async def never(request: Any) -> str:
 # --- however it ends -----------------------------------------------------------------------------------------
 
 
-class Seen(list[ReActEvent]):
-    """A sink that keeps what it is shown, and may end the program at one of the events."""
-
-    def __init__(self, stops_at: type | None = None) -> None:
-        self.stops_at = stops_at
-
-    def __call__(self, _: str, event: ReActEvent) -> None:
-        self.append(event)
-        if self.stops_at is type(event):
-            raise SystemExit
-
-    @property
-    def ends(self) -> list[ReActEvent]:
-        return [event for event in self if isinstance(event, (RunFailed, RunFinished))]
-
-
 class Stepped:
     """A run that waits wherever one can: for the model, for two tools, between two events."""
 
@@ -181,8 +166,8 @@ async def test_wherever_it_is_cancelled_it_tells_so_once_and_leaves_nothing(stre
                 has_ended = False
         assert (get_current_context(), LISTENER.get(), current_deadline()) == (None, None, None)
         assert (asyncio.all_tasks(), open_ones) == (others, [])
-        assert [type(event) for event in seen].count(RunStarted) == 1
-        (end,) = seen.ends
+        assert len(seen.of(RunStarted)) == 1
+        (end,) = seen.of(RunFailed, RunFinished)
         if isinstance(end, RunFailed):
             # The reader itself may have been cancelled, between two events.
             assert end.how in {"cancelled", "abandoned"}
@@ -194,7 +179,11 @@ async def test_wherever_it_is_cancelled_it_tells_so_once_and_leaves_nothing(stre
 
 
 async def test_a_sink_that_ends_the_program_ends_the_run_at_once():
-    seen, closed = Seen(stops_at=ReplyDelta), []
+    seen, closed = Seen(), []
+
+    def stops(_: str, event: ReActEvent) -> None:
+        if isinstance(event, ReplyDelta):
+            raise SystemExit
 
     class Watched(ScriptedLLM):
         async def chat_stream(self, messages: Any, **options: Any) -> AsyncGenerator[Any, None]:
@@ -205,7 +194,7 @@ async def test_a_sink_that_ends_the_program_ends_the_run_at_once():
             finally:
                 closed.append("closed")
 
-    with watching(seen), left_open() as open_ones, pytest.raises(SystemExit):
+    with watching(seen, stops), left_open() as open_ones, pytest.raises(SystemExit):
         await read(Run("grade", "grade_1", stream=True), Watched("yes"))
     assert (closed, [name for name in open_ones if name != "_steps"]) == (["closed"], [])
-    assert [event.how for event in seen.ends] == ["cancelled"]
+    assert [event.how for event in seen.of(RunFailed, RunFinished)] == ["cancelled"]

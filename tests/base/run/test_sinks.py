@@ -13,12 +13,12 @@ import pytest
 
 from SimpleLLMFunc import TraceStore, UsageError, watching
 from SimpleLLMFunc.base.events import ReActEvent, RunStarted
-from SimpleLLMFunc.base.metadata import RunMetadata
 from SimpleLLMFunc.base.run import sinks as observe
 from SimpleLLMFunc.base.run.sinks import Owner, current_owner, current_sinks, defaults
 from SimpleLLMFunc.observability.store.reader import TraceReader
 from SimpleLLMFunc.testing import ScriptedLLM
 from tests.support.functions import async_function_of
+from tests.support.seen import Seen
 
 
 @pytest.fixture(autouse=True)
@@ -29,17 +29,6 @@ def own_defaults():
 
 
 ask = async_function_of(ScriptedLLM("yes", repeat=True))
-
-
-class Seen(list):
-    def __call__(self, trace_id: str, event: ReActEvent) -> None:
-        self.append(event)
-
-    @property
-    def run(self) -> RunMetadata:
-        [run] = [event.run for event in self if isinstance(event, RunStarted)]
-        assert run is not None
-        return run
 
 
 # --- scopes ---
@@ -121,7 +110,8 @@ async def test_whose_run_it_is():
     seen = Seen()
     with watching(session_id="s1", user_id="u1"), watching(seen, user_id="u2"):
         await ask("?")
-    assert (seen.run.session_id, seen.run.user_id) == ("s1", "u2")
+    [run] = [event.run for event in seen.of(RunStarted)]
+    assert (run.session_id, run.user_id) == ("s1", "u2")
     assert current_owner() == Owner()
 
 
@@ -135,7 +125,7 @@ async def test_tasks_have_scopes_of_their_own():
         seen = Seen()
         with watching(seen, session_id=name):
             await asyncio.gather(*(ask("?") for _ in range(3)))
-        names = {event.run.session_id for event in seen if isinstance(event, RunStarted)}
+        names = {event.run.session_id for event in seen.of(RunStarted)}
         assert len(names) == 1
         return names.pop()
 
@@ -214,7 +204,7 @@ async def test_runs_that_begin_at_the_same_time_share_one_default_sink(monkeypat
     monkeypatch.setattr(observe, "resolve_name", lambda name: slow)
     await asyncio.gather(*(ask("?") for _ in range(10)))
     [sink] = made
-    assert sum(isinstance(event, RunStarted) for event in sink) == 10
+    assert len(sink.of(RunStarted)) == 10
 
 
 async def test_a_default_sink_that_cannot_be_made_is_told_once(monkeypatch, caplog):

@@ -162,11 +162,11 @@ async def test_headers_that_say_nothing_change_nothing():
 
 
 async def test_a_model_learns_from_its_replies():
-    async with LoopbackServer(lambda request: _with_headers(request, said(left=1, limit=60, reset="3000s"))) as server:
+    async with LoopbackServer(text_answer("ok", headers=said(left=1, limit=60, reset="3000s"))) as server:
         llm = OpenAICompatible("m", base_url=server.base_url)
         for _ in range(2):
             await llm.chat(HELLO)
-        server.handler = lambda request: _with_headers(request, said(left=0, limit=60, reset="3000s"))
+        server.handler = text_answer("ok", headers=said(left=0, limit=60, reset="3000s"))
         await llm.chat(HELLO, deadline=5)
         with pytest.raises(DeadlineExceeded, match="rate limit of the service"):
             await llm.chat(HELLO, deadline=0.05)
@@ -181,17 +181,11 @@ async def test_what_a_refusal_says_is_left_does_not_slow_the_calls_after_it(serv
 
 
 async def test_of_several_keys_no_one_knows_whose_limits_they_are():
-    async with LoopbackServer(lambda request: _with_headers(request, said(left=0, limit=60, reset="3000s"))) as server:
+    async with LoopbackServer(text_answer("ok", headers=said(left=0, limit=60, reset="3000s"))) as server:
         pool = APIKeyPool(["sk-aaaaaaaa", "sk-bbbbbbbb"])
         llm = OpenAICompatible("m", base_url=server.base_url, api_key_pool=pool)
         for _ in range(3):
             await llm.chat(HELLO, deadline=5)
-
-
-def _with_headers(request, headers):
-    answer = text_answer("ok")(request)
-    answer.headers.update(headers)
-    return answer
 
 
 async def test_a_part_of_the_rates_is_a_part_of_the_rate_and_of_what_is_left():

@@ -258,13 +258,7 @@ async def test_identical_questions_at_once_are_one_request(path):
 
 async def test_an_answer_that_is_not_kept_is_not_shared(server, cached):
     held = asyncio.Event()
-
-    def cut(request):
-        answer = text_answer("cut", finish_reason="length")(request)
-        answer.hold = held
-        return answer
-
-    server.answer(cut)
+    server.reply("cut", finish_reason="length", hold=held)
     calls = [asyncio.create_task(cached.chat(HELLO)) for _ in range(3)]
     await joined(2)
     held.set()

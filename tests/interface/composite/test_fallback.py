@@ -283,7 +283,7 @@ async def test_a_late_answer_is_asked_for_elsewhere_as_well(server, other, is_st
 @both_ways
 async def test_the_first_answer_counts_also_when_it_is_that_of_the_first_request(server, other, is_streamed):
     held = asyncio.Event()
-    server.answer(lambda request: _held(text_answer("late, but here")(request), held))
+    server.reply("late, but here", hold=held)
     other.answer(Answer(body=b"", hold=asyncio.Event()))
     llm = pair(server, other, hedge_after=0.02)
     asking = asyncio.create_task(ask_either(llm, is_streamed))
@@ -292,11 +292,6 @@ async def test_the_first_answer_counts_also_when_it_is_that_of_the_first_request
     reply = await asking
     assert (reply.text, reply.tries) == ("late, but here", 2)
     await other.all_closed()
-
-
-def _held(answer, held):
-    answer.hold = held
-    return answer
 
 
 async def test_one_member_is_asked_twice(server):
@@ -368,7 +363,7 @@ async def test_a_hedged_stream_that_is_cancelled_while_the_other_is_counted_leav
 
 async def test_a_budget_without_room_for_two_lets_the_first_go_on(server, other):
     held = asyncio.Event()
-    server.answer(lambda request: _held(text_answer("alone")(request), held))
+    server.reply("alone", hold=held)
     ask = function_of(pair(server, other, hedge_after=0.02))
     with budget(requests=1) as spent:
         asking = asyncio.create_task(ask("hello"))

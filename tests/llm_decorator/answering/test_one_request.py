@@ -14,6 +14,7 @@ from SimpleLLMFunc import CachedLLM, Confident, budget, errors, use_llm, watchin
 from SimpleLLMFunc.base.events import RunFinished, RunStarted
 from SimpleLLMFunc.testing import ScriptedLLM
 from tests.support.functions import async_decorated, true_answer
+from tests.support.seen import Seen
 from tests.support.server import LoopbackServer, completion, error_answer, json_answer
 from tests.support.wires import made
 
@@ -68,8 +69,8 @@ def mood_of(llm, returns=Confident[Mood], **options):
 async def test_every_wire_that_has_log_probabilities(wire):
     async with LoopbackServer(lambda _: reply(wire, 0.75)) as server:
         mood = mood_of(model(wire, server))
-        seen = []
-        with watching(lambda _, event: seen.append(event)):
+        seen = Seen()
+        with watching(seen):
             result = await mood.call("x")
         plan = mood.preview("x").body
     (request,) = server.requests
@@ -80,7 +81,7 @@ async def test_every_wire_that_has_log_probabilities(wire):
     assert not found.abstained
     assert result.output_mode == "choice"
     # To those who watch it is a run with one part.
-    kinds = [type(event) for event in seen if isinstance(event, (RunStarted, RunFinished))]
+    kinds = [type(event) for event in seen.of(RunStarted, RunFinished)]
     assert kinds == [RunStarted] * 2 + [RunFinished] * 2
     config = request.body.get("generationConfig", {})
     assert 20 in (request.body.get("top_logprobs"), config.get("logprobs"))

@@ -22,7 +22,7 @@ from SimpleLLMFunc.observability.store import tables as schema
 from SimpleLLMFunc.observability.store.reader import TraceReader
 from SimpleLLMFunc.observability.store.rows import RunQuery
 from SimpleLLMFunc.observability.store.trace_store import TraceStore, TraceStoreWarning
-from SimpleLLMFunc.observability.store.writer import used_bytes
+from SimpleLLMFunc.storage import used_bytes
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type.completion import ChatCompletion
 from SimpleLLMFunc.type.usage import NO_USAGE
