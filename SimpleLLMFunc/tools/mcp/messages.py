@@ -219,7 +219,17 @@ def _combined(texts: Sequence[str], structured: Any) -> Any:
         one_by_one = isinstance(value, list) and len(value) == len(texts) and all(map(_is_same, texts, value))
         if one_by_one or _is_same(text, value):
             return value
-    return f"{text}\n{json.dumps(structured, ensure_ascii=False)}" if text else structured
+    if not text:
+        return structured
+    if isinstance(structured, Mapping):
+        # The texts stand before it; a long one that is a member too would cost its tokens again.
+        repeated = {name for name, value in structured.items() if value in (text, *texts)}
+        if repeated == set(structured):
+            return text
+        structured = {
+            name: value for name, value in structured.items() if name not in repeated or len(value) < _MAX_NOTE_CHARS
+        }
+    return f"{text}\n{json.dumps(structured, ensure_ascii=False)}"
 
 
 def _is_same(text: str, value: Any) -> bool:

@@ -135,6 +135,7 @@ async def test_whatever_a_server_may_send_becomes_parts_or_notes() -> None:
 
 
 TEXT = [{"type": "text", "text": "3"}]
+LONG = [{"type": "text", "text": "note " * 200}]
 
 
 @pytest.mark.parametrize(
@@ -149,6 +150,11 @@ TEXT = [{"type": "text", "text": "3"}]
         ({"content": [], "structuredContent": {"a": 1}}, {"a": 1}),
         ({"content": TEXT, "structuredContent": {"a": "3", "b": 1}}, '3\n{"a": "3", "b": 1}'),
         ({"content": TEXT, "structuredContent": {"a": 1}}, '3\n{"a": 1}'),
+        ({"content": TEXT, "structuredContent": {"content": "3"}}, "3"),
+        (
+            {"content": LONG, "structuredContent": {"content": LONG[0]["text"], "b": 1}},
+            f'{LONG[0]["text"]}\n{{"b": 1}}',
+        ),
         ({"content": []}, ""),
         ({}, ""),
         (
