@@ -124,6 +124,7 @@ def test_a_pickle_of_1_0_is_the_object_it_was(path):
 def test_what_was_pickled_is_still_in_it():
     assert unpickled("Usage") == Usage(1, 2, 3, 4, 0.5)
     assert unpickled("Result").value == "rain"
+    assert "city: string" in repr(unpickled("Preview"))
     assert unpickled("Confident") == Confident(3, {"": 1.0}, False, (3,), 1, False)
     llm = unpickled("OpenAICompatible")
     assert isinstance(llm, OpenAICompatible)

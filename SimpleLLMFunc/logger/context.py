@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from SimpleLLMFunc.runtime import ForkSafeLock
 from SimpleLLMFunc.type import Usage
-from SimpleLLMFunc.utils import ScopedVar
+from SimpleLLMFunc.utils import Block, ScopedVar
 
 
 @dataclass(slots=True)
@@ -54,16 +54,17 @@ class log_context(AbstractContextManager[None], AbstractAsyncContextManager[None
     def __init__(
         self, trace_id: str = "", function_name: str = "", input_tokens: int = 0, output_tokens: int = 0
     ) -> None:
-        self._context = LogContext(trace_id, function_name, "", input_tokens, output_tokens)
+        self._given = (trace_id, function_name, "", input_tokens, output_tokens)
+        self._blocks: list[Block[LogContext]] = []  # it may be entered again, also inside itself
 
     def __enter__(self) -> None:
-        around = _current.get()
+        context, around = LogContext(*self._given), _current.get()
         if around is not None:
-            _inherit(self._context, around)
-        self._block = _current.enter(self._context)
+            _inherit(context, around)
+        self._blocks.append(_current.enter(context))
 
     def __exit__(self, *_: object) -> None:
-        _current.leave(self._block)
+        _current.leave(self._blocks.pop())
 
     async def __aenter__(self) -> None:
         self.__enter__()

@@ -1,7 +1,5 @@
 """The path that the pages of 1.0 name; what is in it lives in `observability/store/metrics.py`."""
 
-from __future__ import annotations
+from SimpleLLMFunc.observability.store import Dimension, MetricRow, metrics
 
-from SimpleLLMFunc.observability.store import MetricRow, metrics
-
-__all__ = ["MetricRow", "metrics"]
+__all__ = ["Dimension", "MetricRow", "metrics"]

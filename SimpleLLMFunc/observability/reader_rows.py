@@ -1,7 +1,3 @@
 """The path that the pages of 1.0 name; what is in it lives in `observability/store/rows.py`."""
 
-from __future__ import annotations
-
-from SimpleLLMFunc.observability.store import RunQuery
-
-__all__ = ["RunQuery"]
+from SimpleLLMFunc.observability.store.rows import *  # noqa: F403

@@ -4,8 +4,6 @@ It knows nothing of models. `sync` lets synchronous code wait for a coroutine; `
 work; `loop_thread` owns the library's own event loop; `forking` renews locks and state in a forked child.
 """
 
-from __future__ import annotations
-
 from SimpleLLMFunc.runtime.forking import ForkSafeLock, renew_in_child
 from SimpleLLMFunc.runtime.listening import (
     THIS_MACHINE,

@@ -3,8 +3,6 @@
 The cache, checkpoints, journals, traces and the assistant's memory stand on it.
 """
 
-from __future__ import annotations
-
 from SimpleLLMFunc.storage.keys import KEY_BYTES, canonical, key_of, plain_text, version_of
 from SimpleLLMFunc.storage.sqlite_file import (
     Schema,

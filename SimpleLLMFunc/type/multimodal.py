@@ -139,10 +139,6 @@ class _WithPath:
     root: Path | None = None
     _file: Path = field(init=False, repr=False, compare=False)
 
-    if TYPE_CHECKING:
-
-        def __init__(self, path: str | os.PathLike[str], root: str | os.PathLike[str] | None = None) -> None: ...
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.path)!r})"
 
@@ -155,6 +151,10 @@ class Audio(_WithPath):
         FileNotFoundError: there is no such file.
         ValueError: as for `ImgPath`.
     """
+
+    if TYPE_CHECKING:
+
+        def __init__(self, path: str | os.PathLike[str], root: str | os.PathLike[str] | None = None) -> None: ...
 
     def __post_init__(self) -> None:
         _settle(self, _audio_format)
@@ -176,6 +176,10 @@ class File(_WithPath):
         FileNotFoundError: there is no such file.
         ValueError: as for `ImgPath`.
     """
+
+    if TYPE_CHECKING:
+
+        def __init__(self, path: str | os.PathLike[str], root: str | os.PathLike[str] | None = None) -> None: ...
 
     def __post_init__(self) -> None:
         _settle(self, _document_type)

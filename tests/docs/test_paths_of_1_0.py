@@ -1,4 +1,4 @@
-"""What the pages and examples of 1.0 import is still there, under the path that they show."""
+"""What the pages, the reference and the examples of 1.0 name is still there, under the path that they show."""
 
 import importlib
 
@@ -22,9 +22,11 @@ IMPORTS = {
     "interface.profile": "PROFILES",
     "lock": "check_lock lock_of read_lock write_lock",
     "logger": "redact setup_logging",
-    "observability.metrics": "metrics",
+    "observability.metrics": "Dimension MetricRow metrics",
     "observability.otel": "SpanSink",
-    "observability.reader_rows": "RunQuery",
+    "observability.reader": "TraceReader",
+    "observability.reader_rows": "Changes FunctionSummary FunctionVersion Review RunDetail RunPage RunQuery RunStatus "
+    "RunSummary StoredToolCall StoredTry StoredTurn",
     "observability.setup": "setup_tracing",
     "observability.store": "TraceStore TraceStoreWarning",
     "serve.http": "http_app serve_functions",

@@ -93,6 +93,13 @@ def test_a_lock_names_the_wire(tmp_path, monkeypatch):
     assert "wire" not in next(iter(chat.values())).to_dict()
 
 
+async def test_a_checkpoint_of_chat_completions_says_how_its_rows_are_kept(tmp_path):
+    async with LoopbackServer(every_wire) as server:
+        await counter(made("chat", server, model="m")).map(["a"], checkpoint=tmp_path / "c.sqlite")
+        with pytest.warns(UserWarning, match='wire="chat" of the model takes them'):
+            await counter(made("responses", server, model="m")).map(["a"], checkpoint=tmp_path / "c.sqlite")
+
+
 @pytest.mark.parametrize("name", WIRES)
 async def test_a_checkpoint_names_wire_and_model(name, tmp_path):
     rows = [f"row {number}" for number in range(5)]

@@ -49,6 +49,17 @@ def test_what_is_left_empty_is_that_of_the_surrounding_run():
             assert get_current_context() == LogContext("inner", "f", "outer")
 
 
+def test_one_scope_may_be_used_again_and_counts_anew():
+    scope = log_context("t1", input_tokens=1)
+    for _ in range(2):
+        with scope:
+            count_tokens(Usage(1, 1))
+            with log_context("inner"), scope:
+                assert get_current_trace_id() == "t1"
+            assert get_current_context() == LogContext("t1", "", "", 2, 1)
+    assert get_current_context() is None
+
+
 async def test_tasks_see_the_run_they_were_started_in_and_share_its_counts():
     async def work():
         count_tokens(Usage(1, 1))

@@ -13,7 +13,9 @@ from pydantic import BaseModel
 from typing_extensions import assert_type
 
 from SimpleLLMFunc import (
+    Audio,
     ChatPair,
+    File,
     ImgPath,
     LocalModel,
     Message,
@@ -182,6 +184,7 @@ def beyond_the_shape() -> None:
     assert_type(finding.quote.argument, str)
     text: str = finding.quote
     assert_type(coded(text), Grade)
+    assert_type([File("a.pdf", root="in").path, Audio("a.wav", root="in").path], list[Path])
     assert_type(coded.agreement, Agreement)
     assert_type(coded.agreement.rate, float | None)
     assert_type(coded.call("x").source, Literal["model", "first", "fallback"])

@@ -135,9 +135,11 @@ class Phrasebook:
     def __init__(self) -> None:
         self._languages = _built_in_languages()
 
-    def __call__(self, text: str, language: str | None = None) -> bool:
-        """Whether an answer says that the model does not know; as `is_uncertain`."""
+    def is_uncertain(self, text: str, language: str | None = None) -> bool:
+        """Whether an answer says that the model does not know; as the function `is_uncertain`."""
         return bool(self.explain(text, language))
+
+    __call__ = is_uncertain
 
     def explain(self, text: str, language: str | None = None) -> list[str]:
         """Return the clauses in which an answer says that the model does not know; as the function `explain`."""
@@ -178,7 +180,7 @@ def is_uncertain(text: str, language: str | None = None) -> bool:
         language: "zh", "en", or another that phrases were added for; None looks for all.
 
     Raises:
-        ConfigError: there are no phrases for the language that language.
+        ConfigError: there are no phrases for that language.
     """
     return bool(explain(text, language))
 

@@ -171,6 +171,7 @@ class Preview(Shown):
     """
 
     card: ClassVar[str] = "SimpleLLMFunc.display.results:preview_card"
+    __setstate__ = set_fields
 
     messages: list[Message]
     tools: list[ToolSpec] | None

@@ -216,11 +216,14 @@ class Checkpoint:
             return
         before = next((text for _, other, text in known if other == name), None)
         if before is not None:
-            changed = " and ".join(_changed(json.loads(before), json.loads(canonical(dict(definition)))))
+            now = canonical(dict(definition)).decode()
+            changed = " and ".join(_changed(json.loads(before), json.loads(now))) or "definition"
             told = (
-                f"{_shown(self.path)} holds rows of {name!r} with other {changed or 'definition'}. They stay there; "
+                f"{_shown(self.path)} holds rows of {name!r} with other {changed}. They stay there; "
                 "all rows are asked again as the function is now."
             )
+            if changed == "params" and '"wire":' in now and '"wire":' not in before:  # 1.0 asked by chat completions
+                told += ' If only the wire is another, wire="chat" of the model takes them.'
             push_warning(told)
             warnings.warn(told, stacklevel=2)  # for programs without a log: every row is paid again
 

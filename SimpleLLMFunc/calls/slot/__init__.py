@@ -1,7 +1,5 @@
 """The Slot Call of note 000: the parameters of a tool, filled in."""
 
-from __future__ import annotations
-
 from SimpleLLMFunc.calls.slot.processor import SlotProcessor
 from SimpleLLMFunc.calls.slot.schema import SlotInput, SlotOutput
 from SimpleLLMFunc.calls.slot.slot import Slot, fill_slots

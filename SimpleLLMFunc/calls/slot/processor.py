@@ -138,6 +138,10 @@ class SlotProcessor:
         """Return a copy of the schema in which every string, number, boolean and date may also be null."""
         return with_null(self._schema)
 
+    def standard_schema(self, schema: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return a copy of the schema (or of the remaining one) in JSON Schema's own types, as a service takes it."""
+        return in_standard_words(self._schema if schema is None else schema)
+
 
 def _validation(schema: Mapping[str, Any]) -> SchemaValidation:
     check_bounds(schema)

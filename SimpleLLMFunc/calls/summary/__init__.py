@@ -1,7 +1,5 @@
 """The Summary Call of note 004: what happened so far, in three sentences."""
 
-from __future__ import annotations
-
 from SimpleLLMFunc.calls.summary.schema import SummaryOutput
 from SimpleLLMFunc.calls.summary.summary import Summary, summarize
 

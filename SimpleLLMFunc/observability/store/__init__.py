@@ -1,7 +1,5 @@
 """The trace store: every run in one SQLite file, written by a thread so that no call waits; and its readers."""
 
-from __future__ import annotations
-
 from SimpleLLMFunc.observability.store.export import RunFormat, exported_runs
 from SimpleLLMFunc.observability.store.marks import mark_run
 from SimpleLLMFunc.observability.store.metrics import Dimension, MetricRow, metrics
@@ -25,5 +23,5 @@ from SimpleLLMFunc.observability.store.writer import delete_runs, shrink
 __all__ = [
     "Changes", "Conversation", "Dimension", "MetricRow", "RunDetail", "RunFormat", "RunOrder", "RunPage", "RunQuery",
     "RunStatus", "RunSummary", "StoredTurn", "Thumb", "TraceReader", "TraceStore", "TraceStoreWarning", "delete_runs",
-    "exported_runs", "mark_run", "metrics", "place_of", "shrink",
+    "exported_runs", "mark_run", "metrics", "place_of", "rows", "shrink",
 ]  # fmt: skip

@@ -176,6 +176,7 @@ def test_a_book_of_its_own_leaves_the_others_as_they_are():
     assert book("That is not on my shelf.")
     assert book("Jag vet inte.")
     assert book("I do not know.", "en")
+    assert book.is_uncertain("I do not know.", "en")
     assert book.explain("That is not on my shelf.") == ["that is not on my shelf"]
     assert not is_uncertain("That is not on my shelf.")
     assert not Phrasebook()("That is not on my shelf.")
