@@ -65,6 +65,7 @@ class Building:
         self._places = places
         self._root = root
         self._may_align = False
+        self._ends: dict[tuple[str, ...], int] = {}
 
     def built(self, data: Mapping[str, Any], onto: Mapping[str, Any]) -> dict[str, Any]:
         """Return the nested data; neither argument is changed.
@@ -74,6 +75,7 @@ class Building:
         """
         paths = {key: self._pointer(key, value) for key, value in data.items()}
         pointers = {path: data[key] for key, path in paths.items() if path is not None}
+        self._ends.clear()
         tree: dict[str, Any] = copied(pointers.pop((), onto))
         self._lay_over(tree, copied({key: data[key] for key, path in paths.items() if path is None}), self._root, ())
         for path in sorted(pointers, key=in_order):
@@ -128,6 +130,10 @@ class Building:
         keys: list[str | int] = []
         for number, step in enumerate(path):
             kinds = ALL_KINDS if schema is None else self._places.kinds(schema)
+            if step == "-" and "array" in kinds and ("object" not in kinds or isinstance(node, list)):
+                # The item behind the last, says RFC 6901; all pointers through it mean the same one.
+                end = len(node) if isinstance(node, list) else 0
+                step = str(self._ends.setdefault(path[:number], end))  # noqa: PLW2901
             index = index_of(step) if "array" in kinds else None
             if "object" in kinds and not isinstance(node, list):
                 # both are allowed: an index begins a new list, unless it is the name of a field
