@@ -32,6 +32,7 @@ from SimpleLLMFunc.interface.spending import Spent, budget, deadline_scope
 from SimpleLLMFunc.logger import mask_known
 from SimpleLLMFunc.runtime import Worker
 from SimpleLLMFunc.type import NO_USAGE, Usage
+from SimpleLLMFunc.utils import is_number
 
 Amounts: TypeAlias = tuple[int, int, float]
 """Requests, tokens and USD."""
@@ -252,8 +253,7 @@ def ray_actor(
         ConfigError: Ray is not installed, or there is no model to ask.
         UsageError: an argument that cannot be.
     """
-    given: object = concurrency
-    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
+    if not (is_number(concurrency, int) and concurrency >= 1):
         raise UsageError(f"concurrency is a whole number from 1 up, not {concurrency!r}.")
     if on_error not in {"keep", "raise"}:
         raise UsageError(f'on_error is "keep" or "raise", not {on_error!r}.')
