@@ -170,8 +170,8 @@ class RowWorker:
 
     def __init__(self, function: bytes, parts: int, is_forbidden: bool) -> None:
         self._parts = parts
-        self._function: Mappable[Any] | None = None
-        self._used: LLM_Interface | None = None
+        self._function: Mappable[Any]
+        self._used: LLM_Interface | None
         self._failure = b""
         try:
             with part_of_rates(parts):
@@ -193,7 +193,6 @@ class RowWorker:
             seconds: that it has.
             grant: what it may spend; None where no budget counts it.
         """
-        assert self._function is not None, "it said so"
         answer: Answer[Any] | None = None
         spent: Spent | None = None
         data = b""
