@@ -137,7 +137,7 @@ def _not_ended(block: Block[T] | None) -> Block[T] | None:
 
 
 def is_number(value: object, kind: type | tuple[type, ...] = (int, float)) -> bool:
-    """Say whether `value` is a number of the kind; True and False are none."""
+    """Say whether `value` is a number of the kind; a boolean is not."""
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
