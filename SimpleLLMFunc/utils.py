@@ -146,6 +146,11 @@ def _not_ended(block: Block[T] | None) -> Block[T] | None:
     return block
 
 
+def is_number(value: object, kind: type | tuple[type, ...] = (int, float)) -> bool:
+    """Say whether `value` is a number of the kind; a boolean is not."""
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
 class Uncopied:
     """A thing that its copies share: `copy.copy` and `copy.deepcopy` return the thing itself."""
 

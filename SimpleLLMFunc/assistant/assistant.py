@@ -32,7 +32,7 @@ from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.runtime import ForkSafeLock, in_thread, iterate_sync, run_sync
 from SimpleLLMFunc.tools import Tool
 from SimpleLLMFunc.type import ContentPart, Message
-from SimpleLLMFunc.utils import get_last_item_of_async_generator, in_context
+from SimpleLLMFunc.utils import get_last_item_of_async_generator, in_context, is_number
 
 __all__ = ["AIAssistant", "Detector", "StreamItem"]
 
@@ -340,7 +340,7 @@ _PLACES: Mapping[str, str] = {
 }
 
 
-_SECONDS = (lambda value: _is_number(value) and value > 0, "a number of seconds above 0")
+_SECONDS = (lambda value: is_number(value) and value > 0, "a number of seconds above 0")
 _OPTIONAL = {"llm", "search", "tools", "detector", "toolkit_confirm", "system_prompt", "deadline"}
 _WANTED: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "llm": (lambda value: isinstance(value, LLM_Interface), "a model such as OpenAICompatible(...) or LocalModel()"),
@@ -356,15 +356,11 @@ _WANTED: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         lambda value: isinstance(value, Iterable) and not isinstance(value, str),
         "a list of tools and functions",
     ),
-    "max_tool_rounds": (lambda value: _is_number(value, int) and value >= 0, "a whole number from 0 up"),
-    "max_sessions": (lambda value: _is_number(value, int) and value >= 1, "a whole number from 1 up"),
+    "max_tool_rounds": (lambda value: is_number(value, int) and value >= 0, "a whole number from 0 up"),
+    "max_sessions": (lambda value: is_number(value, int) and value >= 1, "a whole number from 1 up"),
     **dict.fromkeys(("memory_timeout", "search_timeout", "session_seconds", "deadline"), _SECONDS),
 }
 """Each argument: whether a value can be used, and what it has to be."""
-
-
-def _is_number(value: Any, kind: type | tuple[type, ...] = (int, float)) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 def _check_settings(given: Mapping[str, Any], params: Mapping[str, Any]) -> None:

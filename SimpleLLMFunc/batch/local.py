@@ -84,7 +84,7 @@ class LocalMap(Generic[R]):
         self._has_asked = False
         self._failure: BaseException | None = None
         self._stopped: SimpleLLMFuncError | None = None
-        self._reader: asyncio.Task[None] | None = None
+        self._reader: asyncio.Task[None]
         self._note = ""
         self._helpers: list[asyncio.Task[None]] = []
         self._total = self._feed.total
@@ -102,7 +102,8 @@ class LocalMap(Generic[R]):
             if self._prepare is not None:
                 await self._prepare(self._store.file)
             self._reader = asyncio.create_task(self._read(version))
-            self._helpers = [asyncio.create_task(self._count_rows()), asyncio.create_task(self._watch())]
+            others = [asyncio.create_task(self._count_rows()), asyncio.create_task(self._watch())]
+            self._helpers = [self._reader, *others]
             await self._has_ended.wait()
             if self._stopped is not None:
                 self._say_how_to_go_on(f"stopped ({self._stopped})")
@@ -273,8 +274,7 @@ class LocalMap(Generic[R]):
             without_frames(error)
             self._stopped = error
             self._ready.clear()
-            if self._reader is not None:
-                self._reader.cancel()
+            self._reader.cancel()
 
     async def _watch(self) -> None:
         """Show the progress twice a second, and stop the map when its time is up."""
@@ -312,7 +312,7 @@ class LocalMap(Generic[R]):
     async def _end(self) -> None:
         """Leave nothing behind: no task, no lock."""
         self._has_ended.set()  # first: a place that becomes free now stays empty
-        tasks = [*self._workers, *self._helpers, *([] if self._reader is None else [self._reader])]
+        tasks = [*self._workers, *self._helpers]
         for task in tasks:
             task.cancel()
         try:

@@ -10,9 +10,10 @@ from os import PathLike
 from typing import Any, Literal, TypeAlias, TypedDict, cast
 
 from SimpleLLMFunc.batch.progress import Progress
-from SimpleLLMFunc.errors import DeadlineExceeded, SignatureError, UsageError, did_you_mean
-from SimpleLLMFunc.interface.spending import Deadline, Spent, deadline_scope, strictest_time_limit
+from SimpleLLMFunc.errors import SignatureError, UsageError, did_you_mean
+from SimpleLLMFunc.interface.spending import Deadline, Spent, deadline_scope
 from SimpleLLMFunc.interface.spending import budget as budget_scope
+from SimpleLLMFunc.utils import is_number
 
 MOST_AT_A_TIME = 1_000
 """Rows that "auto" goes up to; a number may be higher."""
@@ -52,9 +53,9 @@ class RayEngine:
 
     def __post_init__(self) -> None:
         workers, cpus = cast("Any", self.workers), cast("Any", self.cpus)
-        if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
+        if workers is not None and not (is_number(workers, int) and workers >= 1):
             raise UsageError(f"workers is a whole number from 1 up, or None, not {workers!r}.")
-        if isinstance(cpus, bool) or not isinstance(cpus, (int, float)) or cpus < 0:
+        if not (is_number(cpus) and cpus >= 0):
             raise UsageError(f"cpus is a number from 0 up, not {cpus!r}.")
 
 
@@ -134,23 +135,6 @@ def limits(options: RunOptions) -> Generator[Deadline, None, None]:
         given = nullcontext() if given is None else budget_scope(usd=given)
     with given, deadline_scope(options.get("deadline")) as clock:
         yield clock
-
-
-@contextmanager
-def time_limits() -> Generator[Deadline, None, None]:
-    """Give the deadline that the deadlines and the budgets around leave, and let what runs inside share it.
-
-    Raises:
-        BudgetExceeded: the seconds of a budget are over.
-    """
-    limit = strictest_time_limit()
-    try:
-        with deadline_scope(None if limit is None else limit.left()) as clock:
-            yield clock
-    except DeadlineExceeded as error:
-        if limit is not None and limit.left() == 0:
-            raise limit.out_of_time() from error
-        raise
 
 
 # --- how many rows at a time -----------------------------------------------------------------------------
@@ -238,9 +222,9 @@ def concurrency_of(value: int | Literal["auto"], most: int = MOST_AT_A_TIME) -> 
     Raises:
         UsageError: it is neither "auto" nor a whole number from 1 up.
     """
-    given: object = value
+    given: Any = value
     if given == "auto":
         return AutoConcurrency(most)
-    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
+    if not (is_number(given, int) and given >= 1):
         raise UsageError(f'concurrency is "auto" or a whole number from 1 up, not {value!r}.')
     return Concurrency(given)

@@ -15,8 +15,8 @@ from SimpleLLMFunc.base.events import ToolCallFinished
 from SimpleLLMFunc.base.run import JOURNAL, JournaledCall, RunLimits
 from SimpleLLMFunc.calls.call_data import CallInfo, CallOutputChunk, CallOutputType, CallVars, DataBase, LanguageType
 from SimpleLLMFunc.calls.core import CoreCall
-from SimpleLLMFunc.errors import CallError, DeadlineExceeded, OutcomeUnknown, RunPaused, UsageError
-from SimpleLLMFunc.interface.spending import Deadline, current_deadline, strictest_time_limit
+from SimpleLLMFunc.errors import CallError, OutcomeUnknown, RunPaused, UsageError
+from SimpleLLMFunc.interface.spending import Deadline, time_limits
 from SimpleLLMFunc.logger import get_current_trace_id
 from SimpleLLMFunc.tools import Tool, ToolContext, as_tool, run_callable
 from SimpleLLMFunc.tools.schemas import docstring_of, name_of, underlying
@@ -131,17 +131,11 @@ class RunTool(CoreCall, input_model=RunToolInput, output_model=RunToolOutput):
 
     async def _limited(self, work: Callable[[], Awaitable[Any]], tool: Tool) -> Any:
         """Do the work within the tool's timeout, the step's deadline, the budget and the abort signal."""
-        limited = strictest_time_limit()
-        seconds = [left for left in (tool.timeout, limited.left() if limited else None) if left is not None]
-        clock = Deadline.after(min(seconds, default=None)).stricter(current_deadline())
-        limits = RunLimits(clock, getattr(self._executor, "abort_signal", None))
-        try:
+        with time_limits() as around:
+            clock = Deadline.after(tool.timeout).stricter(around)
+            limits = RunLimits(clock, getattr(self._executor, "abort_signal", None))
             limits.check(f"running {tool.name}")
             return await limits.wait(work(), f"running {tool.name}")
-        except DeadlineExceeded as error:
-            if limited and limited.left() == 0:
-                raise limited.out_of_time() from error
-            raise
 
 
 def _as_json(value: Any, what: str) -> Any:

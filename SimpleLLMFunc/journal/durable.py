@@ -17,7 +17,7 @@ from SimpleLLMFunc.journal.scopes import RUN_AGAIN, CallScope, Scope
 from SimpleLLMFunc.journal.steps import Steps, pending_in
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.tools import NobodyToAsk
-from SimpleLLMFunc.utils import Block
+from SimpleLLMFunc.utils import Block, is_number
 
 
 class durable:  # noqa: N801 - used like a function
@@ -188,7 +188,7 @@ def prune(path: str | os.PathLike[str], older_than: float | dt.timedelta) -> int
         CheckpointError: as in `paused`.
     """
     seconds: Any = older_than.total_seconds() if isinstance(older_than, dt.timedelta) else older_than
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+    if not is_number(seconds):
         raise UsageError(f"older_than is a number of seconds or a timedelta, not {older_than!r}.")
     gone = 0
     with closing(JournalFile(path, must_exist=True)) as file:

@@ -17,7 +17,7 @@ from pydantic_core import to_jsonable_python
 
 from SimpleLLMFunc.base.events import ReActEvent, RunFinished, RunStarted
 from SimpleLLMFunc.base.run import watching
-from SimpleLLMFunc.errors import SchemaError, SignatureError, SimpleLLMFuncError, UsageError, cut
+from SimpleLLMFunc.errors import SchemaError, SimpleLLMFuncError, UsageError, cut
 from SimpleLLMFunc.interface.spending import deadline_scope
 from SimpleLLMFunc.journal import answer, paused, told_answer
 from SimpleLLMFunc.llm_decorator.decorated import Chat
@@ -121,12 +121,10 @@ class Api:
                 404, f"There is no {cut(name, 100)!r} for {cut(protocol, 20)}. There are: {', '.join(known)}."
             )
         await caller.take()
-        body = await self._body(request)
+        body = _parsed(await self._body(request))
         try:
-            stream = BrowserStream(known[name], json.loads(body), protocol)
-        except (ValueError, RecursionError) as error:
-            raise Problem(400, f"The body is no JSON: {cut(str(error), 200)}.") from None
-        except (UsageError, SignatureError) as error:
+            stream = BrowserStream(known[name], body, protocol)
+        except (UsageError, ValueError, RecursionError) as error:
             raise Problem(422, str(error), "ArgumentsError") from None
         return Events(self._unnamed(stream), caller.context, partial(self._log, name, caller, began), stream.headers)
 
@@ -139,10 +137,7 @@ class Api:
     async def settle(self, request: Request) -> Response:
         """Store an answer to what waits in the journal."""
         caller = await self._admit(request)
-        try:
-            given = json.loads(await self._body(request))
-        except (ValueError, RecursionError):
-            raise Problem(400, "The body is no JSON.") from None
+        given = _parsed(await self._body(request))
         if not isinstance(given, dict):
             raise Problem(422, "The body must be a JSON object.")
         key, call_id = str(given.get("key", "")), str(given.get("call_id", ""))
@@ -256,10 +251,7 @@ class Api:
             raise Problem(413, f"The body may have {self._max_body} bytes.", headers={"connection": "close"})
 
     def _read(self, offer: Offer, body: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        try:
-            arguments = json.loads(body, parse_constant=_refuse_constant)
-        except (ValueError, RecursionError) as error:
-            raise Problem(400, f"The body is no JSON: {cut(str(error), 200)}.") from None
+        arguments = _parsed(body)
         if not isinstance(arguments, dict):
             raise Problem(422, "The body must be a JSON object with the arguments by name.")
         # Strictly by the published schema: a caller is no model that guesses.
@@ -364,6 +356,13 @@ def _piece(name: str, value: Any) -> str:
 
 def _usage(usage: Any) -> dict[str, int]:
     return {name: count for name, count in asdict(usage).items() if name != "cost"}
+
+
+def _parsed(body: bytes) -> Any:
+    try:
+        return json.loads(body, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise Problem(400, f"The body is no JSON: {cut(str(error), 200)}.") from None
 
 
 def _refuse_constant(name: str) -> Any:

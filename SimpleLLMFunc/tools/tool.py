@@ -26,7 +26,7 @@ from SimpleLLMFunc.tools.schemas import (
 )
 from SimpleLLMFunc.tools.wire import read_arguments, wire_name
 from SimpleLLMFunc.type import ToolSpec
-from SimpleLLMFunc.utils import found_by, pickled_by_value
+from SimpleLLMFunc.utils import found_by, is_number, pickled_by_value
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -214,9 +214,7 @@ class Tool:
         if self.recover is not None and not (self.once and callable(self.recover)):
             raise ToolDefinitionError(self.name, "recover is a function, and belongs to once=True.")
         seconds: Any = self.timeout
-        if seconds is not None and (
-            isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds > 0
-        ):
+        if seconds is not None and not (is_number(seconds) and seconds > 0):
             raise ToolDefinitionError(self.name, f"its timeout must be seconds above 0, not {seconds!r}.")
 
     def _parameters_of(

@@ -78,26 +78,27 @@ class RunPages:
 
     async def run(self, request: Request) -> Response:
         """Return one run."""
-        return await reply_of(lambda detail: detail, await self._detail(request))
+        return await reply_of(self._detail, request)
 
     async def curl(self, request: Request) -> Response:
         """Return a request of a run as a shell command."""
-        detail = await self._detail(request)
         number = _number(request, "number", 1, 1, 2**31)
-        turn = next((each for each in detail.turns if each.number == number), None)
-        if turn is None:
-            raise Refusal(404, f"The run has no request {number}.")
-        return await reply_of(lambda: {"text": as_curl(turn)})
+
+        def read() -> dict[str, Any]:
+            turn = next((each for each in self._detail(request).turns if each.number == number), None)
+            if turn is None:
+                raise Refusal(404, f"The run has no request {number}.")
+            return {"text": as_curl(turn)}
+
+        return await reply_of(read)
 
     async def test(self, request: Request) -> Response:
         """Return a run as a test for pytest."""
-        detail = await self._detail(request)
-        return await reply_of(lambda: {"text": as_test(detail)})
+        return await reply_of(lambda: {"text": as_test(self._detail(request))})
 
     async def tree(self, request: Request) -> Response:
         """Return the runs inside a run, at every depth."""
-        detail = await self._detail(request)
-        return await reply_of(lambda: {"runs": self._reader.tree(detail.summary.trace_id)})
+        return await reply_of(lambda: {"runs": self._reader.tree(self._detail(request).summary.trace_id)})
 
     async def sessions(self, request: Request) -> Response:
         """Return a page of conversations."""
@@ -128,8 +129,7 @@ class RunPages:
 
     async def html(self, request: Request) -> Response:
         """Return a run as one HTML file, to send by mail."""
-        detail = await self._detail(request)
-        return await reply_of(lambda: {"text": as_html(detail)})
+        return await reply_of(lambda: {"text": as_html(self._detail(request))})
 
     async def export(self, request: Request) -> Response:
         """Return all runs of a filter as a file."""
@@ -182,10 +182,10 @@ class RunPages:
         versions = given.get("before", ""), given.get("after", "")
         return await reply_of(lambda: {"pairs": self._reader.same_arguments(name, *versions)})
 
-    async def _detail(self, request: Request) -> RunDetail:
+    def _detail(self, request: Request) -> RunDetail:
         asked: str = request.path_params["run"]
         run: int | str = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 19 else asked
-        detail = await in_thread(self._reader.run, run)
+        detail = self._reader.run(run)
         if detail is None:
             raise Refusal(404, "There is no such run. It may have been removed for its age.")
         return detail

@@ -42,7 +42,9 @@ async def test_the_result_comes_back_with_the_context_of_the_caller(run):
     assert await run(COLOUR.get) == "red"
 
 
-@pytest.mark.parametrize("error", [ValueError("no"), StopIteration(7), KeyboardInterrupt(), SystemExit(3)], ids=repr)
+@pytest.mark.parametrize(
+    "error", [ValueError("no"), StopIteration(7), KeyboardInterrupt(), SystemExit(3), GeneratorExit()], ids=repr
+)
 async def test_what_is_raised_is_raised_here(run, error):
     def work():
         raise error

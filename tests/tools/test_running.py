@@ -11,10 +11,7 @@ import types
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-import pytest
-
-from SimpleLLMFunc.tools.running import MAX_ITEMS, in_thread, run_callable
-from tests.support.processes import check_script
+from SimpleLLMFunc.tools.running import MAX_ITEMS, run_callable
 
 VARIABLE: contextvars.ContextVar[str] = contextvars.ContextVar("VARIABLE", default="unset")
 
@@ -119,49 +116,3 @@ async def test_an_endless_generator_is_cut_and_closed():
     for func in (endless, endless_too, itertools.count, Endless):
         assert len(await run(func)) == MAX_ITEMS
     assert closed == ["sync", "async"]
-
-
-@pytest.mark.parametrize("error", [ValueError("x"), KeyboardInterrupt(), SystemExit(3), GeneratorExit()])
-async def test_what_a_thread_raises_arrives(error):
-    def fail() -> None:
-        raise error
-
-    with pytest.raises(type(error)) as caught:
-        await in_thread(fail)
-    assert caught.value is error
-
-
-async def test_a_stop_iteration_does_not_hang():
-    with pytest.raises(RuntimeError, match="StopIteration"):
-        await asyncio.wait_for(run(lambda: next(iter([]))), 10)
-
-
-async def test_a_cancelled_call_leaves_its_thread_and_ignores_its_result():
-    gate, started = threading.Event(), threading.Event()
-
-    def work() -> str:
-        started.set()
-        gate.wait()
-        return "too late"
-
-    task = asyncio.create_task(run(work))
-    while not started.is_set():
-        await asyncio.sleep(0)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    gate.set()
-
-
-def test_a_hanging_tool_does_not_keep_the_interpreter():
-    code = (
-        "import asyncio, threading\n"
-        "from SimpleLLMFunc.tools.running import run_callable\n"
-        "async def main():\n"
-        "    task = asyncio.create_task(run_callable(threading.Event().wait, [], {}))\n"
-        "    await asyncio.sleep(0)\n"
-        "    task.cancel()\n"
-        "asyncio.run(main())\n"
-        "print('done')\n"
-    )
-    check_script(code, "done")

@@ -9,18 +9,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.testclient import TestClient
 
 from SimpleLLMFunc.base.run.sinks import watching
 from SimpleLLMFunc.observability.store.trace_store import TraceStore
 from tests.viewer import shop
 from tests.viewer.filled import mapped, set_back, showpiece
-from tests.viewer.served import Served, Visit, app_of, in_thread, keep, opened_browser
+from tests.viewer.served import Served, Visit, app_of, client_of, in_thread, keep, opened_browser
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[TraceStore]:
     with TraceStore(tmp_path / "runs.sqlite", interval=0.01) as made:
         yield made
+
+
+@pytest.fixture
+def client(store: TraceStore) -> TestClient:
+    store.reader.seq()
+    return client_of(app_of(store))
 
 
 @pytest.fixture

@@ -18,12 +18,6 @@ from tests.viewer.served import TOKEN, app_of, client_of, keep
 
 
 @pytest.fixture
-def client(store):
-    store.reader.seq()
-    return client_of(app_of(store))
-
-
-@pytest.fixture
 def three(store):
     """A run of each of three functions, the last one failed."""
     keep(store, lambda: shop.mood("Thank you so much!"))

@@ -16,12 +16,6 @@ from tests.viewer import shop
 from tests.viewer.served import HEADERS, LOOPBACK, TOKEN, app_of, client_of
 
 
-@pytest.fixture
-def client(store):
-    store.reader.seq()
-    return client_of(app_of(store))
-
-
 @pytest.mark.parametrize("given", ["", "wrong", TOKEN[:-1], TOKEN + "x", TOKEN.upper(), "é" * 10], ids=repr)
 def test_no_other_token_opens_anything(client, given):
     headers = {TOKEN_HEADER: given.encode("utf-8")}

@@ -161,10 +161,7 @@ class Phrasebook:
         self._languages.setdefault(language, _Language()).uncertain.extend(added)
 
 
-@cache
-def _book() -> Phrasebook:
-    """Return the book of this process."""
-    return Phrasebook()
+_book: Final = cache(Phrasebook)  # of this process
 
 
 def explain(text: str, language: str | None = None) -> list[str]:

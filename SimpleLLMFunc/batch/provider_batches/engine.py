@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 
 from SimpleLLMFunc.base.run import Answer
 from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
-from SimpleLLMFunc.batch.options import MapOptions, time_limits
+from SimpleLLMFunc.batch.options import MapOptions
 from SimpleLLMFunc.batch.progress import Progress, progress_view
 from SimpleLLMFunc.batch.provider_batches.answer_store import AnswerStore
 from SimpleLLMFunc.batch.provider_batches.lines import answer_of, check_single_shot, endpoint_of, problem_code
@@ -38,6 +38,7 @@ from SimpleLLMFunc.errors import (
     ToolCallLimitExceeded,
     UsageError,
 )
+from SimpleLLMFunc.interface.spending import time_limits
 from SimpleLLMFunc.logger import escape_control, push_info, push_warning
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.type import NO_USAGE

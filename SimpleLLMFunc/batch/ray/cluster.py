@@ -32,6 +32,7 @@ from SimpleLLMFunc.interface.spending import Spent, budget, deadline_scope
 from SimpleLLMFunc.logger import mask_known
 from SimpleLLMFunc.runtime import Worker
 from SimpleLLMFunc.type import NO_USAGE, Usage
+from SimpleLLMFunc.utils import is_number
 
 Amounts: TypeAlias = tuple[int, int, float]
 """Requests, tokens and USD."""
@@ -169,8 +170,8 @@ class RowWorker:
 
     def __init__(self, function: bytes, parts: int, is_forbidden: bool) -> None:
         self._parts = parts
-        self._function: Mappable[Any] | None = None
-        self._used: LLM_Interface | None = None
+        self._function: Mappable[Any]
+        self._used: LLM_Interface | None
         self._failure = b""
         try:
             with part_of_rates(parts):
@@ -192,7 +193,6 @@ class RowWorker:
             seconds: that it has.
             grant: what it may spend; None where no budget counts it.
         """
-        assert self._function is not None, "it said so"
         answer: Answer[Any] | None = None
         spent: Spent | None = None
         data = b""
@@ -252,8 +252,7 @@ def ray_actor(
         ConfigError: Ray is not installed, or there is no model to ask.
         UsageError: an argument that cannot be.
     """
-    given: object = concurrency
-    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
+    if not (is_number(concurrency, int) and concurrency >= 1):
         raise UsageError(f"concurrency is a whole number from 1 up, not {concurrency!r}.")
     if on_error not in {"keep", "raise"}:
         raise UsageError(f'on_error is "keep" or "raise", not {on_error!r}.')

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from SimpleLLMFunc.base.run import Answer, RunLimits
 from SimpleLLMFunc.batch.checkpoint.codec import decode_error, decode_value
-from SimpleLLMFunc.batch.options import MOST_AT_A_TIME, Concurrency, RayEngine, time_limits
+from SimpleLLMFunc.batch.options import MOST_AT_A_TIME, Concurrency, RayEngine
 from SimpleLLMFunc.batch.ray.cluster import Amounts, Outcome, RowWorker, connection, ray_package, shipped
 from SimpleLLMFunc.batch.relayed import Decorated, Relayed
 from SimpleLLMFunc.errors import (
@@ -27,7 +27,7 @@ from SimpleLLMFunc.errors import (
 )
 from SimpleLLMFunc.interface.attempts import check_real_call_allowed
 from SimpleLLMFunc.interface.current import used_llm
-from SimpleLLMFunc.interface.spending import Deadline, Spent, reserve, scopes_around
+from SimpleLLMFunc.interface.spending import Deadline, Spent, reserve, scopes_around, time_limits
 from SimpleLLMFunc.logger import mask_known, push_warning
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.type import NO_USAGE, Usage

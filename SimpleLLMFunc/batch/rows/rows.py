@@ -23,6 +23,7 @@ from SimpleLLMFunc.batch.rows.arrow import PARQUET, arrow_records, is_arrow, par
 from SimpleLLMFunc.batch.rows.tables import check_columns, frame_kind, frame_records
 from SimpleLLMFunc.errors import ConfigError, UsageError, counted, cut
 from SimpleLLMFunc.interface.body_json import decode
+from SimpleLLMFunc.utils import is_number
 
 Rows: TypeAlias = Any
 """What `f.map` takes: an iterable or async iterable, a path, a pandas or polars frame, what streams Arrow, a `RowSource`."""
@@ -66,9 +67,8 @@ class RowSource:
             raise ConfigError(
                 "a RowSource cannot be the source of another one. Give one with all columns and the limit."
             )
-        limit: object = self.limit
-        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
-            raise ConfigError(f"limit is {limit!r}; it must be a whole number from 0 up.")
+        if self.limit is not None and not (is_number(self.limit, int) and self.limit >= 0):
+            raise ConfigError(f"limit is {self.limit!r}; it must be a whole number from 0 up.")
 
 
 def read_rows(source: Rows) -> Generator[InputRow, None, None]:

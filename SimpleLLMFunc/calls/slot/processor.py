@@ -17,6 +17,7 @@ from SimpleLLMFunc.calls.zone import DEFAULT_ZONE
 from SimpleLLMFunc.errors import SchemaError
 from SimpleLLMFunc.logger import border, push_warning
 from SimpleLLMFunc.tools.schemas import ExtraTypes, SchemaValidation, check_bounds
+from SimpleLLMFunc.utils import is_number
 
 _MAX_ERRORS: Final = 1_000
 """The most errors of one validation; the next one asks for the rest."""
@@ -167,10 +168,6 @@ _HINTS: Final = {
 _SECONDS: Final = re.compile(r"\d{10}")
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _is_date(value: Any) -> bool:
     if isinstance(value, dict):
         return value.keys() == {"start", "end"} and all(isinstance(part, str) for part in value.values())
@@ -179,8 +176,8 @@ def _is_date(value: Any) -> bool:
 
 def _is_timestamp(value: Any) -> bool:
     if isinstance(value, dict):
-        return value.keys() == {"start", "end"} and all(map(_is_number, value.values()))
-    return _is_number(value) or (isinstance(value, str) and bool(value.strip()))
+        return value.keys() == {"start", "end"} and all(map(is_number, value.values()))
+    return is_number(value) or (isinstance(value, str) and bool(value.strip()))
 
 
 CUSTOM_TYPES: Final[ExtraTypes] = (("date", _is_date), ("timestamp", _is_timestamp))
@@ -195,7 +192,7 @@ def timed(schema: Schema | None, value: Any, places: Places, calendar: Calendar)
         return {name: timed(places.member(schema, name), item, places, calendar) for name, item in value.items()}
     if isinstance(value, list):
         return [timed(places.member(schema, number), item, places, calendar) for number, item in enumerate(value)]
-    if not isinstance(value, str) and not _is_number(value):
+    if not isinstance(value, str) and not is_number(value):
         return value
     kinds = places.kinds(schema)
     if "timestamp" in kinds and isinstance(value, str) and _SECONDS.fullmatch(value.strip()):

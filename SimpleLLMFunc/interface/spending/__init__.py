@@ -15,6 +15,7 @@ from SimpleLLMFunc.interface.spending.budget import (
     reserve,
     scopes_around,
     strictest_time_limit,
+    time_limits,
 )
 from SimpleLLMFunc.interface.spending.cost import import_prices, price_of, unpriced
 from SimpleLLMFunc.interface.spending.deadline import Deadline, current_deadline, deadline_scope, scoped
@@ -24,5 +25,5 @@ __all__ = [
     "Charge", "Deadline", "Spent", "budget", "charge_fetch", "charge_lost", "charge_question", "charge_try",
     "count_request", "counting_tries", "current_deadline", "deadline_scope", "estimate_text_tokens",
     "estimate_tokens", "import_prices", "is_charged", "is_limited", "paid_already", "price_of", "reserve", "scoped",
-    "scopes_around", "strictest_time_limit", "unpriced",
+    "scopes_around", "strictest_time_limit", "time_limits", "unpriced",
 ]  # fmt: skip

@@ -14,8 +14,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Self
 
-from SimpleLLMFunc.errors import BudgetExceeded, UsageError
-from SimpleLLMFunc.interface.spending.deadline import scoped
+from SimpleLLMFunc.errors import BudgetExceeded, DeadlineExceeded, UsageError
+from SimpleLLMFunc.interface.spending.deadline import Deadline, deadline_scope, scoped
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.runtime import ForkSafeLock
 from SimpleLLMFunc.type import Usage
@@ -186,6 +186,23 @@ def strictest_time_limit() -> Spent | None:
     """Return the scope around the caller whose seconds run out first, None where none has such a limit."""
     limited = [scope for scope in _SCOPES.get() if scope.left() is not None]
     return min(limited, key=lambda scope: scope.left() or 0.0, default=None)
+
+
+@contextmanager
+def time_limits() -> Iterator[Deadline]:
+    """Give the deadline that the deadlines and the budgets around leave, and let what runs inside share it.
+
+    Raises:
+        BudgetExceeded: the seconds of a budget are over.
+    """
+    limit = strictest_time_limit()
+    try:
+        with deadline_scope(None if limit is None else limit.left()) as clock:
+            yield clock
+    except DeadlineExceeded as error:
+        if limit is not None and limit.left() == 0:
+            raise limit.out_of_time() from error
+        raise
 
 
 def is_limited(unit: str | None = None) -> bool:

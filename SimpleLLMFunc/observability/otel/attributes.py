@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from SimpleLLMFunc.base.metadata import RunMetadata
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.observability.otel.semconv import Attribute
+from SimpleLLMFunc.utils import is_number
 
 _IN_PROCESS = frozenset({"local", "scripted", "batch"})
 """Providers whose models run in this process, or read an answer that is already here."""
@@ -48,11 +49,7 @@ def request_params(params: Mapping[str, Any]) -> dict[str, Any]:
         Attribute.REQUEST_MAX_TOKENS: most,
         Attribute.REQUEST_SEED: params.get("seed"),
     }
-    told: dict[str, Any] = {
-        name: value
-        for name, value in numbers.items()
-        if isinstance(value, (int, float)) and not isinstance(value, bool)
-    }
+    told: dict[str, Any] = {name: value for name, value in numbers.items() if is_number(value)}
     stop = params.get("stop")
     stops = [stop] if isinstance(stop, str) else stop
     if isinstance(stops, (list, tuple)) and stops:

@@ -337,9 +337,7 @@ def _check(settings: Mapping[str, Any]) -> None:
 _stores: WeakSet[TraceStore] = WeakSet()
 
 
+@atexit.register
 def _write_all() -> None:
     for store in tuple(_stores):
         store.flush_at_end()
-
-
-atexit.register(_write_all)

@@ -51,8 +51,8 @@ class McpConnection:
         self._start_timeout = start_timeout
         self._pid = os.getpid()
         self._keeper: asyncio.Task[None] | None = None
-        self._listed: asyncio.Future[list[dict[str, Any]]] | None = None
-        self._gone: asyncio.Future[None] | None = None
+        self._listed: asyncio.Future[list[dict[str, Any]]]
+        self._gone: asyncio.Future[None]
         self._session: Any = None
         self._reading: Any = None
         self._scope: Any = None  # of what can be given up at any time, unlike the closing of a transport
@@ -156,7 +156,7 @@ class McpConnection:
         return statistics is not None and not statistics().open_send_streams
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        if self._session is None or self._gone is None or self._is_cut():
+        if self._session is None or self._is_cut():
             raise _NotSent
         request = asyncio.ensure_future(_call_tool(self._session, name, arguments))
         # If the caller has gone, its exception is of no interest.
@@ -203,8 +203,6 @@ class McpConnection:
     # --- the task that keeps it ---
 
     async def _live(self, deadline: float) -> None:
-        assert self._listed is not None
-        assert self._gone is not None
         problem: Exception | None = None
         reason = ""
         try:
@@ -261,7 +259,6 @@ class McpConnection:
         import anyio
         from mcp import ClientSession
 
-        assert self._listed is not None
         problem: Exception | None = None
         self._reading = streams[0]
         async with ClientSession(
@@ -300,7 +297,6 @@ class McpConnection:
 
     async def _has_gone(self) -> bool:
         """Whether the server is gone; gives the news a moment to arrive, for the call may fail before the transport does."""
-        assert self._gone is not None
         await asyncio.wait({self._gone}, timeout=0.1)
         return self._gone.done()
 

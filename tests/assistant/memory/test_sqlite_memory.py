@@ -2,10 +2,7 @@
 
 import asyncio
 import json
-import os
 import sqlite3
-import subprocess
-import sys
 import threading
 
 import pytest
@@ -15,7 +12,7 @@ from SimpleLLMFunc.assistant.memory import memory_file
 from SimpleLLMFunc.assistant.memory.sqlite_memory import ExtractedMemory, SqliteMemory
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.testing import ScriptedLLM
-from tests.support.starved import without_slow_steps
+from tests.support.processes import check_script, forks, run_script
 
 
 @pytest.fixture
@@ -226,7 +223,7 @@ async def test_a_file_of_1_0_gets_the_index_and_keeps_all(path, memory):
 
 
 @pytest.mark.heavy
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@forks
 async def test_what_the_parent_draws_keeps_no_child_from_drawing(path):
     code = f"""
 import asyncio, json, os, threading
@@ -253,9 +250,7 @@ if pid == 0:
 assert os.waitpid(pid, 0)[1] == 0
 memory.close()
 """
-    done = await asyncio.to_thread(
-        subprocess.run, [sys.executable, "-c", code], capture_output=True, text=True, timeout=50
-    )
+    done = await asyncio.to_thread(run_script, code, "-W", "default")
     assert done.returncode == 0, done.stderr
 
 
@@ -287,11 +282,8 @@ assistant.process_query_sync("Who am I?", session_id="s", user_id="u")
 assistant.process_query_sync("Who am I?", session_id="s", user_id="v")
 print([[m["content"] for m in request[1:]] for request in llm.requests])
 """
-    done = await asyncio.to_thread(
-        subprocess.run, [sys.executable, "-X", "dev", "-W", "error", "-c", code], capture_output=True, text=True
-    )
-    assert without_slow_steps(done.stderr) == ""
-    assert done.stdout.strip() == "[['I am Anna.', 'Hello Anna.', 'Who am I?'], ['Who am I?']]"
+    said = "[['I am Anna.', 'Hello Anna.', 'Who am I?'], ['Who am I?']]"
+    await asyncio.to_thread(check_script, code, said)
 
 
 async def test_a_file_of_another_program_and_a_damaged_one_are_refused(tmp_path):

@@ -16,6 +16,7 @@ from SimpleLLMFunc.errors import CallError, SchemaError
 from SimpleLLMFunc.tools.schemas import check as schema_check
 
 NOW = dt.datetime(2026, 11, 18, 14, 30)
+# The schema and the data of the note's example.
 WEATHER = {
     "type": "object",
     "properties": {

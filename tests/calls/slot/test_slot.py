@@ -17,22 +17,11 @@ from SimpleLLMFunc.calls.slot import Slot, SlotInput, SlotOutput, fill_slots
 from SimpleLLMFunc.calls.slot.prompt import as_json
 from SimpleLLMFunc.errors import ContentBlocked
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+from tests.calls.slot.test_filling import schema_of
+from tests.calls.slot.test_processor import WEATHER
 from tests.support.golden import as_text, golden
 
-# The schema and the data of the note's example.
-WEATHER = {
-    "type": "object",
-    "properties": {
-        "city": {"type": "string", "description": "城市名称"},
-        "date": {"type": "string", "description": "查询日期"},
-    },
-    "required": ["city", "date"],
-}
 STRING, INTEGER = {"type": "string"}, {"type": "integer"}
-
-
-def schema_of(*required: str, **properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(required or properties)}
 
 
 def call(**arguments: Any) -> dict[str, Any]:

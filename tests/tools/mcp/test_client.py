@@ -500,13 +500,11 @@ async def test_a_program_that_cannot_be_started(tmp_path: Path) -> None:
         pass
 
 
-async def test_a_banner_on_stdout_does_no_harm() -> None:
-    async with tools_from_mcp(command=raw("banner")) as tools:
-        assert await by_name(tools)["echo"](text="x")
-
-
-async def test_stderr_is_kept_to_ourselves(capfd: pytest.CaptureFixture[str]) -> None:
-    async with tools_from_mcp(command=raw("stderr")) as tools:  # more than a pipe holds
+@pytest.mark.parametrize("behaviour", ["banner", "stderr"])  # the second more than a pipe holds
+async def test_what_a_server_prints_does_no_harm_and_is_kept_to_ourselves(
+    behaviour: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async with tools_from_mcp(command=raw(behaviour)) as tools:
         assert await by_name(tools)["echo"](text="x")
     assert capfd.readouterr() == ("", "")
 
