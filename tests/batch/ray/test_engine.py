@@ -292,6 +292,17 @@ async def test_a_budget_that_just_suffices_does(cluster) -> None:
         assert spent.requests == 60 == server.paid.total()
 
 
+async def test_rows_whose_part_of_the_budget_is_too_small_wait_for_a_larger_one(cluster) -> None:
+    async with Server() as server:
+        with use_llm(server.model):
+            with pytest.raises(BudgetExceeded) as caught, budget(tokens=1):
+                await read(texts(6)[5])
+            needed = int(caught.value.needed)
+            report = await read.map(texts(6), engine=ONE, concurrency=6, budget={"tokens": 6 * 8 + needed})
+        assert report.stopped is None
+        assert report.counts.asked == 6
+
+
 @pytest.mark.parametrize("limit", [{"budget": {"seconds": 5}}, {"deadline": 5}])
 async def test_a_budget_of_time_and_a_deadline_end_what_is_asked(cluster, limit) -> None:
     async with Server(delay=60) as server:
