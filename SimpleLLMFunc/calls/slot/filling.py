@@ -78,7 +78,7 @@ class Filling:
             Pointer and value of each answer that does not fit.
         """
         asked, before = self._asked, copied(self._data)
-        found = self._converted(answer, self._data, may_drop=True)
+        found = self._converted(self._unwrapped(answer), self._data, may_drop=True)
         for steps in sorted([*asked, *self._optional], key=in_order):
             value = value_at(found, steps)
             if value is not ABSENT:
@@ -98,6 +98,16 @@ class Filling:
                 self._wrong[steps] = value
         self._check()
         return unfit
+
+    def _unwrapped(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what stands in ``{"parameters": {…}}``, whatever the key, unless the schema may have such a field."""
+        fields = self._schema.get("properties")
+        if len(answer) == 1 and fields and not self._schema.get("additionalProperties"):
+            ((name, inside),) = answer.items()
+            if isinstance(inside, Mapping) and name not in fields and not name.startswith("/"):
+                self.receipts.append(("", f"unwrapped from {name!r}"))
+                return inside
+        return answer
 
     @property
     def _optional(self) -> list[Steps]:

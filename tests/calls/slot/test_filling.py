@@ -197,3 +197,20 @@ def kept(before: Any, after: Any) -> bool:
     if isinstance(before, list) and isinstance(after, list):
         return len(before) <= len(after) and all(map(kept, before, after))
     return before is None or before == after
+
+
+@pytest.mark.parametrize(
+    ("answer", "city"),
+    [
+        ({"parameters": {"/city": "Rome"}}, "Rome"),
+        ({"/mood": {"city": "Rome"}}, None),
+        ({"address": {"city": "Rome"}}, None),
+    ],
+)
+def test_a_wrapper_around_the_answer_is_taken_off_where_it_is_no_field(
+    answer: dict[str, Any], city: str | None
+) -> None:
+    filling = filling_of(schema_of(city=STRING, address=schema_of(city=STRING)))
+    filling.take(answer)
+    assert filling.data.get("city") == city
+    assert (("", "unwrapped from 'parameters'") in filling.receipts) is bool(city)
