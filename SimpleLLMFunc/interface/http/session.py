@@ -95,7 +95,7 @@ def _end_body(closed: asyncio.Future[None], protocol: ResponseHandler) -> None:
     if not closed.cancelled():
         closed.exception()  # else asyncio tells of it in the log
     latest = _latest.get(protocol)
-    reply = latest and latest()
+    reply = latest() if latest else None
     if reply is not None and not (body := reply.content).is_eof() and body.exception() is None:
         body.set_exception(aiohttp.ClientPayloadError(str(protocol.exception() or "the connection was closed")))
 
