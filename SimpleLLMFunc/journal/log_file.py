@@ -153,7 +153,7 @@ class JournalFile:
                 yield self._file.connection()
         except UnicodeEncodeError as error:
             raise UsageError(f"a key of {self.shown} is text that can be written as UTF-8: {error}.") from error
-        except (sqlite3.Error, OverflowError) as error:
+        except (OSError, sqlite3.Error, OverflowError) as error:
             way = "Restore a copy" if is_damage(error) else "What was kept before is safe: make room, mind the rights"
             told = f"{self.shown} cannot be read or written: {error}. {way}, and run the block again."
             raise CheckpointError(told) from error

@@ -58,7 +58,7 @@ class SqliteFile:
         unusable: Callable[[str], SimpleLLMFuncError],
     ) -> None:
         self.path = path
-        self.lock = ForkSafeLock()
+        self.lock = ForkSafeLock(forks_wait=True)  # SQLite locks more, which a child would find locked
         self._application_id = application_id
         self._tables = tables
         self._layouts = (tables, *older)

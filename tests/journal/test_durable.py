@@ -758,6 +758,11 @@ async def test_what_has_finished_may_be_forgotten(path):
     assert (await till.sell()).replayed == []
     with pytest.raises(CheckpointError, match="there is no journal"):
         paused(path.with_name("none.sqlite"))
+    lock = path.with_name(f"{path.name}.lock")
+    lock.unlink(missing_ok=True)
+    lock.mkdir()  # as where the folder may only be read
+    with pytest.raises(CheckpointError, match="mind the rights"):
+        paused(path)
 
 
 async def test_a_run_that_goes_on_is_one_run_in_a_trace_store_with_what_it_has_cost(path, tmp_path):

@@ -1,10 +1,13 @@
 """What a forked child renews."""
 
 import threading
+import time
 
 import pytest
 
+from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.runtime.forking import ForkSafeLock
+from SimpleLLMFunc.storage import SqliteFile
 from tests.support.processes import check_script, forks, in_child
 
 
@@ -30,6 +33,26 @@ def test_a_lock_held_by_another_thread_is_free_in_the_child():
         assert in_child(take) == "'taken'"
     finally:
         done.set()
+        thread.join()
+
+
+@forks
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_fork_waits_for_the_end_of_work_that_locks_more_than_we_see(tmp_path):
+    file = SqliteFile(tmp_path / "runs.sqlite", application_id=7, tables=["CREATE TABLE t (a)"], unusable=ConfigError)
+    held, ended = threading.Event(), threading.Event()
+
+    def work():
+        with file.lock:
+            held.set()
+            time.sleep(0.2)
+            ended.set()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    held.wait()
+    assert in_child(ended.is_set) == "True"
+    with file.lock:
         thread.join()
 
 

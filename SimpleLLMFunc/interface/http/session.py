@@ -7,7 +7,7 @@ import selectors
 import socket
 import sys
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, AbstractStreamWriter, ResolveResult
@@ -29,8 +29,9 @@ class StaleConnection(Exception):
 _Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)
 """Takes no descriptor; Windows has no poll, and its select takes any socket."""
 
-_latest: WeakKeyDictionary[ResponseHandler, aiohttp.StreamReader | None] = WeakKeyDictionary()
-"""The body of the latest reply on each connection; None where the first one is still to come."""
+_latest: WeakKeyDictionary[ResponseHandler, ref[aiohttp.ClientResponse] | None] = WeakKeyDictionary()
+"""The latest reply on each connection; None where the first one is still to come. Its body holds the connection: a strong
+reference would keep both, and their loop, for ever."""
 
 
 _WRITES_LATER = sys.version_info < (3, 12)
@@ -74,7 +75,7 @@ class _Response(aiohttp.ClientResponse):
                 connection.transport.abort()  # `close` waits until the other side has taken what is written
             raise
         if protocol is not None:
-            _latest[protocol] = self.content
+            _latest[protocol] = ref(self)
             if self.headers.get("Server") == "llama.cpp" and self.content_type == "text/event-stream":
                 protocol.force_close()  # the server promises to keep the connection, and closes it after a stream
         return self
@@ -93,8 +94,9 @@ def _end_body(closed: asyncio.Future[None], protocol: ResponseHandler) -> None:
     """End the wait for a body whose connection is gone: aiohttp leaves a reader waiting where a chunk is malformed."""
     if not closed.cancelled():
         closed.exception()  # else asyncio tells of it in the log
-    body = _latest.get(protocol)
-    if body is not None and not body.is_eof() and body.exception() is None:
+    latest = _latest.get(protocol)
+    reply = latest() if latest else None
+    if reply is not None and not (body := reply.content).is_eof() and body.exception() is None:
         body.set_exception(aiohttp.ClientPayloadError(str(protocol.exception() or "the connection was closed")))
 
 

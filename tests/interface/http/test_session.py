@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import socket
 import threading
 import time
@@ -36,6 +37,13 @@ def test_each_loop_has_its_own_and_closes_it():
     assert first is not second
     assert first.closed
     assert second.closed
+
+
+def test_nothing_is_kept_of_a_connection_that_is_closed():
+    known = len(session._latest)
+    asyncio.run(opened())
+    gc.collect()
+    assert len(session._latest) <= known
 
 
 async def test_a_server_that_speaks_first_is_asked_once():

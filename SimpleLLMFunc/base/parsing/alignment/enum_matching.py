@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from SimpleLLMFunc.base.parsing.alignment.scalar_coercion import EXACT_STRING, LeafFit
@@ -87,11 +88,13 @@ def _labels(shape: ChoiceShape) -> list[tuple[str, tuple[Any, Any, str]]]:
 # --- folding ---------------------------------------------------------------------------------------------
 
 
+@lru_cache(4096)  # the same labels for each item of a list
 def _without_accents(text: str) -> str:
     decomposed = unicodedata.normalize("NFKD", text.casefold())
     return unicodedata.normalize("NFC", "".join(char for char in decomposed if not unicodedata.combining(char)))
 
 
+@lru_cache(4096)
 def _words_only(text: str) -> str:
     return " ".join(re.findall(r"[^\W_]+", _without_accents(text)))
 
@@ -164,10 +167,10 @@ def _named_in(shape: ChoiceShape, text: str) -> list[tuple[tuple[Any, Any, str],
     folded = _without_accents(text)
     hits: list[tuple[int, int, tuple[Any, Any, str], str]] = []
     for label, member in _labels(shape):
-        wanted = _without_accents(label)
-        if not re.search(r"[^\W_]", wanted):
+        words = _words_only(label)
+        if not words:
             continue
-        for form in dict.fromkeys((wanted, _words_only(label))):
+        for form in dict.fromkeys((_without_accents(label), words)):
             hits += [
                 (start, end, member, label)
                 for start, end in _places(form, folded)
