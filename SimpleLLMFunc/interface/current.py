@@ -13,7 +13,7 @@ from SimpleLLMFunc.errors import ConfigError, UsageError, did_you_mean
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.logger import shown_value
-from SimpleLLMFunc.runtime import ForkSafeLock
+from SimpleLLMFunc.runtime import ForkSafeLock, block
 from SimpleLLMFunc.utils import ScopedVar
 
 T = TypeVar("T")
@@ -25,7 +25,7 @@ _VARIABLE = "SIMPLELLMFUNC_MODEL"
 _used: ScopedVar[LLM_Interface] = ScopedVar("SimpleLLMFunc.use_llm")
 
 
-@contextmanager
+@block
 def use_llm(llm: M) -> Generator[M, None, None]:
     """Let every decorated function called inside the ``with`` block ask `llm`, also where the decorator names another model.
 

@@ -4,6 +4,7 @@ It knows nothing of models. `sync` lets synchronous code wait for a coroutine; `
 work; `loop_thread` owns the library's own event loop; `forking` renews locks and state in a forked child.
 """
 
+from SimpleLLMFunc.runtime.blocks import block
 from SimpleLLMFunc.runtime.forking import ForkSafeLock, renew_in_child
 from SimpleLLMFunc.runtime.listening import (
     THIS_MACHINE,
@@ -18,7 +19,7 @@ from SimpleLLMFunc.runtime.sync import Errands, iterate_sync, run_sync, submit
 from SimpleLLMFunc.runtime.threads import LARGE, Worker, import_module, importing, in_thread, off_loop_if_large
 
 __all__ = [
-    "LARGE", "THIS_MACHINE", "Errands", "ForkSafeLock", "PerLoop", "Worker", "address_of",
+    "LARGE", "THIS_MACHINE", "Errands", "ForkSafeLock", "PerLoop", "Worker", "address_of", "block",
     "import_module", "importing", "in_thread", "iterate_sync", "listening", "off_loop_if_large", "renew_in_child",
     "require_web", "run_sync", "serve_until_cancelled", "submit", "unless_gone",
 ]  # fmt: skip

@@ -32,7 +32,7 @@ from SimpleLLMFunc.interface.profile import GENERIC, PROFILES
 from SimpleLLMFunc.interface.spending import Deadline, current_deadline
 from SimpleLLMFunc.interface.wires import ReplyAssembler, check_call_params
 from SimpleLLMFunc.logger import get_current_context
-from SimpleLLMFunc.runtime import in_thread
+from SimpleLLMFunc.runtime import block, in_thread
 from SimpleLLMFunc.testing.cassette_file import Exchange, plain_request, read_cassette, scrubbed, update_cassette
 from SimpleLLMFunc.testing.reply_chunks import split_reply
 from SimpleLLMFunc.testing.requests import UnmatchedRequest, request_text
@@ -197,7 +197,7 @@ class Cassette:
         return "\n".join(["What drifted from the nearest one:", *diff])
 
 
-@contextmanager
+@block
 def use_cassette(path: str | PathLike[str], record: RecordMode = "once") -> Generator[Cassette, None, None]:
     """Replay all requests inside the block from a file, and record new ones as `record` allows; for use without pytest.
 

@@ -8,7 +8,7 @@ before it leaves, and settles with what it really took.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from typing import Self
 from SimpleLLMFunc.errors import BudgetExceeded, DeadlineExceeded, UsageError
 from SimpleLLMFunc.interface.spending.deadline import Deadline, deadline_scope, scoped
 from SimpleLLMFunc.logger import border
-from SimpleLLMFunc.runtime import ForkSafeLock
+from SimpleLLMFunc.runtime import ForkSafeLock, block
 from SimpleLLMFunc.type import Usage
 
 
@@ -108,11 +108,11 @@ class Spent:
 _SCOPES: ContextVar[tuple[Spent, ...]] = ContextVar("SimpleLLMFunc.budget", default=())
 
 
-@contextmanager
+@block
 @border
 def budget(
     usd: float | None = None, tokens: float | None = None, requests: float | None = None, seconds: float | None = None
-) -> Iterator[Spent]:
+) -> Generator[Spent, None, None]:
     """Limit everything that is asked inside the block.
 
     A request that would break a limit is not sent; the tokens of its answer cannot be known before, so the last
