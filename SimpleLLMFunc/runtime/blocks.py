@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Callable, Generator
 from contextlib import _GeneratorContextManager
 from functools import wraps
-from types import FunctionType
 from typing import Any, ParamSpec, TypeVar
 
 from SimpleLLMFunc.errors import UsageError
@@ -19,7 +18,7 @@ T = TypeVar("T")
 class _Block(_GeneratorContextManager[T]):
     def __call__(self, func: F) -> F:
         kinds = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
-        if type(func) is not FunctionType or any(kind(func) for kind in kinds):
+        if not hasattr(func, "__code__") or any(kind(func) for kind in kinds):
             raise UsageError(
                 f"as a decorator, {self.func.__name__}(...) would end before {func!r} has run. Write a with block inside it."
             )

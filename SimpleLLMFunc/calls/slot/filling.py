@@ -100,7 +100,7 @@ class Filling:
         return unfit
 
     def _unwrapped(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return what stands in ``{"parameters": {…}}``, whatever the key, unless the schema may have such a field."""
+        """Return the object in ``{"parameters": {…}}``, under any key that can be no field of the schema."""
         fields = self._schema.get("properties")
         if len(answer) == 1 and fields and not self._schema.get("additionalProperties"):
             ((name, inside),) = answer.items()
