@@ -126,8 +126,8 @@ TEXT = """\
 Each search gets the 60 dev cases of a task and about 180 requests, and what it found answers rows of train that it never
 saw. DSPy's searches are `BootstrapFewShotWithRandomSearch`, `MIPROv2` and `GEPA`, each with 30 cases for examples and 30 to
 choose by; the same small model writes their instructions. Its answers to a choice end after 64 tokens, and an answer that it
-cannot read does not end a search. What is not accepted leaves the function as it was: a point or two between its rows is
-the server's. A search that is not here was not run.
+cannot read does not end a search. What is not accepted leaves the function as it was: a few points between its rows are
+those of the server. A search that is not here was not run.
 """
 
 
@@ -160,9 +160,8 @@ def section() -> list[str]:
             texts = [model, name.replace("_", " "), TITLES[who], str(len(scores))]
             texts.append(f"{statistics.fmean(scores.values()):.0%}" if scores else "–")
             texts += [f"{100 * test.difference:+.0f} points", f"{test.p:.3f}"] if test and who != "ours" else ["", ""]
-            what = search.get("problem") or "; ".join(
-                search.get("changes", ["not accepted"] if who == "improved" else [])
-            )
+            problem = " ".join(search.get("problem", "").split())[:120]
+            what = problem or "; ".join(search.get("changes", ["not accepted"] if who == "improved" else []))
             texts += [
                 str(search.get("requests", "")),
                 (what or "not accepted" * ("accepted" in search)).replace("|", "/"),
