@@ -106,3 +106,8 @@ def mend(value: Any) -> Any:
     if isinstance(value, dict):
         return {mend(name): mend(item) for name, item in value.items()}
     return value
+
+
+def head_of(body: bytes) -> str:
+    """Return how a body begins: more of it than is kept, so that no secret is cut in two."""
+    return body[:8000].decode("utf-8", "replace").strip()

@@ -10,8 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.interface.body_json import decoded
-from SimpleLLMFunc.interface.wires.failures import head_of
+from SimpleLLMFunc.interface.body_json import decoded, head_of
 from SimpleLLMFunc.interface.wires.streams.events import bad_reply
 from SimpleLLMFunc.interface.wires.wire import Received
 from SimpleLLMFunc.type import index_of, mapping, mappings

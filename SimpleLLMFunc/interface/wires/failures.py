@@ -23,7 +23,7 @@ from SimpleLLMFunc.errors import (
     RateLimited,
     ServerUnavailable,
 )
-from SimpleLLMFunc.interface.body_json import decode
+from SimpleLLMFunc.interface.body_json import decode, head_of
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.wires.wire import Received
 from SimpleLLMFunc.logger import redact, redact_head, shown_value
@@ -220,11 +220,6 @@ class ErrorReply:
     code: str = ""
     param: str = ""
     wait: float | None = None
-
-
-def head_of(body: bytes) -> str:
-    """Return how a body begins: more of it than is kept, so that no secret is cut in two."""
-    return body[:8000].decode("utf-8", "replace").strip()
 
 
 def read_error(body: bytes | Any) -> ErrorReply:

@@ -9,10 +9,10 @@ from functools import partial
 from itertools import chain
 from typing import Any, ClassVar
 
-from SimpleLLMFunc.interface.body_json import decode
+from SimpleLLMFunc.interface.body_json import decode, head_of
 from SimpleLLMFunc.interface.failed_attempt import Again, AttemptFailed
 from SimpleLLMFunc.interface.profile import Profile
-from SimpleLLMFunc.interface.wires.failures import failure_of, head_of, read_error, status_of_error
+from SimpleLLMFunc.interface.wires.failures import failure_of, read_error, status_of_error
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import ReplyAssembler, put_right
 from SimpleLLMFunc.interface.wires.streams.events import EventReader, bad_reply
 from SimpleLLMFunc.interface.wires.wire import Asked, Received, WireRequest
