@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 from pydantic_core import PydanticSerializationError
 
+from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.type import (
     MULTIMODAL,
     ChatCompletion,
@@ -124,7 +125,13 @@ def render_value(value: Any) -> str:
         try:
             return json.dumps(_ANYTHING.dump_python(data, mode="json", by_alias=True), ensure_ascii=False)
         except (PydanticSerializationError, ValueError, TypeError, RecursionError):
+            pass
+        try:
             return str(value)
+        except RecursionError:
+            raise UsageError(
+                "an argument is nested too deep to be written into a prompt. Give a flatter one."
+            ) from None
     return str(value)
 
 
@@ -176,9 +183,15 @@ def _copy(value: Any) -> Any:
 
 def holds_multimodal(value: Any) -> bool:
     """Tell whether a value is a picture, a sound, a file or a `Text`, or a list or tuple with one somewhere in it."""
-    if isinstance(value, (list, tuple)):
-        return any(map(holds_multimodal, value))
-    return isinstance(value, MULTIMODAL)
+    left, seen = [value], set[int]()  # a list may hold itself
+    while left:
+        each = left.pop()
+        if isinstance(each, MULTIMODAL):
+            return True
+        if isinstance(each, (list, tuple)) and id(each) not in seen:
+            seen.add(id(each))
+            left.extend(each)
+    return False
 
 
 def _parts(name: str, value: Any) -> Iterator[ContentPart]:

@@ -24,6 +24,13 @@ class _Block(_GeneratorContextManager[T]):
             )
         return super().__call__(func)
 
+    def __enter__(self) -> T:
+        if not hasattr(self, "args"):  # contextlib takes them away at the first use
+            raise UsageError(
+                "a block such as budget(...) serves one with statement. Call it again for each further one."
+            )
+        return super().__enter__()
+
 
 def block(func: Callable[P, Generator[T, None, None]]) -> Callable[P, _Block[T]]:
     """Return what `contextlib.contextmanager` does; as a decorator it takes plain functions only."""

@@ -17,7 +17,7 @@ from pydantic_core import to_jsonable_python
 from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.errors import UsageError, cut
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.profile import GENERIC, Profile
+from SimpleLLMFunc.interface.profile import GENERIC, Profile, find_profile
 from SimpleLLMFunc.interface.spending import Deadline, current_deadline
 from SimpleLLMFunc.interface.wires import Asked, ReplyAssembler, check_call_params
 from SimpleLLMFunc.logger import redact
@@ -136,7 +136,7 @@ class ScriptedLLM(LLM_Interface):
             `ChatCompletion`, a list of stream steps (chunks, pieces of text, an exception where the stream breaks),
             an exception to raise, a function of the request that returns one of these, or a rule made by `when`.
         model_name: the name in replies and traces.
-        profile: abilities of the model; by default chat and tool calls only.
+        profile: abilities of the model, or the name of a known profile; by default chat and tool calls only.
         chunk_size: characters in each chunk of a stream; None splits like a model, about a word at a time.
         repeat: after the last reply start again with the first.
 
@@ -150,14 +150,14 @@ class ScriptedLLM(LLM_Interface):
         self,
         *replies: Reply,
         model_name: str = "scripted",
-        profile: Profile | None = None,
+        profile: Profile | str | None = None,
         chunk_size: int | None = None,
         repeat: bool = False,
     ) -> None:
         if chunk_size is not None and chunk_size < 1:
             raise UsageError(f"chunk_size is {chunk_size}; it must be at least 1, or None.")
         self.model_name = model_name
-        self.profile = GENERIC if profile is None else profile
+        self.profile = find_profile(profile or GENERIC, base_url="")
         self.calls: list[ScriptedRequest] = []
         self._rules = [reply for reply in replies if isinstance(reply, When)]
         self._given = [0] * len(self._rules)

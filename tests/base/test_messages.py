@@ -24,6 +24,7 @@ from SimpleLLMFunc.base.messages import (
     extract_usage_from_response,
     render_value,
 )
+from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.type import ChatCompletion, ChatMessage, FunctionCall, ImgPath, ImgUrl, Text, ToolCall, Usage
 from tests.support.referees import is_of_today
 
@@ -139,6 +140,17 @@ class Price(BaseModel):
 )  # fmt: skip
 def test_text_stands_as_it_is_a_scalar_as_python_writes_it_and_the_rest_as_json(value, written):
     assert render_value(value) == written
+
+
+def test_a_value_that_holds_itself_or_goes_very_deep():
+    around: list[Any] = []
+    around.append(around)
+    assert build_multimodal_content({"x": around}, {}) == [text("x: [[...]]")]
+    deep: list[Any] = []
+    for _ in range(20_000):
+        deep = [deep]
+    with pytest.raises(UsageError, match="Give a flatter one"):
+        build_multimodal_content({"x": deep}, {})
 
 
 # --- assistant messages ------------------------------------------------------------------------------------

@@ -38,3 +38,10 @@ def test_a_plain_function_runs_inside_each_time():
     assert once(1) == once(1) == ["a"]
     with pytest.raises(BudgetExceeded):
         once(2)
+
+
+def test_a_block_serves_one_with_statement():
+    with budget(requests=1) as spent, pytest.raises(UsageError, match="Call it again"):
+        with (once := use_llm(ScriptedLLM())), once:
+            pass
+    assert spent.requests == 0

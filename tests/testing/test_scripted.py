@@ -208,7 +208,9 @@ async def test_pickle_keeps_replies_and_place() -> None:
 
 def test_profile_and_repr() -> None:
     assert ScriptedLLM().profile is GENERIC
-    assert ScriptedLLM(profile=PROFILES["openai"]).profile.native
+    assert (
+        ScriptedLLM(profile=PROFILES["openai"]).profile is ScriptedLLM(profile="openai").profile is PROFILES["openai"]
+    )
     assert repr(ScriptedLLM("a", "b")) == "ScriptedLLM('scripted', replies=2, asked=0)"
 
 

@@ -8,8 +8,9 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import islice
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
+from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.extras import load_extra
 from SimpleLLMFunc.observability.store.reader import TraceReader
 from SimpleLLMFunc.observability.store.rows import RunOrder, RunQuery
@@ -44,6 +45,8 @@ def exported_runs(
         return _parquet(load_extra("pyarrow", "frames", purpose="Parquet"), rows)
     if form == "jsonl":
         return (json.dumps(row, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n" for row in rows)
+    if form != "csv":
+        raise ConfigError(f"runs are not written as {form!r}. Known: {', '.join(get_args(RunFormat))}.")
     return _csv(rows)
 
 

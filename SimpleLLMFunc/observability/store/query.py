@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import sqlite3
 import time
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from SimpleLLMFunc.errors import ConfigError
-from SimpleLLMFunc.observability.store.rows import RunOrder, RunQuery
+from SimpleLLMFunc.observability.store.rows import RunOrder, RunQuery, RunStatus
 from SimpleLLMFunc.observability.store.tables import has_text_index
 
 LOST_SECONDS: Final = 60.0
@@ -99,6 +99,8 @@ def conditions(query: RunQuery | None, connection: sqlite3.Connection) -> tuple[
         seen = "SELECT 1 FROM processes WHERE processes.id = runs.process AND processes.seen >= :alive"
         parts.append(f"runs.status = 'running' AND {'NOT ' if query.status == 'lost' else ''}EXISTS ({seen})")
     elif query.status is not None:
+        if query.status not in get_args(RunStatus):
+            raise ConfigError(f"no run has the status {query.status!r}. Known: {', '.join(get_args(RunStatus))}.")
         values["status"] = query.status
         parts.append("runs.status = :status")
     if query.text:

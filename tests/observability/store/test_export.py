@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from SimpleLLMFunc import watching
+from SimpleLLMFunc import ConfigError, watching
 from SimpleLLMFunc.observability.store import RunQuery, TraceStore, exported_runs
 from SimpleLLMFunc.testing import ScriptedLLM
 from tests.support.functions import function_of
@@ -53,3 +53,10 @@ def test_a_filter_narrows_it(store, form):
     one = b"".join(exported_runs(store.reader, form, RunQuery(tag="a")))
     assert 0 < len(one) < all_of
     assert len(b"".join(exported_runs(store.reader, form, RunQuery(function="none")))) < len(one)
+
+
+def test_a_form_or_a_status_that_is_unknown_is_refused(store):
+    with pytest.raises(ConfigError, match=r"'xml'. Known: csv"):
+        exported_runs(store.reader, "xml")
+    with pytest.raises(ConfigError, match=r"'done'. Known: running, ok"):
+        store.reader.runs(RunQuery(status="done"))

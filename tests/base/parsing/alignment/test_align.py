@@ -343,6 +343,11 @@ def test_validators_read_what_was_written() -> None:
     assert value('{"amount": "7 USD", "name": "x"}', Money).amount == 7
 
 
+def test_a_number_read_by_a_validator_fits_as_well_as_one_that_is_not() -> None:
+    seen = Annotated[int, BeforeValidator(lambda raw: raw)]
+    assert [type(each) for each in value("[3, 3.5]", list[seen | float])] == [int, float]
+
+
 def test_a_validator_that_refuses_is_a_violation() -> None:
     def even(number: int) -> int:
         if number % 2:
