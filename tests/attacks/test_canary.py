@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import logging
 import pickle
 import sys
 import textwrap
@@ -68,6 +69,7 @@ async def watched(outputs, monkeypatch):
             yield outputs
     finally:
         loop.set_debug(False)
+        logging.getLogger("SimpleLLMFunc").removeHandler(handler)
         handler.close()
         outputs.files()
 

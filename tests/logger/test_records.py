@@ -151,13 +151,17 @@ CANARY = "sk-CANARY0123456789abcdefXYZ"
 def leave_no_handler():
     """Each test begins and ends as an import leaves it."""
     logger = logging.getLogger("SimpleLLMFunc")
-    level, before = logger.level, logger.handlers[:]
+
+    def clean():
+        for handler in [each for each in logger.handlers if not isinstance(each, logging.NullHandler)]:
+            logger.removeHandler(handler)
+            handler.close()
+        logger.setLevel(logging.NOTSET)
+        records._installed = None
+
+    clean()
     yield
-    for handler in [handler for handler in logger.handlers if handler not in before]:
-        logger.removeHandler(handler)
-        handler.close()
-    logger.setLevel(level)
-    records._installed = None
+    clean()
 
 
 def lines(capsys):
