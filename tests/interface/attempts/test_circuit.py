@@ -297,6 +297,15 @@ async def test_a_limited_key_lets_the_others_go_on_at_once():
         assert limited not in {request.key for request in server.requests[before:]}
 
 
+async def test_a_limited_key_that_is_the_only_one_is_not_used_before_its_time():
+    async with LoopbackServer(lambda request: error_answer(429, headers={"retry-after": "30"})) as server:
+        llm = OpenAICompatible("m", base_url=server.base_url, max_retries=0)
+        for _ in range(3):
+            with pytest.raises(RateLimited):
+                await llm.chat(HELLO)
+        assert len(server.requests) == 1
+
+
 async def test_when_all_keys_are_limited_the_first_that_is_ready_is_waited_for():
     pauses = {"sk-aaaaaaaa": "30", "sk-bbbbbbbb": "0.3"}
     seen = []

@@ -115,8 +115,6 @@ def _sign(before: str, after: str) -> str | None:
     if head == before and attached and (attached in "._/–—#@" or (attached.isalpha() and not _is_cjk(attached))):
         # GPT4, Q3, .5.6, a_1: a name, not an amount; "#3" is a rank, and so it stays
         return "" if attached == "#" else None
-    if head.endswith(("–", "—")) and head == before:
-        return None
     return ""
 
 
