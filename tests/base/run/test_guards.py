@@ -118,7 +118,7 @@ async def test_what_means_nothing_is_told(guard, problem):
         await made(ScriptedLLM("x"), [guard])("?")
 
 
-@pytest.mark.parametrize("guards", ["max", [3], [lambda a, b: None], [lambda: None], [lambda valeu, b: None]])
+@pytest.mark.parametrize("guards", ["max", 3, [3], [lambda a, b: None], [lambda: None], [lambda valeu, b: None]])
 def test_what_is_no_guard_is_refused_at_decoration(guards):
     with pytest.raises(ConfigError, match="guard"):
         made(ScriptedLLM("x"), guards)
