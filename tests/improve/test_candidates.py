@@ -44,6 +44,8 @@ def test_every_candidate_is_a_request_of_its_own_and_the_first_are_of_all_kinds(
     }
     assert len(bodies) == len(candidates) > 8
     assert len({each.name for each in candidates}) == len(candidates)
+    drawn = [len(each.options["examples"]) for each in candidates if "drawn at random" in each.name]
+    assert sorted(drawn) == [4, 4, 8, 8, 16]
     balanced = next(each for each in candidates if "same number" in each.name).options["examples"]
     assert sorted(line["value"] for line in balanced) == ["a"] * 4 + ["b"] * 4
     first, second = candidates[0], next(each for each in candidates if each.changes[0].what == "output mode")
