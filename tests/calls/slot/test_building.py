@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from SimpleLLMFunc.calls.slot.building import checked_data
 from SimpleLLMFunc.calls.slot.processor import Converted, SlotProcessor
 from SimpleLLMFunc.errors import CallError
 
@@ -175,6 +176,12 @@ def test_data_that_is_too_deep_also_where_only_pointers_make_it_so():
         built({"any": [[[[[[[[[[[[[[value]]]]]]]]]]]]]]})
     with pytest.raises(CallError, match="too large"):
         built({"/any" + "/0" * 20: value})
+
+
+def test_as_many_values_as_it_says():
+    assert checked_data({"any": [0] * 99_998}, "it")
+    with pytest.raises(CallError, match="it is too large: at most .* 100000 values"):
+        checked_data({"any": [0] * 99_999}, "it")
 
 
 # --- values that do not fit ---
