@@ -23,7 +23,6 @@ from SimpleLLMFunc.interface.composite.fallback import FallbackLLM
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.interface.spending.budget import budget
-from SimpleLLMFunc.interface.spending.deadline import deadline_scope
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import ReplyAssembler
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type import ChatCompletionChunk, Usage
@@ -245,12 +244,6 @@ async def test_a_members_own_deadline_is_a_reason_to_ask_the_next(server, other)
     server.answer(Answer(body=b"", hold=asyncio.Event()))
     reply = await FallbackLLM(model(server, deadline=0.5), model(other)).chat(HELLO)
     assert (reply.text, reply.tries) == ("from the other", 2)
-
-
-async def test_with_no_time_left_no_one_is_asked(server, other):
-    with deadline_scope(0), pytest.raises(DeadlineExceeded):
-        await pair(server, other).chat(HELLO)
-    assert server.requests == []
 
 
 async def test_budgets_count_every_request(server, other):

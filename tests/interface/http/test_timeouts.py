@@ -5,6 +5,7 @@ import pytest
 from SimpleLLMFunc.errors import DeadlineExceeded
 from SimpleLLMFunc.interface.http.timeouts import Patience, Silence
 from SimpleLLMFunc.interface.spending.deadline import Deadline
+from tests.support.busy_loop import keep_loop_busy
 
 
 def patience(*, deadline=None, first_byte=60.0, idle=60.0):
@@ -41,6 +42,15 @@ async def test_only_waiting_counts():
     clock = patience(first_byte=0.05)
     await asyncio.sleep(0.06)
     assert await clock.wait(asyncio.sleep(0, 1)) == 1
+
+
+async def test_what_came_while_the_loop_was_busy_for_too_long_counts():
+    answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    waiting = asyncio.ensure_future(patience(first_byte=0.05).wait(answer))
+    await asyncio.sleep(0)
+    asyncio.get_running_loop().call_soon(answer.set_result, "here")
+    keep_loop_busy(0.1)
+    assert await waiting == "here"
 
 
 async def test_the_deadline_stands_above_both():

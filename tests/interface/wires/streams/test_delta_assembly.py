@@ -169,9 +169,9 @@ def test_several_choices_are_kept_apart_and_the_lowest_index_is_the_text():
 
 
 def test_the_last_usage_counts_and_after_content_it_ends_an_answer_without_finish_reason():
-    growing = [chunk(content="x", usage={"prompt_tokens": 5, "completion_tokens": count}) for count in (1, 2, 3)]
-    pause = chunk(usage={"prompt_tokens": 5, "completion_tokens": 3})  # ends nothing: such usage came before, too
-    assembler, complete = put_together(chunk(role="assistant", usage={"prompt_tokens": 5}), *growing, pause)
+    # One without text ends nothing, where usage came before.
+    growing = [chunk(content=text, usage={"completion_tokens": count}) for count, text in enumerate(("x", "x", ""), 1)]
+    assembler, complete = put_together(chunk(role="assistant", usage={"prompt_tokens": 5}), *growing)
     assert not any(complete)
     assert assembler.completion().usage.completion_tokens == 3
     assembler.add(COUNT)
