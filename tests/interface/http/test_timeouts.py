@@ -45,12 +45,11 @@ async def test_only_waiting_counts():
 
 
 async def test_what_came_while_the_loop_was_busy_for_too_long_counts():
-    answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    waiting = asyncio.ensure_future(patience(first_byte=0.05).wait(answer))
+    loop = asyncio.get_running_loop()
+    waiting = asyncio.ensure_future(patience(first_byte=0.05).wait(answer := loop.create_future()))
     await asyncio.sleep(0)
-    asyncio.get_running_loop().call_soon(answer.set_result, "here")
-    keep_loop_busy(0.1)
-    assert await waiting == "here"
+    loop.call_soon(answer.set_result, keep_loop_busy(0.1))
+    assert await waiting is None
 
 
 async def test_the_deadline_stands_above_both():

@@ -156,8 +156,8 @@ def test_retry_after_counts_wherever_a_further_try_may_help_and_a_used_up_quota_
         assert failed(status).retry_after is None
     error = failed(429, headers={"retry-after": "2.5"}).error
     assert (error.retry_after, error.kind) == (2.5, "rate")
-    for field in ("code", "type"):
-        failure = failed(429, {"error": {"message": "pay", field: "insufficient_quota"}})
+    for field, said in (("code", "insufficient_quota"), ("type", "exceeded_current_quota_error"), ("code", "1113")):
+        failure = failed(429, {"error": {"message": "pay", field: said}})
         assert (failure.error.kind, failure.again) == ("quota", "never")
 
 
