@@ -96,8 +96,6 @@ class Api:
             if not await unless_gone(task, request.receive):
                 return json_response("{}", 499)  # the client has left
             text = task.result()
-        except asyncio.CancelledError:  # uvicorn would show a traceback, and answer with a bare 500
-            raise Problem(503, "The server is stopping. Ask again.") from None
         except Problem as problem:
             self._log(offer.name, caller, began, problem.status)
             raise

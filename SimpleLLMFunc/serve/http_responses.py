@@ -9,7 +9,7 @@ import asyncio
 import json
 import math
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from contextvars import Context
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -145,8 +145,7 @@ class Events:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the response; a failure before the first event is a problem response."""
         sending = asyncio.create_task(self._send(scope, receive, send), context=self.context())
-        with suppress(asyncio.CancelledError):  # the server ends: uvicorn would show a traceback
-            self.log(sending.result() if await unless_gone(sending, receive) else 499)
+        self.log(sending.result() if await unless_gone(sending, receive) else 499)
 
     async def _send(self, scope: Scope, receive: Receive, send: Send) -> int:
         async def write(part: bytes, *, more: bool = True) -> None:

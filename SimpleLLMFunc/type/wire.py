@@ -51,7 +51,7 @@ def content_text(content: Any) -> str | None:
 
 
 def thinking_in(message: Mapping[str, Any]) -> str | None:
-    """Return the reasoning that a message shows: in a field of its own, or, as Mistral does, in parts of the content."""
+    """Return the reasoning that a message shows: in its own field, or, as Mistral does, in parts of the content."""
     told = text_or_none(message.get("reasoning_content")) or text_or_none(message.get("reasoning"))
     parts = [part.get("thinking") for part in mappings(message.get("content")) if part.get("type") == "thinking"]
     return told or "".join(content_text(part) or "" for part in parts) or None

@@ -405,23 +405,6 @@ async def test_a_deadline():
             assert (await streamed(session, "grade", {"essay": "x"}))[0] == 504
 
 
-async def test_a_call_that_the_end_of_the_server_cuts_off_is_told():
-    asked = asyncio.Event()
-
-    async def never(_):
-        asked.set()
-        await asyncio.Event().wait()
-
-    app = http_app({"grade": graded(ScriptedLLM(never))})
-    with listening("127.0.0.1", 0) as listener:
-        served = asyncio.create_task(serve_until_cancelled(app, listener))
-        async with aiohttp.ClientSession(address_of("127.0.0.1", listener)) as session:
-            asking = asyncio.create_task(posted(session, "grade", {"essay": "x"}))
-            await asked.wait()
-            served.cancel()
-            assert (await asking)[0] == 503
-
-
 @pytest.mark.parametrize("path", ["/functions/grade", "/functions/grade/stream"])
 async def test_a_caller_who_leaves_ends_the_run(path):
     ended = asyncio.Event()

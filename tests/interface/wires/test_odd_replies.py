@@ -114,15 +114,14 @@ def test_the_input_of_a_call_may_come_with_its_beginning():
 
 def test_the_usage_of_gemini_counts_without_a_total_and_before_one_that_counts_nothing():
     whole = {"candidates": [{"content": {"parts": [{"text": "a"}]}, "finishReason": "STOP"}]}
-    usage = {"promptTokenCount": 5, "candidatesTokenCount": 2}
-    reply = streamed("gemini", {**whole, "usageMetadata": usage}, {"usageMetadata": {"trafficType": "ON_DEMAND"}})
-    assert reply.usage.total_tokens == 7
+    usage = [{"usageMetadata": each} for each in ({"promptTokenCount": 5}, {"trafficType": "ON_DEMAND"})]
+    assert streamed("gemini", whole, *usage).usage.prompt_tokens == 5
 
 
 def test_what_is_blocked_after_some_text_is_told_with_it():
-    said = {"type": "response.output_text.delta", "delta": "He"}
+    said, error = {"type": "response.output_text.delta", "delta": "He"}, {"type": "error", "code": "bio_policy"}
     with pytest.raises(AttemptFailed) as caught:
-        streamed("responses", said, {"type": "error", "code": "bio_policy", "message": "no"})
+        streamed("responses", said, error)
     assert (type(caught.value.error), caught.value.error.partial) == (ContentBlocked, "He")
 
 
