@@ -232,7 +232,7 @@ def _read_text(path: Path) -> str:
 
 def _parse(text: str, file: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant)
+        return json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=refuse_constant)
     except (ValueError, RecursionError) as error:
         problem = str(error)
     # Outside of the except block: the error of the parser holds the whole file, keys included.
@@ -248,7 +248,8 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def _refuse_constant(name: str) -> NoReturn:
+def refuse_constant(name: str) -> NoReturn:
+    """Refuse what Python reads in JSON and JSON does not know, such as NaN."""
     raise ValueError(f"{name} is no JSON number")
 
 

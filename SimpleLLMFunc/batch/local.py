@@ -280,12 +280,12 @@ class LocalMap(Generic[R]):
         """Show the progress twice a second, and stop the map when its time is up."""
         limit = strictest_time_limit()
         while True:
-            pauses = [_TICK_SECONDS, self._clock.left(), None if limit is None else limit.left()]
+            pauses = [_TICK_SECONDS, self._clock.left(), None if limit is None else limit.left_of("seconds")]
             await asyncio.sleep(min(seconds for seconds in pauses if seconds is not None))
             if self._clock.is_over:
                 return self._stop(DeadlineExceeded(self._clock.seconds, doing="mapping"))
-            if limit is not None and limit.left() == 0:
-                return self._stop(limit.out_of_time())
+            if limit is not None and limit.left_of("seconds") == 0:
+                return self._stop(limit.exceeded("seconds"))
             self._show(None)
 
     def _show(self, note: str | None) -> None:

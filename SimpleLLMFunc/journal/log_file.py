@@ -259,20 +259,20 @@ class KeyLog:
         written = [Row(kind, place, mask_known(_JSON.encode(data)), at) for kind, place, data in rows]
         with self.file.connection() as connection:
             with transaction(connection):
-                number, last = self._number, self._last
-                if self._id is None:
-                    self._id = connection.execute(
+                key, number, last = self._id, self._number, self._last
+                if key is None:
+                    key = connection.execute(
                         "INSERT INTO keys (key, epoch, at) VALUES (?, ?, ?)", (self.key, self.epoch, at)
                     ).lastrowid
-                    last = _checksum(self.key, self._id, self.epoch, at)
+                    last = _checksum(self.key, key, self.epoch, at)
                 for row in written:
                     number += 1
                     last = _checksum(last, number, row.kind, row.place, row.text, at)
-                    values = (self._id, number, row.kind, row.place, row.text, at, last)
+                    values = (key, number, row.kind, row.place, row.text, at, last)
                     connection.execute("INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?)", values)
                 if used:
-                    connection.execute("DELETE FROM answers WHERE key = ? AND call_id = ?", (self._id, used))
-            self._number, self._last = number, last
+                    connection.execute("DELETE FROM answers WHERE key = ? AND call_id = ?", (key, used))
+            self._id, self._number, self._last = key, number, last
         self._counts.note(number)
         self.answers.pop(used, None)
         return written

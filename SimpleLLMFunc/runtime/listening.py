@@ -83,8 +83,12 @@ async def serve_until_cancelled(app: ASGIApp, listener: socket.socket, *, grace:
     await import_module("uvicorn")  # takes its time
     import uvicorn
 
+    async def quiet(scope: Any, receive: Any, send: Any) -> None:
+        with contextlib.suppress(asyncio.CancelledError):  # the server ends: uvicorn would show a traceback
+            await app(scope, receive, send)
+
     config = uvicorn.Config(
-        app,
+        quiet,
         http=_patient_protocol(),
         log_config=None,
         access_log=False,

@@ -44,6 +44,11 @@ def key_of(version: bytes, arguments: Any) -> bytes:
     return hashlib.blake2b(canonical(arguments), key=version, digest_size=KEY_BYTES).digest()
 
 
+def checksum_of(key: bytes, content: bytes) -> bytes:
+    """Return the checksum that is kept with `content` under `key`."""
+    return hashlib.blake2b(content, key=key, digest_size=8).digest()
+
+
 def canonical(value: Any) -> bytes:
     """Return `value` as text that is the same whenever the value is; ASCII, so that any text can be said.
 

@@ -95,7 +95,7 @@ def _said(data: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "content": content_text(data.get("content")),
         "refusal": text_or_none(data.get("refusal")),
-        "reasoning_content": text_or_none(data.get("reasoning_content")) or text_or_none(data.get("reasoning")),
+        "reasoning_content": wire.thinking_in(data),
         "extra": wire.extras(data, wire.MESSAGE_FIELDS),
     }
 
@@ -167,7 +167,7 @@ class Choice:
     def from_dict(cls, data: Mapping[str, Any], position: int = 0) -> Choice:
         """Read a choice; one without an index has its place in the list."""
         message = ChatMessage.from_dict(mapping(data.get("message")))
-        return cls(message, index_of(data, position), text_or_none(data.get("finish_reason")), data.get("logprobs"))
+        return cls(message, index_of(data, position), wire.finish_of(data), data.get("logprobs"))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the choice as a reply holds it."""
@@ -188,7 +188,7 @@ class ChunkChoice:
     def from_dict(cls, data: Mapping[str, Any], position: int = 0) -> ChunkChoice:
         """Read one choice of a chunk; a null delta is an empty one."""
         delta = ChoiceDelta.from_dict(mapping(data.get("delta")))
-        return cls(delta, index_of(data, position), text_or_none(data.get("finish_reason")), data.get("logprobs"))
+        return cls(delta, index_of(data, position), wire.finish_of(data), data.get("logprobs"))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the choice as a chunk holds it."""

@@ -57,6 +57,10 @@ def _sum_of_costs(*parts: Usage) -> float | None:
     return sum(known) if known and len(known) == len(costs) else None
 
 
+_READ = ("cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens")
+_WRITTEN = ("cache_write_tokens", "cache_creation_tokens", "cache_creation_input_tokens")
+"""The tokens of the cache, in the words of OpenAI and those who follow it: Moonshot, Together, DeepSeek, LiteLLM, DashScope."""
+
 NO_USAGE = Usage()
 """Usage of a run that has not asked yet."""
 
@@ -88,9 +92,9 @@ class CompletionUsage:
             prompt,
             completion,
             total_tokens=count(data, "total_tokens") or prompt + completion,
-            cached_tokens=count(read, "cached_tokens") or count(data, "prompt_cache_hit_tokens"),
-            reasoning_tokens=count(written, "reasoning_tokens"),
-            cache_write_tokens=count(read, "cache_write_tokens"),
+            cached_tokens=max(count(place, name) for place in (read, data) for name in _READ),
+            reasoning_tokens=count(written, "reasoning_tokens") or count(data, "reasoning_tokens"),
+            cache_write_tokens=max(count(place, name) for place in (read, data) for name in _WRITTEN),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -114,14 +118,8 @@ class CompletionUsage:
         written and paid like the rest.
         """
         unnamed = max(0, self.total_tokens - self.prompt_tokens - self.completion_tokens)
-        return Usage(
-            self.prompt_tokens,
-            self.completion_tokens + unnamed,
-            self.cached_tokens,
-            self.reasoning_tokens or unnamed,
-            self.cost,
-            self.cache_write_tokens,
-        )
+        written, thought = self.completion_tokens + unnamed, self.reasoning_tokens or unnamed
+        return Usage(self.prompt_tokens, written, self.cached_tokens, thought, self.cost, self.cache_write_tokens)
 
 
 def usage_of(data: Mapping[str, Any]) -> CompletionUsage | None:

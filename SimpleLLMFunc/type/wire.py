@@ -50,6 +50,13 @@ def content_text(content: Any) -> str | None:
     return str(content)
 
 
+def thinking_in(message: Mapping[str, Any]) -> str | None:
+    """Return the reasoning that a message shows: in its own field, or, as Mistral does, in parts of the content."""
+    told = text_or_none(message.get("reasoning_content")) or text_or_none(message.get("reasoning"))
+    parts = [part.get("thinking") for part in mappings(message.get("content")) if part.get("type") == "thinking"]
+    return told or "".join(content_text(part) or "" for part in parts) or None
+
+
 def extras(data: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
     """Return the fields that are not `known`, fit to be sent back.
 
@@ -79,6 +86,19 @@ def mappings(value: Any) -> list[Mapping[str, Any]]:
 def text_or_none(value: Any) -> str | None:
     """Return `value` where it is a text."""
     return value if isinstance(value, str) else None
+
+
+_FINISH = {
+    **dict.fromkeys(("length", "max_tokens", "model_length", "model_context_window_exceeded"), "length"),
+    **dict.fromkeys(("content_filter", "sensitive", "safety", "refusal", "prohibited_content"), "content_filter"),
+}
+"""What cuts or blocks an answer, in the words of OpenAI, Mistral and Zhipu, and of gateways that pass on those of others."""
+
+
+def finish_of(choice: Mapping[str, Any]) -> str | None:
+    """Return why a choice ended: "length" or "content_filter" where a service says that in other words, else as it says."""
+    reason = text_or_none(choice.get("finish_reason"))
+    return _FINISH.get((reason or "").partition(":")[0].lower(), reason)
 
 
 def present(**fields: Any) -> dict[str, Any]:

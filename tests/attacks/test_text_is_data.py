@@ -118,7 +118,7 @@ async def test_attack_03_a_pickle_in_a_cache_is_never_loaded(tmp_path, in_empty_
     again.close()
     with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         ((key,),) = connection.execute("SELECT key FROM answers")
-        connection.execute("UPDATE answers SET answer = ?, checksum = ?", (EVIL, cache_store._checksum(key, EVIL)))
+        connection.execute("UPDATE answers SET answer = ?, checksum = ?", (EVIL, cache_store.checksum_of(key, EVIL)))
     connection.close()
     third = CachedLLM(ScriptedLLM("three"), path)
     assert (await third.chat(question)).text == "three"

@@ -11,8 +11,6 @@ import pytest
 
 from SimpleLLMFunc import __version__
 from SimpleLLMFunc.errors import (
-    BadRequest,
-    BudgetExceeded,
     ConfigError,
     DeadlineExceeded,
     StreamInterrupted,
@@ -21,7 +19,6 @@ from SimpleLLMFunc.errors import (
 from SimpleLLMFunc.interface.attempts.guard import forbid_real_calls
 from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
-from SimpleLLMFunc.interface.spending.budget import budget
 from SimpleLLMFunc.interface.spending.deadline import deadline_scope
 from tests.support.asking import HELLO, streamed
 from tests.support.server import Answer, chunk, sse
@@ -158,14 +155,6 @@ async def test_counts_return_to_zero_and_the_connection_closes_after_a_break(ser
     await server.all_closed()
 
 
-async def test_a_refusal_tells_of_its_request(server):
-    server.reply_status(400, message="because", headers={"x-request-id": "r1"})
-    with pytest.raises(BadRequest, match="because") as caught:
-        await model(server).chat(HELLO)
-    told = caught.value
-    assert (told.status, told.model, told.request_id, told.tries) == (400, "m", "r1", 1)
-
-
 # --- streams ---------------------------------------------------------------------------------------------
 
 
@@ -235,26 +224,6 @@ async def test_a_packed_stream_is_complete_only_with_its_checksum(server, monkey
 
 
 # --- limits ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "rate", [{"rate_limit_capacity": 2, "rate_limit_refill_rate": 0.001}, {"requests_per_minute": 2}]
-)
-async def test_the_rate_is_kept(server, rate):
-    llm = model(server, **rate)
-    await llm.chat(HELLO)
-    await llm.chat(HELLO)
-    with pytest.raises(DeadlineExceeded, match="rate limit"):
-        await llm.chat(HELLO, deadline=0.05)
-    assert len(server.requests) == 2
-
-
-async def test_every_try_counts_in_a_budget(server):
-    for _ in range(5):
-        server.reply_status(503)
-    with budget(requests=2) as spent, pytest.raises(BudgetExceeded, match="requests"):
-        await model(server, max_retries=5).chat(HELLO)
-    assert (spent.requests, len(server.requests)) == (2, 2)
 
 
 async def test_a_request_that_can_never_fit_is_told_at_once(server):

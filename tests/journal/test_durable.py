@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from contextlib import closing
+from contextlib import closing, contextmanager
 from contextvars import copy_context
 from dataclasses import replace
 from datetime import timedelta
@@ -47,8 +47,10 @@ from SimpleLLMFunc.errors import BadRequest
 from SimpleLLMFunc.interface.profile import GENERIC
 from SimpleLLMFunc.journal import RUN_AGAIN, answer, prune
 from SimpleLLMFunc.observability.store import RunQuery
+from SimpleLLMFunc.storage import transaction
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.testing import answer as says
+from tests.support.functions import async_decorated
 from tests.support.processes import forks, in_child
 
 
@@ -638,6 +640,25 @@ async def test_a_key_is_run_by_one_at_a_time_and_another_beside_it(path):
             forget(path, "a")
     assert [key for key, _ in failures] == ["a"]
     assert "goes on already" in failures[0][1]
+
+
+@contextmanager
+def full(connection):
+    with transaction(connection):
+        yield
+        raise sqlite3.OperationalError("the disk is full")
+
+
+async def test_a_block_goes_on_where_a_step_did_not_fit_on_the_disk(path, monkeypatch):
+    ask = async_decorated(str, ScriptedLLM("lost", "kept"))
+    for error in (CheckpointError, None):
+        with durable(path, "k"), monkeypatch.context() as patch:
+            if error is not None:
+                patch.setattr("SimpleLLMFunc.journal.log_file.transaction", full)
+                with pytest.raises(error, match="the disk is full"):
+                    await ask("a")
+                patch.undo()
+            assert await ask("b") == "kept"
 
 
 def test_arguments_that_cannot_be(path):

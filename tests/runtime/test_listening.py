@@ -57,6 +57,24 @@ async def test_it_serves_until_it_is_cancelled():
         assert serving.cancelled()
 
 
+async def test_an_answer_that_its_end_cuts_off_shows_no_traceback(caplog):
+    asked = asyncio.Event()
+
+    async def never(scope, receive, send):
+        asked.set()
+        await asyncio.Event().wait()
+
+    with listening("127.0.0.1", 0) as listener:
+        serving = asyncio.create_task(serve_until_cancelled(never, listener, grace=0, lifespan="off"))
+        read = asyncio.to_thread(urllib.request.urlopen, address_of("127.0.0.1", listener), timeout=20)
+        reading = asyncio.create_task(read)
+        await asked.wait()
+        serving.cancel()
+        await asyncio.wait({serving, reading})
+    assert isinstance(reading.exception(), OSError)
+    assert [record.exc_info for record in caplog.records if record.exc_info] == []
+
+
 # --- requests that are half sent ---------------------------------------------------------------------------
 
 HEAD = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10\r\n"

@@ -98,6 +98,17 @@ def test_reasoning_has_one_name():
         assert message.reasoning_content == "hm"
         assert message.extra == {}
         assert ChatCompletionChunk.from_dict({"choices": [{"delta": {name: "hm"}}]}).delta.reasoning_content == "hm"
+    for thinking in ("hm", [{"type": "text", "text": "h"}, {"type": "text", "text": "m"}]):  # Mistral
+        parts = [{"type": "thinking", "thinking": thinking}, {"type": "text", "text": "x"}]
+        message = ChatCompletion.from_dict({"choices": [{"message": {"content": parts}}]}).message
+        assert (message.reasoning_content, message.content) == ("hm", "x")
+
+
+def test_what_cuts_or_blocks_an_answer_has_one_name():
+    means = {"MAX_TOKENS": "length", "model_length": "length", "content_filter: SAFETY": "content_filter", "eos": "eos"}
+    for said, reason in {**means, "sensitive": "content_filter", "model_context_window_exceeded": "length"}.items():
+        for kind in (ChatCompletion, ChatCompletionChunk):
+            assert kind.from_dict({"choices": [{"finish_reason": said}]}).finish_reason == reason
 
 
 def test_the_usage_is_found_where_providers_put_it_and_in_their_words():

@@ -24,6 +24,8 @@ def test_tokens_written_into_the_cache_are_read_kept_and_written():
     assert usage.tokens == Usage(9, 1, 2, cache_write_tokens=3)
     assert CompletionUsage.from_dict(usage.to_dict()) == usage
     assert replace(usage, cost=0.5).tokens == Usage(9, 1, 2, cost=0.5, cache_write_tokens=3)
+    told = {"prompt_tokens": 9, "cached_tokens": 2, "cache_creation_input_tokens": 3, "reasoning_tokens": 4}
+    assert CompletionUsage.from_dict(told).tokens == Usage(9, 0, 2, 4, cache_write_tokens=3)
     assert "cache_write_tokens" not in CompletionUsage(9, 1, 10, 2).to_dict()["prompt_tokens_details"]
 
 

@@ -152,5 +152,5 @@ class ChatMemoryIntegration:
 def _time_left() -> list[float]:
     """Return the seconds left of the question's deadline and of a budget, where there are such."""
     clock, limited = current_deadline(), strictest_time_limit()
-    left = (clock.left() if clock else None, limited.left() if limited else None)
+    left = (clock.left() if clock else None, limited.left_of("seconds") if limited else None)
     return [seconds for seconds in left if seconds is not None]

@@ -132,7 +132,7 @@ class Run:
         self._listening = LISTENER.enter(self.noted)
         begin_run(self.trace_id)
         seconds = self.deadline
-        if limited is not None and (left := limited.left()) is not None:
+        if limited is not None and (left := limited.left_of("seconds")) is not None:
             seconds = left if seconds is None else min(seconds, left)
         self._deadline_scope = deadline_scope(seconds)
         self.limits = RunLimits(self._deadline_scope.__enter__(), self.abort)
@@ -157,8 +157,8 @@ class Run:
         limited = self._time_limit
         told = error
         if isinstance(error, SimpleLLMFuncError):
-            if isinstance(error, DeadlineExceeded) and limited and limited.left() == 0:
-                told = self.explained(limited.out_of_time())
+            if isinstance(error, DeadlineExceeded) and limited and limited.left_of("seconds") == 0:
+                told = self.explained(limited.exceeded("seconds"))
             else:
                 self.explained(error)
         if self.observer is not None and self.finished is None:  # else it was left, or cancelled, after all was told

@@ -5,9 +5,10 @@ from SimpleLLMFunc.base.schemas.descriptions import field_descriptions, with_des
 from SimpleLLMFunc.base.schemas.output_mode import ANSWER_TOOL, OutputSpec, choose_output_mode, compile_output
 from SimpleLLMFunc.base.schemas.strict_schema import inlined_root
 from SimpleLLMFunc.base.schemas.think_first import ThinkFirst
+from SimpleLLMFunc.base.schemas.type_description import literal
 
 __all__ = [
     "ANSWER_TOOL", "OutputSpec", "ThinkFirst", "choose_output_mode", "compile_output", "field_descriptions",
-    "grammar_of", "inlined_root", "labels_text", "type_description", "type_example", "type_words",
+    "grammar_of", "inlined_root", "labels_text", "literal", "type_description", "type_example", "type_words",
     "with_descriptions",
 ]  # fmt: skip

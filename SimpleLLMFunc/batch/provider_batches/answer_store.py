@@ -5,7 +5,6 @@ So a restart finds its batches again and asks for nothing twice. Without a check
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.batch.checkpoint.row_file import BATCH_TABLES, RowFile, marks
 from SimpleLLMFunc.errors import CheckpointError
 from SimpleLLMFunc.logger import mask_known
-from SimpleLLMFunc.storage import SqliteFile, transaction
+from SimpleLLMFunc.storage import SqliteFile, checksum_of, transaction
 
 _APPLICATION_ID_OF_1_0 = 0x534C4242
 """In the header of the second file that 1.0 kept for a checkpoint: "SLBB"."""
@@ -141,7 +140,7 @@ class AnswerStore:
             "is_good = excluded.is_good, line = excluded.line, checksum = excluded.checksum "
             "WHERE excluded.is_good > answers.is_good",
             (
-                (line.key, line.mode, line.place, int(line.is_good), text, _checksum(line.key, text))
+                (line.key, line.mode, line.place, int(line.is_good), text, checksum_of(line.key, text))
                 for line in lines
                 for text in (mask_known(line.line.decode("utf-8", "replace")).encode(),)
             ),
@@ -172,7 +171,7 @@ class AnswerStore:
             return None
         *kept, checksum = found[0]
         line = KeptLine(*kept)
-        if checksum != _checksum(line.key, line.line):
+        if checksum != checksum_of(line.key, line.line):
             raise CheckpointError(
                 f"an answer of a batch in {str(self._file.path)!r} is not as it was written. Put a copy in its place, or "
                 "give another path."
@@ -187,7 +186,3 @@ class AnswerStore:
     def close(self) -> None:
         """Close the file; the next use opens it again."""
         self._file.file.close()
-
-
-def _checksum(key: bytes, line: bytes) -> bytes:
-    return hashlib.blake2b(line, key=key, digest_size=8).digest()

@@ -35,8 +35,6 @@ _CLOSING_SECONDS = 0.05
 _COST = "x-litellm-response-cost"
 """USD. Source: https://docs.litellm.ai/docs/proxy/cost_tracking"""
 
-_NOTHING = Kept()
-
 _SLICE = 4 * 1024
 """Bytes of a stream that are read in one go; what has arrived at once may be ten times as much."""
 
@@ -59,7 +57,7 @@ async def check_status(reply: HttpReply, wire: Wire) -> None:
     raise await off_loop_if_large(len(body) + len(received.sent), lambda: wire.error(body, received))
 
 
-async def read_reply(reply: HttpReply, wire: Wire, kept: Kept = _NOTHING, start: bytes = b"") -> ChatCompletion:
+async def read_reply(reply: HttpReply, wire: Wire, kept: Kept, start: bytes = b"") -> ChatCompletion:
     """Return the whole reply; `kept` is of the request, `start` is what has been read of the reply.
 
     Raises:
@@ -82,15 +80,13 @@ async def read_vectors(reply: HttpReply, count: int) -> tuple[list[list[float]],
     return await off_loop_if_large(len(body), lambda: read_embeddings(body, received, count))
 
 
-def _received(reply: HttpReply, kept: Kept = _NOTHING) -> Received:
+def _received(reply: HttpReply, kept: Kept | None = None) -> Received:
     url = "" if 200 <= reply.status < 300 else Address(reply.url).shown
     asked = reply.request
-    return Received(asked.model, asked.tries, reply.status, reply.headers, now(), kept, url, asked.body)
+    return Received(asked.model, asked.tries, reply.status, reply.headers, now(), kept or Kept(), url, asked.body)
 
 
-async def read_chunks(
-    reply: HttpReply, wire: Wire, kept: Kept = _NOTHING
-) -> AsyncGenerator[Iterable[ChatCompletionChunk], None]:
+async def read_chunks(reply: HttpReply, wire: Wire, kept: Kept) -> AsyncGenerator[Iterable[ChatCompletionChunk], None]:
     """Yield the chunks of each piece of a streamed reply, as the pieces arrive; return when it is complete.
 
     The chunks of a piece are read as they are asked for, and have to be taken before the next piece is. By the piece,

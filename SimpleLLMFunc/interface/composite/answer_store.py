@@ -6,7 +6,6 @@ at that path belongs to the user.
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
 import time
 from collections.abc import Callable, Mapping
@@ -16,7 +15,7 @@ from typing import TypeVar
 
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.logger import push_warning
-from SimpleLLMFunc.storage import SqliteFile, is_damage, transaction, used_bytes
+from SimpleLLMFunc.storage import SqliteFile, checksum_of, is_damage, transaction, used_bytes
 
 T = TypeVar("T")
 
@@ -108,7 +107,7 @@ class AnswerStore:
         now = self._clock()
         if self.max_age is not None and now - made >= self.max_age:
             return None
-        if not isinstance(answer, bytes) or checksum != _checksum(key, answer):
+        if not isinstance(answer, bytes) or checksum != checksum_of(key, answer):
             push_warning(f"{self.path}: an answer in the cache is damaged, so it is asked for again.")
             connection.execute("DELETE FROM answers WHERE key = ?", (key,))
             return None
@@ -123,7 +122,7 @@ class AnswerStore:
         with transaction(connection):
             connection.execute(
                 "INSERT OR REPLACE INTO answers (key, answer, checksum, made, used) VALUES (?, ?, ?, ?, ?)",
-                (key, answer, _checksum(key, answer), now, now),
+                (key, answer, checksum_of(key, answer), now, now),
             )
             if self.max_age is not None:
                 connection.execute("DELETE FROM answers WHERE made <= ?", (now - self.max_age,))
@@ -183,7 +182,3 @@ class AnswerStore:
 
 def _count(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT count(*) FROM answers").fetchone()[0])
-
-
-def _checksum(key: bytes, answer: bytes) -> bytes:
-    return hashlib.blake2b(answer, key=key, digest_size=8).digest()

@@ -20,7 +20,7 @@ from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http.content_decoding import CODINGS, Unpacker, unpacker_for
 from SimpleLLMFunc.interface.http.environment import proxy_for
 from SimpleLLMFunc.interface.http.error_mapping import BodyBroken, translated
-from SimpleLLMFunc.interface.http.timeouts import Patience, Silence
+from SimpleLLMFunc.interface.http.timeouts import Patience
 from SimpleLLMFunc.logger import redact
 from SimpleLLMFunc.runtime import import_module
 
@@ -204,11 +204,6 @@ class Exchange(HttpReply):
             return await self.patience.wait(body.readany(), "reading the answer")
         except RuntimeError as gone:
             raise BodyBroken(str(gone)) from None
-        except Silence:
-            # The loop may have been busy for so long, and the answer be there.
-            if rest := body.read_nowait():
-                return rest
-            raise
 
 
 def is_redirect(status: int, headers: Mapping[str, str]) -> bool:

@@ -12,6 +12,7 @@ from SimpleLLMFunc.interface.spending import Deadline
 T = TypeVar("T")
 
 CONNECT_SECONDS = 10.0
+_BUSY_SECONDS = 0.05
 
 
 class Silence(Exception):
@@ -52,7 +53,10 @@ class Patience:
         by_deadline = left is not None and left < self._left
         loop = asyncio.get_running_loop()
         started = loop.time()
-        limit = asyncio.timeout(left if by_deadline else self._left)
+        limit = asyncio.timeout(None)
+        # A little more once the time is over: the loop may have been busy for so long, and the answer be there.
+        most = min(self._left, self._left if left is None else left)
+        timer = loop.call_later(most, lambda: limit.reschedule(loop.time() + (most and _BUSY_SECONDS)))
         try:
             async with limit:
                 return await awaited
@@ -60,6 +64,7 @@ class Patience:
             if not limit.expired():
                 raise
         finally:
+            timer.cancel()
             self._left = max(0.0, self._left - (loop.time() - started))
         # Not inside the block above: the context of the error would hold the frames of what was waited for.
         if by_deadline:

@@ -50,10 +50,6 @@ class Spent:
         """Stop the clock."""
         self._ended = time.monotonic()
 
-    def left(self) -> float | None:
-        """Return the seconds that are left, None without such a limit."""
-        return self.left_of("seconds")
-
     def reserve(self, *, requests: int, tokens: int, usd: float = 0.0) -> None:
         """Take what a request needs, or refuse it.
 
@@ -88,10 +84,6 @@ class Spent:
     def exceeded(self, unit: str, needed: float | None = None) -> BudgetExceeded:
         """Return the error for a request that would have needed more than is left."""
         return BudgetExceeded(unit, limit=self._limits[unit] or 0.0, spent=self._taken()[unit], needed=needed)
-
-    def out_of_time(self) -> BudgetExceeded:
-        """Return the error for a call that the seconds of this scope have ended."""
-        return self.exceeded("seconds")
 
     def _taken(self) -> dict[str, float]:
         return {
@@ -184,8 +176,8 @@ _CHARGE: ContextVar[Charge | None] = ContextVar("SimpleLLMFunc.charge", default=
 
 def strictest_time_limit() -> Spent | None:
     """Return the scope around the caller whose seconds run out first, None where none has such a limit."""
-    limited = [scope for scope in _SCOPES.get() if scope.left() is not None]
-    return min(limited, key=lambda scope: scope.left() or 0.0, default=None)
+    limited = [scope for scope in _SCOPES.get() if scope.left_of("seconds") is not None]
+    return min(limited, key=lambda scope: scope.left_of("seconds") or 0.0, default=None)
 
 
 @contextmanager
@@ -197,11 +189,11 @@ def time_limits() -> Iterator[Deadline]:
     """
     limit = strictest_time_limit()
     try:
-        with deadline_scope(None if limit is None else limit.left()) as clock:
+        with deadline_scope(None if limit is None else limit.left_of("seconds")) as clock:
             yield clock
     except DeadlineExceeded as error:
-        if limit is not None and limit.left() == 0:
-            raise limit.out_of_time() from error
+        if limit is not None and limit.left_of("seconds") == 0:
+            raise limit.exceeded("seconds") from error
         raise
 
 

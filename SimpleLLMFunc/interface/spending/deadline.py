@@ -92,10 +92,6 @@ class Deadline:
         """Return whichever of the two passes first."""
         return self if other is None or self.moment <= other.moment else other
 
-    def __repr__(self) -> str:
-        left = self.left()
-        return "Deadline(never)" if left is None else f"Deadline({self.seconds:g} s, {left:.3f} s left)"
-
 
 _NEVER = Deadline(None, math.inf)
 _CURRENT: ContextVar[Deadline | None] = ContextVar("SimpleLLMFunc.deadline", default=None)

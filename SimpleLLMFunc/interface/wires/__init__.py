@@ -6,7 +6,7 @@ reasoning in the text, the errors of services.
 
 from SimpleLLMFunc.interface.wires.chat import CHAT, ChatCompletionsWire, build_body
 from SimpleLLMFunc.interface.wires.embeddings import MOST_TEXTS, embedding_request, read_embeddings
-from SimpleLLMFunc.interface.wires.failures import failure_of, header_number, read_error, refused_in, tool_name
+from SimpleLLMFunc.interface.wires.failures import failure_of, read_error, refused_in, tool_name
 from SimpleLLMFunc.interface.wires.families import claude_family, gemini_family
 from SimpleLLMFunc.interface.wires.parameters import check_call_params, check_options, extra_headers_of, gives_logprobs
 from SimpleLLMFunc.interface.wires.provider_state import STATE, refuses_state, state_key, without_state
@@ -23,7 +23,7 @@ from SimpleLLMFunc.interface.wires.streams.delta_assembly import (
 )
 from SimpleLLMFunc.interface.wires.streams.events import EventReader
 from SimpleLLMFunc.interface.wires.streams.reasoning_text import StreamedThoughts, answer_in
-from SimpleLLMFunc.interface.wires.wire import Asked, Kept, Received, WireRequest
+from SimpleLLMFunc.interface.wires.wire import Asked, Kept, Received, WireRequest, header_number
 
 __all__ = [
     "CHAT", "MOST_TEXTS", "STATE", "Asked", "ChatCompletionsWire", "Citation", "EventReader", "Kept", "Received",

@@ -17,10 +17,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from SimpleLLMFunc.errors import ServerUnavailable
 from SimpleLLMFunc.interface.body_json import mend
-from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.profile import Profile
+from SimpleLLMFunc.interface.wires.failures import failure_of, read_error, status_of_error
 from SimpleLLMFunc.interface.wires.families import effort_of, leave_out_sampling
 from SimpleLLMFunc.interface.wires.provider_state import STATE
 from SimpleLLMFunc.interface.wires.replies import Wire
@@ -57,10 +56,12 @@ class ChunkReader(EventReader):
 
     def completion_of(self, data: dict[str, Any]) -> ChatCompletion:
         """Return a whole reply; raises what `EventReader.completion_of` does."""
-        completion = ChatCompletion.from_dict(data, tries=self._received.tries)
-        if completion.finish_reason in _INTERRUPTED:
-            said = f"it broke off the answer: {completion.finish_reason}"
-            raise AttemptFailed(ServerUnavailable(self._received.model, body=said, **self._received.facts))
+        completion, failed = ChatCompletion.from_dict(data, tries=self._received.tries), _failed_in(data)
+        if not failed and completion.finish_reason in _INTERRUPTED:
+            failed = {"error": f"it broke off the answer: {completion.finish_reason}"}
+        if failed:
+            error = read_error(failed)
+            raise failure_of(error, self._received, status=status_of_error(error) or 503)
         return completion
 
     @property
@@ -70,9 +71,9 @@ class ChunkReader(EventReader):
 
     def chunk_of(self, value: dict[str, Any], event: ServerSentEvent) -> ChatCompletionChunk | None:
         """Return the chunk in an event; raises what `read` does."""
-        kind = value.get("object")
-        if value.get("error") or event.event == "error" or kind == "error":
-            raise self.error_in(value)
+        kind, failed = value.get("object"), _failed_in(value)
+        if failed or event.event == "error" or kind == "error":
+            raise self.error_in(failed or value)
         if "choices" not in value and "usage" not in value:
             return None  # a ping, or an event of a kind we do not know
         if self._halves or b"\\ud" in event.data.lower():
@@ -102,6 +103,11 @@ class ChunkReader(EventReader):
         for choice in chunk.choices:
             if choice.finish_reason in _INTERRUPTED:
                 raise self.broken(f"the service said: {choice.finish_reason}")
+
+
+def _failed_in(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what holds an error: the whole, or one of its choices (OpenRouter); empty where nothing does."""
+    return next((part for part in (value, *mappings(value.get("choices"))) if part.get("error")), {})
 
 
 class ChatCompletionsWire(Wire):
@@ -197,9 +203,8 @@ def _one_system(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     contents = [message.get("content") for message in messages]
     if all(isinstance(content, str) for content in contents):
         return [{**messages[0], "content": "\n\n".join(cast("list[str]", contents))}]
-    parts: list[Any] = []
-    for content in contents:
-        parts += [{"type": "text", "text": content}] if isinstance(content, str) else content or []
+    texts = [[{"type": "text", "text": content}] if isinstance(content, str) else content or [] for content in contents]
+    parts = [part for text in texts for part in text]
     return [{**messages[0], "content": parts}]
 
 

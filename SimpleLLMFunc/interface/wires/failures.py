@@ -7,11 +7,9 @@ else would hide it.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
@@ -19,25 +17,33 @@ from SimpleLLMFunc.errors import (
     AuthenticationError,
     BadReply,
     BadRequest,
+    ContentBlocked,
     ContextTooLong,
     RateLimited,
     ServerUnavailable,
 )
 from SimpleLLMFunc.interface.body_json import decode, head_of
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
-from SimpleLLMFunc.interface.wires.wire import Received
+from SimpleLLMFunc.interface.wires.wire import Received, header_number, retry_after_seconds
 from SimpleLLMFunc.logger import redact, redact_head, shown_value
 from SimpleLLMFunc.type import mappings
 
 # --- what is refused ---------------------------------------------------------------------------------------
 
-Refused: TypeAlias = Literal["", "wire", "images", "sound", "model", "response_format", "tool_choice", "tools"]
-"""What is refused: this protocol, images, sound, the model, or the field of the body with this name. Empty: unknown."""
+Refused: TypeAlias = Literal["", "text", "wire", "images", "sound", "model", "response_format", "tool_choice", "tools"]
+"""What is refused: what the prompt says, this protocol, images, sound, the model, or the field of the body with this name.
+Empty: unknown."""
 
-_STATUSES = frozenset({400, 404, 422, 500})
+_STATUSES = frozenset({400, 403, 404, 422, 500})
 """llama.cpp answers 500 where a model cannot take an image, OpenRouter 404 where no provider knows tools."""
 
 _UNKNOWN_PARAMETER = frozenset({"unsupported_parameter", "unsupported_value", "unknown_parameter", "extra_forbidden"})
+_BLOCKED_CODES = frozenset({
+    "content_filter", "image_content_policy_violation", "bio_policy", "data_inspection_failed", "1301",
+    "misalignment_policy_violation", "inputtextsensitivecontentdetected", "outputtextsensitivecontentdetected",
+})  # fmt: skip
+"""Of Azure, OpenAI, Moonshot, DashScope, Zhipu and Volcengine."""
+
 _MODEL_CODES = frozenset({"model_not_found", "model_not_available"})
 
 _NOT = r"(?:not|un) ?(?:supported|available|enabled|allowed|known|recognized)"
@@ -49,6 +55,8 @@ _NAMED = r"(?:[`'\"]?[^\s`'\"]+[`'\"]?,?\s+)?"
 _WORDS: tuple[tuple[Refused, str], ...] = (
     # "Function tools with reasoning_effort are not supported … use /v1/responses instead"
     ("wire", r"\bv1/responses\b"),
+    # OpenRouter and OpenAI, DeepSeek, xAI
+    ("text", r"your (?:input|prompt) was flagged|content exists risk|violates usage guidelines"),
     ("images", r"image input is not supported"),  # llama.cpp
     ("sound", r"audio input is not supported"),  # llama.cpp
     ("images", r"image_url is only supported by certain models"),
@@ -110,6 +118,8 @@ def refused_part(status: int | None, message: str, *, param: str = "", codes: Co
     """
     if status not in _STATUSES:
         return ""
+    if not _BLOCKED_CODES.isdisjoint(codes):
+        return "text"
     # Messages: type "not_found_error", message "model: claude-x"
     is_missing = "not_found_error" in codes and message.startswith("model:")
     if status in {400, 404} and (is_missing or not _MODEL_CODES.isdisjoint(codes)):
@@ -158,16 +168,17 @@ def tool_name(param: str, message: str, names: Callable[[], Sequence[str]]) -> s
 _QUOTA_CODES = frozenset({
     "insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "credit_exhausted",
     "credit_balance_exhausted", "enforced_spend_limit_reached", "billing_error", "quota_per_day",
+    "exceeded_current_quota_error", "1113",
 })  # fmt: skip
 _CODES_OF_STATUS = {
-    400: ("context_length_exceeded", "invalid_argument", "invalid_request_error"),
+    400: ("context_length_exceeded", "invalid_argument", "invalid_request_error", *_BLOCKED_CODES),
     401: ("authentication_error", "invalid_api_key", "unauthenticated"),
     403: ("permission_denied", "permission_error"),
     404: ("model_not_found", "not_found_error"),
     429: ("billing_hard_limit_reached", "insufficient_quota", "rate_limit_error", "rate_limit_exceeded",
           "resource_exhausted"),
-    500: ("internal_error", "internal_server_error", "server_error"),
-    503: ("service_unavailable", "unavailable"),
+    500: ("api_error", "internal_error", "internal_server_error", "server_error", "vector_store_timeout"),
+    503: ("server_is_overloaded", "service_unavailable", "unavailable"),
     529: ("overloaded_error",),
 }  # fmt: skip
 _STATUS_OF_CODE = {code: status for status, codes in _CODES_OF_STATUS.items() for code in codes}
@@ -291,6 +302,7 @@ def failure_of(
     *,
     status: int | None = None,
     path: str = "",
+    partial: str = "",
     tools: Callable[[], Sequence[str]] = tuple,
 ) -> AttemptFailed:
     """Return the failure that a reply is.
@@ -300,6 +312,7 @@ def failure_of(
         received: what else is known of the reply.
         status: what counts as its status, where the body tells more than HTTP.
         path: of the wire, which the address holds once.
+        partial: the text that was shown before.
         tools: gives the names of the tools in the order in which they were sent.
     """
     status, model, headers = status or received.status, received.model, received.headers
@@ -309,13 +322,16 @@ def failure_of(
     told = {**facts, "body": said}
     wait = retry_after_seconds(headers, received.began)
     wait = error.wait if wait is None else wait
+    refused = refused_part(status, said, param=error.param, codes=codes)
+    if refused == "text":
+        blocked = ContentBlocked(said.removesuffix("."), partial=partial)
+        return AttemptFailed(blocked.with_run(tries=received.tries), again="never")
     if status in {401, 403} or (status == 400 and "api_key_invalid" in codes):  # 400: Gemini
         return AttemptFailed(AuthenticationError(model, **told), again="never")
     if status == 402 or (status == 429 and codes & _QUOTA_CODES):
         return AttemptFailed(RateLimited(model, kind="quota", retry_after=wait, **told), again="never")
     if status == 429:
         return AttemptFailed(RateLimited(model, retry_after=wait, **told), retry_after=wait)
-    refused = refused_part(status, said, param=error.param, codes=codes)
     if status >= 500 and not refused:
         return AttemptFailed(ServerUnavailable(model, **told), retry_after=wait)
     if status in {400, 413, 422} and (codes & _TOO_LONG_CODES or _TOO_LONG.search(said)):
@@ -362,38 +378,3 @@ def _status(word: Any) -> int | None:
     if isinstance(word, str) and word.isascii() and word.isdigit():
         word = int(word[:4])
     return word if isinstance(word, int) and not isinstance(word, bool) and 400 <= word <= 599 else None
-
-
-def retry_after_seconds(headers: Mapping[str, str], now: float) -> float | None:
-    """Return how long the service wants us to wait, None where it did not say, or nothing usable.
-
-    Args:
-        headers: of the reply, found by lower-case name.
-        now: seconds since the epoch, for a date.
-
-    Source: RFC 9110, section 10.2.3; `retry-after-ms` is an extension of OpenAI's.
-    """
-    milliseconds = header_number(headers.get("retry-after-ms"))
-    if milliseconds is not None:
-        return milliseconds / 1000
-    value = headers.get("retry-after")
-    seconds = header_number(value)
-    if value is None or seconds is not None:
-        return seconds
-    from email.utils import parsedate_to_datetime
-
-    try:
-        moment = parsedate_to_datetime(value)
-        seconds = moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() - now
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return seconds if seconds > 0 else None
-
-
-def header_number(text: str | None) -> float | None:
-    """Return the value of a header as a number from 0 up; None for anything else."""
-    try:
-        value = float(text or "nan")
-    except ValueError:
-        return None
-    return value if 0 <= value < math.inf else None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC
 from typing import Any, TypeAlias, cast
 
 from SimpleLLMFunc.errors import UsageError
@@ -125,3 +127,41 @@ class Received:
     def facts(self) -> dict[str, Any]:
         """What an error tells of any reply."""
         return {"status": self.status, "tries": self.tries}
+
+
+# --- what headers say ---------------------------------------------------------------------------------------
+
+
+def retry_after_seconds(headers: Mapping[str, str], now: float) -> float | None:
+    """Return how long the service wants us to wait, None where it did not say, or nothing usable.
+
+    Args:
+        headers: of the reply, found by lower-case name.
+        now: seconds since the epoch, for a date.
+
+    Source: RFC 9110, section 10.2.3; `retry-after-ms` is an extension of OpenAI's.
+    """
+    milliseconds = header_number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    value = headers.get("retry-after")
+    seconds = header_number(value)
+    if value is None or seconds is not None:
+        return seconds
+    from email.utils import parsedate_to_datetime
+
+    try:
+        moment = parsedate_to_datetime(value)
+        seconds = moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() - now
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return seconds if seconds > 0 else None
+
+
+def header_number(text: str | None) -> float | None:
+    """Return the value of a header as a number from 0 up; None for anything else."""
+    try:
+        value = float(text or "nan")
+    except ValueError:
+        return None
+    return value if 0 <= value < math.inf else None

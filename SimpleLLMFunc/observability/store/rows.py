@@ -199,26 +199,35 @@ class StoredTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredTry:
+class FailedTry:
     """One HTTP request that failed.
 
     Attributes:
         turn: of the run.
-        at: seconds since the beginning of the run.
         status: of HTTP, None without a response.
         pause: seconds until the next request.
         model, next_model: the model that failed, and the one that is asked next.
     """
 
-    number: int
     turn: int
-    at: float
     error: str
     text: str
     status: int | None
     pause: float
     model: str
     next_model: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTry(FailedTry):
+    """One HTTP request that failed, as it is stored.
+
+    Attributes:
+        at: seconds since the beginning of the run.
+    """
+
+    number: int
+    at: float
 
 
 @dataclass(frozen=True, slots=True)

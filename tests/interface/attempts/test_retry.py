@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from SimpleLLMFunc.errors import ServerUnavailable
 from SimpleLLMFunc.interface.attempts.retry import LONGEST_BACKOFF, backoff, decide
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
-from SimpleLLMFunc.interface.wires.failures import retry_after_seconds
+from SimpleLLMFunc.interface.wires.wire import retry_after_seconds
 
 ERROR = ServerUnavailable("m", status=503)
 

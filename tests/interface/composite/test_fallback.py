@@ -23,7 +23,6 @@ from SimpleLLMFunc.interface.composite.fallback import FallbackLLM
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.interface.spending.budget import budget
-from SimpleLLMFunc.interface.spending.deadline import deadline_scope
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import ReplyAssembler
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type import ChatCompletionChunk, Usage
@@ -247,12 +246,6 @@ async def test_a_members_own_deadline_is_a_reason_to_ask_the_next(server, other)
     assert (reply.text, reply.tries) == ("from the other", 2)
 
 
-async def test_with_no_time_left_no_one_is_asked(server, other):
-    with deadline_scope(0), pytest.raises(DeadlineExceeded):
-        await pair(server, other).chat(HELLO)
-    assert server.requests == []
-
-
 async def test_budgets_count_every_request(server, other):
     server.reply_status(503)
     ask = function_of(pair(server, other))
@@ -413,12 +406,12 @@ def test_it_looks_like_its_first_member(monkeypatch):
 def test_a_pickle_holds_all_but_keys_and_health(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-CANARY0123456789")
     llm = FallbackLLM(
-        OpenAICompatible("a", api_key="sk-CANARY0123456789"), ScriptedLLM("x"), hedge_after="p95", cool_down=5
+        OpenAICompatible("a", api_key="sk-CANARY0123456789"), ScriptedLLM("x"), hedge_after="p95", cool_down=0
     )
     data = pickle.dumps(llm)
     assert b"CANARY" not in data
     again = pickle.loads(data)
-    assert (again.hedge_after, again.cool_down) == ("p95", 5)
+    assert (again.hedge_after, again.cool_down) == ("p95", 0)
     assert [member.model_name for member in again.members] == ["a", "scripted"]
     assert copy.copy(llm) is copy.deepcopy(llm) is llm
 

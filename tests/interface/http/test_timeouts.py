@@ -5,6 +5,7 @@ import pytest
 from SimpleLLMFunc.errors import DeadlineExceeded
 from SimpleLLMFunc.interface.http.timeouts import Patience, Silence
 from SimpleLLMFunc.interface.spending.deadline import Deadline
+from tests.support.busy_loop import keep_loop_busy
 
 
 def patience(*, deadline=None, first_byte=60.0, idle=60.0):
@@ -41,6 +42,14 @@ async def test_only_waiting_counts():
     clock = patience(first_byte=0.05)
     await asyncio.sleep(0.06)
     assert await clock.wait(asyncio.sleep(0, 1)) == 1
+
+
+async def test_what_came_while_the_loop_was_busy_for_too_long_counts():
+    loop = asyncio.get_running_loop()
+    waiting = asyncio.ensure_future(patience(first_byte=0.05).wait(answer := loop.create_future()))
+    await asyncio.sleep(0)
+    loop.call_soon(answer.set_result, keep_loop_busy(0.1))
+    assert await waiting is None
 
 
 async def test_the_deadline_stands_above_both():

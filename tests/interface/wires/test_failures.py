@@ -8,6 +8,7 @@ from SimpleLLMFunc.errors import (
     AuthenticationError,
     BadReply,
     BadRequest,
+    ContentBlocked,
     ContextTooLong,
     RateLimited,
     ServerUnavailable,
@@ -17,6 +18,7 @@ from SimpleLLMFunc.interface.wires.failures import status_of_error
 from tests.interface.wires.test_recordings import WIRES
 
 KNOWN = [
+    ("text", "Content Exists Risk"),
     ("wire", "Function tools with reasoning_effort are not supported for gpt-5.4. Please use /v1/responses instead."),
     ("wire", "This model is only supported in v1/responses and not in v1/chat/completions."),
     ("images", "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj"),
@@ -82,7 +84,7 @@ def test_all_else_is_not_taken_for_a_refusal_of_a_way_to_ask():
         ("response_format", "response_format", ""), ("response_format", "text.format.schema", ""),
         ("response_format", "response_format.json_schema.schema", "invalid_value"), ("model", "model", "model_not_found"),
         ("tool_choice", "tool_choice", "unsupported_value"), ("tools", "tools", "unsupported_parameter"),
-        ("", "tools", "array_above_max_length"), ("", "parallel_tool_calls", "unsupported_parameter"),
+        ("text", "prompt", "content_filter"), ("", "tools", "array_above_max_length"), ("", "parallel_tool_calls", "unsupported_parameter"),
         ("", "tools[0].function.parameters", "invalid_function_parameters"),
     ],
 )  # fmt: skip
@@ -142,14 +144,20 @@ def test_each_status_has_its_error(status, kind, again):
     assert again == "never" or "Try again later" in str(error)
 
 
+def test_a_prompt_that_is_blocked_is_no_bad_request_and_no_bad_key():
+    for status, error in ((400, {"code": "1301"}), (403, {"message": "Your input was flagged for x."})):
+        failure = failed(status, {"error": {"message": "no", **error}})
+        assert (type(failure.error), failure.error.tries, failure.again) == (ContentBlocked, 2, "never")
+
+
 def test_retry_after_counts_wherever_a_further_try_may_help_and_a_used_up_quota_is_not_tried_again():
     for status in (429, 500, 503, 408):
         assert failed(status, headers={"retry-after": "3"}).retry_after == 3
         assert failed(status).retry_after is None
     error = failed(429, headers={"retry-after": "2.5"}).error
     assert (error.retry_after, error.kind) == (2.5, "rate")
-    for field in ("code", "type"):
-        failure = failed(429, {"error": {"message": "pay", field: "insufficient_quota"}})
+    for field, said in (("code", "insufficient_quota"), ("type", "exceeded_current_quota_error"), ("code", "1113")):
+        failure = failed(429, {"error": {"message": "pay", field: said}})
         assert (failure.error.kind, failure.again) == ("quota", "never")
 
 

@@ -8,9 +8,9 @@ import random
 
 import pytest
 
-from SimpleLLMFunc.errors import SimpleLLMFuncError
+from SimpleLLMFunc.errors import ContentBlocked, RateLimited, SimpleLLMFuncError
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
-from SimpleLLMFunc.interface.wires import Received, citations_in, server_tools_in
+from SimpleLLMFunc.interface.wires import CHAT, Received, citations_in, server_tools_in
 from tests.interface.wires.test_recordings import DATA, FILES, WIRES, read_stream
 
 ROUNDS = 30
@@ -99,6 +99,38 @@ def test_an_error_in_a_stream_is_told_though_it_comes_without_its_kind(wire):
     with pytest.raises(AttemptFailed) as caught:
         read(WIRES[wire], b'data: {"error": {"message": "all slots are taken", "code": 503}}\n\n', stream=True)
     assert "all slots are taken" in str(caught.value.error)
+
+
+def streamed(wire, *events):
+    return read_stream(WIRES[wire], b"".join(b"data: %b\n\n" % json.dumps(each).encode() for each in events), 1 << 30)
+
+
+def test_the_input_of_a_call_may_come_with_its_beginning():
+    call = {"type": "tool_use", "id": "t", "name": "f", "input": {"x": 1}}
+    ended = {"type": "message_delta", "delta": {"stop_reason": "tool_use"}}
+    reply = streamed("messages", {"type": "content_block_start", "index": 0, "content_block": call}, ended)
+    assert reply.tool_calls[0].function.arguments == '{"x": 1}'
+
+
+def test_the_usage_of_gemini_counts_without_a_total_and_before_one_that_counts_nothing():
+    whole = {"candidates": [{"content": {"parts": [{"text": "a"}]}, "finishReason": "STOP"}]}
+    usage = [{"usageMetadata": each} for each in ({"promptTokenCount": 5}, {"trafficType": "ON_DEMAND"})]
+    assert streamed("gemini", whole, *usage).usage.prompt_tokens == 5
+
+
+def test_what_is_blocked_after_some_text_is_told_with_it():
+    said, error = {"type": "response.output_text.delta", "delta": "He"}, {"type": "error", "code": "bio_policy"}
+    with pytest.raises(AttemptFailed) as caught:
+        streamed("responses", said, error)
+    assert (type(caught.value.error), caught.value.error.partial) == (ContentBlocked, "He")
+
+
+def test_an_error_in_a_choice_is_no_answer():
+    choice = {"message": {"content": "He"}, "delta": {"content": "He"}, "error": {"message": "gone", "code": 429}}
+    for start in (b"", b"data: "):
+        with pytest.raises(AttemptFailed) as caught:
+            read(CHAT, start + json.dumps({"choices": [choice]}).encode() + b"\n\n", stream=bool(start))
+        assert isinstance(caught.value.error, RateLimited)
 
 
 @pytest.mark.parametrize("ids", [({"id": "b"}, {"id": "b"}), ({}, {})], ids=["by its id", "by its place"])

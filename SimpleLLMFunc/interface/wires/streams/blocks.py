@@ -131,7 +131,9 @@ class BlockReader(EventReader):
             return self.chunk({"content": block["text"]})
         if kind != "tool_use":
             return None
-        return self.chunk({"tool_calls": [self.new_call(index, block.get("id"), block.get("name"))]})
+        # Some servers give the whole input here, and no piece of it.
+        call = self.new_call(index, block.get("id"), block.get("name"), block.get("input") or "")
+        return self.chunk({"tool_calls": [call]})
 
     def _grown(self, index: int, delta: Mapping[str, Any]) -> ChatCompletionChunk | None:
         block = self._blocks.setdefault(index, {"type": "text", "text": ""})

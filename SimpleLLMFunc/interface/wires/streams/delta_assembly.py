@@ -258,9 +258,9 @@ class ReplyAssembler:
             adds = adds or bool(choice.delta.content or choice.delta.tool_calls)
         self.has_answer = self.has_answer or adds
         if chunk.usage is not None:
-            # The last one counts: some servers repeat the growing usage in every chunk.
+            # The last one counts: some servers repeat the growing usage in every chunk; then one with a choice ends nothing.
+            self._is_done |= self.has_answer and not adds and ("usage" not in self._facts or not chunk.choices)
             self._facts["usage"] = chunk.usage
-            self._is_done = self._is_done or (self.has_answer and not adds)
 
     @property
     def text(self) -> str:
@@ -331,6 +331,7 @@ def _joined(name: str, values: Sequence[Any]) -> Any:
         return values[-1]
     whole: list[Any] = []
     for value in values:
-        if whole != value:  # some servers repeat the whole list in every chunk
+        # Some servers repeat the whole list in every chunk; equal log-probabilities, under "content", are of equal tokens.
+        if whole != value or name == "content":
             whole.extend(value)
     return whole

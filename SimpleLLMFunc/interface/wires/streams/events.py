@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
-from SimpleLLMFunc.errors import BODY_LIMIT, BadReply, ConnectionFailed, DeadlineExceeded, StreamInterrupted
+from SimpleLLMFunc.errors import BODY_LIMIT, BadReply, ConnectionFailed, DeadlineExceeded, RunError, StreamInterrupted
 from SimpleLLMFunc.interface.body_json import decode, decoded
 from SimpleLLMFunc.interface.failed_attempt import Again, AttemptFailed
 from SimpleLLMFunc.interface.wires.failures import failure_of, read_error, status_of_error
@@ -249,8 +249,8 @@ class EventReader(ABC):
             StreamInterrupted, BadReply: the stream broke after some text.
             AttemptFailed: it broke before.
         """
-        if event.data.strip() == _DONE:
-            self.is_done = self.is_done or self.ends_with_done
+        if event.data.strip() in {_DONE, b""}:  # empty ones keep a connection open
+            self.is_done = self.is_done or (self.ends_with_done and bool(event.data.strip()))
             return None
         try:
             value = decode(event.data, mended=not self.joins_halves)
@@ -341,10 +341,11 @@ class EventReader(ABC):
         failed = bad_reply(problem, event.text, self._received, partial=self.partial)
         return failed.error if self._has_shown else failed
 
-    def error_in(self, value: dict[str, Any]) -> Exception:
+    def error_in(self, value: Mapping[str, Any]) -> Exception:
         """Return what an error inside the stream is."""
         error = read_error(value)
         status = status_of_error(error)
-        if self._has_shown or status is None:
+        failed = None if status is None else failure_of(error, self._received, status=status, partial=self.partial)
+        if failed is None or (self._has_shown and not isinstance(failed.error, RunError)):  # what is blocked stays so
             return self.broken(f"the service said: {error.message}")
-        return failure_of(error, self._received, status=status)
+        return failed

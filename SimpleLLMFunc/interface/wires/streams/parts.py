@@ -59,7 +59,7 @@ def _blocked_in(body: Mapping[str, Any]) -> str:
 
 def _usage(usage: Any) -> dict[str, Any] | None:
     """Return the usage in chat completions' form; the service does not count thinking as output."""
-    if not isinstance(usage, Mapping) or not usage.get("totalTokenCount"):
+    if not isinstance(usage, Mapping) or not (usage.get("totalTokenCount") or usage.get("promptTokenCount")):
         return None
     thoughts = count(usage, "thoughtsTokenCount")
     return usage_dict(
@@ -153,7 +153,7 @@ class PartReader(EventReader):
             raise self.error_in(value)
         if not self._facts.get("id"):
             self._facts = {**self.facts_of(value), **{name: fact for name, fact in self._facts.items() if fact}}
-        self._usage = value.get("usageMetadata") or self._usage
+        self._usage = _usage(value.get("usageMetadata")) or self._usage
         self._blocked = _blocked_in(value) or self._blocked
         # Several candidates are not asked for on a stream.
         candidate = next(iter(mappings(value.get("candidates"))), None)
@@ -211,13 +211,12 @@ class PartReader(EventReader):
         return self.new_call(len(self._call_numbers), call_id, call.get("name"), call.get("args"))
 
     def _ending(self) -> ChatCompletionChunk:
-        usage = _usage(self._usage)
         if self._finish is None:
-            return self.chunk({"refusal": self._blocked}, "content_filter", usage)
+            return self.chunk({"refusal": self._blocked}, "content_filter", self._usage)
         # A call may come after the finish reason was first named.
         finish = "tool_calls" if self._finish == "stop" and self._call_numbers else self._finish
         more = self._extra_of(_joined(self._parts), joined_fields(self._about))
-        return self.chunk(more, finish, usage, self._logprobs)
+        return self.chunk(more, finish, self._usage, self._logprobs)
 
 
 def _joined(parts: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from pydantic_core import PydanticSerializationError
 
 from SimpleLLMFunc.base.parsing import OutputMode
-from SimpleLLMFunc.base.schemas import ANSWER_TOOL, OutputSpec
+from SimpleLLMFunc.base.schemas import ANSWER_TOOL, OutputSpec, literal
 from SimpleLLMFunc.type import Message, ToolCallDict
 
 
@@ -30,16 +29,16 @@ def answer_messages(
         return [{"role": "assistant", "content": str(answer)}]
     if mode == "choice":
         label = next(label for label, value in output.labels.items() if as_answer(output, value) == answer)
-        return [{"role": "assistant", "content": _json({"value": label}) if in_json else label}]
+        return [{"role": "assistant", "content": literal({"value": label}) if in_json else label}]
     if output.thinks:
         answer = {"value": answer}  # an example has no reasons, and made up ones would be learnt
     wrapped = {"value": answer} if output.is_wrapped else answer
     if mode != "tool":
-        return [{"role": "assistant", "content": _json(answer if mode == "prompt" else wrapped)}]
+        return [{"role": "assistant", "content": literal(answer if mode == "prompt" else wrapped)}]
     call: ToolCallDict = {
         "id": call_id,
         "type": "function",
-        "function": {"name": ANSWER_TOOL, "arguments": _json(wrapped)},
+        "function": {"name": ANSWER_TOOL, "arguments": literal(wrapped)},
     }
     return [
         {"role": "assistant", "content": None, "tool_calls": [call]},
@@ -64,7 +63,7 @@ def answer_text(output: OutputSpec, value: Any) -> str:
         answer = as_answer(output, value)
     except (PydanticSerializationError, ValueError, TypeError):
         return str(value)
-    return str(answer) if output.is_text else _json(answer)
+    return str(answer) if output.is_text else literal(answer)
 
 
 def _with_numbers(plain: Any, value: Any) -> Any:
@@ -77,7 +76,3 @@ def _with_numbers(plain: Any, value: Any) -> Any:
     if isinstance(plain, list) and isinstance(value, (list, tuple)) and len(plain) == len(value):
         return [_with_numbers(part, own) for part, own in zip(plain, value, strict=True)]
     return plain
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)

@@ -162,14 +162,9 @@ def test_many_numbers_are_put_together_in_order():
     assert [call.id for call in read(calls(30, same_index=True)).tool_calls] == [f"c{number}" for number in range(30)]
 
 
-def test_the_halves_of_a_character_that_two_events_bring_are_joined():
-    halves = [
-        b'data: {"choices":[{"delta":{"content":"a\\ud83c"}}]}\n\n',
-        b'data: {"choices":[{"delta":{"content":"\\udf27b"}}]}\n\n',
-    ]
-    decoder = CHAT.decoder(Received("m"))
-    assert [chunk.text for half in halves for chunk in decoder.feed(half)] == ["a", "\U0001f327b"]
-    assert read(halves[0] + b"data: [DONE]\n\n").text == "a"
+def test_half_a_character_at_the_end_and_an_event_without_data_say_nothing():
+    half = b'data: {"choices":[{"delta":{"content":"a\\ud83c"}}]}\n\n'
+    assert read(b"data:\n\n" + half + b"event: keepalive\ndata: \n\ndata: [DONE]\n\n").text == "a"
 
 
 TEXT = '"content":"a\\ud800"'
