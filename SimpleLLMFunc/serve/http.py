@@ -156,4 +156,5 @@ async def serve_functions(
     with listening(host, port, others="" if callers else others) as listener:
         if announce is not None:
             announce(address_of(host, listener))
-        await serve_until_cancelled(app, listener, server_header=False)
+        # Calls of models take seconds; Docker kills what has not ended 10 s after it was told to.
+        await serve_until_cancelled(app, listener, grace=8, server_header=False)

@@ -9,8 +9,10 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -544,16 +546,16 @@ def lines(topic: str) -> Iterator[Line]:
 
 
 @contextlib.contextmanager
-def started(folder, *options):
+def started(folder, *options, shop=SHOP, ends=signal.SIGINT):
     """The address of a server in another process."""
-    (folder / "shop.py").write_text(SHOP)
+    (folder / "shop.py").write_text(shop)
     server = begun("serve", "shop", "--port", "0", *options, cwd=folder)
     try:
         line = server.stdout.readline()
-        assert "Offering grade, summarise, lines at http://127.0.0.1:" in line, line + server.stderr.read()
+        assert "Offering grade, summarise, lines" in line, line + server.stderr.read()
         yield line.partition(" at ")[2].split()[0]
     finally:
-        server.send_signal(signal.SIGINT)
+        server.send_signal(ends)
         _, errors = server.communicate(timeout=20)
         assert "Traceback" not in errors
         assert server.returncode == 130, errors
@@ -666,3 +668,30 @@ async def test_an_application_of_ones_own_answers_errors_as_problems(caplog):
         (500, "text/plain; charset=utf-8", None),
     ]
     assert "hunter2" in caplog.text  # what is the server's own business
+
+
+SLOW = '''
+import pathlib, time
+from SimpleLLMFunc.testing import ScriptedLLM
+
+def late(request):
+    pathlib.Path("asked").touch()
+    time.sleep(2)
+    return "there"
+
+@llm_function(llm_interface=ScriptedLLM(late))
+def slow(text: str) -> str:
+    """Wait."""
+'''
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM for one process")
+def test_calls_under_way_are_answered_before_a_server_ends(tmp_path):
+    with ThreadPoolExecutor() as pool, started(tmp_path, shop=SHOP + SLOW, ends=signal.SIGTERM) as address:
+        asked = urllib.request.Request(
+            f"{address}/functions/slow", b'{"text": ""}', {"Content-Type": "application/json"}
+        )
+        answer = pool.submit(urllib.request.urlopen, asked, timeout=30)
+        while not (tmp_path / "asked").exists():
+            time.sleep(0.05)
+    assert json.load(answer.result())["value"] == "there"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -76,6 +77,8 @@ def serve_command(targets: tuple[str, ...], callers_file: Path | None, name: str
         click.echo(f"Offering {', '.join(functions)} at {address} ({who}; {address}/openapi.json); Ctrl-C ends it.")
 
     title = split_target(targets[0])[0]
+    # What starts and stops services sends this: it ends the server as Ctrl-C does.
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     asyncio.run(serve_functions(functions, callers=callers, title=title, announce=announce, **options))
 
 
