@@ -226,8 +226,7 @@ class BatchRun:
             if waiting:
                 told = ", ".join(f"{state.id} {state.status} {state.done}/{state.total}" for state in waiting)
                 self.tell(f"waiting for {counted(len(waiting), 'batch', 'batches')}: {told}")
-                left = Deadline.after(pause).stricter(current_deadline()).left()
-                await asyncio.sleep(left or 0.0)
+                await asyncio.sleep(Deadline.after(pause).stricter(current_deadline()).left() or 0.0)
                 pause = min(pause * 1.5, LONGEST_POLL)
         return is_unfinished
 
