@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import typing
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import pytest
 from hypothesis import given, settings
@@ -193,7 +192,7 @@ class Seeded:
 @pytest.mark.parametrize("size", [1, 1000])
 def test_nothing_is_shown_that_the_whole_will_say_otherwise(wanted: Any, text: str, shown: Any, size: int) -> None:
     part = grown(PartialReader(compile_output(wanted)), text, size)[-1]
-    assert {name: getattr(part, name) for name in typing.get_type_hints(wanted) if hasattr(part, name)} == shown
+    assert {name: getattr(part, name) for name in get_type_hints(wanted) if hasattr(part, name)} == shown
 
 
 def test_a_part_is_of_the_kind_of_the_whole_and_what_cannot_be_made_is_left_to_it() -> None:

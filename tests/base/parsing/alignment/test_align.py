@@ -60,6 +60,7 @@ def test_strict_json_needs_no_repairs() -> None:
     parsed = parse_text('{"items": [{"name": "x", "price": 1.5}], "paid": true}', Order)
     assert parsed.value == Order(items=[Item(name="x", price=1.5)], paid=True)
     assert parsed.repairs == []
+    assert value('{"1e+16": 1}', dict[float, int], repair="off") == {1e16: 1}
 
 
 def test_every_step_has_a_line_with_its_path() -> None:
@@ -262,7 +263,7 @@ class Sized(Named):
         ('{"label": 1, "kids": [{"Label": "x"}]}', Tree, Tree(label="1", kids=[Tree(label="x")])),
         ('["1", "1"]', set[int], {1}), ("{1, 2}", frozenset[int], frozenset({1, 2})),
         ('["a", "1"]', tuple[str, int], ("a", 1)), ('["1", 2]', tuple[int, ...], (1, 2)),
-        ('{"1": "a", "2": 3}', dict[int, str], {1: "a", 2: "3"}), ('{"1e+16": 1}', dict[float, int], {1e16: 1}),
+        ('{"1": "a", "2": 3}', dict[int, str], {1: "a", 2: "3"}),
         ('{"red": "1"}', dict[Color, int], {Color.RED: 1}), ('{"RED": 1}', dict[Color, int], {Color.RED: 1}),
         ('{"2024-01-02": 1}', dict[datetime.date, int], {datetime.date(2024, 1, 2): 1}),
         ('"1.50"', Decimal, Decimal("1.50")), ("1.50", Decimal, Decimal("1.50")),
