@@ -219,7 +219,9 @@ class _Attempt:
     def _only_one(
         self, finding: Finding, judged: _Judged, fits: list[tuple[Candidate, Parsed[Any]]]
     ) -> Parsed[Any] | Misfit:
-        (candidate, first), end = fits[0], fits[-1][0].end
+        candidate, first = fits[0]
+        # An empty value says less than what stands before it.
+        end = 0 if candidate.node in ([], {}) else fits[-1][0].end
         later = [each for each, found in judged if isinstance(found, Misfit) and each.start >= end]
         damage = [(start, finding.text[start:stop]) for start, stop, _ in finding.damaged]
         got = ""
@@ -243,11 +245,11 @@ class _Attempt:
 
     def _says_otherwise(self, finding: Finding, found: Parsed[Any]) -> bool:
         """Tell whether the words around the JSON name another scalar."""
-        is_scalar = self._shape_is_scalar and not isinstance(self._shape, AnyShape)
-        if not is_scalar or not self._may_coerce or finding.candidates[0].is_whole:
+        may_say = self._may_coerce and self._shape_is_scalar and not isinstance(self._shape, AnyShape)
+        if not may_say or finding.candidates[0].is_whole:
             return False
         words = bare_text("".join(_around(finding))).strip(" \n`")
-        said = self._judged(Candidate(Bare(words), 0, 0)) if words else None
+        said = words and self._judged(Candidate(Bare(words), 0, 0))
         return isinstance(said, Parsed) and not is_same_value(said.value, found.value)
 
     def _is_alike(self, piece: str) -> bool:

@@ -107,8 +107,7 @@ class BatchRun:
         await self._adopt()
         for left in reversed(range(_ROUNDS)):
             await self._send_missing(rows)
-            is_unfinished = await self._collect(is_last=not left)
-            if not is_unfinished or self.stopped is not None:
+            if not await self._collect(is_last=not left) or self.stopped is not None:
                 return
 
     async def _adopt(self) -> None:
