@@ -136,7 +136,7 @@ class JsonActions:
 
 
 def _actions(text: str) -> Iterable[tuple[dict[str, Any], str, Sequence[Repair]]]:
-    """Yield each action, its arguments as they are written (whatever follows too), and what was mended to read it."""
+    """Yield each action, its arguments as they are written, with what follows them, and what was mended."""
     searched, _ = without_reasoning(text)
     for candidate in find_json(searched).candidates:
         raw = searched[candidate.start : candidate.end].partition("arguments")[2].lstrip("\"' :")

@@ -324,7 +324,7 @@ def _unfinished(cls: Any, values: dict[str, Any]) -> Any:
         object.__setattr__(made, "__pydantic_private__", None)
         return made
     made = object.__new__(_unfinished_class(cls))
-    for part in dataclasses.fields(cls):  # an InitVar is none: only the whole has read it
+    for part in dataclasses.fields(cls):  # not an InitVar: only the whole has read it
         if part.name in values:
             object.__setattr__(made, part.name, values[part.name])
     return made
