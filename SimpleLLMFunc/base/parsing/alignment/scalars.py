@@ -39,7 +39,7 @@ _BAD_WORDS: Final = re.compile(
     r"nearly|almost|minimum|maximum|min|max|up\s+to|upto|until|till|or|either|if|unless|minus|negative|plus|times|"
     r"half|quarter|third|double|twice|triple|hundreds?|thousands?|mill(?:ion|iard|ard)\w*|[bt]illion\w*|dozens?|lakhs?|crores?|"
     r"mil(?:le|a|h(?:ão|ões)|j(?:oen|on\w*|ard\w*)|y(?:on|ar)|ion\w*|iard\w*)?|mill(?:ón|ones)|mio|mrd|tausend|tsd|tys|"
-    r"tusen|duizend|[tm]eur|тыс\w*|мил\w*|млн|млрд|более|менее|больше|меньше|"
+    r"tusen|duizend|[tm]eur|тыс\w*|милли(?:он|ард)\w*|млн|млрд|более|менее|больше|меньше|"
     r"mindestens|höchstens|mehr|weniger|über|unter|bis|oder|knapp|zwischen|halb\w*|moins|ou|entre|presque|demie?|"
     r"más|menos|casi|hasta|mais|più|meno|almeno|oltre|more|less|fewer|down|loss(?:es)?|decreased?|fell|squared|cubed|root|"
     r"one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|"
