@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from SimpleLLMFunc.base.parsing import Num, find_json, plain_value, without_reasoning
+from SimpleLLMFunc.base.parsing import Num, Repair, find_json, is_certain, plain_value, without_reasoning
 from SimpleLLMFunc.interface.wires import new_call_id
 from SimpleLLMFunc.type import ChatCompletion, FunctionCall, Message, ToolCall, ToolSpec, content_text, spec_name
 
@@ -112,10 +112,11 @@ class JsonActions:
             return reply.with_message(content=begun) if begun else reply
         answers: list[Any] = []
         calls: list[ToolCall] = []
-        for node in _actions(reply.text):
+        for node, raw, repairs in _actions(reply.text):
             if isinstance(node.get("tool"), str):
-                arguments = node.get("arguments", {})
-                text = arguments if isinstance(arguments, str) else _written(arguments)
+                text = arguments = node.get("arguments", {})
+                if not isinstance(arguments, str):
+                    text = _written(arguments) if is_certain(arguments, repairs) else raw
                 calls.append(ToolCall(new_call_id(), FunctionCall(node["tool"], text)))
             elif "answer" in node and "tool" not in node and not self._is_value(node):
                 answers.append(node["answer"])
@@ -134,13 +135,14 @@ class JsonActions:
         return "answer" in properties and not isinstance(node["answer"], dict)
 
 
-def _actions(text: str) -> Iterable[dict[str, Any]]:
+def _actions(text: str) -> Iterable[tuple[dict[str, Any], str, Sequence[Repair]]]:
+    """Yield each action, its arguments as they are written, with what follows them, and what was mended."""
     searched, _ = without_reasoning(text)
     for candidate in find_json(searched).candidates:
-        nodes = candidate.node if isinstance(candidate.node, list) else [candidate.node]
-        for node in nodes:
+        raw = searched[candidate.start : candidate.end].partition("arguments")[2].lstrip("\"' :")
+        for node in candidate.node if isinstance(candidate.node, list) else [candidate.node]:
             if isinstance(node, dict) and node and node.keys() <= _SIGNS:
-                yield node
+                yield node, raw, candidate.repairs
 
 
 def parameters_of(tool: ToolSpec) -> Mapping[str, Any]:

@@ -131,8 +131,7 @@ class Question:
             return replace(request, response_format=spec.native_format)
         if mode == "tool":
             return replace(request, answer_tool=spec.answer_tool())
-        shown = json.dumps(spec.wire_schema, ensure_ascii=False)
-        wanted = f"{_FORM[self.language]}\n{shown}"
+        wanted = f"{_FORM[self.language]}\n{json.dumps(spec.wire_schema, ensure_ascii=False)}"
         return request.with_messages([*messages, {"role": "user", "content": wanted}])
 
 

@@ -103,8 +103,7 @@ class CoreCall(BaseModel):
         With `enable_filling` it may be incomplete: a dict, or `InputModel.model_construct(…)`.
         """
         given = self.model_dump() | (self.model_extra or {})
-        fields = type(self).input_model.model_fields
-        return {name: value for name, value in given.items() if name in fields}
+        return {name: value for name, value in given.items() if name in type(self).input_model.model_fields}
 
     def _exec(self, input_data: dict[str, Any]) -> AsyncGenerator[CallOutputChunk, None]:  # noqa: ARG002
         """Do the work and yield the chunks; a subclass writes this as an async generator.

@@ -247,8 +247,7 @@ def _answers(
     for row in report.rows:
         case = cases[row.index % len(cases)]
         if row.error is not None:
-            is_unasked = report.stopped is not None and not row.key
-            found.append((None if is_unasked else row.error, ""))
+            found.append((None if report.stopped is not None and not row.key else row.error, ""))
             continue
         value, note = row.value, ""
         if isinstance(value, Confident):

@@ -255,12 +255,7 @@ class _Rating(BaseModel):
 
 
 def judge(
-    criteria: str,
-    *,
-    llm_interface: LLM_Interface | None = None,
-    name: str = "judge",
-    levels: int = 2,
-    **options: Any,
+    criteria: str, *, llm_interface: LLM_Interface | None = None, name: str = "judge", levels: int = 2, **options: Any
 ) -> Scorer:
     """Return the scorer that asks a model whether an answer meets the criteria.
 
@@ -291,8 +286,7 @@ class _Judge:
 
     async def grade(self, answers: Sequence[Answered], checkpoint: Path | None) -> list[Grades]:
         rows = await in_thread(lambda: [_row(answer) for answer in answers])
-        report = await self.ask.map(rows, checkpoint=checkpoint, progress=False)
-        return await in_thread(self._read, report)
+        return await in_thread(self._read, await self.ask.map(rows, checkpoint=checkpoint, progress=False))
 
     def _read(self, report: MapReport[Any]) -> list[Grades]:
         try:

@@ -213,8 +213,7 @@ class Reflective:
             told = chance.sample(wrong, min(_SHOWN, len(wrong))) + chance.sample(right, min(2, len(right)))
             rows.append({**fixed, "cases": "\n\n".join(map(_told, told)), "advice": way})
         ask: Any = llm_function(self._llm)(_rewrite_with_fields if fields else _rewrite)
-        report = await ask.map(rows, **options)
-        return await in_thread(_wordings, report)
+        return await in_thread(_wordings, await ask.map(rows, **options))
 
 
 def _told(seen: Seen) -> str:

@@ -375,8 +375,7 @@ class StepCounts:
 
     def forget(self) -> None:
         """Set the number of steps to 0, if there is one."""
-        slots = self.path.read_bytes() if self.path.exists() else b""
-        self._place = _find(slots, self.key)
+        self._place = _find(self.path.read_bytes() if self.path.exists() else b"", self.key)
         if self._place is not None:
             self.note(0)
 

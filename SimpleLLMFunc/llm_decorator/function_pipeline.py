@@ -270,8 +270,7 @@ class FunctionPipeline(Pipeline):
         own, hints, _, docstring, name = self.definition.metadata
         bound = inspect.BoundArguments(own, OrderedDict(example.arguments))
         asked = FunctionSignature(name, "", bound, own, hints, self.definition.output.return_type, docstring)
-        run = FunctionRun(self, asked, None, self.options)
-        request = self.planned(run, self.llm)
+        request = self.planned(FunctionRun(self, asked, None, self.options), self.llm)
         in_json = request.response_format is not None
         said = answer_messages(self.output, example.answer, request.output_mode, in_json=in_json)
         return [*request.messages, *said]

@@ -99,8 +99,7 @@ class MappedFunction(Generic[R_co]):
         parameters = [f"  - {name}: {type_identity(hint)}" for name, hint in pipeline.definition.hints.items()]
         own = options.system_prompt_template
         defaults = [templates.DEFAULT_SYSTEM_PROMPT_TEMPLATE, templates.PLAIN_SYSTEM_PROMPT_TEMPLATE]
-        llm = pipeline.llm
-        bodies = [_body(part, tools, options.params) for part in answering_models(llm)]
+        bodies = [_body(part, tools, options.params) for part in answering_models(pipeline.llm)]
         return {
             "model": [body.pop("model", "") for body in bodies],
             "params": bodies,

@@ -156,8 +156,7 @@ async def _wind_up(loop: asyncio.AbstractEventLoop) -> bool:
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks, timeout=left)
-    closing = asyncio.ensure_future(loop.shutdown_asyncgens())
-    _, late = await asyncio.wait({closing}, timeout=EXIT_SECONDS)
+    _, late = await asyncio.wait({asyncio.ensure_future(loop.shutdown_asyncgens())}, timeout=EXIT_SECONDS)
     return not tasks and not late
 
 

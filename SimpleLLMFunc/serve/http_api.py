@@ -90,8 +90,7 @@ class Api:
         """Return the whole answer."""
         began = time.monotonic()
         offer, caller, args, kwargs = await self._asked(request)
-        work = self._whole(offer, args, kwargs)
-        task = asyncio.create_task(work, context=caller.context())
+        task = asyncio.create_task(self._whole(offer, args, kwargs), context=caller.context())
         try:
             if not await unless_gone(task, request.receive):
                 return json_response("{}", 499)  # the client has left

@@ -31,8 +31,7 @@ _SCALARS = (dt.date, dt.time, dt.timedelta, Decimal, UUID, PurePath)
 
 def version_of(definition: Mapping[str, Any]) -> bytes:
     """Return the version of a function: another one for other functions, and after a change."""
-    text = canonical({"format": _FORMAT, **definition})
-    return hashlib.blake2b(text, digest_size=KEY_BYTES).digest()
+    return hashlib.blake2b(canonical({"format": _FORMAT, **definition}), digest_size=KEY_BYTES).digest()
 
 
 def key_of(version: bytes, arguments: Any) -> bytes:

@@ -45,8 +45,7 @@ def answer_message(
 ) -> dict[str, Any]:
     """Return the assistant message with `data`, JSON data, in the form that the request wants."""
     if answer_tool := answer_tool_of(tools):
-        wanted = answer_tool["function"].get("parameters") or {}
-        return tool_calls((ANSWER_TOOL, wrapped(data, wanted)))
+        return tool_calls((ANSWER_TOOL, wrapped(data, answer_tool["function"].get("parameters") or {})))
     if asks_for_action(messages, response_format):
         data = {"answer": data}
     elif (schema := schema_of(response_format)) is not None:
@@ -118,8 +117,7 @@ def request_text(
 
 def brief_request(request: object) -> str:
     """Return the last parts of the `request_text` of a request, each cut to one line."""
-    parts = re.split(r"\n(?=\[)", str(request))
-    return "\n".join(cut(" ".join(part.split()), 200) for part in parts[-6:])
+    return "\n".join(cut(" ".join(part.split()), 200) for part in re.split(r"\n(?=\[)", str(request))[-6:])
 
 
 def _json_lines(data: Any, limit: int) -> list[str]:

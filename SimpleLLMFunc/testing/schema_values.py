@@ -99,8 +99,7 @@ class _Values:
         return merged
 
     def _target(self, reference: str) -> Schema:
-        name = reference.removeprefix("#/$defs/").replace("~1", "/").replace("~0", "~")
-        target = self._defs.get(name)
+        target = self._defs.get(reference.removeprefix("#/$defs/").replace("~1", "/").replace("~0", "~"))
         if not isinstance(target, Mapping):
             raise UsageError(f"the schema refers to {reference!r}, which is not among its $defs. Check the schema.")
         return target

@@ -280,8 +280,7 @@ class WaitingPages(NamedFiles):
 
     async def answer(self, request: Request) -> Response:
         """Take an answer: ``{"key", "call_id", "answer" | "result" | "run_again"}``."""
-        path = self.path(request.path_params["number"])
-        return await reply_of(_answered, path, await body_of(request))
+        return await reply_of(_answered, self.path(request.path_params["number"]), await body_of(request))
 
 
 def _answered(path: Path, given: dict[str, Any]) -> dict[str, Any]:

@@ -111,6 +111,16 @@ def test_errors_are_told_to_the_model():
     assert "subtract" in llm.requests[2][-1]["content"]
 
 
+@pytest.mark.parametrize("arguments", ['{"a": 1, "b": two}', '{"a": 1, "b": "say "hi" now"}'])
+def test_no_tool_runs_with_arguments_that_were_guessed_at(arguments):
+    ask, llm = asking(
+        f'{{"tool": "add", "arguments": {arguments}}}', "{'tool': 'add', 'arguments': {'a': 1, 'b': 2,}}", "ok"
+    )
+    assert ask("x") == "ok"
+    assert "expected a JSON object" in llm.requests[1][-1]["content"]
+    assert llm.requests[2][-1]["content"] == "Result of add:\n3", "what leaves nothing open is mended"
+
+
 def test_the_last_turn_offers_the_answer_alone():
     ask, llm = asking(call("add", a=1, b=2), '{"answer": "It is 3."}', max_tool_calls=1)
     assert ask("x") == "It is 3."

@@ -193,8 +193,7 @@ class Digest:
         parts = self.parts(text)
         while len(parts) > 1:
             notes = await _each(lambda part: self._summarize(_enclosed(part), wish), parts)
-            joined = "\n\n".join(f"[{number}] {note}" for number, note in enumerate(notes, 1))
-            shorter = self.parts(joined)
+            shorter = self.parts("\n\n".join(f"[{number}] {note}" for number, note in enumerate(notes, 1)))
             # A model that does not make things shorter must not keep us here.
             parts = shorter if len(shorter) < len(parts) else shorter[:1]
         return await read(_enclosed(parts[0] if parts else ""), wish)

@@ -172,9 +172,8 @@ def _read(content: bytes) -> list[str]:
 @lru_cache(maxsize=1)
 def _engine(_process: int) -> Any:
     """Return the engine; a forked child makes another."""
-    made = load_extra("rapidocr", "ocr", purpose=_PURPOSE).RapidOCR
     # It would else write coloured lines to the terminal.
-    return made(params={"Global.log_level": "critical"})
+    return load_extra("rapidocr", "ocr", purpose=_PURPOSE).RapidOCR(params={"Global.log_level": "critical"})
 
 
 def _pixels(content: bytes) -> Any:

@@ -54,8 +54,7 @@ class Place(BaseModel):
     @property
     def shown(self) -> str:
         """The name, with region and country."""
-        parts = dict.fromkeys(part for part in (self.name, self.admin1, self.country) if part)
-        return ", ".join(parts)
+        return ", ".join(dict.fromkeys(part for part in (self.name, self.admin1, self.country) if part))
 
 
 class _Found(BaseModel):

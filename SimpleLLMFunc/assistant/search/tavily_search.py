@@ -132,8 +132,7 @@ async def _judged(httpx: Any, response: Any) -> None:
     response.stream = _limited(httpx, response.stream)
     if status == 200:
         return
-    body = await response.aread()
-    said = read_error(body)
+    said = read_error(await response.aread())
     if status in _PLAN_USED_UP:
         raise RateLimited(_SERVICE, kind="quota", status=status, body=said.message)
     if status < 400:

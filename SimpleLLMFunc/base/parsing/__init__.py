@@ -7,10 +7,10 @@ from SimpleLLMFunc.base.parsing.parsed import OutputMode, Parsed, Repair, Repair
 from SimpleLLMFunc.base.parsing.partial import ItemReader, PartialReader
 from SimpleLLMFunc.base.parsing.quotes import QuoteCheck
 from SimpleLLMFunc.base.parsing.reasoning import without_reasoning
-from SimpleLLMFunc.base.parsing.tool_arguments import mended_arguments
+from SimpleLLMFunc.base.parsing.tool_arguments import is_certain, mended_arguments
 
 __all__ = [
     "AnswerReader", "ItemReader", "Num", "OutputMode", "Parsed", "PartialReader",
-    "QuoteCheck", "Repair", "RepairLevel", "alignment", "decode_strictly", "find_json", "is_same_value",
+    "QuoteCheck", "Repair", "RepairLevel", "alignment", "decode_strictly", "find_json", "is_certain", "is_same_value",
     "mended_arguments", "path_text", "plain_value", "without_reasoning",
 ]  # fmt: skip

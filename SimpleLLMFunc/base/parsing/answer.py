@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeAlias, TypeGuard
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from SimpleLLMFunc.base.parsing.alignment.align import Aligner
 from SimpleLLMFunc.base.parsing.alignment.alignment import Fit, Misfit, violations_of
@@ -53,6 +53,7 @@ _PLACEHOLDER: Final = re.compile(r"<[\w ,|/-]+>|\.\.\.|…")
 _BETWEEN: Final = re.compile(r"(?:^[^\S\n]*+(?:[-*•]|\d++[.)])\s|\s|[,，;；]|```\w*+|~~~\w*+)*+", re.MULTILINE)
 _BULLET: Final = re.compile(r"([-*•])\s+(.*)")
 _NUMBERED: Final = re.compile(r"(\d+)[.)]\s+(.*)")
+_LOOSE_PAIR: Final = re.compile(r"[\"'”]\s*[:：]\s*(?:\"[^\"\n]*\"|'[^'\n]*'|[\d.-]+|true|false|null)\s*[,，}\]]")
 _GROUPED: Final = re.compile(r"\s*\d{1,3}(?:,\d{3})+\s*")
 
 
@@ -78,11 +79,10 @@ class AnswerReader:
         clean = without_surrogates(text)
         if clean != text:
             repairs.append(("", "half a character replaced"))
-        if clean.lstrip()[:1] in {"<", "[", "◁"} or "</" in clean:
-            clean, notes = without_leading_reasoning(clean)
-            repairs += notes
-            if notes and not clean:
-                raise self._refusal(text, [("", "an answer", "nothing but reasoning")])
+        clean, notes = without_leading_reasoning(clean)
+        repairs += notes
+        if notes and not clean:
+            raise self._refusal(text, [("", "an answer", "nothing but reasoning")])
         return Parsed(clean, repairs)
 
     def read(self, text: str, repair: RepairLevel = "coerce", *, prefers_wrapper: bool = False) -> Parsed[Any]:
@@ -124,7 +124,7 @@ class AnswerReader:
             return found
         try:
             value = self._adapter.validator.validate_python(found.value)
-        except ValidationError as error:
+        except Exception as error:  # noqa: BLE001 - a validator of the user's own may raise anything
             value = self._built_from_json(candidate)
             if value is None:
                 return Misfit(violations_of(error))
@@ -138,7 +138,7 @@ class AnswerReader:
         """Validate as JSON what a strict type does not take as Python data, such as a dataclass in a strict model."""
         try:
             return self._adapter.validator.validate_json(json.dumps(plain_value(candidate.node)), strict=True)
-        except (ValidationError, ValueError, TypeError):
+        except Exception:  # noqa: BLE001 - as above
             return None
 
 
@@ -171,8 +171,7 @@ class _Attempt:
         if self._shape_is_scalar and "\\boxed{" in body:
             boxed, body = body, _BOXED.sub(r"\1", body)
             self._repairs += [("", "taken out of \\boxed{}")] if body != boxed else []
-        finding = find_json(body)
-        found = self._from_json(finding)
+        found = self._from_json(find_json(body))
         if isinstance(found, Parsed):
             found.repairs[:0] = self._repairs
         return found
@@ -220,7 +219,9 @@ class _Attempt:
     def _only_one(
         self, finding: Finding, judged: _Judged, fits: list[tuple[Candidate, Parsed[Any]]]
     ) -> Parsed[Any] | Misfit:
-        (candidate, first), end = fits[0], fits[-1][0].end
+        candidate, first = fits[0]
+        # An empty value says less than what stands before it.
+        end = 0 if candidate.node in ([], {}) else fits[-1][0].end
         later = [each for each, found in judged if isinstance(found, Misfit) and each.start >= end]
         damage = [(start, finding.text[start:stop]) for start, stop, _ in finding.damaged]
         got = ""
@@ -230,6 +231,8 @@ class _Attempt:
             self._is_alike(piece) and (start >= end or not _PLACEHOLDER.search(piece)) for start, piece in damage
         ):
             got = "a JSON value that fits, and another like it that does not"
+        elif _holds_pairs(finding):
+            got = "JSON that fits, and pieces of JSON around it that cannot be read"
         elif self._takes_text and not candidate.is_whole:
             got = "text with JSON in it, which fits as text and as JSON"
         elif self._says_otherwise(finding, first):
@@ -242,15 +245,11 @@ class _Attempt:
 
     def _says_otherwise(self, finding: Finding, found: Parsed[Any]) -> bool:
         """Tell whether the words around the JSON name another scalar."""
-        is_scalar = self._shape_is_scalar and not isinstance(self._shape, AnyShape)
-        if not is_scalar or not self._may_coerce or finding.candidates[0].is_whole:
+        may_say = self._may_coerce and self._shape_is_scalar and not isinstance(self._shape, AnyShape)
+        if not may_say or finding.candidates[0].is_whole:
             return False
-        rest, position = [], 0
-        for candidate in finding.candidates:
-            rest.append(finding.text[position : candidate.start])
-            position = candidate.end
-        words = bare_text("".join([*rest, finding.text[position:]])).strip(" \n`")
-        said = self._judged(Candidate(Bare(words), 0, 0)) if words else None
+        words = bare_text("".join(_around(finding))).strip(" \n`")
+        said = words and self._judged(Candidate(Bare(words), 0, 0))
         return isinstance(said, Parsed) and not is_same_value(said.value, found.value)
 
     def _is_alike(self, piece: str) -> bool:
@@ -277,7 +276,7 @@ class _Attempt:
         """Read JSON values that stand one after the other as the items of a wanted list."""
         if self._list_shape is None or not self._may_coerce or len(finding.candidates) < 2 or finding.damaged:
             return None
-        if not _are_adjacent(finding):
+        if not _are_adjacent(finding) or _holds_pairs(finding):
             return None
         repairs = [repair for candidate in finding.candidates for repair in candidate.repairs]
         return self._items([candidate.node for candidate in finding.candidates], repairs)
@@ -315,6 +314,20 @@ class _Attempt:
         if not found.repairs:
             found.repairs.append(("", f"{shown(text)} taken from plain text"))
         return found
+
+
+def _around(finding: Finding) -> Iterator[str]:
+    """Yield the pieces of the text that are no JSON, also none that is damaged."""
+    position, found = 0, [(each.start, each.end) for each in finding.candidates]
+    for start, end in sorted([*found, *(each[:2] for each in finding.damaged)]):
+        yield finding.text[position:start]
+        position = end
+    yield finding.text[position:]
+
+
+def _holds_pairs(finding: Finding) -> bool:
+    """Tell whether a key and its value stand outside of all JSON: a bracket or a quote of theirs is missing."""
+    return any(map(_LOOSE_PAIR.search, _around(finding)))
 
 
 def _holds_bare(node: Node) -> bool:
@@ -362,7 +375,7 @@ def _bare_items(text: str, shape: ListShape) -> list[Node]:
 def _from_lines(lines: list[str], text: str, shape: ListShape) -> list[Node]:
     unmarked = _without_marks(lines)
     is_marked = unmarked is not lines
-    if is_marked and re.search(r"^\s+\S", text.split("\n", 1)[1], re.MULTILINE):
+    if is_marked and re.search(r"^[^\S\n]+\S", text.split("\n", 1)[1], re.MULTILINE):
         return []
     nodes: list[Node] = []
     is_text = leaf_kinds(shape.item) == ["str"]
@@ -378,8 +391,7 @@ def _from_lines(lines: list[str], text: str, shape: ListShape) -> list[Node]:
 
 def _without_marks(lines: list[str]) -> list[str]:
     """Take away bullets or numbers from 1 on, if every line has one."""
-    bullets = [_BULLET.fullmatch(line) for line in lines]
-    found = [bullet for bullet in bullets if bullet]
+    found = [bullet for bullet in [_BULLET.fullmatch(line) for line in lines] if bullet]
     if len(found) == len(lines) and len({bullet.group(1) for bullet in found}) == 1:
         return [bullet.group(2) for bullet in found]
     numbers = [number for number in map(_NUMBERED.fullmatch, lines) if number]

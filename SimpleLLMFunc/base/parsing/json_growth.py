@@ -17,6 +17,7 @@ from SimpleLLMFunc.base.parsing.json_node import Node, decode_strictly
 _PLAIN: Final = re.compile(r"[^\"\\\x00-\x1f]+")
 _SPACE: Final = re.compile(r"[ \t\r\n]+")
 _TOKEN: Final = re.compile(r"[-+.\w]+")
+_ENDINGS: Final = {dict: re.compile(r"\s*(?:\}|,\s*\")"), list: re.compile(r"\s*[\],]")}
 _ESCAPE: Final = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[0-9a-fA-F]{4}|u(?![dD][89abAB])[0-9a-fA-F]{4}|[\"\\/bfnrt])"
 )
@@ -121,8 +122,7 @@ class JsonGrowth:
         return end
 
     def _find_start(self, text: str, at: int) -> int:
-        first = at == 0 and self._has_text
-        found = (_LATER_START if first else _START).search(text[at:])
+        found = (_LATER_START if at == 0 and self._has_text else _START).search(text[at:])
         if found is None:
             torn = _TORN_START.search(text, max(at, len(text) - _LONGEST_HEAD))
             self._rest = torn.group() if torn else ""
@@ -179,6 +179,12 @@ class JsonGrowth:
         if token:
             self._token.append(token.group())
             return token.end()
+        if not _ENDINGS[type(self.stack[-1].node)].match(text, at):
+            after = text[at:].strip()
+            if after not in {"", ","}:
+                raise ValueError("a value that goes on")
+            self._rest = after or " "  # it may go on, as in 1,000
+            return -1
         value = decode_strictly("".join(self._token))
         self._token = []
         self._add(value)

@@ -210,7 +210,7 @@ def is_wire(wire: Any, node: Node) -> bool:
     if isinstance(node, Num):
         is_number = isinstance(wire, int | float) and not isinstance(wire, bool)
         return is_number and is_number_of(node.text, wire)
-    return is_same_value(node, wire)
+    return is_same(node, wire)
 
 
 def holds(node: Node, *kinds: type) -> bool:

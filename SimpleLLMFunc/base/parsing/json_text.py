@@ -39,7 +39,8 @@ _FENCE: Final = re.compile(r"^[ \t>]*(`{3,}|~{3,})[ \t]*([\w+.#-]*)[^\n`]*$", re
 _INLINE_FENCE: Final = re.compile(r"^```(?:json[c5]?\b)?(.*?)```$", re.DOTALL | re.IGNORECASE)
 _BRACKET: Final = re.compile(r"[{\[｛［]")
 _STRICT_START: Final = re.compile(r"\{\s*[\"}]|\[\s*[\[{\"\-\dtfn\]]")
-_STRING_OR_BRACKET: Final = re.compile(r'"(?:[^"\\\n]|\\.)*"|[{}\[\]]')
+# An escaped quote begins no string: one without an end would be looked for again at each of them, in quadratic time.
+_STRING_OR_BRACKET: Final = re.compile(r'\\[\\"]|"(?:[^"\\\n]|\\.)*"|[{}\[\]]')
 _GOES_ON: Final = re.compile(r"\s*[,，]\s*[\"'“][^\"'“”\n]{1,100}[\"'”]\s*[:：]")
 _HAS_ESCAPED_QUOTES: Final = re.compile(r"^\s*[{\[]\s*(?:[{\[]\s*)*\\+\"")
 _MISSING_BRACES: Final = re.compile(r"\s*\"[^\"\n]{1,100}\"\s*:")
@@ -86,8 +87,7 @@ def find_json(text: str) -> Finding:
         text: without reasoning blocks.
     """
     finding = Finding(text)
-    whole = text.strip().strip(_BOM).strip()
-    body, was_wrapped = _unwrapped(whole)
+    body, was_wrapped = _unwrapped(text.strip().strip(_BOM).strip())
     # mending a long text is slow, and in vain where it was cut
     mend = len(body) <= LONG or body.rstrip()[-1] in "}])｝］"
     if _find_whole(finding, body, was_wrapped=was_wrapped, mend=mend):

@@ -12,11 +12,12 @@ import dataclasses
 import functools
 from typing import Any, Final, Protocol
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter
 
 from SimpleLLMFunc.base.parsing.alignment.align import Aligner
 from SimpleLLMFunc.base.parsing.alignment.alignment import Misfit
 from SimpleLLMFunc.base.parsing.alignment.shape import (
+    AnyShape,
     Check,
     LeafShape,
     ListShape,
@@ -24,7 +25,6 @@ from SimpleLLMFunc.base.parsing.alignment.shape import (
     ObjectShape,
     Shape,
     choices_of,
-    leaf_kinds,
     resolved,
 )
 from SimpleLLMFunc.base.parsing.json_growth import Frame, JsonGrowth
@@ -35,6 +35,11 @@ _ABSENT: Final[Any] = object()
 _LARGE_PIECE: Final = 8_000
 """Characters of a piece that is too large for a stream: it is nearly all of an answer, and is read with the whole answer,
 which does not block the event loop."""
+
+_PASSED_ON: Final = frozenset({"default", "definition-ref", "definitions", "function-after", "nullable"})
+_OBJECTS: Final = frozenset({"dataclass", "model", "typed-dict"})
+_GROWING: Final = _OBJECTS | {"frozenset", "list", "set", "str", "tuple", "union"}
+_CHANGES: Final = {"strip_whitespace": "strip", "to_lower": "lower", "to_upper": "upper"}
 
 _STEADY: Final = 2048
 """Characters up to which a growing string is shown with every piece; beyond, only when it grew by 1/64."""
@@ -58,73 +63,73 @@ class ReadableType(Protocol):
 
 
 class _Reader:
-    """What both readers do: follow the growth and keep the validated members."""
+    """What both readers do: follow the growth and keep the validated members.
+
+    Attributes:
+        growth: the JSON as it arrives.
+    """
 
     def __init__(self, spec: ReadableType, *, repair: RepairLevel = "coerce", mode: OutputMode | None = None) -> None:
         self._spec = spec
         self._repair: RepairLevel = repair
         self._mode: OutputMode | None = mode
         self._pieces: list[str] = []
-        self._growth = JsonGrowth(self._open, self._add)
+        self.growth = JsonGrowth(self._open, self._add)
         self._has_grown = False
         self._value_frame: Frame | None = None
         self._aligner = Aligner(may_coerce=repair == "coerce")
         self._root: Shape = resolved(spec.shape)
-
-    @property
-    def characters_read(self) -> int:
-        """How many characters the parser looked at so far: linear in the length of the text, however it is cut."""
-        return self._growth.characters_read
+        self._root_check = Check(spec.adapter.core_schema)
+        # Of an answer that was not asked for in our wrapper, {"value": …} may be any JSON as well.
+        self._is_any = isinstance(self._root, AnyShape) and mode not in {"native", "tool"}
 
     def _follow(self, text: str) -> bool:
         """Take the next piece; tell whether a value became complete."""
         self._pieces.append(text)
         self._has_grown = False
         if len(text) > _LARGE_PIECE:
-            self._growth.is_over = True
-        self._growth.feed(text)
+            self.growth.is_over = True
+        self.growth.feed(text)
         return self._has_grown
 
     def feed(self, text: str) -> list[Any]:
         """Take the next piece of text; return what there is to show now."""
         try:
             return self._fed(text)
-        except RecursionError:  # nested too deep: the reading of the whole tells of it
-            self._growth.is_over = True
+        except (RecursionError, TypeError):  # nested too deep, or items that no set takes: the whole tells of it
+            self.growth.is_over = True
             return []
 
     def _fed(self, text: str) -> list[Any]:
         raise NotImplementedError
 
     def _open(self, frame: Frame) -> None:
-        stack = self._growth.stack
+        stack = self.growth.stack
         if len(stack) > 1:
-            frame.shape = _of_kind(frame, self._member_shape(stack[-2]))
+            frame.shape = _of_kind(frame, *self._member(stack[-2]))
             if len(stack) == 2 and stack[0].is_wrapper:
                 self._value_frame = frame
-        elif self._spec.is_wrapped and isinstance(frame.node, dict):
+        elif self._spec.is_wrapped and isinstance(frame.node, dict) and not self._is_any:
             frame.is_wrapper = True
         else:
-            frame.shape = _of_kind(frame, self._root)
+            frame.shape = _of_kind(frame, self._root, self._root_check)
             self._value_frame = frame
 
-    def _member_shape(self, outer: Frame) -> Shape | None:
+    def _member(self, outer: Frame) -> tuple[Shape | None, Check]:
+        """Return the shape of what is arriving in a container, and its check."""
         self._settle(outer)
         shape = outer.shape
-        if outer.is_wrapper:
-            return self._root
-        if isinstance(shape, ObjectShape):
-            part = shape.by_name.get(outer.key)
-            return None if part is None or shape.is_hooked else part.shape
+        if isinstance(shape, ObjectShape) and not shape.is_hooked and (part := shape.by_name.get(outer.key)):
+            return part.shape, part.check
         if isinstance(shape, ListShape):
-            return shape.item
-        return shape.value if isinstance(shape, MappingShape) else None
+            return shape.item, shape.check
+        return (self._root if outer.is_wrapper else None), self._root_check
 
     def _settle(self, frame: Frame) -> None:
         """See that an object with a key that is not ours is no wrapper, but the bare value."""
         if frame.is_wrapper and frame.key != "value":
             frame.is_wrapper, frame.has_gap, frame.values = False, False, {}
-            frame.shape = _of_kind(frame, self._root)
+            frame.shape = _of_kind(frame, self._root, self._root_check)
             self._value_frame = frame
 
     def _add(self, frame: Frame, node: Node) -> None:
@@ -132,7 +137,7 @@ class _Reader:
         shape = frame.shape
         value = _ABSENT
         if frame.is_wrapper and not isinstance(node, dict | list):
-            value = self._validated(self._root, Check(self._spec.adapter.core_schema), node)
+            value = self._validated(self._root, self._root_check, node)
         elif isinstance(shape, ObjectShape) and not shape.is_hooked and (part := shape.by_name.get(frame.key)):
             value = self._validated(part.shape, part.check, node)
         elif isinstance(shape, ListShape) and not frame.has_gap:
@@ -155,7 +160,7 @@ class _Reader:
             return _ABSENT
         try:
             return check.validate(found.value)
-        except ValidationError:
+        except Exception:  # noqa: BLE001 - a validator of the user's own may want what has not arrived
             return _ABSENT
 
     def finish(self) -> Parsed[Any]:
@@ -180,8 +185,7 @@ class PartialReader(_Reader):
             # the text is the value: the pieces are what there is to show
             self._pieces.append(text)
             return []
-        has_grown = self._follow(text)
-        if not has_grown and not self._string_grew():
+        if not self._follow(text) and not self._string_grew():
             return []
         part = self._snapshot()
         if part is _ABSENT or (type(part) is type(self._shown) and part == self._shown):
@@ -207,30 +211,29 @@ class PartialReader(_Reader):
 
     def _growing_string(self) -> list[str] | None:
         """Return the pieces of the string that is arriving, if it belongs to a field that may show it."""
-        growth = self._growth
+        growth = self.growth
         if growth.string is None or not growth.stack or growth.stack[-1].expects != "value":
             return None
         frame = growth.stack[-1]
-        if isinstance(frame.node, list) or not _is_text(self._member_shape(frame)):
-            return None
-        return growth.string
+        shape, check = self._member(frame)
+        schema = None if shape is None or isinstance(frame.node, list) else _schema_in(check)
+        return growth.string if schema is not None and schema["type"] == "str" else None
 
     def _snapshot(self) -> Any:
         """Build the value from the open containers, innermost first."""
         inner: Any = _ABSENT
         string = self._growing_string()
+        stack = self.growth.stack
         if string:
-            inner = "".join(string)
-        stack = self._growth.stack
+            inner = _as_read("".join(string), self._member(stack[-1])[1]) or _ABSENT
         value = self._value_frame
         # the whole value may have closed with this piece of text
-        open_frames = [value] if value is not None and value not in stack else reversed(stack)
-        for frame in open_frames:
+        for frame in [value] if value is not None and value not in stack else reversed(stack):
             shape = frame.shape
             if frame.is_wrapper:
                 inner = frame.values.get("value", inner)
             elif isinstance(shape, ListShape):
-                inner = set(frame.values) if shape.is_set else list(frame.values)
+                inner = shape.made(frame.values)
             elif isinstance(shape, ObjectShape):
                 inner = self._partial_object(shape, frame, inner)
             else:
@@ -273,21 +276,37 @@ def _name_in(shape: ObjectShape, key: str) -> str:
     return part.own_name if shape.cls is not None else part.key
 
 
-def _of_kind(frame: Frame, shape: Shape | None) -> Shape | None:
+def _of_kind(frame: Frame, shape: Shape | None, check: Check) -> Shape | None:
     """Return the only shape that the container can grow into; None where that is not known yet."""
-    if shape is None:
+    if shape is None or _schema_in(check) is None:
         return None
-    choices = choices_of(shape)
-    containers = [part for part in choices if not isinstance(part, LeafShape)]
+    containers = [part for part in choices_of(shape) if not isinstance(part, LeafShape)]
     kinds = ObjectShape | MappingShape if isinstance(frame.node, dict) else ListShape
     fitting = [part for part in containers if isinstance(part, kinds)]
     return fitting[0] if len(containers) == len(fitting) == 1 else None
 
 
-def _is_text(shape: Shape | None) -> bool:
-    """Tell whether a string that is still arriving can only become a string."""
-    kinds = [] if shape is None else leaf_kinds(shape)
-    return kinds.count("str") == 1 and set(kinds) <= {"str", "none"}
+def _schema_in(check: Check) -> Any:
+    """Return the schema inside of defaults and the like; None where a value cannot be shown before it is complete.
+
+    A validator of the user's own may make anything of it then; one of a whole object seldom changes its fields.
+    """
+    schema, known, is_checked = check.schema, check.definitions, False
+    while schema["type"] in _PASSED_ON:
+        known = {part["ref"]: part for part in schema.get("definitions", ())} or known
+        is_checked = is_checked or schema["type"] == "function-after"
+        schema = known[schema["schema_ref"]] if schema["type"] == "definition-ref" else schema["schema"]
+    may_show = schema["type"] in (_OBJECTS if is_checked else _GROWING) and not schema.get("root_model")
+    return schema if may_show else None
+
+
+def _as_read(text: str, check: Check) -> str:
+    """Return a growing text as it will be read."""
+    schema, config = _schema_in(check), check.config or {}
+    for name, change in _CHANGES.items():
+        if schema.get(name, config.get(f"str_{name}")):
+            text = getattr(text, change)()
+    return text
 
 
 # --- values of which only some fields have arrived ---------------------------------------------------------
@@ -305,8 +324,9 @@ def _unfinished(cls: Any, values: dict[str, Any]) -> Any:
         object.__setattr__(made, "__pydantic_private__", None)
         return made
     made = object.__new__(_unfinished_class(cls))
-    for name, value in values.items():
-        object.__setattr__(made, name, value)
+    for part in dataclasses.fields(cls):  # not an InitVar: only the whole has read it
+        if part.name in values:
+            object.__setattr__(made, part.name, values[part.name])
     return made
 
 

@@ -43,6 +43,7 @@ _SCALAR: Final = re.compile(
     rf"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|(?P<named>NaN|-?Infinity)|(?P<word>{WORD.pattern})"
 )
 _GROUPED: Final = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?=\s*(?:[}｝\n]|[,，]\s*[\"'“‘`\w]))")
+_ONE_OR_TWO: Final = re.compile(r"\d{1,3}(?:,\d{3})*,0\d{2}(?!\d)")
 _SWALLOWED_KEY: Final = re.compile(r"""[,{\n，]\s{0,40}["'“”‘’][^"'“”‘’\n]*["'“”‘’]\s*[:：]""")
 
 
@@ -222,8 +223,7 @@ class TolerantReader:
     # --- keys --------------------------------------------------------------------------------------------
 
     def _key(self) -> str:
-        char = self._text[self._at]
-        if char in _CLOSERS or self._text.startswith(("u'", 'u"'), self._at):
+        if self._text[self._at] in _CLOSERS or self._text.startswith(("u'", 'u"'), self._at):
             key = self._string("key")
         else:
             found = _BARE_KEY.match(self._text, self._at)
@@ -326,6 +326,8 @@ class TolerantReader:
             if grouped:
                 self._at = grouped.end()
                 return Bare(grouped.group())
+        elif _ONE_OR_TWO.match(text, start):
+            raise AmbiguousError("1,000 in a list is one number or two", start)
         token = _SCALAR.match(text, start)
         is_text = token is None or (token["word"] is not None and token["word"] not in LITERALS)
         if token is None or is_text or not self._ahead.is_end_of_scalar(token.end(), inside):

@@ -6,9 +6,10 @@ quote or a backslash inside a string that was not escaped.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
-from SimpleLLMFunc.base.parsing.json_node import Bare, Braced, Open, holds, plain_value
+from SimpleLLMFunc.base.parsing.json_node import Bare, Braced, Node, Open, holds, plain_value
 from SimpleLLMFunc.base.parsing.json_text import bare_text
 from SimpleLLMFunc.base.parsing.parsed import Repair
 from SimpleLLMFunc.base.parsing.tolerant_json import TolerantReader
@@ -21,15 +22,17 @@ def mended_arguments(text: str) -> dict[str, Any] | None:
     reader = TolerantReader(bare_text(text))
     try:
         node = reader.read(0)
-        if not isinstance(node, dict) or not reader.is_at_end or any(map(_is_guess, reader.repairs)):
-            return None
-        # Anything of these may be less, or something else, than the model meant.
-        if holds(node, Bare, Open, Braced):
+        if not isinstance(node, dict) or not reader.is_at_end or not is_certain(node, reader.repairs):
             return None
         value: dict[str, Any] = plain_value(node)
     except (ValueError, RecursionError):
         return None
     return value
+
+
+def is_certain(node: Node, repairs: Iterable[Repair]) -> bool:
+    """Tell whether arguments that were mended are what the model meant, and no less."""
+    return not holds(node, Bare, Open, Braced) and not any(map(_is_guess, repairs))
 
 
 def _is_guess(repair: Repair) -> bool:

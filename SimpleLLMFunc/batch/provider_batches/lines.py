@@ -206,8 +206,7 @@ def answers_in(file: BinaryIO, name: str) -> Iterator[KeptLine | None]:
 
 def problem_code(line: bytes) -> str:
     """Return the code by which the service says why a request has no response; empty where it has one."""
-    error = mapping(mapping(from_json(line)).get("error"))
-    return text_or_none(error.get("code")) or ""
+    return text_or_none(mapping(mapping(from_json(line)).get("error")).get("code")) or ""
 
 
 async def answer_of(function: Decorated[R], line: KeptLine) -> Answer[R]:

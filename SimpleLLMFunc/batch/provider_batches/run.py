@@ -107,8 +107,7 @@ class BatchRun:
         await self._adopt()
         for left in reversed(range(_ROUNDS)):
             await self._send_missing(rows)
-            is_unfinished = await self._collect(is_last=not left)
-            if not is_unfinished or self.stopped is not None:
+            if not await self._collect(is_last=not left) or self.stopped is not None:
                 return
 
     async def _adopt(self) -> None:
@@ -226,8 +225,7 @@ class BatchRun:
             if waiting:
                 told = ", ".join(f"{state.id} {state.status} {state.done}/{state.total}" for state in waiting)
                 self.tell(f"waiting for {counted(len(waiting), 'batch', 'batches')}: {told}")
-                left = Deadline.after(pause).stricter(current_deadline()).left()
-                await asyncio.sleep(left or 0.0)
+                await asyncio.sleep(Deadline.after(pause).stricter(current_deadline()).left() or 0.0)
                 pause = min(pause * 1.5, LONGEST_POLL)
         return is_unfinished
 

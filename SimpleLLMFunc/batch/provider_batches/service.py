@@ -132,8 +132,7 @@ class BatchService:
             finally:
                 await in_thread(file.close)
 
-        made = await self._tried(send)
-        return self._text(getattr(made, "id", None), "the uploaded file has no id")
+        return self._text(getattr(await self._tried(send), "id", None), "the uploaded file has no id")
 
     async def create(self, file_id: str, endpoint: str, tag: str) -> BatchState:
         """Begin a batch; `tag` finds it again.

@@ -220,8 +220,7 @@ class Building:
     def _aligned(self, schema: Schema, value: Any, path: DataPath) -> Any:
         """Return what the value was meant as, the value itself where that is not certain."""
         try:
-            node = decode_strictly(json.dumps(value))
-            found = _ALIGNER.align(self._shape(schema), node, path)
+            found = _ALIGNER.align(self._shape(schema), decode_strictly(json.dumps(value)), path)
         except (TypeError, ValueError, RecursionError):  # not JSON, or nested too deeply: nothing to convert
             return value
         if not isinstance(found, Fit):

@@ -261,8 +261,7 @@ def _own_kinds(schema: dict[str, Any]) -> Kinds:
         found = frozenset[str]().union(*(CUSTOM_KINDS.get(name, {name}) for name in names))
         return found | {"integer"} if "number" in found else found
     if "const" in schema or "enum" in schema:
-        values = schema.get("enum", [schema.get("const")])
-        return frozenset[str]().union(*map(kinds_of_value, values))
+        return frozenset[str]().union(*map(kinds_of_value, schema.get("enum", [schema.get("const")])))
     return ALL_KINDS
 
 

@@ -157,8 +157,7 @@ class HttpModel(LLM_Interface):
                 # No generator holds what is given back: a loop that shuts down closes its generators all at once,
                 # the inner ones under the feet of the outer ones.
                 try:
-                    reply = await self._send(call)
-                    pieces = read_chunks(reply, call.spoken, call.kept)
+                    pieces = read_chunks(await self._send(call), call.spoken, call.kept)
                     try:
                         async for piece in pieces:
                             for chunk in piece:

@@ -101,8 +101,7 @@ def _bound(schema: dict[str, Any]) -> None:
     pattern = schema.pop("pattern", None)
     if isinstance(pattern, str) and (simple := grammar_pattern(pattern)) is not None:
         schema["pattern"] = simple
-    is_free = not any(name in schema for name in ("enum", "const", "format", "pattern"))
-    if "string" in kinds and is_free:
+    if "string" in kinds and not any(name in schema for name in ("enum", "const", "format", "pattern")):
         schema.setdefault("maxLength", max(MOST_CHARACTERS, _least(schema, "minLength")))
     if {"integer", "number"} & {*kinds} and not {"enum", "const"} & schema.keys():
         least, most = (schema.get(f"exclusive{name}", schema.get(name.lower())) for name in ("Minimum", "Maximum"))

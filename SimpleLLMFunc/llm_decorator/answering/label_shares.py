@@ -41,8 +41,7 @@ def label_shares(labels: Sequence[str], written: int, logprobs: Any) -> list[flo
     entries = [entry for entry in content or () if isinstance(entry, Mapping)]
     if not any(entry.get("top_logprobs") for entry in entries):
         return None
-    text = b"".join(_data(entry) for entry in entries)
-    before = _BEFORE.match(text)
+    before = _BEFORE.match(b"".join(_data(entry) for entry in entries))
     begin, is_json = (before.end(), before[1] is not None) if before else (0, False)
     names = _Names(labels, is_json=is_json)
     shares, alive, path, least, so_far = [0.0] * len(labels), set(range(len(labels))), 1.0, 0.0, b""

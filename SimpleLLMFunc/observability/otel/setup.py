@@ -84,5 +84,4 @@ def _address(endpoint: str | None, signal: str) -> str | None:
         return None
     if not str(endpoint).startswith(("http://", "https://")):
         raise ConfigError(f"endpoint is {endpoint!r}; it must be an address such as http://localhost:4318.")
-    base = endpoint.rstrip("/").removesuffix("/v1/traces")
-    return f"{base}/v1/{signal}"
+    return f"{endpoint.rstrip('/').removesuffix('/v1/traces')}/v1/{signal}"

@@ -306,8 +306,7 @@ class SpanSink:
     def _answer_reviewed(self, run: _Run, event: events.AnswerReviewed) -> None:
         if not run.span.is_recording():
             return
-        attempt = event.attempt
-        for path, what in attempt.repairs[:_MOST_REPAIRS]:
+        for path, what in event.attempt.repairs[:_MOST_REPAIRS]:
             where = self._path(run, path)
             attributes = {Attribute.TURN: event.turn, Attribute.PATH: where, Attribute.MESSAGE: self._content(what)}
             run.span.add_event(Event.REPAIR, known(attributes))

@@ -6,11 +6,7 @@ first; `strict` makes the form that some services enforce.
 
 from SimpleLLMFunc.tools.schemas.annotations import docstring_of, name_of, underlying
 from SimpleLLMFunc.tools.schemas.bounds import check_bounds, pattern_matches
-from SimpleLLMFunc.tools.schemas.callable_schema import (
-    ArgumentsError,
-    BoundArguments,
-    SignatureParameters,
-)
+from SimpleLLMFunc.tools.schemas.callable_schema import ArgumentsError, BoundArguments, SignatureParameters
 from SimpleLLMFunc.tools.schemas.check import MAX_NESTING, ExtraTypes, SchemaParameters, SchemaValidation
 from SimpleLLMFunc.tools.schemas.docstring import Documentation, read_docstring, taken_apart
 from SimpleLLMFunc.tools.schemas.strict import strict_parameters

@@ -59,8 +59,9 @@ def test_bare_text_loses_its_decoration(text: str, bare: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["[" * 100_000, '{"a":' * 100_000, "{" * 100_000, '{"' * 100_000, "{x} " * 20_000, '"' * 100_000, "[1," * 100_000],
-)
+    ["[" * 100_000, '{"a":' * 100_000, "{" * 100_000, '{"' * 100_000, "{x} " * 20_000, '"' * 100_000, "[1," * 100_000,
+     '[{"a": 1}, ' + '\\"a' * 50_000],
+)  # fmt: skip
 def test_hostile_brackets_end_soon(text: str) -> None:
     # the time limit of the test is the assertion: anything worse than linear takes minutes
     assert find_json(text).candidates == []

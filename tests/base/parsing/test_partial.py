@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from typing import Any
+from typing import Annotated, Any, get_type_hints
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel, ValidationInfo, field_validator
 from typing_extensions import TypedDict
 
 from SimpleLLMFunc.base.parsing.partial import ItemReader, PartialReader
@@ -81,8 +81,9 @@ def test_numbers_appear_when_they_are_complete_and_nested_objects_grow() -> None
     reader.feed('{"name": "Bob"')
     assert reader.feed(', "age": 4') == []
     assert reader.feed("2") == []
-    assert [part.age for part in reader.feed(",")] == [42]
-    [part] = reader.feed('"home": {"street": "Ma')
+    assert reader.feed(",") == [], "it may go on: 42,000"
+    assert [part.age for part in reader.feed('"')] == [42]
+    [part] = reader.feed('home": {"street": "Ma')
     assert part.home.street == "Ma"
     with pytest.raises(AttributeError):
         _ = part.home.number
@@ -154,6 +155,53 @@ def test_what_is_not_strict_json_and_a_text_come_at_the_end(text: str, value: An
     assert reader.finish().value == value
 
 
+class Early(BaseModel):
+    model_config = ConfigDict(str_strip_whitespace=True)
+    name: str
+    root: RootModel[list[int]]
+    loud: Annotated[str, AfterValidator(str.upper)]
+    names: frozenset[str]
+    late: int
+
+    @field_validator("late")
+    @classmethod
+    def follows(cls, late: int, info: ValidationInfo) -> int:
+        return late + len(info.data["name"])
+
+
+@dataclasses.dataclass(slots=True)
+class Seeded:
+    seed: dataclasses.InitVar[int]
+    name: str
+
+    def __post_init__(self, seed: int) -> None:
+        assert seed
+
+
+@pytest.mark.parametrize(
+    ("wanted", "text", "shown"),
+    [
+        (Early, '{"name": " a b", "root": [1], "loud": "x", "names": ["n"], "late": 1, ',
+         {"name": "a b", "root": RootModel[list[int]]([1]), "loud": "X", "names": frozenset({"n"})}),
+        (Early, '{"name": " a b ', {"name": "a b"}), (Early, '{"name": "a", "loud": "x', {"name": "a"}),
+        (Early, '{"name": "a", "root": [1, ', {"name": "a"}), (Person, '{"name": "x", "age": 1,000', {"name": "x"}),
+        (Person, '{"name": "x", "age": 1 000', {"name": "x"}), (Person, '{"name": "x", "age": 5 ', {"name": "x"}),
+        (Seeded, '{"seed": 2, "name": "x', {"name": "x"}),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("size", [1, 1000])
+def test_nothing_is_shown_that_the_whole_will_say_otherwise(wanted: Any, text: str, shown: Any, size: int) -> None:
+    part = grown(PartialReader(compile_output(wanted)), text, size)[-1]
+    assert {name: getattr(part, name) for name in get_type_hints(wanted) if hasattr(part, name)} == shown
+
+
+def test_a_part_is_of_the_kind_of_the_whole_and_what_cannot_be_made_is_left_to_it() -> None:
+    assert grown(PartialReader(compile_output(tuple[int, ...])), "[1, 2]", 1) == [(1,), (1, 2)]
+    assert grown(PartialReader(compile_output(RootModel[list[int]])), "[1, 2]", 1) == []
+    assert grown(PartialReader(compile_output(set[Address])), '[{"street": "x"}, 1]', 1) == [set()]
+    assert grown(PartialReader(compile_output(Any), mode="prompt"), '{"value": 1}', 1) == []
+
+
 # --- items -------------------------------------------------------------------------------------------------
 
 
@@ -202,14 +250,14 @@ def test_a_long_answer_in_thousands_of_pieces_is_read_once(reader_class: type[Pa
     for text, size, wanted in ((json.dumps(people), 48, list[Person]), (space_for_ever, 2, list[int])):
         reader = reader_class(compile_output(wanted))
         assert grown(reader, text, size)
-        assert reader.characters_read <= 2 * len(text)
+        assert reader.growth.characters_read <= 2 * len(text)
 
 
 def test_a_long_string_is_read_once() -> None:
     text = json.dumps({"name": "ab\n" * 50_000, "age": 1, "home": {"street": "x"}})
     reader = PartialReader(compile_output(Person))
     parts = grown(reader, text, 50)
-    assert reader.characters_read <= 2 * len(text)
+    assert reader.growth.characters_read <= 2 * len(text)
     assert sum(len(part.name) for part in parts) < 200 * len(text)
     assert len(parts) > 100
 
@@ -218,7 +266,7 @@ def test_prose_and_reasoning_are_read_once() -> None:
     text = "<think>" + "hm </thin " * 4_000 + "</think>" + "so: `x` \n" * 4_000 + "[1]"
     reader = ItemReader(compile_output(list[int]))
     assert grown(reader, text, 5) == [1]
-    assert reader.characters_read <= 3 * len(text)
+    assert reader.growth.characters_read <= 3 * len(text)
 
 
 # --- any split gives the same ----------------------------------------------------------------------------------
@@ -252,7 +300,7 @@ def test_a_large_piece_is_left_to_the_reading_of_the_whole(reader_class: type[Pa
     first = grown(reader, text[:200], 20)
     assert first
     assert reader.feed(text[200:]) == []
-    assert reader.characters_read <= 200
+    assert reader.growth.characters_read <= 200
     assert len(reader.finish().value) == 1000
 
 

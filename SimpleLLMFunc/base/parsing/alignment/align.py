@@ -10,8 +10,6 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from pydantic import ValidationError
-
 from SimpleLLMFunc.base.parsing.alignment.alignment import Alignment, Fit, Misfit, gathered, violations_of
 from SimpleLLMFunc.base.parsing.alignment.scalar_coercion import LeafFit, fit_leaf
 from SimpleLLMFunc.base.parsing.alignment.shape import (
@@ -279,7 +277,7 @@ class Aligner:
     def _list(self, shape: ListShape, node: Node, path: Path, *, is_inner: bool) -> Alignment:
         # [1, 2] for a list of lists could be one list or two
         is_nested = isinstance(resolved(shape.item), ListShape)
-        if isinstance(node, list) and (shape.is_set or not isinstance(node, Braced)):
+        if isinstance(node, list) and (shape.made in {set, frozenset} or not isinstance(node, Braced)):
             if is_nested and any(not isinstance(item, list) for item in node):
                 return Misfit.at(path, f"list of {shape.item.name}", node)
             item = shape.item
@@ -323,7 +321,7 @@ class Aligner:
     def _key(self, shape: Shape, key: str, path: Path) -> Alignment:
         """Align a key: JSON writes every one as a string."""
         shape = resolved(shape)
-        as_number = Num(key) if re.fullmatch(r"-?(?:0|[1-9]\d*)(?:\.\d+)?", key) else None
+        as_number = Num(key) if re.fullmatch(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", key) else None
         if isinstance(shape, LeafShape) and shape.kind in {"int", "float", "decimal"} and as_number is not None:
             return self.align(shape, as_number, (*path, key), is_inner=True)
         if isinstance(shape, LeafShape) and shape.kind == "bool" and key in {"true", "false"}:
@@ -368,7 +366,7 @@ class Aligner:
         # built here, so that pydantic's own choice among the branches cannot differ from ours
         try:
             found.value = shape.adapter.validate_python(found.value)
-        except ValidationError as error:
+        except Exception as error:  # noqa: BLE001 - a validator of the user's own may raise anything
             return Misfit(violations_of(error, path))
         return found
 

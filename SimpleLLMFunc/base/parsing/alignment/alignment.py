@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from SimpleLLMFunc.base.parsing.json_node import Node, Path, path_text, shown
 from SimpleLLMFunc.base.parsing.parsed import Repair
-from SimpleLLMFunc.errors import Violation, cut
+from SimpleLLMFunc.errors import SimpleLLMFuncError, Violation, cut
 
 # How pydantic begins: "Input should be a valid integer", "String should have at least 3 characters".
 _WANTED: Final = re.compile(r"\A\w+(?: \w+)? should (?:be|have) ")
@@ -63,8 +63,19 @@ def gathered(parts: list[Alignment]) -> Alignment:
     return Fit([part.value for part in fits], cost, [repair for part in fits for repair in part.repairs], unread)
 
 
-def violations_of(error: ValidationError, root: Path = ()) -> list[Violation]:
-    """Return pydantic's errors as violations, without the values of Python objects in them."""
+def violations_of(error: Exception, root: Path = ()) -> list[Violation]:
+    """Return what validating raised as violations, without the values of Python objects in them.
+
+    Raises:
+        SimpleLLMFuncError: a validator that asks a model got it.
+        RecursionError: the value is nested too deep.
+    """
+    if isinstance(error, SimpleLLMFuncError | RecursionError):
+        raise error
+    if not isinstance(error, ValidationError):
+        return [
+            (path_text(root), "a value that the type's own check reads", cut(f"{type(error).__name__}: {error}", 300))
+        ]
     violations: list[Violation] = []
     for part in error.errors(include_url=False, include_context=False):
         path = tuple(step for step in part["loc"] if isinstance(step, int) or not re.search(r"[\[(]", step))

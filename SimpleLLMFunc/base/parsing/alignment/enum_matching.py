@@ -11,7 +11,7 @@ from typing import Any, Final
 from SimpleLLMFunc.base.parsing.alignment.scalar_coercion import EXACT_STRING, LeafFit
 from SimpleLLMFunc.base.parsing.alignment.scalars import read_bool, read_number
 from SimpleLLMFunc.base.parsing.alignment.shape import ChoiceShape
-from SimpleLLMFunc.base.parsing.json_node import Num, is_number_of, is_same_value, quoted
+from SimpleLLMFunc.base.parsing.json_node import Node, Num, is_number_of, is_same_value, plain_value, quoted
 
 _LONGEST: Final = 600
 _MAX_WORDS: Final = 12
@@ -22,7 +22,7 @@ _DENIAL: Final = re.compile(
     r"far\s+from|hardly|barely|scarcely|opposite|fails?|failed|lacks?|less|excluding|excludes?|rules?\s+out|ruled\s+out|"
     r"or|either|both|versus|vs|between|maybe|perhaps|possibly|might|may|could|would|unless|if|unclear|unsure|uncertain|"
     r"unknown|sorry|depends?|almost|nearly|options|choices|categories|"
-    r"nicht|kein\w*|pas|ni|sin|nunca)\b|(?<![A-Za-z])non-|[不没沒无無非未别別勿]|或|可能|也许|大概|[?？]",
+    r"nicht|kein\w*|pas|ni|sin|nunca)\b|(?<![A-Za-z])non[-\s]|[不没沒无無非未别別勿]|或|可能|也许|大概|[?？]",
     re.IGNORECASE,
 )
 _SOFT_START: Final = re.compile(
@@ -62,7 +62,7 @@ def find_choice(shape: ChoiceShape, text: str, *, in_quotes: bool = True) -> Lea
             return LeafFit(value, 0 if in_quotes else 1)
     if not text.strip() or len(text) > _LONGEST:
         return None
-    named = text.strip().removeprefix(f"{shape.cls_name}.") if shape.cls_name else text.strip()
+    named = text.strip().removeprefix(f"{shape.cls.__name__}." if shape.cls else "")
     for value, wire, name in shape.members:
         if name and name == named:
             return LeafFit(value, 1, f"{wire!r} taken by its name {text.strip()!r}")
@@ -70,14 +70,24 @@ def find_choice(shape: ChoiceShape, text: str, *, in_quotes: bool = True) -> Lea
     found = None if is_question else _folded(shape, named) or _folded(shape, text.strip(_EDGES))
     if found is not None:
         return LeafFit(found[0], 3, f"{found[1]!r} taken from {quoted(text)}")
-    return _other_kinds(shape, text) or _in_sentence(shape, text) or _prefix(shape, text)
+    return _other_kinds(shape, text) or _in_sentence(shape, text) or _prefix(shape, text) or _missing(shape, text)
 
 
 def find_unquoted(shape: ChoiceShape, node: Num | bool) -> LeafFit | None:
     """Return the member that is a text and is written like this number or truth value: ``1`` for ``Literal["1", "2"]``."""
     written = node.text if isinstance(node, Num) else str(node).lower()
     found = (value for value, wire, _ in shape.members if wire == written)
-    return next((LeafFit(value, EXACT_STRING, f"{written} kept as a text") for value in found), None)
+    known = next((LeafFit(value, EXACT_STRING, f"{written} kept as a text") for value in found), None)
+    return known or _missing(shape, node)
+
+
+def _missing(shape: ChoiceShape, node: Node) -> LeafFit | None:
+    """Return the member that the enum itself finds for a value it does not list."""
+    try:
+        member = shape.cls._missing_(plain_value(node)) if shape.cls and not isinstance(node, bool) else None
+    except Exception:  # noqa: BLE001 - it is the user's code
+        member = None
+    return None if member is None else LeafFit(member, EXACT_STRING, f"{member!r} found by the enum itself")
 
 
 def _labels(shape: ChoiceShape) -> list[tuple[str, tuple[Any, Any, str]]]:
@@ -136,9 +146,12 @@ def _other_kinds(shape: ChoiceShape, text: str) -> LeafFit | None:
     numbers = [m for m in shape.members if isinstance(m[1], int | float) and not isinstance(m[1], bool)]
     literal = read_number(text) if numbers else None
     if literal is not None and len(literal) < 30:
-        matches = [value for value, wire, _ in numbers if is_number_of(literal, wire)]
-        if len(matches) == 1:
-            return LeafFit(matches[0], 4, f"number taken from {quoted(text)}")
+        matches = [member for member in numbers if is_number_of(literal, member[1])]
+        named = _distinct([*matches, *(member for member, _ in _named_in(shape, text))])
+        if matches and len(named) > 1:
+            raise AmbiguousChoiceError([member[1] for member in named])
+        if matches:
+            return LeafFit(matches[0][0], 4, f"number taken from {quoted(text)}")
     said = read_bool(text)
     for value, wire, _ in shape.members:
         if said is not None and wire is said:

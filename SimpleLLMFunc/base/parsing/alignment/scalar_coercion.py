@@ -134,8 +134,7 @@ def digit_truth(shape: Shape, node: Node) -> LeafFit | None:
     pydantic's lax rule, for a node that is the whole answer: inside of an object or a list a number stays a number.
     """
     kinds = set(leaf_kinds(shape))
-    text = node if isinstance(node, str) else node.text if isinstance(node, Num | Bare) else ""
-    digit = text.strip()
+    digit = (node if isinstance(node, str) else node.text if isinstance(node, Num | Bare) else "").strip()
     if "bool" not in kinds or not kinds <= {"bool", "none"} or digit not in {"0", "1"}:
         return None
     return LeafFit(digit == "1", EXACT_STRING, f"{'true' if digit == '1' else 'false'} taken from {digit}")
@@ -191,7 +190,7 @@ def _find_date(text: str) -> str | None:
 _TEXTS: Final = {
     "date": _Text(dt.date, r"\d{4}-\d{2}-\d{2}$", _find_date),
     "datetime": _Text(dt.datetime, r"\d{4}-\d{2}-\d{2}[Tt _]\d", scalars.read_datetime),
-    "time": _Text(dt.time, r"\d{2}:\d{2}", scalars.read_time),
+    "time": _Text(dt.time, r"\d{2}:\d{2}(?!.*[+-](?:1[5-9]|2))", scalars.read_time),
     "timedelta": _Text(dt.timedelta, r"[+-]?(?:P|\d+:\d|\d+ ?d)", scalars.read_duration),
     "uuid": _Text(uuid.UUID, r"[{]?[0-9a-fA-F-]{32}|urn:", scalars.read_uuid),
 }

@@ -30,21 +30,28 @@ _CURRENCY_CODES: Final = re.compile(
     r"(?:US|CA|AU|HK|NT|R|A|C|S)?\$$|(?:USD|EUR|GBP|JPY|CNY|RMB|CHF|INR|Rs\.?|CAD|AUD|SEK|NOK|DKK)$"
 )
 _MULTIPLIER: Final = re.compile(
-    r"^\s?(?:[kKMBT](?![A-Za-z])|(?i:mn|mln|bn|bln|tn|mio|mrd)\b|[万萬亿億千百十兆仟佰拾]"
-    r"|(?:\w+\s+)?(?i:hundred|thousand|million|billion|trillion|dozen|lakh|crore|score|gross)s?\b)"
+    r"^\s?(?:[kKMBT](?=EUR|USD|GBP|CHF|[^A-Za-z]|$)|(?i:mn|mln|bn|bln|tn|score|gross|crs?)\b"
+    r"|个?[万萬亿億千百十兆仟佰拾만억천成折割几幾来來]|[\u3400-\u9fff]{0,2}半)"
 )
 _BAD_WORDS: Final = re.compile(
     r"n['’]t\b|\b(?:not|no|never|none|neither|nor|without|cannot|unable|sorry|apolog\w*|unknown|unsure|unclear|"
-    r"uncertain|missing|error|invalid|than|least|most|over|under|above|below|between|exceeds?|exceeding|beyond|"
+    r"uncertain|missing|error|invalid|null|undefined|true|false|than|least|most|over|under|above|below|between|exceeds?|exceeding|beyond|"
     r"nearly|almost|minimum|maximum|min|max|up\s+to|upto|until|till|or|either|if|unless|minus|negative|plus|times|"
-    r"half|quarter|third|double|twice|triple|hundreds?|thousands?|millions?|billions?|trillions?|dozens?|lakhs?|crores?|"
+    r"half|quarter|third|double|twice|triple|hundreds?|thousands?|mill(?:ion|iard|ard)\w*|[bt]illion\w*|dozens?|lakhs?|crores?|"
+    r"mil(?:le|a|h(?:ão|ões)|j(?:oen|on\w*|ard\w*)|y(?:on|ar)|ion\w*|iard\w*)?|mill(?:ón|ones)|mio|mrd|tausend|tsd|tys|"
+    r"tusen|duizend|[tm]eur|тыс\w*|милли(?:он|ард)\w*|млн|млрд|более|менее|больше|меньше|"
+    r"mindestens|höchstens|mehr|weniger|über|unter|bis|oder|knapp|zwischen|halb\w*|moins|ou|entre|presque|demie?|"
+    r"más|menos|casi|hasta|mais|più|meno|almeno|oltre|more|less|fewer|down|loss(?:es)?|decreased?|fell|squared|cubed|root|"
     r"one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|"
     r"eighteen|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|zero|a\.?m|p\.?m|"
     r"nicht|kein\w*|pas|aucun\w*|environ|question|step|version|chapter|section|page|note|example|option)\b"
     r"|[不没沒无無非未负負超至低高少多余餘或]|以上|以下|以内|分之|零|两|[〇一二三四五六七八九]成",
     re.IGNORECASE,
 )
-_BAD_SIGNS: Final = re.compile(r"[<>≤≥±×÷√^½⅓⅔¼¾⅛²³¹⁰-⁹∞?？]|\+\s*$|\d\s*\+(?!\d)|\.\.\.|…")
+_BAD_SIGNS: Final = re.compile(
+    r"0[xX]\w|[<>≤≥±×÷√▼▽↓^½⅓⅔¼¾⅛²³¹⁰-⁹∞?？]|\+\s*$|\d\s*\+(?!\d)|\.\.\.|…"
+    rf"|\((?:[{_CURRENCY}]\s?0(?:\W0)*|0(?:[,'’{_SPACES}]0)+(?:\.0)?)\s?[{_CURRENCY}]?\)"
+)
 _COPULA: Final = re.compile(
     r"(?:\b(?:is|are|was|were|be|equals?|total(?:s|ing)?|of|gives?|scored?|rate|rated|answer|result|value|got|costs?|"
     r"(?:comes?|came|amounts?)\s+to|about|approximately|roughly|around|exactly|circa|have|has|had|found|count(?:ed)?|say|with)|[:=：≈~为為是共约約计計得有])"
@@ -73,7 +80,8 @@ def read_number(text: str) -> str | None:
         return None
     token = tokens[0]
     before, after = text[: token.start()], text[token.end() :]
-    if any(char.isdigit() for char in before + after) or _BAD_SIGNS.search(before + "0" + after):
+    signs = before + re.sub(r"\d+", "0", token.group()) + after
+    if any(char.isdigit() for char in before + after) or _BAD_SIGNS.search(signs):
         return None
     is_million = _is_money(before, after) and re.match(r"\s?mm?\b", after)
     if is_million or _MULTIPLIER.match(after) or _BAD_WORDS.search(before) or _BAD_WORDS.search(after):
@@ -92,11 +100,9 @@ def _without_odd_digits(text: str) -> str:
 
 def _sign(before: str, after: str) -> str | None:
     """Return the sign in front of the number; None where the number is part of a word or another notation."""
-    if re.match(r"[-–—/:~][\w]", after) and not re.match(r"[-/][^\W\d_]{2,}", after):
+    if re.match(r"[-–—]|[/~]\w|[_:]\S", after) and not re.match(r"[-/][^\W\d_]{2,}", after):
         return None
-    if after[:1] in {"_", ":", "-", "–", "—"} and after[1:2].strip():
-        return None if not re.match(r"-[^\W\d_]{2,}", after) else _sign(before, "")
-    if re.search(rf"[-–—][{_SPACES}]+$|\w\($", before):
+    if re.search(rf"[-–—][{_SPACES}]+[{_CURRENCY}]?$|\w\($", before):
         # a bullet, a dash, or a minus sign; the argument of a call
         return None
     head = before.rstrip(_SPACES + "*`\"'“”(")
@@ -131,7 +137,7 @@ def _is_cjk(char: str) -> bool:
 def _with_plain_separators(sign: str, token: str, before: str, after: str) -> str | None:
     if re.fullmatch(r"\d{1,3}(?:\.\d{3}){2,}(?:,\d+)?|\d{1,3}\.\d{3},\d+", token):
         token = token.replace(".", "").replace(",", ".")
-    elif re.match(r"0[,'’]", token) or (re.fullmatch(r"\d{1,3}\.\d{3}", token) and _is_money(before, after)):
+    elif re.match(r"0[,'’]\d{3}", token) or (re.fullmatch(r"\d{1,3}\.\d{3}", token) and _is_money(before, after)):
         # 0,234 is no thousands; "€1.234" is one euro and a bit, or a thousand
         return None
     elif re.fullmatch(r"\d+,\d{1,2}", token):
@@ -147,7 +153,10 @@ def _with_plain_separators(sign: str, token: str, before: str, after: str) -> st
 
 
 def _is_money(before: str, after: str) -> bool:
-    return bool(re.match(rf"\s?(?:[{_CURRENCY}]|EUR|USD|GBP|CHF)", after) or re.search(rf"[{_CURRENCY}]\s?$", before))
+    return bool(
+        re.match(rf"\s?(?:[{_CURRENCY}]|EUR|USD|GBP|CHF)", after)
+        or re.search(rf"(?:[{_CURRENCY}]|EUR|USD|GBP|CHF)\s?$", before)
+    )
 
 
 def _literal(text: str) -> str:
@@ -225,24 +234,25 @@ MONTHS: Final = {
 _MONTH: Final = "|".join(sorted(MONTHS, key=len, reverse=True))
 _DAY: Final = r"(?P<d>\d{1,2})(?:st|nd|rd|th)?"
 _DATES: Final = (
-    re.compile(r"(?<![\d-])(?P<y>\d{4})-(?P<m>\d{2})-(?P<d>\d{2})(?![\dT:-])(?!\s+\d{1,2}:)"),
-    re.compile(r"(?<!\d)(?P<y>\d{4})(?P<sign>[/.])(?P<m>\d{1,2})(?P=sign)(?P<d>\d{1,2})(?!\d)"),
+    re.compile(r"(?<![\d-])(?P<y>\d{4})(?P<sign>[-/.])(?P<m>\d{1,2})(?P=sign)(?P<d>\d{1,2})(?![\dT:-])(?!\s+\d{1,2}:)"),
     re.compile(r"(?<!\d)(?P<y>\d{4})年(?P<m>\d{1,2})月(?P<d>\d{1,2})[日号號]"),
     re.compile(rf"\b(?P<m>{_MONTH})\.?\s+{_DAY},?\s+(?P<y>\d{{4}})\b", re.IGNORECASE),
     re.compile(rf"\b{_DAY}\.?\s+(?:of\s+)?(?P<m>{_MONTH})\.?,?\s+(?P<y>\d{{4}})\b", re.IGNORECASE),
 )
+# What changes a time where it follows: the half of the day, or a time zone that is no offset.
+_NOT_CHANGED: Final = r"(?!\s*[(\[]?(?:[aApP]\.?[mM]\b|[A-Z]{2,5}\b|[A-Z]\w+/|Eastern|Central|Mountain|Pacific))"
 _DATE_TIME: Final = re.compile(
-    r"(?<![\d-])\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?:\s?Z|\s?UTC|[+-]\d{2}:?\d{2})?(?![\d:])"
+    r"(?<![\d-])\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?:\s?(?:Z|UTC|GMT)|[+-]\d{2}:?\d{2})?(?![\d:])"
+    + _NOT_CHANGED
 )
 _TIME: Final = re.compile(
-    r"(?<![\d:.])([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(\.\d{1,6})?)?(Z|[+-]\d{2}:\d{2})?(?![\d:.]\d)(?!\s*[ap]\.?m)",
-    re.IGNORECASE,
+    r"(?<![\d:.])([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(\.\d{1,6})?)?(Z|[+-]\d{2}:\d{2})?(?![\d:.]\d)" + _NOT_CHANGED
 )
 _UUID: Final = re.compile(r"(?<![0-9a-fA-F-])[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}(?![0-9a-fA-F-])")
 _UNCERTAIN: Final = re.compile(
     r"n['’]t\b|\b(?:not|no|never|or|either|before|after|between|until|till|since|by|from|to|if|unless|maybe|perhaps|"
-    r"possibly|might|could|unknown|unsure|unclear|around|about|circa|approximately|except|instead|through)\b"
-    r"|[不没非未或到至前后後约約]|[?？]",
+    r"possibly|might|could|unknown|unsure|unclear|around|about|circa|approximately|except|instead|through|p\.?m|noon|"
+    r"afternoon|evening|night|tonight|half|quarter)\b|[不没非未或到至前后後约約午晚夜]|오후|[?？]",
     re.IGNORECASE,
 )
 
@@ -262,7 +272,7 @@ def read_date(text: str) -> str | None:
 def read_datetime(text: str) -> str | None:
     """Return the one ISO date with time in a short text; else None."""
     found = _only(text, _DATE_TIME)
-    return re.sub(r"\s?(?:UTC|Z)$", "Z", found[0]) if found else None
+    return re.sub(r"\s?(?:UTC|GMT|Z)$", "Z", found[0]) if found else None
 
 
 def read_time(text: str) -> str | None:
@@ -291,7 +301,8 @@ def read_duration(text: str) -> dt.timedelta | None:
     text = text.strip().replace(" and ", " ").replace(",", " ")
     while position < len(text):
         part = _DURATION.match(text, position)
-        unit = _UNITS.get(part.group(2).lower().removesuffix("s") or "s") if part else None
+        word = part.group(2).lower() if part else ""
+        unit = _UNITS.get(word) or _UNITS.get(word.removesuffix("s"))
         if part is None or unit is None or unit >= smallest or len(text) > 100:
             return None
         seconds += float(part.group(1)) * unit

@@ -72,20 +72,21 @@ class ChoiceShape:
 
     Attributes:
         members: what pydantic is given, what stands on the wire, and the name of an enum's member.
+        cls: the enum; None for a literal.
     """
 
     members: list[tuple[Any, Any, str]]
     name: str
-    cls_name: str = ""
+    cls: Any = None
 
 
 @dataclass(slots=True, eq=False)
 class ListShape:
-    """Any number of items: list, set, frozenset, ``tuple[X, ...]``; `check` validates one of them."""
+    """Any number of items, `made` into a list, set, frozenset or tuple; `check` validates one of them."""
 
     item: Shape
     name: str = "list"
-    is_set: bool = False
+    made: type = list
     check: Check = field(default_factory=lambda: Check({"type": "any"}))
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import enum
+import json
 from collections.abc import Mapping
 from typing import Any, Final
 
 from pydantic import TypeAdapter
+from pydantic_core import to_jsonable_python
 
 from SimpleLLMFunc.base.parsing.alignment.shape import (
     AnyShape,
@@ -26,6 +28,7 @@ from SimpleLLMFunc.base.parsing.alignment.shape import (
     UnionShape,
     resolved,
 )
+from SimpleLLMFunc.base.parsing.json_node import Node, decode_strictly
 
 _LEAVES: Final[dict[str, tuple[LeafKind, str]]] = {
     "str": ("str", "str"), "int": ("int", "int"), "float": ("float", "float"), "bool": ("bool", "bool"),
@@ -37,7 +40,7 @@ _PASSED_ON: Final = {
     "default": "schema", "function-after": "schema", "model-field": "schema", "json-or-python": "json_schema",
     "lax-or-strict": "lax_schema",
 }  # fmt: skip
-_LISTS: Final = frozenset({"list", "set", "frozenset"})
+_LISTS: Final[dict[str, type]] = {"list": list, "set": set, "frozenset": frozenset}
 
 
 def shape_of(adapter: TypeAdapter[Any]) -> tuple[Shape, bool]:
@@ -60,7 +63,7 @@ class _Builder:
         if kind in _PASSED_ON:
             return self.build(schema[_PASSED_ON[kind]])
         if kind in _LISTS:
-            return self._list_of(schema.get("items_schema", {"type": "any"}), is_set=kind != "list")
+            return self._list_of(schema.get("items_schema", {"type": "any"}), _LISTS[kind])
         method = getattr(self, f"_{kind.replace('-', '_')}", None)
         return method(schema) if method else self._opaque(None, kind)
 
@@ -68,9 +71,9 @@ class _Builder:
         self.has_hooks = True
         return OpaqueShape(inner, name)
 
-    def _list_of(self, schema: Mapping[str, Any], *, is_set: bool = False) -> Shape:
+    def _list_of(self, schema: Mapping[str, Any], made: type) -> Shape:
         item = self.build(schema)
-        return ListShape(item, f"list of {item.name}", is_set, Check(schema, self._schemas))
+        return ListShape(item, f"list of {item.name}", made, Check(schema, self._schemas))
 
     # --- what only passes on -----------------------------------------------------------------------------
 
@@ -107,8 +110,10 @@ class _Builder:
         return AnyShape()
 
     def _enum(self, schema: Mapping[str, Any]) -> Shape:
-        members = [(member, member.value, member.name) for member in schema["members"]]
-        return ChoiceShape(members, f"one of {', '.join(repr(wire) for _, wire, _ in members)}", schema["cls"].__name__)
+        cls = schema["cls"]
+        members = [(member, _wire(member.value), name) for name, member in cls.__members__.items()]
+        values = ", ".join(dict.fromkeys(repr(member.value) for member in cls))
+        return ChoiceShape(members, f"one of {values}", cls)
 
     def _literal(self, schema: Mapping[str, Any]) -> Shape:
         members = [
@@ -124,7 +129,7 @@ class _Builder:
     def _tuple(self, schema: Mapping[str, Any]) -> Shape:
         items = [self.build(item) for item in schema["items_schema"]]
         if schema.get("variadic_item_index") is not None:
-            return self._list_of(schema["items_schema"][0]) if len(items) == 1 else self._opaque(None, "list")
+            return self._list_of(schema["items_schema"][0], tuple) if len(items) == 1 else self._opaque(None, "list")
         return TupleShape(items, len(items), f"list of exactly {len(items)} items")
 
     def _named_tuple(self, schema: Mapping[str, Any]) -> Shape:
@@ -218,6 +223,12 @@ class _Builder:
         return TaggedShape(list(names), choices, f"object whose {tag} is one of {', '.join(map(repr, choices))}")
 
 
+def _wire(value: Any) -> Node:
+    """Return what the value of an enum is on the wire: a date is a text, a tuple a list."""
+    made = to_jsonable_python(value, serialize_unknown=True)
+    return decode_strictly(json.dumps(made)) if isinstance(made, list | dict) else made
+
+
 def _fields_schema(schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
     """Return the schema of the fields of a class, and whether a validator of the user's reads the object first."""
     inner, is_hooked = schema["schema"], False
@@ -243,5 +254,4 @@ def _aliases(alias: Any) -> tuple[list[str], bool]:
 
 def _with_bounds(name: str, schema: Mapping[str, Any]) -> str:
     words = (("ge", "at least"), ("gt", "more than"), ("le", "at most"), ("lt", "less than"))
-    bounds = [f"{word} {schema[key]}" for key, word in words if key in schema]
-    return ", ".join([name, *bounds])
+    return ", ".join([name, *[f"{word} {schema[key]}" for key, word in words if key in schema]])

@@ -59,8 +59,7 @@ class _Splitter:
                     self._end = _END_OF[begin.group()]
                     position = begin.end()
                     continue
-                head = text[start : start + _LONGEST_BEGIN]
-                if any(tag.startswith(head) for tag in _END_OF):
+                if any(tag.startswith(text[start : start + _LONGEST_BEGIN]) for tag in _END_OF):
                     self.held = text[start if self._is_behind else position :]  # too little to tell
                     return "".join(reasoning), ""
             self.is_over = True

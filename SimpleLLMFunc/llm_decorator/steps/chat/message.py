@@ -189,8 +189,7 @@ async def first_request(run: FunctionRun, options: Options, tools: Toolset) -> M
     Raises:
         ConfigError: there is no model to ask, or `compact` gave no messages.
     """
-    llm = resolve_llm(options.llm_interface)
-    given = run, options, tools, llm
+    given = run, options, tools, resolve_llm(options.llm_interface)
     request = await in_thread(build_request, *given) if run.takes_long_to_write else build_request(*given)
     return await fitted(request, options, run.func_name)
 
