@@ -77,8 +77,8 @@ def serve_command(targets: tuple[str, ...], callers_file: Path | None, name: str
         click.echo(f"Offering {', '.join(functions)} at {address} ({who}; {address}/openapi.json); Ctrl-C ends it.")
 
     title = split_target(targets[0])[0]
-    # What starts and stops services sends this: it ends the server as Ctrl-C does.
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    # What stops services sends SIGTERM, which ends a program at once; the server ends as at Ctrl-C instead.
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # trick: no plainer way on Windows
     asyncio.run(serve_functions(functions, callers=callers, title=title, announce=announce, **options))
 
 

@@ -180,7 +180,7 @@ def test_data_that_is_too_deep_also_where_only_pointers_make_it_so():
 
 def test_as_many_values_as_it_says():
     assert checked_data({"any": [0] * 99_998}, "it")
-    with pytest.raises(CallError, match="it is too large: at most .* 100000 values"):
+    with pytest.raises(CallError, match=r"it is too large: at most .* 100000 values"):
         checked_data({"any": [0] * 99_999}, "it")
 
 
