@@ -348,7 +348,7 @@ async def _tool_round(
             caller=Caller(request.llm, partial(_beside, request.llm), None),
         )
         if are_run
-        else repetition.told(calls, turn, tools.policy.words)
+        else repetition.told(calls, turn, tools.policy.words["repeated"])
     )
     finished: dict[str, ToolCallFinished] = {}
     try:
