@@ -285,7 +285,7 @@ class LocalMap(Generic[R]):
             if self._clock.is_over:
                 return self._stop(DeadlineExceeded(self._clock.seconds, doing="mapping"))
             if limit is not None and limit.left() == 0:
-                return self._stop(limit.out_of_time())
+                return self._stop(limit.exceeded("seconds"))
             self._show(None)
 
     def _show(self, note: str | None) -> None:

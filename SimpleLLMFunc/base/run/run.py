@@ -158,7 +158,7 @@ class Run:
         told = error
         if isinstance(error, SimpleLLMFuncError):
             if isinstance(error, DeadlineExceeded) and limited and limited.left() == 0:
-                told = self.explained(limited.out_of_time())
+                told = self.explained(limited.exceeded("seconds"))
             else:
                 self.explained(error)
         if self.observer is not None and self.finished is None:  # else it was left, or cancelled, after all was told
