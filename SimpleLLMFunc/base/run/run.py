@@ -178,8 +178,6 @@ class Run:
     def tell(self, event: events.ReActEvent) -> events.ReActEvent:
         """Take in one event and show it to the sinks; return it with what those who watch are told more."""
         match event:
-            case events.ReplyDelta() | events.TurnStarted():
-                pass
             case events.MessageAppended(message=message):
                 self.messages.append(message)
             case events.ReplyReceived(usage=usage):
@@ -196,7 +194,7 @@ class Run:
                     event = replace(event, value=reply.text if self.parsed is None else self.parsed.value)
             case events.ToolCallStarted(call=call):
                 self.tool_calls.append(call)
-            case events.ToolCallProgress() | events.ToolCallFinished():
+            case events.ReplyDelta() | events.TurnStarted() | events.ToolCallProgress() | events.ToolCallFinished():
                 pass
             case events.TryFailed() | events.AnswerReviewed() | events.RunFailed():
                 pass  # the observer shows them

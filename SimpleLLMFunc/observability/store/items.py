@@ -8,6 +8,7 @@ from typing import TypeAlias, assert_never
 from SimpleLLMFunc.base import events
 from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.observability.store.content import Content
+from SimpleLLMFunc.observability.store.rows import FailedTry
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,19 +18,6 @@ class Ended:
     status: str
     error: str
     text: str
-
-
-@dataclass(frozen=True, slots=True)
-class FailedTry:
-    """A request failed; holds the text of the error. The fields are columns of the table of tries."""
-
-    turn: int
-    error: str
-    text: str
-    status: int | None
-    pause: float
-    model: str
-    next_model: str
 
 
 Item: TypeAlias = ReActEvent | FailedTry | Ended

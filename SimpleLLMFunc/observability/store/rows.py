@@ -199,26 +199,32 @@ class StoredTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredTry:
+class FailedTry:
     """One HTTP request that failed.
 
     Attributes:
         turn: of the run.
-        at: seconds since the beginning of the run.
+        error, text: the name and the text of the error.
         status: of HTTP, None without a response.
         pause: seconds until the next request.
         model, next_model: the model that failed, and the one that is asked next.
     """
 
-    number: int
     turn: int
-    at: float
     error: str
     text: str
     status: int | None
     pause: float
     model: str
     next_model: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTry(FailedTry):
+    """The same in the store; `at` is in seconds since the beginning of the run."""
+
+    number: int
+    at: float
 
 
 @dataclass(frozen=True, slots=True)

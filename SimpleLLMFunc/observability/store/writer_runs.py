@@ -15,7 +15,8 @@ from SimpleLLMFunc.base.run import KEY_VARIABLE
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.observability.paths import declared_path
 from SimpleLLMFunc.observability.store.content import Content, pack, storable
-from SimpleLLMFunc.observability.store.items import Ended, FailedTry, Item
+from SimpleLLMFunc.observability.store.items import Ended, Item
+from SimpleLLMFunc.observability.store.rows import FailedTry
 from SimpleLLMFunc.type import NO_USAGE, ToolCall, Usage
 
 _HEAD = 300
