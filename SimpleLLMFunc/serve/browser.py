@@ -136,7 +136,7 @@ class _Writer:
             case events.ToolCallStarted(call=call):
                 try:
                     arguments = json.loads(call.function.arguments or "{}")
-                except ValueError:
+                except (ValueError, RecursionError):
                     arguments = call.function.arguments
                 return [*self.closed(), *self.say(("call", call.id, call.function.name, arguments))]
             case events.ToolCallFinished(call=call, content=content, failed=failed):

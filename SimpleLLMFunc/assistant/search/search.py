@@ -219,7 +219,7 @@ class SearchReview(EmptyReview):
         assert self.search is not None, "only asked where there is a search"
         self._searched = True
         push_info(f"{self.run.func_name!r} is unsure and searches.")
-        left = _time_left()
+        left = current_deadline().left()
         seconds = self.timeout if left is None else min(self.timeout, left)
         try:
             found = await search_web(self.search, self.question, timeout=seconds)
@@ -232,7 +232,7 @@ class SearchReview(EmptyReview):
         return [*messages, *render_results(self.question, found, language=self.language)]
 
     async def _is_uncertain(self, text: str) -> bool:
-        limit = asyncio.timeout(_time_left())
+        limit = asyncio.timeout(current_deadline().left())
         try:
             async with limit:
                 return bool(await run_callable(self.detect, [text], {}))
@@ -240,11 +240,6 @@ class SearchReview(EmptyReview):
             why = "had no time left" if limit.expired() else f"failed: {shown_error(error)}"
             push_warning(f"the detector {why}; the answer stands.")
             return False
-
-
-def _time_left() -> float | None:
-    clock = current_deadline()
-    return clock.left() if clock else None
 
 
 # --- a search for tests

@@ -44,7 +44,6 @@ T = TypeVar("T")
 IDLE_SECONDS = 60.0
 _MOST_WARNED = 1_000
 _MOST_REFUSED = 10_000
-_NO_DEADLINE = Deadline.after(None)
 
 
 @dataclass(slots=True)
@@ -262,10 +261,7 @@ class HttpModel(LLM_Interface):
 
     def _clock(self, seconds: float | None) -> Deadline:
         """Return the deadline of a call that is given so many seconds; the strictest around it counts."""
-        around = current_deadline()
-        if seconds is None and self.deadline is None:
-            return around or _NO_DEADLINE
-        return Deadline.after(seconds).stricter(Deadline.after(self.deadline)).stricter(around)
+        return Deadline.after(seconds).stricter(Deadline.after(self.deadline)).stricter(current_deadline())
 
     def _written(self, body: dict[str, Any], asked: Asked) -> tuple[bytes, int]:
         """Return the body as bytes, and about how many tokens it takes; 0 where no limit counts them."""
