@@ -21,7 +21,7 @@ from SimpleLLMFunc.base.run.journaled import JOURNAL, JournaledRun, RunIdentity
 from SimpleLLMFunc.base.run.observer import Observer
 from SimpleLLMFunc.base.run.sinks import EventSink, current_sinks, defaults
 from SimpleLLMFunc.errors import DeadlineExceeded, SimpleLLMFuncError
-from SimpleLLMFunc.interface.attempts import LISTENER, AttemptListener, Downgrades
+from SimpleLLMFunc.interface.attempts import LISTENER, Downgrades
 from SimpleLLMFunc.interface.spending import Deadline, Spent, deadline_scope, strictest_time_limit
 from SimpleLLMFunc.interface.wires import STATE, ServerTool, server_tools_in
 from SimpleLLMFunc.logger import begin_run, get_current_trace_id, push_warning, shown_error
@@ -98,7 +98,7 @@ class Run:
         self.noted = Downgrades()
         self._asked_otherwise: tuple[tuple[str, str], ...] = ()
         self._time_limit: Spent | None = None
-        self._listening: Block[AttemptListener | None] | None = None
+        self._listening: Block[Downgrades | None] | None = None
         self._deadline_scope: AbstractContextManager[Deadline] | None = None
 
     @property
