@@ -138,6 +138,10 @@ class ToolPolicy:
     context: Any = None
     words: Mapping[str, str] = field(default_factory=lambda: TOOL_WORDS)
 
+    def told(self, what: str, **facts: object) -> str:
+        """Return one of the words, with the facts filled in."""
+        return self.words[what].format(**facts)
+
 
 @dataclass(frozen=True, slots=True)
 class Toolset:
