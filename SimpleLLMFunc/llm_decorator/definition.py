@@ -85,7 +85,7 @@ class Definition:
     Attributes:
         func: the function.
         is_static, binds_class: it was a `staticmethod`, a `classmethod`.
-        takes_class: it looks like the function of a `classmethod`: it stands in a class and begins with a bare `cls`.
+        takes_class: it looks like the function of a `classmethod`: it is in a class and begins with a bare `cls`.
 
     Raises:
         SignatureError: it is not a function.

@@ -31,6 +31,7 @@ from SimpleLLMFunc.serve.offer import Offer
 from SimpleLLMFunc.tools import ArgumentsError
 from SimpleLLMFunc.tools.schemas import SchemaValidation
 from SimpleLLMFunc.type import Confident
+from SimpleLLMFunc.utils import refuse_constant
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -364,10 +365,6 @@ def _usage(usage: Any) -> dict[str, int]:
 
 def _parsed(body: bytes) -> Any:
     try:
-        return json.loads(body, parse_constant=_refuse_constant)
+        return json.loads(body, parse_constant=refuse_constant)
     except (ValueError, RecursionError) as error:
         raise Problem(400, f"The body is no JSON: {cut(str(error), 200)}.") from None
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")

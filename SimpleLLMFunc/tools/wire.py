@@ -14,6 +14,7 @@ from typing import Any
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.tools.schemas import ArgumentsError
 from SimpleLLMFunc.type import without_surrogates
+from SimpleLLMFunc.utils import refuse_constant
 
 _WIRE = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _REFUSED = re.compile(r"[^a-zA-Z0-9_-]+")
@@ -91,11 +92,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON number")
-
-
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_object)
+_DECODER = json.JSONDecoder(parse_constant=refuse_constant, object_pairs_hook=_object)
 
 
 def _cleaned(value: Any) -> Any:

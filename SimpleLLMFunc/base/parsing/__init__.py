@@ -1,7 +1,7 @@
 """From the text of a model to a value, or to the reasons why not: finding JSON, reading it tolerantly, growing values, quotes."""
 
 from SimpleLLMFunc.base.parsing.answer import AnswerReader
-from SimpleLLMFunc.base.parsing.json_node import Num, decode_strictly, path_text, plain_value
+from SimpleLLMFunc.base.parsing.json_node import Num, decode_strictly, is_same_value, path_text, plain_value
 from SimpleLLMFunc.base.parsing.json_text import find_json
 from SimpleLLMFunc.base.parsing.parsed import OutputMode, Parsed, Repair, RepairLevel
 from SimpleLLMFunc.base.parsing.partial import ItemReader, PartialReader
@@ -11,6 +11,6 @@ from SimpleLLMFunc.base.parsing.tool_arguments import mended_arguments
 
 __all__ = [
     "AnswerReader", "ItemReader", "Num", "OutputMode", "Parsed", "PartialReader",
-    "QuoteCheck", "Repair", "RepairLevel", "alignment", "decode_strictly", "find_json", "mended_arguments",
-    "path_text", "plain_value", "without_reasoning",
+    "QuoteCheck", "Repair", "RepairLevel", "alignment", "decode_strictly", "find_json", "is_same_value",
+    "mended_arguments", "path_text", "plain_value", "without_reasoning",
 ]  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, Final
@@ -20,6 +19,7 @@ from SimpleLLMFunc.base.parsing.alignment import (
     MappingShape,
     Shape,
     UnionShape,
+    folded_key,
 )
 from SimpleLLMFunc.calls.slot.places import ALL_KINDS, Places, Schema, copied, kinds_of_value
 from SimpleLLMFunc.calls.slot.pointer import (
@@ -204,10 +204,10 @@ class Building:
         """Return the members under the names of the schema, where case, spaces and hyphens do not count."""
         folded: dict[str, list[str]] = {}
         for known in names:
-            folded.setdefault(_folded(known), []).append(known)
+            folded.setdefault(folded_key(known), []).append(known)
         meant = {name: name for name in value}
         for name in value:
-            like = folded.get(_folded(name), [])
+            like = folded.get(folded_key(name), [])
             if name not in names and len(like) == 1:
                 meant[name] = like[0]
         if len(set(meant.values())) < len(value):  # two values for one field: the choice would be a guess
@@ -302,10 +302,6 @@ def _put(node: Any, key: Any, value: Any, path: tuple[str, ...]) -> None:
         node.append(value)
     else:
         node[key] = value
-
-
-def _folded(name: str) -> str:
-    return re.sub(r"[\W_]+", "", name.casefold())
 
 
 def _is_same(left: Any, right: Any) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakSet
 
 from SimpleLLMFunc.base.events import ReActEvent
+from SimpleLLMFunc.base.parsing import is_same_value
 from SimpleLLMFunc.base.run import Result
 from SimpleLLMFunc.errors import BadRequest, ConfigError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models
@@ -108,7 +109,7 @@ class OneRequest:
 
     def label_of(self, value: Any) -> str:
         """Return the label of a value of the return type."""
-        return next(label for label in self.output.labels if _is_same(self.output.labelled(label), value))
+        return next(label for label in self.output.labels if is_same_value(self.output.labelled(label), value))
 
     def require(self, llm: LLM_Interface, what: str) -> None:
         """Return if a model gives log-probabilities.
@@ -125,10 +126,6 @@ class OneRequest:
                 f"(profile {llm.profile.name!r}, wire {llm.wire_name!r}). Leave it out, or ask a model that gives them: "
                 "its profile has logprobs=20, say."
             )
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    return type(one) is type(other) and bool(one == other)
 
 
 def _remember(llm: LLM_Interface, said: str) -> str:

@@ -15,9 +15,10 @@ from SimpleLLMFunc.base.parsing.alignment.shape import (
     MappingShape,
     Shape,
     UnionShape,
+    folded_key,
 )
 
 __all__ = [
     "MONTHS", "Aligner", "AnyShape", "ChoiceShape", "Fit", "LeafKind", "LeafShape", "ListShape", "MappingShape",
-    "Shape", "UnionShape", "align", "alignment", "scalar_coercion", "shape", "shape_builder",
+    "Shape", "UnionShape", "align", "alignment", "folded_key", "scalar_coercion", "shape", "shape_builder",
 ]  # fmt: skip
