@@ -12,13 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, NoReturn
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from SimpleLLMFunc.errors import ConfigError, did_you_mean
 from SimpleLLMFunc.extras import install_line
+from SimpleLLMFunc.utils import refuse_constant
 
 MODEL_FORMS = (
     "openai:gpt-5-mini, anthropic:claude-sonnet-4-5, gemini:gemini-3.8-flash, local, provider.json:openai/gpt-4o"
@@ -246,11 +247,6 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"{_shown(twice, 'name')} stands twice in one object")
     return result
-
-
-def refuse_constant(name: str) -> NoReturn:
-    """Refuse what Python reads in JSON and JSON does not know, such as NaN."""
-    raise ValueError(f"{name} is no JSON number")
 
 
 def place_in_file(file: str, place: Sequence[int | str]) -> str:

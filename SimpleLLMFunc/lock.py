@@ -283,7 +283,7 @@ def read_lock(path: str | os.PathLike[str]) -> tuple[dict[str, Locked], list[str
         data = json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise ConfigError(f"there is no {os.fspath(path)!r}. Write it: simplellmfunc lock PACKAGE") from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(f"{os.fspath(path)!r} cannot be read as a lock file ({error}).") from error
     try:
         if data["lock"] != _FORMAT:
@@ -367,5 +367,5 @@ def _made_with(path: Path) -> list[tuple[str, str]]:
         data = json.loads(path.read_text(encoding="utf-8"))
         made = data["exchanges"] if is_cassette else [data]
         return [(str(each.get("function", "")), str(each.get("version", ""))) for each in made]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return []  # the reader of that file reports what is wrong with it

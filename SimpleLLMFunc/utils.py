@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, 
 from contextlib import contextmanager
 from contextvars import Context, ContextVar
 from dataclasses import MISSING, fields
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, NoReturn, Self, TypeVar
 
 T = TypeVar("T")
 
@@ -149,6 +149,15 @@ def _not_ended(block: Block[T] | None) -> Block[T] | None:
 def is_number(value: object, kind: type | tuple[type, ...] = (int, float)) -> bool:
     """Say whether `value` is a number of the kind; a boolean is not."""
     return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def refuse_constant(name: str) -> NoReturn:
+    """Be the `parse_constant` of `json`: NaN and the infinities, which Python reads and JSON does not have, are errors.
+
+    Raises:
+        ValueError: always.
+    """
+    raise ValueError(f"{name} is no JSON number")
 
 
 class Uncopied:

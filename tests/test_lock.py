@@ -259,7 +259,7 @@ def test_the_file_comes_back_and_is_stable(shop, tmp_path):
 
 
 def test_a_file_that_is_none(tmp_path):
-    wrong = ("", "[]", "{}", '{"lock": 1}', '{"lock": 9, "functions": {}}')
+    wrong = ("", "[]", "[" * 20_000, "{}", '{"lock": 1}', '{"lock": 9, "functions": {}}')
     for content in (*wrong, '{"lock": 1, "targets": [], "functions": {"f": {}}}'):
         (tmp_path / "llm.lock").write_text(content)
         with pytest.raises(ConfigError, match=r"llm\.lock"):

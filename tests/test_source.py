@@ -131,7 +131,6 @@ ALLOWED_FILES: dict[tuple[str, str], str] = {
     ("assistant/builtin/document.py", "a computed template .format()"): _PHRASES,
     ("assistant/builtin/image.py", "a computed template .format()"): _PHRASES,
     ("assistant/builtin/weather.py", "a computed template .format()"): _PHRASES,
-    ("assistant/caller.py", "a computed template .format()"): _PHRASES,
 }
 """(file, what was found): why it is right in the whole file."""
 

@@ -26,7 +26,7 @@ from SimpleLLMFunc.base.events import (
     TurnStarted,
 )
 from SimpleLLMFunc.base.ReAct import model_turn, react_events
-from SimpleLLMFunc.base.request import ModelRequest, Review, ToolPolicy, Toolset, ToolWords
+from SimpleLLMFunc.base.request import TOOL_WORDS, ModelRequest, Review, ToolPolicy, Toolset
 from SimpleLLMFunc.base.run import Run, downgrades_of, json_actions
 from SimpleLLMFunc.base.tool_result import render_result
 from SimpleLLMFunc.errors import ToolDefinitionError, ToolFailed, cut
@@ -176,40 +176,6 @@ class Turn:
 # --- tools by name ---
 
 
-class AssistantWords(ToolWords):
-    """What the assistant's model reads of a call that came to nothing, in the words of `words.json` where those have it."""
-
-    def __init__(self, language: str = "zh") -> None:
-        self._words: dict[str, str] = WORDS["tool calls"]["zh" if language == "zh" else "en"]
-
-    def _own(self, what: str, **facts: object) -> str:
-        return self._words.get(what, "").format(**facts)
-
-    def unknown(self, name: str, known: str) -> str:
-        """Say that no tool has this name, in the words of design note 001."""
-        return self._own("unknown", name=name, known=known)
-
-    def failed(self, name: str, problem: str) -> str:
-        """Say that a tool failed, in the words of design note 001."""
-        return self._own("failed", name=name, problem=problem)
-
-    def unfit(self, name: str, problem: str) -> str:
-        """Say that the arguments do not fit the tool; which and why is told in English, as validation tells it."""
-        return self._own("unfit", name=name, problem=problem) or super().unfit(name, problem)
-
-    def not_confirmed(self, name: str) -> str:
-        """Say that the call was not confirmed."""
-        return self._own("not confirmed", name=name) or super().not_confirmed(name)
-
-    def repeated(self, name: str) -> str:
-        """Say that a call was not run, since the turns before made it too and got the same result."""
-        return self._own("repeated", name=name) or super().repeated(name)
-
-    def too_slow(self, seconds: float) -> str:
-        """Say what the problem is of a tool that was stopped after its time."""
-        return self._own("too slow", seconds=seconds) or super().too_slow(seconds)
-
-
 class ToolInvoker(ToolRegistry):
     """Tools that are registered by name, told to the model, and run.
 
@@ -220,7 +186,7 @@ class ToolInvoker(ToolRegistry):
 
     def __init__(self, tools: Iterable[Any] = (), *, language: Literal["zh", "en"] = "zh") -> None:
         super().__init__()
-        self.words = AssistantWords(language)
+        self.words: Mapping[str, str] = {**TOOL_WORDS, **WORDS["tool calls"][language]}
         for candidate in tools:
             self.register(candidate, replace=True)
 
@@ -255,18 +221,21 @@ class ToolInvoker(ToolRegistry):
         """Run a tool and return its result as text; what goes wrong is a text too, without secrets."""
         names = self.names()
         if tool_name not in names and tool_name not in self.tool_map():
-            return cut(redact(self.words.unknown(tool_name, ", ".join(names) or "-")))
+            return self._told("unknown", name=tool_name, known=", ".join(names) or "-")
         try:
             content = render_result(await super().invoke(tool_name, **kwargs), MAX_RESULT_CHARS)
         except ToolFailed as error:
             if isinstance(error.__cause__, NotConfirmed):
-                return cut(redact(self.words.not_confirmed(tool_name)))
+                return self._told("not confirmed", name=tool_name)
             problem = error.problem
             push_warning(lambda: f"tool {tool_name} failed: {problem}")
-            return cut(redact(self.words.failed(tool_name, problem)))
+            return self._told("failed", name=tool_name, problem=problem)
         except ArgumentsError as error:
-            return cut(redact(self.words.failed(tool_name, str(error))))
+            return self._told("failed", name=tool_name, problem=error)
         return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+
+    def _told(self, what: str, **facts: object) -> str:
+        return cut(redact(self.words[what].format(**facts)))
 
 
 def _schema(name: str, parameters: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -218,7 +218,8 @@ class SessionFiles:
         """Keep the file that came with a question and return its name.
 
         Args:
-            file: a `Path` or a `File` (never a str: a text from a user must not name a file); ``{"name": …, "content": bytes or base64 text}``.
+            file: a `Path` or a `File`, or ``{"name": …, "content": bytes or base64 text}``; never a str: a text from a
+                user must not name a file.
 
         Raises:
             UsageError: nothing of these, or not readable.

@@ -73,8 +73,9 @@ async def react_events(
 
     Args:
         request: what is sent first, and to which model. Its messages are copied, never changed.
-        tools: what runs when the model calls a tool (a pause of the service is a round too); after its last round the model gets one turn without tools, and so
-            does a model that makes the same calls again and again; see `Repetition`.
+        tools: what runs when the model calls a tool; a pause of the service is a round too. After the last round the
+            model gets one turn without tools, and so does a model that makes the same calls again and again; see
+            `Repetition`.
         review: may send the model back to work, and may change a request that the service refused; see `Review`.
         run: whose limits hold. A stream of it adds `ReplyDelta` events.
 
@@ -348,7 +349,7 @@ async def _tool_round(
             caller=Caller(request.llm, partial(_beside, request.llm), None),
         )
         if are_run
-        else repetition.told(calls, turn, tools.policy.words)
+        else repetition.told(calls, turn, tools.policy)
     )
     finished: dict[str, ToolCallFinished] = {}
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from SimpleLLMFunc.base.json_action import JsonActions
 from SimpleLLMFunc.base.messages import copied
@@ -108,35 +108,16 @@ class ModelRequest:
         }
 
 
-class ToolWords:
-    """How a model is told that a call came to nothing; a subclass says it in another language."""
-
-    def unknown(self, name: str, known: str) -> str:
-        """Say that no tool has this name; `known` lists those there are."""
-        return f"There is no tool {name!r}. The tools are: {known}."
-
-    def failed(self, name: str, problem: str) -> str:
-        """Say that the tool `name` failed; `problem` is the type and the text of what it raised."""
-        return f"The tool {name} failed: {problem}"
-
-    def unfit(self, name: str, problem: str) -> str:
-        """Say that the arguments do not fit the tool `name`; `problem` says which and why."""
-        return f"The arguments do not fit the tool {name}: {problem}. Call it again with others."
-
-    def not_confirmed(self, name: str) -> str:
-        """Say that a call of the tool `name` was not confirmed."""
-        return str(NotConfirmed(name))
-
-    def repeated(self, name: str) -> str:
-        """Say that a call of the tool `name` was not run, since the turns before made it too and got the same result."""
-        return (
-            f"The tool {name} was not run: it was called with the same arguments twice in a row and gave the same result "
-            "both times. Use that result, call it with other arguments, or answer now."
-        )
-
-    def too_slow(self, seconds: float) -> str:
-        """Say what the problem is of a tool that was stopped after its time."""
-        return f"it took longer than {seconds:g} s and was stopped"
+TOOL_WORDS: Final[Mapping[str, str]] = {
+    "unknown": "There is no tool {name!r}. The tools are: {known}.",
+    "failed": "The tool {name} failed: {problem}",
+    "unfit": "The arguments do not fit the tool {name}: {problem}. Call it again with others.",
+    "not confirmed": str(NotConfirmed("{name}")),
+    "repeated": "The tool {name} was not run: it was called with the same arguments twice in a row and gave the same result "
+    "both times. Use that result, call it with other arguments, or answer now.",
+    "too slow": "it took longer than {seconds:g} s and was stopped",
+}
+"""What a model is told of a call that came to nothing; the last one is the problem of a tool that failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,14 +129,18 @@ class ToolPolicy:
         max_result_chars: a longer result is cut.
         confirm: asked before a tool marked `confirm=True` runs; None refuses.
         context: the `context` of every `ToolContext`.
-        words: what the model is told of a call that came to nothing.
+        words: what the model is told of a call that came to nothing, by the names of `TOOL_WORDS`.
     """
 
     on_tool_error: Literal["report", "raise"] = "report"
     max_result_chars: int = 65536
     confirm: Callable[..., Any] | None = None
     context: Any = None
-    words: ToolWords = field(default_factory=ToolWords)
+    words: Mapping[str, str] = field(default_factory=lambda: TOOL_WORDS)
+
+    def told(self, what: str, **facts: object) -> str:
+        """Return one of the words, with the facts filled in."""
+        return self.words[what].format(**facts)
 
 
 @dataclass(frozen=True, slots=True)

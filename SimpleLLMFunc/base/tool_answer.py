@@ -194,7 +194,8 @@ def _find(call: ToolCall, round_: Round) -> Tool:
     candidate = round_.tool_map.get(call.function.name)
     if candidate is None:
         known = cut(", ".join(round_.tool_map), 1000) or "none"
-        raise _NotRunError(round_.policy.words.unknown(call.function.name, known), "unknown_tool")
+        told = round_.policy.told("unknown", name=call.function.name, known=known)
+        raise _NotRunError(told, "unknown_tool")
     return as_tool(candidate)
 
 
@@ -206,7 +207,8 @@ async def _read(call: ToolCall, tool: Tool, round_: Round, idempotency_key: str)
     try:
         return await off_loop_if_large(len(text), lambda: _bound(tool, text, context))
     except ArgumentsError as error:
-        raise _NotRunError(round_.policy.words.unfit(tool.name, str(error)), "invalid_arguments") from None
+        told = policy.told("unfit", name=tool.name, problem=error)
+        raise _NotRunError(told, "invalid_arguments") from None
 
 
 def _bound(tool: Tool, text: str, context: ToolContext[Any]) -> _Arguments:
@@ -224,7 +226,7 @@ async def _confirm(tool: Tool, values: dict[str, Any], round_: Round) -> None:
     except AnsweredInstead as answer:
         raise _NotRunError(str(answer), "not_confirmed") from None
     if not is_allowed:
-        raise _NotRunError(round_.policy.words.not_confirmed(tool.name), "not_confirmed")
+        raise _NotRunError(round_.policy.told("not confirmed", name=tool.name), "not_confirmed")
 
 
 async def _run(tool: Tool, arguments: _Arguments) -> Any:
@@ -260,21 +262,21 @@ def _failure(call: ToolCall, tool: Tool, round_: Round, error: BaseException, se
     Raises:
         ToolFailed: where the policy says so.
     """
-    words = round_.policy.words
+    policy = round_.policy
     if isinstance(error, NotConfirmed):
-        return _refusal(call, round_, words.not_confirmed(tool.name), "not_confirmed")
+        return _refusal(call, round_, policy.told("not confirmed", name=tool.name), "not_confirmed")
     if isinstance(error, ModelRetry):
         asked = without_surrogates(shown_text(str(error), _MAX_RETRY_CHARS))
         return ToolCallFinished(round_.turn, call, asked, failed=True, seconds=seconds, error_type="ModelRetry")
     if isinstance(error, _TooSlowError) and error.__cause__ is not None:
-        error, problem = error.__cause__, words.too_slow(tool.timeout or 0.0)
+        error, problem = error.__cause__, policy.told("too slow", seconds=tool.timeout or 0.0)
     else:
         # Of a failure of ours, what failed: the advice that follows is for the programmer.
         problem = error.problem if isinstance(error, ToolFailed) else shown_error(error)
     push_warning(lambda: f"tool {tool.name} failed: {shown_traceback(error)}")
-    if round_.policy.on_tool_error == "raise":
+    if policy.on_tool_error == "raise":
         raise ToolFailed(tool.name, shown_text(problem)) from redacted_cause(error)
-    text = without_surrogates(shown_text(words.failed(tool.name, problem), _MAX_RETRY_CHARS))
+    text = without_surrogates(shown_text(policy.told("failed", name=tool.name, problem=problem), _MAX_RETRY_CHARS))
     # What a page or a server says in an error is as foreign as what it says elsewhere.
     content = render_result(text, 500, untrusted=tool.name) if tool.untrusted else cut(text)
     return ToolCallFinished(round_.turn, call, content, failed=True, seconds=seconds, error_type=type(error).__name__)

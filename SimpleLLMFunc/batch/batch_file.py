@@ -213,7 +213,8 @@ class _Reader(Relayed[R], Generic[R]):
         self._version = version
         self._by_place = by_place
         if by_place:
-            self.signature, self.type_hints = _BY_PLACE, {"custom_id": str}
+            self.signature = _BY_PLACE
+            self.type_hints: Mapping[str, Any] = {"custom_id": str}
             self.bind = lambda args, kwargs: _BY_PLACE.bind(*args, **kwargs).arguments
 
     async def ask(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Answer[R]:

@@ -17,7 +17,13 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class Decorated(Mappable[R_co], Protocol[R_co]):
-    """A function that is asked elsewhere: its requests can be written into a file, and it can be pickled."""
+    """A function that is asked elsewhere: its requests can be written into a file, and it can be pickled.
+
+    Attributes:
+        abort: what may end its runs.
+    """
+
+    abort: Abort | None
 
     @property
     def llm(self) -> LLM_Interface:
@@ -31,11 +37,6 @@ class Decorated(Mappable[R_co], Protocol[R_co]):
     @property
     def metadata(self) -> FunctionMetadata:
         """Its metadata for sinks and traces."""
-        ...
-
-    @property
-    def abort(self) -> Abort | None:
-        """What may end its runs."""
         ...
 
     @property

@@ -136,8 +136,9 @@ def arguments_of(
     places = [name for name, each in parameters.items() if each.kind is not each.KEYWORD_ONLY and name not in histories]
     if len(values) > len(places):
         raise click.UsageError(f"there are too many values ({len(values)}). {told}")
-    pairs = [_pair(item) for item in named]
-    if [*values, *(value for _, value, _ in pairs), source].count("-") > 1:
+    pairs, templates = [_pair(item) for item in named], [_pair(item) for item in template]
+    texts = [*values, *(text for _, text, _ in [*pairs, *templates])]
+    if sum(text in {"-", "@-"} for text in texts) + (source == "-") > 1:
         raise click.UsageError("the standard input can be read once only; it is named twice.")
     names = [*places[: len(values)], *(name for name, _, _ in pairs)]
     if twice := next((name for name in names if names.count(name) > 1), None):
@@ -155,7 +156,7 @@ def arguments_of(
     missing = [name for name, each in parameters.items() if each.default is each.empty and name not in given]
     if missing:
         raise click.UsageError(f"no value for {', '.join(missing)}. {told}")
-    fields = {name: _text(value) for name, value, _ in map(_pair, template)}
+    fields = {name: _text(value) for name, value, _ in templates}
     if fields:
         docstring = pipeline.definition.metadata[3]
         fill_fields(docstring, fields, name="docstring")  # a call would ask with the docstring as written
@@ -178,7 +179,7 @@ def _pair(item: str) -> tuple[str, str, bool]:
 
 def _text(value: str) -> str:
     if value == "-":
-        return sys.stdin.read()
+        return _read(value)
     if value.startswith("@@"):
         return value[1:]  # @@ stands for @
     return _read(value[1:]) if value.startswith("@") and len(value) > 1 else value

@@ -246,7 +246,7 @@ class EvalReport:
         """
         try:
             data = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise ConfigError(f"{os.fspath(path)!r} cannot be read as a report ({error}).") from error
         if not isinstance(data, dict) or data.get("kind") != KIND or data.get("format") != FORMAT:
             raise ConfigError(f"{os.fspath(path)!r} is not a report that EvalReport.save wrote.")

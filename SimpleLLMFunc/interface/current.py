@@ -106,7 +106,8 @@ def _from_environment() -> LLM_Interface:
         return _built[1]
 
 
-_MAKERS = {"openai": "OpenAICompatible", "anthropic": "Anthropic", "gemini": "Gemini"}
+MAKERS = {"openai": "OpenAICompatible", "anthropic": "Anthropic", "gemini": "Gemini"}
+"""The class of a model that is named ``maker:name``."""
 
 
 def named_model(value: str, *, named_by: str = _VARIABLE) -> LLM_Interface:
@@ -120,14 +121,14 @@ def named_model(value: str, *, named_by: str = _VARIABLE) -> LLM_Interface:
 
         return LocalModel()
     maker, colon, model = value.partition(":")
-    if maker in _MAKERS and model.strip():
+    if maker in MAKERS and model.strip():
         from SimpleLLMFunc import interface
 
-        made: LLM_Interface = getattr(interface, _MAKERS[maker])(model.strip())
+        made: LLM_Interface = getattr(interface, MAKERS[maker])(model.strip())
         return made
     named = _FROM_FILE.fullmatch(value)
     if named is None:
-        known = [] if maker in _MAKERS else ["openai"] if colon else ["local"]
+        known = [] if maker in MAKERS else ["openai"] if colon else ["local"]
         near = did_you_mean(maker, known).replace("openai", f"openai:{model}")
         raise ConfigError(f"{named_by}={value!r} names no model.{near} Accepted: {MODEL_FORMS}.")
     return _from_file(named["path"], named["provider"], named["model"], named_by)

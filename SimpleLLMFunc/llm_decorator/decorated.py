@@ -237,8 +237,8 @@ def is_offered(module: ModuleType, name: str, home: str) -> bool:
     """Say whether what a module calls `name` is for others: what its `__all__` lists, else what is public and its own.
 
     Args:
-        module: that holds it.
-        name: under which.
+        module: the one that holds it.
+        name: what the module calls it.
         home: the name of the module where it was written.
     """
     listed = getattr(module, "__all__", None)

@@ -85,7 +85,7 @@ class Definition:
     Attributes:
         func: the function.
         is_static, binds_class: it was a `staticmethod`, a `classmethod`.
-        takes_class: a `classmethod` is around it, as far as its place and its first parameter tell.
+        takes_class: it looks like the function of a `classmethod`: it is in a class and begins with a bare `cls`.
 
     Raises:
         SignatureError: it is not a function.
@@ -289,9 +289,10 @@ def _stands_in_class(func: Any) -> bool:
 
 
 def _takes_class(func: Any) -> bool:
-    """Say whether a function in a class has a bare `cls` as its first parameter: the decorator does not see what is around.
+    """Say whether a function in a class has a bare `cls` as its first parameter.
 
-    One with an annotation, ``cls: str`` say, is an argument of a static method.
+    A `classmethod` is put around it later, where the decorator does not see it. A `cls` with an annotation, such as
+    ``cls: str``, is an argument of a static method.
     """
     code = getattr(func, "__code__", None)
     is_first = code is not None and code.co_varnames[:1] == ("cls",) and code.co_argcount > 0

@@ -79,9 +79,8 @@ class Improved(Generic[F_co]):
     def diff(self) -> str:
         """Return the change of docstring, examples and output mode as a patch of the source file, for `git apply`.
 
-        What has no place in the source of the function (descriptions of fields, a calibration) is left out and stays in
-        the file.
-        Empty where nothing was accepted.
+        It is empty where nothing was accepted. What has no place in the source of the function (descriptions of fields,
+        a calibration) is left out; the file of the improvement has it.
 
         Raises:
             UsageError: the source cannot be found or changed; says why.

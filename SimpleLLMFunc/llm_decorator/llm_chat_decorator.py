@@ -75,8 +75,8 @@ def llm_chat(*args: Any, **options: Any) -> Any:  # noqa: D417 - the last overlo
 
     Args:
         llm_interface: the model; None asks, at call time, `use_llm` and then ``SIMPLELLMFUNC_MODEL``.
-        toolkit: tools, also of other packages, and plain functions that the model may call, and tools that the service
-            runs by itself, as dicts in its own form: ``{"type": "web_search"}``.
+        toolkit: tools, also of other packages, and plain functions that the model may call; and tools that the service
+            itself runs, as dicts in its own form: ``{"type": "web_search"}``.
         max_tool_calls: rounds of tool calls; after the last one the model answers without tools.
         stream: yield the text in pieces as it arrives.
         return_mode: "raw" yields the openai package's `ChatCompletion` or `ChatCompletionChunk` instead of

@@ -111,8 +111,8 @@ def llm_function(*args: Any, **options: Any) -> Any:  # noqa: D417 - the last ov
 
     Args:
         llm_interface: the model; None asks, at call time, `use_llm` and then ``SIMPLELLMFUNC_MODEL``.
-        toolkit: tools, also of other packages, and plain functions that the model may call, and tools that the service
-            runs by itself, as dicts in its own form: ``{"type": "web_search"}``.
+        toolkit: tools, also of other packages, and plain functions that the model may call; and tools that the service
+            itself runs, as dicts in its own form: ``{"type": "web_search"}``.
         max_tool_calls: rounds of tool calls; after the last one the model answers without tools. 0 offers none.
         system_prompt_template: text with the fields ``{function_description}``, ``{parameters_description}``
             and ``{return_type_description}``.

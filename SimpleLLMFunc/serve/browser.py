@@ -136,7 +136,7 @@ class _Writer:
             case events.ToolCallStarted(call=call):
                 try:
                     arguments = json.loads(call.function.arguments or "{}")
-                except ValueError:
+                except (ValueError, RecursionError):
                     arguments = call.function.arguments
                 return [*self.closed(), *self.say(("call", call.id, call.function.name, arguments))]
             case events.ToolCallFinished(call=call, content=content, failed=failed):
@@ -146,16 +146,9 @@ class _Writer:
                 held = self._grown("text", event.reply.text) if is_text and is_held else []
                 value = None if is_text else to_jsonable_python(event.value, by_alias=True, fallback=str)
                 return [*held, *self.closed(), *self.say(("end", value))]
-            case (
-                events.RunStarted()
-                | events.TurnStarted()
-                | events.TryFailed()
-                | events.ReplyReceived()
-                | events.AnswerReviewed()
-                | events.ToolCallProgress()
-            ):
+            case events.RunStarted() | events.TurnStarted() | events.TryFailed() | events.ReplyReceived():
                 return []
-            case events.MessageAppended() | events.RunFailed():
+            case events.AnswerReviewed() | events.ToolCallProgress() | events.MessageAppended() | events.RunFailed():
                 return []
             case _:
                 assert_never(event)

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,6 @@ from pydantic_core import to_jsonable_python
 
 from SimpleLLMFunc.base.events import ReActEvent, RunFinished, RunStarted
 from SimpleLLMFunc.base.run import watching
-from SimpleLLMFunc.config import refuse_constant
 from SimpleLLMFunc.errors import SchemaError, SimpleLLMFuncError, UsageError, cut
 from SimpleLLMFunc.interface.spending import deadline_scope
 from SimpleLLMFunc.journal import answer, paused, told_answer
@@ -32,6 +31,7 @@ from SimpleLLMFunc.serve.offer import Offer
 from SimpleLLMFunc.tools import ArgumentsError
 from SimpleLLMFunc.tools.schemas import SchemaValidation
 from SimpleLLMFunc.type import Confident
+from SimpleLLMFunc.utils import refuse_constant
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -39,29 +39,33 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
+@dataclass(eq=False, repr=False)
 class Api:
-    """The endpoints of the server."""
+    """The endpoints of the server.
 
-    def __init__(
-        self,
-        known: Mapping[str, Offer],
-        chats: Mapping[str, Chat],
-        callers: Callers,
-        journal: Path | None,
-        *,
-        deadline: float | None,
-        max_body: int,
-        title: str,
-    ) -> None:
-        self.callers = callers
-        self._offers = known
-        self._chats = chats
-        self._title = title
-        self._deadline = deadline
-        self._max_body = max_body
-        self._journal = journal or Path()  # asked only where there is one
-        self.openapi = openapi_document(known, title=title, needs_key=bool(callers), shows_waiting=journal is not None)
-        self._validations = {name: _validation(offer) for name, offer in known.items()}
+    Attributes:
+        offers: the functions, by name.
+        chats: the chats, by name.
+        callers: who may call.
+        journal: whose waiting runs are shown, or None.
+        deadline: seconds for a call, or None.
+        max_body: bytes that a request may bring.
+        title: of the page and of the OpenAPI document.
+    """
+
+    offers: Mapping[str, Offer]
+    chats: Mapping[str, Chat]
+    callers: Callers
+    journal: Path | None
+    deadline: float | None
+    max_body: int
+    title: str
+
+    def __post_init__(self) -> None:
+        facts = {"needs_key": bool(self.callers), "shows_waiting": self.journal is not None}
+        self.openapi = openapi_document(self.offers, title=self.title, **facts)
+        self._journal = self.journal or Path()  # asked only where there is one
+        self._validations = {name: _validation(offer) for name, offer in self.offers.items()}
 
     async def health(self, _: Request) -> Response:
         """Say that the server runs."""
@@ -71,14 +75,14 @@ class Api:
         """Return a page that describes the functions; callers without a key read only how to call."""
         from starlette.responses import HTMLResponse
 
-        status, offers, headers = 200, self._offers, {"content-security-policy": PAGE_POLICY}
+        status, offers, headers = 200, self.offers, {"content-security-policy": PAGE_POLICY}
         try:
             self._admitted(request)
         except Problem as problem:
             if problem.status != 401:
                 raise
             status, offers, headers = 401, {}, headers | problem.headers
-        shown = page_of(offers, self._title, str(request.base_url), needs_key=bool(self.callers))
+        shown = page_of(offers, self.title, str(request.base_url), needs_key=bool(self.callers))
         return HTMLResponse(shown, status, headers)
 
     async def document(self, request: Request) -> Response:
@@ -113,9 +117,9 @@ class Api:
         began = time.monotonic()
         caller = self._admitted(request)
         name, protocol = request.path_params["name"], request.path_params["protocol"]
-        known: Mapping[str, Any] = self._chats
+        known: Mapping[str, Any] = self.chats
         if request.url.path.split("/")[-3] != "chats":
-            known = {each: offer.function for each, offer in self._offers.items()}
+            known = {each: offer.function for each, offer in self.offers.items()}
         if name not in known or protocol not in PROTOCOLS:
             raise Problem(
                 404, f"There is no {cut(name, 100)!r} for {cut(protocol, 20)}. There are: {', '.join(known)}."
@@ -153,7 +157,7 @@ class Api:
         return json_response(json.dumps({"answered": True}))
 
     async def _unnamed(self, stream: BrowserStream) -> AsyncGenerator[tuple[str, str], None]:
-        with deadline_scope(self._deadline):
+        with deadline_scope(self.deadline):
             async with aclosing(stream.data()) as lines:
                 async for line in lines:
                     yield "", line
@@ -178,7 +182,7 @@ class Api:
                 self._check_length(str(length))
                 return message
 
-            with deadline_scope(self._deadline):
+            with deadline_scope(self.deadline):
                 await endpoint(scope, bounded, send)
 
         async def admitted(request: Request) -> ASGIApp:
@@ -226,9 +230,9 @@ class Api:
     async def _asked(self, request: Request) -> tuple[Offer, Caller, tuple[Any, ...], dict[str, Any]]:
         caller = self._admitted(request)
         name = request.path_params["name"]
-        offer = self._offers.get(name)
+        offer = self.offers.get(name)
         if offer is None:
-            raise Problem(404, f"There is no function {cut(name, 100)!r}. There are: {', '.join(self._offers)}.")
+            raise Problem(404, f"There is no function {cut(name, 100)!r}. There are: {', '.join(self.offers)}.")
         await caller.take()
         body = await self._body(request)
         args, kwargs = await off_loop_if_large(len(body), partial(self._read, offer, body))
@@ -247,8 +251,8 @@ class Api:
         return bytes(body)
 
     def _check_length(self, length: str) -> None:
-        if length.isdigit() and int(length) > self._max_body:
-            raise Problem(413, f"The body may have {self._max_body} bytes.", headers={"connection": "close"})
+        if length.isdigit() and int(length) > self.max_body:
+            raise Problem(413, f"The body may have {self.max_body} bytes.", headers={"connection": "close"})
 
     def _read(self, offer: Offer, body: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
         arguments = _parsed(body)
@@ -278,7 +282,7 @@ class Api:
             Problem: the call failed.
         """
         try:
-            with deadline_scope(self._deadline):
+            with deadline_scope(self.deadline):
                 result = await offer.answers.result(args, kwargs)
             facts = {"trace_id": result.trace_id, "cost": result.cost, "seconds": result.seconds}
             return await in_thread(_answer, offer, result.value, {**facts, "usage": _usage(result.usage)})
@@ -306,7 +310,7 @@ class Api:
             value: Any = None
             texts: list[str] = []
             # Around the whole stream: functions that ask several times start runs while it goes on.
-            with deadline_scope(self._deadline), watching(note):
+            with deadline_scope(self.deadline), watching(note):
                 async with aclosing(source(args, kwargs)) as values:
                     async for value in values:
                         if offer.is_iterator:

@@ -18,14 +18,13 @@ from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError
 
 from SimpleLLMFunc.errors import UsageError
-from SimpleLLMFunc.type import Audio, File, ImgPath, ImgUrl, Text
+from SimpleLLMFunc.type import MULTIMODAL, Audio, File, ImgPath
 
 KEY_BYTES = 16
 
 _FORMAT = 1
 """Changes when the key of the same row changes."""
 
-_SHOWN = (Text, ImgUrl, ImgPath, Audio, File)
 _SCALARS = (dt.date, dt.time, dt.timedelta, Decimal, UUID, PurePath)
 
 
@@ -96,7 +95,7 @@ def _told(value: Any) -> Any:
         UsageError: nothing says what it is but its place in memory.
     """
     name = type(value).__qualname__
-    if isinstance(value, _SHOWN):
+    if isinstance(value, MULTIMODAL):
         # What the model is shown counts, not where it lay.
         return [name, hashlib.blake2b(canonical(value.to_part()), digest_size=KEY_BYTES).hexdigest()]
     if (data := _data_of(value)) is not None:

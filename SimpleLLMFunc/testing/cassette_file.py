@@ -166,7 +166,7 @@ def read_cassette(path: Path) -> list[Exchange]:
                 f"{_FORMAT}. Update SimpleLLMFunc, or delete the file and record again."
             )
         return [Exchange.from_dict(_joined(each)) for each in data["exchanges"]]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         if isinstance(error, ConfigError):
             raise
         raise ConfigError(

@@ -40,9 +40,12 @@ class ToolRegistry:
         """Return the names, in the order of registration."""
         return list(self._tools)
 
-    def get_tool_definitions(self) -> list[ToolSpec]:
-        """Return the tools as providers want them, each under a name they take; `invoke` knows both names."""
-        definitions = [made.to_openai_tool() for made in self._tools.values()]
+    def get_tool_definitions(self, *, strict: bool = False) -> list[ToolSpec]:
+        """Return the tools as providers want them, each under a name they take; `invoke` knows both names.
+
+        With `strict` a tool that has one shows the form that holds a model to its schema.
+        """
+        definitions = [made.to_openai_tool(strict=strict) for made in self._tools.values()]
         for definition, name in zip(definitions, wire_names(self._tools).values(), strict=True):
             definition["function"]["name"] = name
         return definitions

@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from SimpleLLMFunc.config import refuse_constant
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.tools.schemas import ArgumentsError
 from SimpleLLMFunc.type import without_surrogates
+from SimpleLLMFunc.utils import refuse_constant
 
 _WIRE = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _REFUSED = re.compile(r"[^a-zA-Z0-9_-]+")

@@ -157,7 +157,7 @@ def _call_key(name: str, arguments: Any) -> str:
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments)
-        except ValueError:
+        except (ValueError, RecursionError):
             arguments = {}
     return name + json.dumps(arguments or {}, sort_keys=True)
 

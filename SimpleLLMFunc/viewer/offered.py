@@ -16,7 +16,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from SimpleLLMFunc.assistant import AIAssistant
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, ToolDefinitionError, UsageError, cut
-from SimpleLLMFunc.interface.current import named_model
+from SimpleLLMFunc.interface.current import MAKERS, named_model
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.chat_pipeline import ChatPipeline
 from SimpleLLMFunc.llm_decorator.decorated import (
@@ -224,7 +224,6 @@ def _defaults(signature: inspect.Signature) -> dict[str, Any]:
 
 _MODEL: Final = re.compile(r"local|(openai|anthropic|gemini):[\w./:@-]{1,200}")
 """Names without a file: the page must not name files."""
-_CLASSES: Final = {"openai": "OpenAICompatible", "anthropic": "Anthropic", "gemini": "Gemini"}
 
 
 class _Example(BaseModel):
@@ -302,7 +301,7 @@ def patch_of(function: OfferedFunction, change: Mapping[str, Any], models: Mappi
     options = {}
     if (model := read.model) is not None:
         maker, _, name = model.partition(":")
-        imported = "" if model in models else _CLASSES.get(maker, "LocalModel")
+        imported = "" if model in models else MAKERS.get(maker, "LocalModel")
         options["llm_interface"] = f"{imported}({name!r})" if name else f"{imported}()" if imported else model
     options |= {name: repr(value) for name, value in read.options().items()}
     docstring = None if read.docstring is None else inspect.cleandoc(read.docstring)

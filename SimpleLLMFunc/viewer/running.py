@@ -186,13 +186,9 @@ def _lines(item: ReActEvent | str | dict[str, Any], veil: Veil) -> list[dict[str
             told = events.to_dict(item)
             told.pop("messages", None)  # they are in the trace
             lines.append(clean(told))
-        case (
-            events.TryFailed()
-            | events.AnswerReviewed()
-            | events.MessageAppended()
-            | events.RunFinished()
-            | events.RunFailed()
-        ):
+        case events.TryFailed() | events.AnswerReviewed() | events.MessageAppended():
+            pass
+        case events.RunFinished() | events.RunFailed():
             pass  # `done` and `error`, the last line, tell of the end
         case _:
             assert_never(item)

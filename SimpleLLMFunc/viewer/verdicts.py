@@ -59,7 +59,7 @@ class CaseFiles:
         try:
             read_cases(path)
             return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-        except (OSError, ValueError, ConfigError, UsageError) as error:
+        except (OSError, ValueError, RecursionError, ConfigError, UsageError) as error:
             raise Refusal(409, f"{path.name} cannot be read: {error}") from None
 
     def add(self, function: str, cases: list[dict[str, Any]]) -> None:

@@ -305,7 +305,7 @@ def test_it_is_saved_and_loaded_as_it_was(tmp_path):
     assert data["function"].endswith(":label")
     assert data["scores"]["exact"]["mean"] == 1.0
     assert report.version == labeller(RIGHT)._pipeline.metadata.version
-    for text in ("{", "[]", '{"kind": "other"}', '{"kind": "simplellmfunc-evaluation", "format": 1}'):
+    for text in ("{", "[]", "[" * 20_000, '{"kind": "other"}', '{"kind": "simplellmfunc-evaluation", "format": 1}'):
         path.write_text(text, encoding="utf-8")
         with pytest.raises(ConfigError):
             EvalReport.load(path)

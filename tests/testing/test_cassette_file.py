@@ -98,7 +98,7 @@ def test_replacing_one_test(tmp_path):
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"{", b"[]", b"{}", b'{"cassette": 2, "exchanges": []}', b'{"cassette": 1, "exchanges": [{}]}', b"\xff\xfe",
+    [b"", b"{", b"[]", b"[" * 20_000, b"{}", b'{"cassette": 2, "exchanges": []}', b'{"cassette": 1, "exchanges": [{}]}', b"\xff\xfe",
      b'{"cassette": 1, "exchanges": 3}', b'{"cassette": 1, "exchanges": [3]}'],
 )  # fmt: skip
 def test_what_is_no_cassette(tmp_path, content):

@@ -136,7 +136,9 @@ class ChatMemoryIntegration:
             ) from None
 
     async def _asked(self, what: str, func: Callable[..., Any], *args: Any) -> Any:
-        seconds = min([self.timeout, *_time_left()])
+        limited = strictest_time_limit()
+        left = (self.timeout, current_deadline().left(), None if limited is None else limited.left_of("seconds"))
+        seconds = min(each for each in left if each is not None)
         limit = asyncio.timeout(seconds)
         try:
             async with limit:
@@ -147,10 +149,3 @@ class ChatMemoryIntegration:
                 text = f"took longer than {seconds:.3g} s for {what} and is ignored."
             push_warning(f"the memory {text}")
         return None
-
-
-def _time_left() -> list[float]:
-    """Return the seconds left of the question's deadline and of a budget, where there are such."""
-    clock, limited = current_deadline(), strictest_time_limit()
-    left = (clock.left() if clock else None, limited.left_of("seconds") if limited else None)
-    return [seconds for seconds in left if seconds is not None]

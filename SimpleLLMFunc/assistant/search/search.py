@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol, TypeAlias, TypedDict
 from urllib.parse import urlsplit
 
 from SimpleLLMFunc.assistant.words import WORDS
-from SimpleLLMFunc.base.request import Toolset
-from SimpleLLMFunc.base.run import EmptyReview, Run
+from SimpleLLMFunc.base.run import EmptyReview
 from SimpleLLMFunc.base.templates import enclosed
 from SimpleLLMFunc.errors import ConnectionFailed, ProviderError, SimpleLLMFuncError, cut
 from SimpleLLMFunc.interface.spending import current_deadline
@@ -36,9 +36,6 @@ _MAX_SHOWN_CHARS: Final = 8000
 """Of the results that a model is shown; each has its share."""
 
 _SHORTEST_SHARE = 200
-
-_RETRY_TIMES: Final = 2
-"""Further attempts after an empty answer."""
 
 
 class SearchResult(TypedDict):
@@ -185,83 +182,64 @@ def render_results(question: str, reply: SearchReply, *, language: Literal["zh",
 # --- an uncertain answer is looked up once, and asked for again ---
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SearchReview(EmptyReview):
     """Accepts an answer, or sends the model back to work with what a search found; at most once.
 
     Detector and search have the time that the question has left; where it runs out in them, the answer stands.
 
-    Args:
-        run: the run.
-        tools: of the run.
+    Attributes:
         question: the user's words: all that the search gets to see.
         search: None never searches.
         detect: says of an answer whether the model was unsure.
         language: of the words around the results.
         timeout: seconds for the search.
-
-    Attributes:
         sources: the results that the answer was given.
     """
 
-    def __init__(
-        self,
-        run: Run,
-        tools: Toolset,
-        *,
-        question: str,
-        search: SearchClient | None,
-        detect: Callable[[str], bool | Awaitable[bool]],
-        language: Literal["zh", "en"],
-        timeout: float,
-    ) -> None:
-        super().__init__(run, tools, retry_times=_RETRY_TIMES)
-        self.sources: list[dict[str, Any]] = []
-        self._question = question
-        self._search = search
-        self._detect = detect
-        self._language: Literal["zh", "en"] = language
-        self._timeout = timeout
-        self._searched = False
+    question: str
+    search: SearchClient | None
+    detect: Callable[[str], bool | Awaitable[bool]]
+    language: Literal["zh", "en"]
+    timeout: float
+    retry_times: int = 2
+    sources: list[dict[str, Any]] = field(default_factory=list, init=False)
+    _searched: bool = field(default=False, init=False)
 
     @property
     def may_search(self) -> bool:
         """Whether an answer that comes now might still be taken back."""
-        return self._search is not None and not self._searched and not self.run.tool_calls
+        return self.search is not None and not self._searched and not self.run.tool_calls
 
     async def judge(self, reply: ChatCompletion, messages: list[Message]) -> list[Message] | None:
         """Accept the answer, or return the conversation with the results of a search."""
         self.note(reply)
-        if not self.may_search or not self._question.strip() or not await self._is_uncertain(reply.text):
+        if not self.may_search or not self.question.strip() or not await self._is_uncertain(reply.text):
             return None
-        assert self._search is not None, "only asked where there is a search"
+        assert self.search is not None, "only asked where there is a search"
         self._searched = True
         push_info(f"{self.run.func_name!r} is unsure and searches.")
-        left = _time_left()
-        seconds = self._timeout if left is None else min(self._timeout, left)
+        left = current_deadline().left()
+        seconds = self.timeout if left is None else min(self.timeout, left)
         try:
-            found = await search_web(self._search, self._question, timeout=seconds)
+            found = await search_web(self.search, self.question, timeout=seconds)
         except ProviderError as error:
             push_warning(f"the search failed, the first answer stands: {error}")
             return None
         if is_empty(found):
             return None
         self.sources = [dict(result) for result in found["results"]]
-        return [*messages, *render_results(self._question, found, language=self._language)]
+        return [*messages, *render_results(self.question, found, language=self.language)]
 
     async def _is_uncertain(self, text: str) -> bool:
-        limit = asyncio.timeout(_time_left())
+        limit = asyncio.timeout(current_deadline().left())
         try:
             async with limit:
-                return bool(await run_callable(self._detect, [text], {}))
+                return bool(await run_callable(self.detect, [text], {}))
         except Exception as error:  # noqa: BLE001 - a detector that fails has not found the answer uncertain
             why = "had no time left" if limit.expired() else f"failed: {shown_error(error)}"
             push_warning(f"the detector {why}; the answer stands.")
             return False
-
-
-def _time_left() -> float | None:
-    clock = current_deadline()
-    return clock.left() if clock else None
 
 
 # --- a search for tests

@@ -187,7 +187,8 @@ def add_phrases(language: str, phrases: Iterable[str]) -> None:
 
     Args:
         language: "zh", "en", or a new one.
-        phrases: regular expressions, each looked for in a clause in full words (``do not``, never ``don't``): ``beats me``, ``^no dice$``.
+        phrases: regular expressions, such as ``beats me`` or ``^no dice$``. Each is looked for in a clause in full words
+            (``do not``, never ``don't``).
 
     Raises:
         ConfigError: one is no regular expression.

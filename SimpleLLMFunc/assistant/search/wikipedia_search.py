@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Final
 
 from SimpleLLMFunc.assistant.search.search import MAX_RESULTS, SearchReply, no_reply, on_one_line, read_reply
@@ -22,6 +23,7 @@ _PARAMETERS: Final[dict[str, str | int | float]] = {
 }  # fmt: skip
 
 
+@dataclass(eq=False, repr=False)
 class WikipediaSearch:
     """Searches Wikipedia over its public API, without a key.
 
@@ -36,22 +38,17 @@ class WikipediaSearch:
         user_agent: who asks; Wikipedia wants a name and an address to write to from those who ask often.
     """
 
-    def __init__(
-        self,
-        language: str = "auto",
-        *,
-        max_results: int = 5,
-        timeout: float = 10.0,
-        endpoint: str = "https://{language}.wikipedia.org/w/api.php",
-        user_agent: str | None = None,
-    ) -> None:
-        if not re.fullmatch(r"[a-z][a-z-]{1,19}", language):
-            raise UsageError(f"{language!r} is not a language of Wikipedia. Write 'zh', 'en' …, or 'auto'.")
-        self.language = language
-        self.max_results = max(1, min(max_results, MAX_RESULTS))
-        self.timeout = timeout
-        self.endpoint = endpoint
-        self.user_agent = user_agent
+    language: str = "auto"
+    _: KW_ONLY
+    max_results: int = 5
+    timeout: float = 10.0
+    endpoint: str = "https://{language}.wikipedia.org/w/api.php"
+    user_agent: str | None = None
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[a-z][a-z-]{1,19}", self.language):
+            raise UsageError(f"{self.language!r} is not a language of Wikipedia. Write 'zh', 'en' …, or 'auto'.")
+        self.max_results = max(1, min(self.max_results, MAX_RESULTS))
 
     async def search(self, query: str) -> SearchReply:
         """Return the beginnings of the articles that fit best.

@@ -10,10 +10,11 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.type import without_surrogates
+from SimpleLLMFunc.utils import refuse_constant
 
 MAX_DIGITS = 4300
 """Digits of the longest integer; Python refuses to print a longer one."""
@@ -88,11 +89,7 @@ def object_of(pairs: Iterable[tuple[str, Node]]) -> dict[str, Node]:
     return made
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-_DECODER = json.JSONDecoder(parse_float=Num, parse_int=Num, parse_constant=_no_constant, object_pairs_hook=object_of)
+_DECODER = json.JSONDecoder(parse_float=Num, parse_int=Num, parse_constant=refuse_constant, object_pairs_hook=object_of)
 
 
 def decode_strictly(text: str) -> Node:

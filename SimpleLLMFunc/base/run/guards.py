@@ -36,8 +36,8 @@ class _Guard:
 class Guards:
     """The guards of one function, each called with what its parameters name.
 
-    A guard with a parameter `value` is called after the model has answered, and may have a parameter `arguments`, too,
-    it; one with `arguments` alone is called before the model is asked. A single parameter of another name is the value.
+    A guard with a parameter `value` is called after the model has answered, and may have a parameter `arguments` too;
+    one with `arguments` alone is called before the model is asked. A single parameter of another name is the value.
 
     Args:
         given: plain or decorated functions, sync or async.

@@ -37,36 +37,25 @@ class Answer(Generic[R_co]):
 
 
 class Mappable(Protocol[R_co]):
-    """A function that is asked once for each row."""
+    """A function that is asked once for each row.
 
-    @property
-    def name(self) -> str:
-        """What it is called in messages and reports."""
-        ...
+    Attributes:
+        name: what it is called in messages and reports.
+        signature: its parameters, without `self`.
+        type_hints: the resolved annotations of its parameters, by name.
+        repair: how far an answer that is not strict JSON may be read.
+        has_tools: a row may take more than one request by design.
+    """
 
-    @property
-    def signature(self) -> inspect.Signature:
-        """Its parameters, without `self`."""
-        ...
-
-    @property
-    def type_hints(self) -> Mapping[str, Any]:
-        """The resolved annotations of its parameters, by name."""
-        ...
+    name: str
+    signature: inspect.Signature
+    type_hints: Mapping[str, Any]
+    repair: RepairLevel
+    has_tools: bool
 
     @property
     def output(self) -> OutputSpec:
         """Its return type, and how an answer is read."""
-        ...
-
-    @property
-    def repair(self) -> RepairLevel:
-        """How far an answer that is not strict JSON may be read."""
-        ...
-
-    @property
-    def has_tools(self) -> bool:
-        """Whether a row may take more than one request by design."""
         ...
 
     def definition(self) -> dict[str, Any]:

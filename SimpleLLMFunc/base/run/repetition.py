@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from typing import Final
 
 from SimpleLLMFunc.base.events import ToolCallFinished, ToolCallStarted
-from SimpleLLMFunc.base.request import ToolWords
+from SimpleLLMFunc.base.request import ToolPolicy
 from SimpleLLMFunc.base.templates import without_ids
 from SimpleLLMFunc.logger import push_warning
 from SimpleLLMFunc.runtime import LARGE
@@ -54,16 +54,16 @@ class Repetition:
         self._results = results
 
     async def told(
-        self, calls: Sequence[ToolCall], turn: int, words: ToolWords
+        self, calls: Sequence[ToolCall], turn: int, policy: ToolPolicy
     ) -> AsyncGenerator[ToolCallStarted | ToolCallFinished, None]:
-        """Yield what happens to calls that are not run: the model is told so."""
+        """Yield what happens to calls that are not run: the model is told so, in the words of the policy."""
         self.times += 1
         names = ", ".join(sorted({call.function.name for call in calls}))
         push_warning(f"the model repeats the same calls ({names}), which gave the same results; they are not run again")
         for call in calls:
             yield ToolCallStarted(turn, call)
         for call in calls:
-            text = words.repeated(call.function.name)
+            text = policy.told("repeated", name=call.function.name)
             yield ToolCallFinished(turn, call, text, failed=True, seconds=0.0, error_type="repeated_call")
 
 

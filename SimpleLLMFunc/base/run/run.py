@@ -21,7 +21,7 @@ from SimpleLLMFunc.base.run.journaled import JOURNAL, JournaledRun, RunIdentity
 from SimpleLLMFunc.base.run.observer import Observer
 from SimpleLLMFunc.base.run.sinks import EventSink, current_sinks, defaults
 from SimpleLLMFunc.errors import DeadlineExceeded, SimpleLLMFuncError
-from SimpleLLMFunc.interface.attempts import LISTENER, AttemptListener, Downgrades
+from SimpleLLMFunc.interface.attempts import LISTENER, Downgrades
 from SimpleLLMFunc.interface.spending import Deadline, Spent, deadline_scope, strictest_time_limit
 from SimpleLLMFunc.interface.wires import STATE, ServerTool, server_tools_in
 from SimpleLLMFunc.logger import begin_run, get_current_trace_id, push_warning, shown_error
@@ -98,7 +98,7 @@ class Run:
         self.noted = Downgrades()
         self._asked_otherwise: tuple[tuple[str, str], ...] = ()
         self._time_limit: Spent | None = None
-        self._listening: Block[AttemptListener | None] | None = None
+        self._listening: Block[Downgrades | None] | None = None
         self._deadline_scope: AbstractContextManager[Deadline] | None = None
 
     @property
@@ -178,8 +178,6 @@ class Run:
     def tell(self, event: events.ReActEvent) -> events.ReActEvent:
         """Take in one event and show it to the sinks; return it with what those who watch are told more."""
         match event:
-            case events.ReplyDelta() | events.TurnStarted():
-                pass
             case events.MessageAppended(message=message):
                 self.messages.append(message)
             case events.ReplyReceived(usage=usage):
@@ -196,7 +194,7 @@ class Run:
                     event = replace(event, value=reply.text if self.parsed is None else self.parsed.value)
             case events.ToolCallStarted(call=call):
                 self.tool_calls.append(call)
-            case events.ToolCallProgress() | events.ToolCallFinished():
+            case events.ReplyDelta() | events.TurnStarted() | events.ToolCallProgress() | events.ToolCallFinished():
                 pass
             case events.TryFailed() | events.AnswerReviewed() | events.RunFailed():
                 pass  # the observer shows them

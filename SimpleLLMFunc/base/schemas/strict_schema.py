@@ -12,13 +12,13 @@ import re
 from typing import Any, Final
 
 from SimpleLLMFunc.base.schemas.type_description import Schema, not_empty, own_description
+from SimpleLLMFunc.tools.schemas import STRICT_FORMATS
 
 MAX_DEPTH: Final = 10
 MAX_PROPERTIES: Final = 5000
 MAX_ENUM_VALUES: Final = 1000
 MAX_STRING_LENGTH: Final = 120_000
 
-_FORMATS: Final = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
 _KEPT: Final = frozenset(
     {"type", "enum", "description", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
      "minItems", "maxItems"}
@@ -145,7 +145,7 @@ class StrictSchema:
 
     def _plain(self, schema: Schema) -> Schema:
         kept = {key: part for key, part in schema.items() if key in _KEPT}
-        if schema.get("format") in _FORMATS:
+        if schema.get("format") in STRICT_FORMATS:
             kept["format"] = schema["format"]
         if "pattern" in schema and not _LOOKAROUND.search(schema["pattern"]):
             kept["pattern"] = schema["pattern"]

@@ -18,7 +18,7 @@ from SimpleLLMFunc.interface.attempts import HttpModel, check_real_call_allowed,
 from SimpleLLMFunc.interface.http import failure_of_exception
 from SimpleLLMFunc.interface.http.openai_client import warm_up_clients
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.spending import Deadline, charge_fetch, charge_try, current_deadline
+from SimpleLLMFunc.interface.spending import charge_fetch, charge_try, current_deadline
 from SimpleLLMFunc.interface.wires import Received, failure_of, read_error
 from SimpleLLMFunc.logger import redact_head
 from SimpleLLMFunc.runtime import import_module, in_thread
@@ -230,7 +230,7 @@ class BatchService:
             charge: pays for it; a budget does not keep anybody from fetching what is paid.
         """
         llm = self._llm
-        clock = Deadline.after(None).stricter(current_deadline())
+        clock = current_deadline()
 
         async def attempt(tries: int) -> T:
             check_real_call_allowed(llm.model_name)

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from SimpleLLMFunc.base.post_process import extract_content_from_response, extract_content_from_stream_response
 from SimpleLLMFunc.base.run import Preview, Result, watching
 from SimpleLLMFunc.cli.arguments import FILE, SECONDS, argument_options, asking
 from SimpleLLMFunc.cli.output import as_json, echo_json, echo_text, echo_value, printable
@@ -97,18 +98,14 @@ def _stream(function: Any, arguments: dict[str, Any]) -> None:
 
 def _chat(function: Any, arguments: dict[str, Any]) -> None:
     for content, _history in _items(function(**arguments)):
-        text = content if isinstance(content, str) else _text_of(content)
-        if text:
+        if text := content if isinstance(content, str) else _text_of(content):
             echo_text(text)
     click.echo()
 
 
 def _text_of(raw: Any) -> str:
     """Return the text of a raw reply or chunk, as `return_mode="raw"` gives it."""
-    for choice in getattr(raw, "choices", None) or ():
-        part = getattr(choice, "delta", None) or getattr(choice, "message", None)
-        return str(getattr(part, "content", None) or "")
-    return ""
+    return extract_content_from_stream_response(raw, "") or extract_content_from_response(raw, "")
 
 
 def _items(items: Iterator[Any] | AsyncIterator[Any]) -> Iterator[Any]:

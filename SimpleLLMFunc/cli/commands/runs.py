@@ -67,7 +67,7 @@ def _told(**given: Any) -> Any:
     if name == "result":
         try:
             return json.loads(value)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise click.BadParameter(f"--result is not JSON: {error}. Put quotes around a text.") from None
     return {"yes": True, "no": False, "run_again": RUN_AGAIN}.get(name, value)
 

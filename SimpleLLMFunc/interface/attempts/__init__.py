@@ -17,7 +17,6 @@ from SimpleLLMFunc.interface.attempts.json_document import MAX_BYTES, get_json
 from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool, key_pool_again
 from SimpleLLMFunc.interface.attempts.listener import (
     LISTENER,
-    AttemptListener,
     Downgrades,
     noting_downgrades,
     tell_downgrade,
@@ -28,7 +27,7 @@ from SimpleLLMFunc.interface.attempts.retry import now, retried
 from SimpleLLMFunc.interface.attempts.token_bucket import TokenBucket
 
 __all__ = [
-    "LISTENER", "MAX_BYTES", "APIKeyPool", "AttemptListener", "Call", "Credentials", "Downgrades",
+    "LISTENER", "MAX_BYTES", "APIKeyPool", "Call", "Credentials", "Downgrades",
     "HttpModel", "KeySource", "LimitSettings", "Limits", "RealCallsForbidden", "TokenBucket",
     "check_real_call_allowed", "forbid_real_calls", "get_json", "key_pool_again", "noting_downgrades", "now",
     "part_of_rates", "real_calls_asked_for", "retried", "tell_downgrade", "tell_failed_try",

@@ -62,7 +62,7 @@ async def get_json(
     try:
         return await retried(read, clock=deadline, max_retries=_RETRIES, retry_delay=_RETRY_DELAY)
     except DeadlineExceeded:
-        if outer is not None and outer.is_over:
+        if outer.is_over:
             raise
         reason = f"no complete answer within {timeout:g} s"
         raise ConnectionFailed(service, reason=reason, advice="Try again later.") from None

@@ -21,6 +21,7 @@ from SimpleLLMFunc.interface.llm_interface import LLM_Interface, given_to
 from SimpleLLMFunc.interface.spending import Deadline, counting_tries, scoped
 from SimpleLLMFunc.interface.wires import StreamedThoughts, answer_in, put_right
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message
+from SimpleLLMFunc.utils import is_number
 
 HedgeAfter: TypeAlias = float | Literal["p95"] | None
 """Seconds, or "p95": as long as 95 of 100 answers have taken; None never asks twice."""
@@ -143,9 +144,8 @@ class HedgeTimer:
     """
 
     def __init__(self, after: HedgeAfter) -> None:
-        given: object = after
-        is_seconds = isinstance(given, (int, float)) and not isinstance(given, bool) and 0 < given < math.inf
-        if given is not None and given != "p95" and not is_seconds:
+        given: Any = after
+        if given is not None and given != "p95" and not (is_number(given) and 0 < given < math.inf):
             raise ConfigError(f'hedge_after is {after!r}; it must be seconds above 0, or "p95", or None.')
         self.after: HedgeAfter = after
         self._taken: deque[float] = deque(maxlen=_REMEMBERED)

@@ -19,6 +19,7 @@ from SimpleLLMFunc.interface.spending.deadline import Deadline, deadline_scope, 
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.runtime import ForkSafeLock, block
 from SimpleLLMFunc.type import Usage
+from SimpleLLMFunc.utils import is_number
 
 
 class Spent:
@@ -82,7 +83,7 @@ class Spent:
         return None if limit is None else max(0.0, limit - self._taken()[unit])
 
     def exceeded(self, unit: str, needed: float | None = None) -> BudgetExceeded:
-        """Return the error for a request that would have needed more than is left."""
+        """Return the error for a call that has reached a limit, or whose next request would need more than is left."""
         return BudgetExceeded(unit, limit=self._limits[unit] or 0.0, spent=self._taken()[unit], needed=needed)
 
     def _taken(self) -> dict[str, float]:
@@ -124,8 +125,7 @@ def budget(
         BudgetExceeded: raised inside, instead of sending the request.
     """
     for name, limit in (("usd", usd), ("tokens", tokens), ("requests", requests), ("seconds", seconds)):
-        is_number = isinstance(limit, (int, float)) and not isinstance(limit, bool) and limit >= 0
-        if limit is not None and not is_number:
+        if limit is not None and not (is_number(limit) and limit >= 0):
             raise UsageError(f"budget({name}=…) must be a number from 0 up, not {limit!r}.")
     spent = Spent(usd, tokens, requests, seconds)
     try:

@@ -88,13 +88,13 @@ class Deadline:
         told.tries = error.tries
         return told
 
-    def stricter(self, other: Deadline | None) -> Deadline:
+    def stricter(self, other: Deadline) -> Deadline:
         """Return whichever of the two passes first."""
-        return self if other is None or self.moment <= other.moment else other
+        return self if self.moment <= other.moment else other
 
 
 _NEVER = Deadline(None, math.inf)
-_CURRENT: ContextVar[Deadline | None] = ContextVar("SimpleLLMFunc.deadline", default=None)
+_CURRENT: ContextVar[Deadline] = ContextVar("SimpleLLMFunc.deadline", default=_NEVER)
 
 
 @contextmanager
@@ -111,8 +111,8 @@ def scoped(variable: ContextVar[T], value: T) -> Iterator[T]:
         variable.set(before)
 
 
-def current_deadline() -> Deadline | None:
-    """Return the deadline of the scope that the caller runs in, None outside any."""
+def current_deadline() -> Deadline:
+    """Return the deadline of the scope that the caller runs in; outside of any, one that never passes."""
     return _CURRENT.get()
 
 

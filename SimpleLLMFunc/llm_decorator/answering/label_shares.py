@@ -24,12 +24,15 @@ _LEADS = " \t\r\n\"'`"
 def label_shares(labels: Sequence[str], written: int, logprobs: Any) -> list[float] | None:
     """Return the share of each label, from 0 to 1, together 1; None where the reply shows no log-probabilities.
 
-    The share of a label is the product of those of its tokens at the places where labels part, of all that begins some
-    label there: so a model would answer that is held to the labels. Leading space and quotes make no difference, nor does the
-    case of letters where at least four are shown, and several ways to cut a label into tokens add up. Of two tokens that one label begins with the longer
-    one is the usual way to write it, and the shorter one counts for the others. What follows a token that the model did
-    not choose is not shown: it counts evenly for the labels that begin so, and not at all where those are all. A label of
-    which no beginning is shown gets the rest, at most the smallest share that is shown.
+    They are the shares with which a model would answer that can write nothing but the labels. At each place where
+    labels part, a token counts by its probability among the tokens there that begin some label; the share of a label is
+    the product over these places. Several ways to cut a label into tokens add up. Leading space and quotes make no
+    difference, nor does the case of letters where at least four are shown.
+
+    - Two tokens begin one label: the longer one is the usual way to write it, and the shorter one counts for the others.
+    - The model did not choose a token: what would follow it is not shown, so it counts evenly for the labels that begin
+      with it, and not at all where all of them do.
+    - No beginning of a label is shown: the label gets the rest, at most the smallest share that is shown.
 
     Args:
         labels: as they are asked for; different from each other.
@@ -44,9 +47,12 @@ def label_shares(labels: Sequence[str], written: int, logprobs: Any) -> list[flo
     before = _BEFORE.match(b"".join(_data(entry) for entry in entries))
     begin, is_json = (before.end(), before[1] is not None) if before else (0, False)
     names = _Names(labels, is_json=is_json)
-    shares, alive, path, least, so_far = [0.0] * len(labels), set(range(len(labels))), 1.0, 0.0, b""
+    shares = [0.0] * len(labels)
+    alive = set(range(len(labels)))
+    path, least, so_far = 1.0, 0.0, b""
     for entry in entries:
-        own, so_far, ahead = _data(entry), so_far + _data(entry), so_far
+        own, ahead = _data(entry), so_far
+        so_far += own
         if len(alive) == 1:
             break
         if own and len(so_far) <= begin:

@@ -6,13 +6,13 @@ import inspect
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 from SimpleLLMFunc.errors import SignatureError
 from SimpleLLMFunc.interface.spending import Deadline
 from SimpleLLMFunc.llm_decorator.definition import Definition
-from SimpleLLMFunc.runtime import ForkSafeLock, in_thread
+from SimpleLLMFunc.runtime import ForkSafeLock
+from SimpleLLMFunc.tools import run_callable
 from SimpleLLMFunc.type import ABSTAIN, Abstain
 
 
@@ -31,7 +31,6 @@ class PlainCode:
     def __init__(self, name: Literal["first", "fallback"], code: Callable[..., Any], definition: Definition) -> None:
         self.name: Literal["first", "fallback"] = name
         self._code = code
-        self._is_async = inspect.iscoroutinefunction(code) or inspect.iscoroutinefunction(type(code).__call__)
         self.takes_instance = False
         try:
             own = inspect.signature(code)
@@ -67,14 +66,10 @@ class PlainCode:
         if self.takes_instance:
             args = (instance, *args)
         try:
-            return await clock.wait(self._said(args, kwargs), f"running the plain code of {self.name}=")
+            work = run_callable(self._code, [*args], dict(kwargs))
+            return await clock.wait(work, f"running the plain code of {self.name}=")
         except Abstain:
             return ABSTAIN
-
-    async def _said(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        code = partial(self._code, *args, **kwargs)
-        said = code() if self._is_async else await in_thread(code)
-        return await said if inspect.isawaitable(said) else said
 
 
 def _filled(signature: inspect.Signature) -> tuple[tuple[Any, ...], dict[str, Any]]:

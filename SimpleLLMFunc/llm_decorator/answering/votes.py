@@ -122,7 +122,7 @@ def _folded(answer: Any) -> Any:
 
 
 def _has(answer: Any, other: Any, path: str) -> bool:
-    """Say whether two answers have the same at a path."""
+    """Say whether two answers have the same value at a path."""
     own, theirs = _at(answer, path), _at(other, path)
     return bool(own) and bool(theirs) and _key(own[0]) == _key(theirs[0])
 

@@ -144,7 +144,7 @@ class Voting:
         """Say whether a model must or may be asked once, for the log-probabilities of its answer; None for votes.
 
         Raises:
-            ConfigError: it has to be, and gives none.
+            ConfigError: it must be asked once, and it gives no log-probabilities.
         """
         once, options = self._once, self._pipeline.options
         if once is None or options.confidence == "votes":

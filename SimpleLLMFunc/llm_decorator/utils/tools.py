@@ -7,7 +7,7 @@ from typing import Any
 
 from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.errors import ToolDefinitionError
-from SimpleLLMFunc.tools import Tool, as_tool, wire_names
+from SimpleLLMFunc.tools import Tool, ToolRegistry, as_tool
 from SimpleLLMFunc.type import ToolSpec
 
 
@@ -25,7 +25,7 @@ def process_tools(
     Raises:
         ToolDefinitionError: one is not usable as a tool, or two have one name.
     """
-    tools: dict[str, Tool] = {}
+    tools = ToolRegistry()
     own: list[ToolSpec] = []
     for candidate in toolkit or ():
         is_bare = isinstance(candidate, dict) and candidate and "function" not in candidate
@@ -33,11 +33,7 @@ def process_tools(
             own += copied([candidate])  # the service's, which it runs by itself
             continue
         made = as_tool(candidate, where=f"toolkit of {func_name}" if func_name else "toolkit")
-        if made.name in tools:
+        if made.name in tools.names():
             raise ToolDefinitionError(made.name, f"{func_name} has two tools of this name. Give one another `name=`.")
-        tools[made.name] = made
-    names = wire_names(tools)
-    specs = [made.to_openai_tool(strict=strict) for made in tools.values()]
-    for spec, name in zip(specs, names.values(), strict=True):
-        spec["function"]["name"] = name
-    return [*specs, *own] or None, {names[own]: made for own, made in tools.items()}
+        tools.register(made)
+    return [*tools.get_tool_definitions(strict=strict), *own] or None, tools.tool_map()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
@@ -177,8 +177,7 @@ class SpanSink:
     def _run_failed(self, trace_id: str, run: _Run, event: events.RunFailed) -> None:
         error = event.error
         marked = None if event.how == "abandoned" else error
-        if run.call is not None:
-            self._end_call(run, run.call, marked)
+        self._end_call(run, marked)
         for tool in run.tools.values():
             self._mark(tool.span, marked)
             tool.span.end(tool.ended)
@@ -201,8 +200,7 @@ class SpanSink:
 
     def _turn_started(self, run: _Run, sent: SentRequest) -> None:
         self._asked_again(run)
-        if run.call is not None:  # the service refused the request before; this one is asked in another mode
-            self._end_call(run, run.call, run.refused)
+        self._end_call(run, run.refused)  # one that goes on was refused, and is asked in another mode now
         if sent.llm.is_traced:
             return
         llm = sent.llm
@@ -276,32 +274,26 @@ class SpanSink:
             }
         call.span.set_attributes(known(attributes))
         self._show(call.span, Attribute.OUTPUT_MESSAGES, lambda: output_messages(reply))
-        self._end_call(run, call, None, usage, is_replayed=event.replayed)
+        self._end_call(run, None, event)
 
-    def _end_call(
-        self,
-        run: _Run,
-        call: _Call,
-        error: BaseException | None,
-        usage: Usage | None = None,
-        *,
-        is_replayed: bool = False,
-    ) -> None:
-        run.call = None
+    def _end_call(self, run: _Run, error: BaseException | None, replied: events.ReplyReceived | None = None) -> None:
+        call, run.call = run.call, None
+        if call is None:
+            return
         self._mark(call.span, error)
         call.span.end()
         context.attach(run.inside)
-        if is_replayed:
+        if replied is not None and replied.replayed:
             return  # no model was asked
         labels = known(call.labels)
         failed = {} if error is None else {Attribute.ERROR_TYPE: type(error).__name__}
         self._meters[Metric.OPERATION_DURATION].record(time.perf_counter() - call.started, {**labels, **failed})
         if call.first_chunk is not None:
             self._meters[Metric.FIRST_CHUNK].record(call.first_chunk, labels)
-        if usage is not None and usage.total_tokens:
+        if replied is not None and replied.usage.total_tokens:
             tokens = self._meters[Metric.TOKEN_USAGE]
-            tokens.record(usage.input_tokens, {**labels, Attribute.TOKEN_TYPE: "input"})
-            tokens.record(usage.output_tokens, {**labels, Attribute.TOKEN_TYPE: "output"})
+            tokens.record(replied.usage.input_tokens, {**labels, Attribute.TOKEN_TYPE: "input"})
+            tokens.record(replied.usage.output_tokens, {**labels, Attribute.TOKEN_TYPE: "output"})
 
     def _answer_reviewed(self, run: _Run, event: events.AnswerReviewed) -> None:
         if not run.span.is_recording():
@@ -351,12 +343,7 @@ class SpanSink:
     # --- spans ---
 
     def _begin(
-        self,
-        operation: str,
-        name: str,
-        inside: Context,
-        attributes: Mapping[str, Any],
-        kind: SpanKind = SpanKind.INTERNAL,
+        self, operation: str, name: str, inside: Context, attributes: dict[str, Any], kind: SpanKind = SpanKind.INTERNAL
     ) -> Span:
         """Begin a span, with those attributes that have a value."""
         attributes = known({Attribute.OPERATION: operation, **attributes})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError
@@ -18,31 +18,22 @@ from SimpleLLMFunc.observability.store.writer import next_seq
 from SimpleLLMFunc.storage import transaction
 
 
-class _Mark(BaseModel):
+class _Mark(BaseModel, extra="forbid"):
     thumb: Thumb | None = None
     score: Annotated[float, Field(strict=True, allow_inf_nan=False)] | None = None
     comment: Annotated[str, Field(max_length=10_000)] | None = None
     tags: Annotated[list[Annotated[str, Field(min_length=1, max_length=100)]], Field(max_length=50)] | None = None
 
 
-def mark_run(
-    reader: TraceReader,
-    run: Any,
-    *,
-    thumb: Thumb | None = None,
-    score: float | None = None,
-    comment: str | None = None,
-    tags: Iterable[str] | None = None,
-    forget: bool = False,
-) -> RunSummary:
+def mark_run(reader: TraceReader, run: Any, *, forget: bool = False, **given: Any) -> RunSummary:
     """Mark a run of a store, and return it with its mark; see `TraceStore.mark`.
 
     Raises:
         UsageError: there is no such run, or a value cannot be in a mark.
         ConfigError: the file cannot be written.
     """
-    given = _checked({"thumb": thumb, "score": score, "comment": comment, "tags": tags})
-    if not given and not forget:
+    columns = _checked(given)
+    if not columns and not forget:
         raise UsageError(
             "mark: give a thumb, a score, a comment or tags; or forget=True (--forget) to take the mark away."
         )
@@ -52,15 +43,15 @@ def mark_run(
             raise UsageError(f"there is no run {redact(str(getattr(run, 'trace_id', run)))[:100]!r} in this store.")
         if forget:
             connection.execute("DELETE FROM marks WHERE run = ?", (number,))
-        if given:
+        if columns:
             connection.execute(
                 "INSERT OR IGNORE INTO marks (run, thumb, score, comment, tags, at) VALUES (?, '', NULL, '', '[]', 0)",
                 (number,),
             )
-            names = ", ".join(f"{name} = ?" for name in given)
+            names = ", ".join(f"{name} = ?" for name in columns)
             connection.execute(
                 f"UPDATE marks SET {names}, at = ? WHERE run = ?",  # noqa: S608 - the names are ours
-                (*given.values(), time.time(), number),
+                (*columns.values(), time.time(), number),
             )
         connection.execute("UPDATE runs SET seq = ? WHERE id = ?", (next_seq(connection, 1), number))
     detail = reader.run(number)

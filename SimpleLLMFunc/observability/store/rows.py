@@ -204,6 +204,7 @@ class FailedTry:
 
     Attributes:
         turn: of the run.
+        error, text: the name and the text of the error.
         status: of HTTP, None without a response.
         pause: seconds until the next request.
         model, next_model: the model that failed, and the one that is asked next.
@@ -220,11 +221,7 @@ class FailedTry:
 
 @dataclass(frozen=True, slots=True)
 class StoredTry(FailedTry):
-    """One HTTP request that failed, as it is stored.
-
-    Attributes:
-        at: seconds since the beginning of the run.
-    """
+    """The same in the store; `at` is in seconds since the beginning of the run."""
 
     number: int
     at: float

@@ -20,6 +20,7 @@ from SimpleLLMFunc.tools.mcp.server import McpServer, http_server, require_mcp, 
 from SimpleLLMFunc.tools.running import in_thread, is_agreed
 from SimpleLLMFunc.tools.tool import Tool
 from SimpleLLMFunc.type import without_surrogates
+from SimpleLLMFunc.utils import is_number
 
 T = TypeVar("T")
 
@@ -88,7 +89,7 @@ def tools_from_mcp(
         raise ConfigError(f"only= is a list of names: only=[{only!r}].")
     limits: dict[str, Any] = {"timeout": 1 if timeout is None else timeout, "start_timeout": start_timeout}
     for name, seconds in limits.items():
-        if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds < math.inf:
+        if not (is_number(seconds) and 0 < seconds < math.inf):
             raise ConfigError(f"{name}= is seconds above 0, not {seconds!r}.")
     server = stdio_server(command, env, cwd, stderr) if command is not None else http_server(str(url), headers)
     wanted = None if only is None else tuple(only)

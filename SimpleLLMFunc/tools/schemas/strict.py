@@ -15,7 +15,8 @@ _DROPPED: Final = frozenset({
     "readOnly", "writeOnly", "$schema", "$id", "$comment", "contentEncoding", "contentMediaType", "minProperties",
     "maxProperties",
 })  # fmt: skip
-_FORMATS: Final = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
+STRICT_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
+"""The formats of strings that the services know."""
 
 
 class _NotStrictError(Exception):
@@ -47,7 +48,7 @@ def _strict(schema: Any) -> dict[str, Any]:
         return _object(schema)
     strict: dict[str, Any] = {}
     for keyword, value in schema.items():
-        if keyword in _KEPT or (keyword == "format" and value in _FORMATS):
+        if keyword in _KEPT or (keyword == "format" and value in STRICT_FORMATS):
             strict[keyword] = value
         elif keyword == "items":
             strict[keyword] = _strict(value)

@@ -7,7 +7,7 @@ from contextlib import aclosing
 import pytest
 
 from SimpleLLMFunc import ToolCallLimitExceeded
-from SimpleLLMFunc.assistant.caller import AssistantWords
+from SimpleLLMFunc.assistant import ToolInvoker
 from SimpleLLMFunc.base.events import ToolCallFinished, ToolCallStarted
 from SimpleLLMFunc.base.ReAct import react_events
 from SimpleLLMFunc.base.request import ModelRequest, ToolPolicy, Toolset
@@ -211,6 +211,6 @@ async def test_a_chat_keeps_what_was_told_in_its_history():
 async def test_the_assistant_says_it_in_its_own_language():
     tools = Tools()
     llm = ScriptedLLM(*[tool_calls(LOOK)] * 3, "没有。")
-    events = await run(llm, tools.both, policy=ToolPolicy(words=AssistantWords()))
+    events = await run(llm, tools.both, policy=ToolPolicy(words=ToolInvoker().words))
     assert finished(events)[2].content.startswith("工具 look 没有执行")
-    assert AssistantWords("en").repeated("look") == ToolPolicy().words.repeated("look")
+    assert ToolInvoker(language="en").words["repeated"] == ToolPolicy().words["repeated"]

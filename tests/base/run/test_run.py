@@ -164,7 +164,7 @@ async def test_wherever_it_is_cancelled_it_tells_so_once_and_leaves_nothing(stre
             except asyncio.CancelledError:
                 task.uncancel()
                 has_ended = False
-        assert (get_current_context(), LISTENER.get(), current_deadline()) == (None, None, None)
+        assert (get_current_context(), LISTENER.get(), current_deadline().left()) == (None, None, None)
         assert (asyncio.all_tasks(), open_ones) == (others, [])
         assert len(seen.of(RunStarted)) == 1
         (end,) = seen.of(RunFailed, RunFinished)

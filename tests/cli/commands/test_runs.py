@@ -45,7 +45,8 @@ def test_what_cannot_be(path):
     where = (path, "answer", "asks", asks["call_id"])
     assert "one answer" in run(*where, code=2)
     assert "one answer" in run(*where, "--yes", "--no", code=2)
-    assert "is not JSON" in run(*where, "--result", "{", code=2)
+    for text in ("{", "[" * 20_000):
+        assert "is not JSON" in run(*where, "--result", text, code=2)
     assert "True, False or a text" in run(*where, "--result", "3", code=1)
     assert "nothing waits" in run(path, "answer", "asks", "x", "--yes", code=1)
     assert run(path, "forget", "asks") == "Forgotten.\n"

@@ -254,6 +254,9 @@ async def test_rows_and_labels_that_cannot_be(service, tmp_path):
         (tmp_path / "d.json").write_text(json.dumps({**data, **change}))
         with pytest.raises(errors.ConfigError, match=said):
             glad.with_options(calibration=tmp_path / "d.json")
+    (tmp_path / "d.json").write_text("[" * 20_000)
+    with pytest.raises(errors.ConfigError, match="cannot be read as a calibration"):
+        glad.with_options(calibration=tmp_path / "d.json")
     with pytest.raises(errors.ConfigError, match="not votes"):
         glad_of(service, Confident[bool], confidence="votes", calibration=tmp_path / "c.json")
 

@@ -73,7 +73,7 @@ def _check_of(hint: Any) -> Callable[[Any], object]:
     kind = get_origin(hint) or hint
     validate = _validator_of(hint, kind)
     if validate is None or kind in (IO, TextIO, BinaryIO):  # of these no file is an instance
-        return _accept
+        return lambda _: None
 
     is_shown = is_multimodal_type(hint)
 
@@ -90,10 +90,6 @@ def _check_of(hint: Any) -> Callable[[Any], object]:
 
 def _holds_dict(value: Any) -> bool:
     return isinstance(value, Mapping) or (isinstance(value, (list, tuple)) and any(map(_holds_dict, value)))
-
-
-def _accept(value: Any) -> None:
-    del value
 
 
 def _validator_of(hint: Any, kind: Any) -> Callable[..., object] | None:

@@ -155,10 +155,8 @@ class Calibration:
         """
         try:
             data = json.loads(Path(path).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise ConfigError(f"the calibration {os.fspath(path)!r} cannot be read: {error.strerror}.") from error
-        except ValueError as error:
-            raise ConfigError(f"{os.fspath(path)!r} is not a calibration: {error}.") from error
+        except (OSError, ValueError, RecursionError) as error:
+            raise ConfigError(f"{os.fspath(path)!r} cannot be read as a calibration ({error}).") from error
         return cls.of_data(data, repr(os.fspath(path)))
 
     @classmethod

@@ -18,6 +18,7 @@ from SimpleLLMFunc.interface.wires import check_options
 from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration
 from SimpleLLMFunc.llm_decorator.steps.common.types import Compact, GivenExamples, Thinking
 from SimpleLLMFunc.logger import shown_value
+from SimpleLLMFunc.utils import is_number
 
 CHAT_ONLY = frozenset({"compact", "return_mode", "stream"})
 FUNCTION_ONLY = frozenset({
@@ -167,12 +168,8 @@ def read_arguments(
     return None, Options(**given.arguments)
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and _is_number(value) and value >= 0
+def _is_count(value: Any) -> bool:
+    return is_number(value, int) and value >= 0
 
 
 def _is_model(value: object) -> bool:
@@ -200,9 +197,9 @@ _FITS: Sequence[tuple[str, Callable[[Any], bool], str]] = (
     ("llm_interface embeddings escalate_to", _is_model, "an LLM_Interface such as OpenAICompatible(...)"),
     ("max_tool_calls max_reasks retry_times max_result_chars max_examples", _is_count, "a whole number from 0 up"),
     ("votes", lambda given: _is_count(given) and 1 <= given <= MOST_VOTES, f"a whole number from 1 to {MOST_VOTES}"),
-    ("deadline", lambda given: _is_number(given) and given > 0, "seconds above 0, or None"),
-    ("fallback_reserve", lambda given: _is_number(given) and given >= 0, "seconds from 0 up"),
-    ("min_agreement sample", lambda given: _is_number(given) and 0 <= given <= 1, "a share from 0 to 1"),
+    ("deadline", lambda given: is_number(given) and given > 0, "seconds above 0, or None"),
+    ("fallback_reserve", lambda given: is_number(given) and given >= 0, "seconds from 0 up"),
+    ("min_agreement sample", lambda given: is_number(given) and 0 <= given <= 1, "a share from 0 to 1"),
     ("system_prompt_template user_prompt_template", _is_text, "text"),
     ("check_arguments think_first stream", lambda given: isinstance(given, bool), "True or False"),
     ("toolkit", _is_list, "a list of tools and functions"),
