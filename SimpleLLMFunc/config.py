@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, NoReturn
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from SimpleLLMFunc.errors import ConfigError, did_you_mean
+from SimpleLLMFunc.errors import ConfigError, did_you_mean, refuse_constant
 from SimpleLLMFunc.extras import install_line
 
 MODEL_FORMS = (
@@ -232,7 +232,7 @@ def _read_text(path: Path) -> str:
 
 def _parse(text: str, file: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant)
+        return json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=refuse_constant)
     except (ValueError, RecursionError) as error:
         problem = str(error)
     # Outside of the except block: the error of the parser holds the whole file, keys included.
@@ -246,10 +246,6 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"{_shown(twice, 'name')} stands twice in one object")
     return result
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
 
 
 def place_in_file(file: str, place: Sequence[int | str]) -> str:

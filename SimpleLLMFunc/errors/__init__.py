@@ -77,7 +77,7 @@ from SimpleLLMFunc.errors.service import (
     ServerUnavailable,
     StreamInterrupted,
 )
-from SimpleLLMFunc.errors.words import BODY_LIMIT, counted, cut, did_you_mean, mask_messages_with
+from SimpleLLMFunc.errors.words import BODY_LIMIT, counted, cut, did_you_mean, mask_messages_with, refuse_constant
 
 __all__ = [
     "AuthenticationError", "BadReply", "BadRequest", "BudgetExceeded", "CallError", "CheckpointError",
@@ -87,7 +87,7 @@ __all__ = [
     "SignatureError", "SimpleLLMFuncError", "StreamInterrupted", "TemplateError", "ToolCallLimitExceeded",
     "ToolDefinitionError", "ToolFailed", "UsageError", "Violation",
 ]  # fmt: skip
-__all__ += ["BODY_LIMIT", "counted", "cut", "did_you_mean", "mask_messages_with"]  # for other rooms
+__all__ += ["BODY_LIMIT", "counted", "cut", "did_you_mean", "mask_messages_with", "refuse_constant"]  # for other rooms
 
 for _name in __all__:
     if isinstance(_error := globals()[_name], type):

@@ -30,6 +30,15 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f" Did you mean {close[0]!r}?" if close else ""
 
 
+def refuse_constant(name: str) -> None:
+    """Refuse NaN and Infinity, which are no JSON: the `parse_constant` of a decoder.
+
+    Raises:
+        ValueError: always; the name is one of them.
+    """
+    raise ValueError(f"{name} is no JSON number")
+
+
 def masked(text: str) -> str:
     """Return `text` with all known secrets masked."""
     return _mask(text)

@@ -255,12 +255,7 @@ class _Rating(BaseModel):
 
 
 def judge(
-    criteria: str,
-    *,
-    llm_interface: LLM_Interface | None = None,
-    name: str = "judge",
-    levels: int = 2,
-    **options: Any,
+    criteria: str, *, llm_interface: LLM_Interface | None = None, name: str = "judge", levels: int = 2, **options: Any
 ) -> Scorer:
     """Return the scorer that asks a model whether an answer meets the criteria.
 

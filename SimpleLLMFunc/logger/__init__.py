@@ -16,13 +16,7 @@ from SimpleLLMFunc.logger.context import (
     log_context,
 )
 from SimpleLLMFunc.logger.failures import redacted_cause, shown_error, shown_traceback
-from SimpleLLMFunc.logger.known import (
-    MASK,
-    end_before_growing_secret,
-    end_before_secret,
-    mask_known,
-    remember_secret,
-)
+from SimpleLLMFunc.logger.known import MASK, end_before_growing_secret, end_before_secret, mask_known, remember_secret
 from SimpleLLMFunc.logger.records import (
     app_log,
     get_location,

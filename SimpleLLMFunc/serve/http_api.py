@@ -17,7 +17,7 @@ from pydantic_core import to_jsonable_python
 
 from SimpleLLMFunc.base.events import ReActEvent, RunFinished, RunStarted
 from SimpleLLMFunc.base.run import watching
-from SimpleLLMFunc.errors import SchemaError, SimpleLLMFuncError, UsageError, cut
+from SimpleLLMFunc.errors import SchemaError, SimpleLLMFuncError, UsageError, cut, refuse_constant
 from SimpleLLMFunc.interface.spending import deadline_scope
 from SimpleLLMFunc.journal import answer, paused, told_answer
 from SimpleLLMFunc.llm_decorator.decorated import Chat
@@ -360,10 +360,6 @@ def _usage(usage: Any) -> dict[str, int]:
 
 def _parsed(body: bytes) -> Any:
     try:
-        return json.loads(body, parse_constant=_refuse_constant)
+        return json.loads(body, parse_constant=refuse_constant)
     except (ValueError, RecursionError) as error:
         raise Problem(400, f"The body is no JSON: {cut(str(error), 200)}.") from None
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from SimpleLLMFunc.errors import cut
+from SimpleLLMFunc.errors import cut, refuse_constant
 from SimpleLLMFunc.tools.schemas import ArgumentsError
 from SimpleLLMFunc.type import without_surrogates
 
@@ -91,11 +91,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON number")
-
-
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_object)
+_DECODER = json.JSONDecoder(parse_constant=refuse_constant, object_pairs_hook=_object)
 
 
 def _cleaned(value: Any) -> Any:

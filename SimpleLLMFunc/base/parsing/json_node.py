@@ -10,9 +10,9 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from SimpleLLMFunc.errors import cut
+from SimpleLLMFunc.errors import cut, refuse_constant
 from SimpleLLMFunc.type import without_surrogates
 
 MAX_DIGITS = 4300
@@ -88,11 +88,7 @@ def object_of(pairs: Iterable[tuple[str, Node]]) -> dict[str, Node]:
     return made
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-_DECODER = json.JSONDecoder(parse_float=Num, parse_int=Num, parse_constant=_no_constant, object_pairs_hook=object_of)
+_DECODER = json.JSONDecoder(parse_float=Num, parse_int=Num, parse_constant=refuse_constant, object_pairs_hook=object_of)
 
 
 def decode_strictly(text: str) -> Node:

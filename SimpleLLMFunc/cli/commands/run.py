@@ -130,14 +130,7 @@ def _took(result: Result[Any]) -> str:
 @argument_options
 @click.option("--curl", "as_curl", is_flag=True, help="Print a curl command; it reads the key from the environment.")
 @click.option("--json", "as_data", is_flag=True, help="Print the Preview as JSON; its `body` is what goes out.")
-def preview(
-    function: Any,
-    arguments: dict[str, Any],
-    model_name: str | None,
-    *,
-    as_curl: bool,
-    as_data: bool,
-) -> None:
+def preview(function: Any, arguments: dict[str, Any], model_name: str | None, *, as_curl: bool, as_data: bool) -> None:
     """Show what a call would send: messages, tools, schema, tokens and price; nothing leaves this machine.
 
     \b

@@ -79,10 +79,7 @@ class FallbackLLM(Uncopied, LLM_Interface):
 
     @border
     def __init__(
-        self,
-        *llms: LLM_Interface | Iterable[LLM_Interface],
-        hedge_after: HedgeAfter = None,
-        cool_down: float = 30.0,
+        self, *llms: LLM_Interface | Iterable[LLM_Interface], hedge_after: HedgeAfter = None, cool_down: float = 30.0
     ) -> None:
         only: Any = llms[0] if len(llms) == 1 else None
         given: Any = only if isinstance(only, Iterable) and not isinstance(only, str) else llms

@@ -65,11 +65,7 @@ class SchemaValidation:
     """
 
     def __init__(
-        self,
-        schema: Mapping[str, Any],
-        *,
-        is_draft_7: bool | None = None,
-        extra_types: ExtraTypes = (),
+        self, schema: Mapping[str, Any], *, is_draft_7: bool | None = None, extra_types: ExtraTypes = ()
     ) -> None:
         import referencing
 

@@ -6,13 +6,7 @@ from pathlib import Path
 import pytest
 
 from SimpleLLMFunc.assistant.search import uncertainty
-from SimpleLLMFunc.assistant.search.uncertainty import (
-    Phrasebook,
-    add_phrases,
-    explain,
-    is_uncertain,
-    model_detector,
-)
+from SimpleLLMFunc.assistant.search.uncertainty import Phrasebook, add_phrases, explain, is_uncertain, model_detector
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.testing import ScriptedLLM
 

@@ -9,14 +9,7 @@ import json
 
 import pytest
 
-from SimpleLLMFunc import (
-    AbortSignal,
-    CachedLLM,
-    FallbackLLM,
-    OpenAICompatible,
-    budget,
-    forbid_real_calls,
-)
+from SimpleLLMFunc import AbortSignal, CachedLLM, FallbackLLM, OpenAICompatible, budget, forbid_real_calls
 from SimpleLLMFunc.errors import (
     AuthenticationError,
     BadReply,
@@ -35,19 +28,7 @@ from SimpleLLMFunc.interface.spending.deadline import Deadline
 from SimpleLLMFunc.interface.spending.tokens import estimate_text_tokens, estimate_tokens
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.type import ChatCompletion
-from tests.faults.replies import (
-    TEXT,
-    USAGE,
-    call,
-    chunk,
-    completion,
-    good,
-    pieces_of,
-    replies,
-    sends,
-    status,
-    streams,
-)
+from tests.faults.replies import TEXT, USAGE, call, chunk, completion, good, pieces_of, replies, sends, status, streams
 from tests.faults.server import FaultServer
 from tests.faults.stream_faults import breaks_after
 from tests.support.functions import async_function_of, chat

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from pydantic_core import PydanticSerializationError
-
 from SimpleLLMFunc.base.parsing import OutputMode
-from SimpleLLMFunc.base.schemas import ANSWER_TOOL, OutputSpec
+from SimpleLLMFunc.base.schemas import ANSWER_TOOL, OutputSpec, type_description
 from SimpleLLMFunc.type import Message, ToolCallDict
 
 
@@ -30,16 +27,16 @@ def answer_messages(
         return [{"role": "assistant", "content": str(answer)}]
     if mode == "choice":
         label = next(label for label, value in output.labels.items() if as_answer(output, value) == answer)
-        return [{"role": "assistant", "content": _json({"value": label}) if in_json else label}]
+        return [{"role": "assistant", "content": type_description.literal({"value": label}) if in_json else label}]
     if output.thinks:
         answer = {"value": answer}  # an example has no reasons, and made up ones would be learnt
     wrapped = {"value": answer} if output.is_wrapped else answer
     if mode != "tool":
-        return [{"role": "assistant", "content": _json(answer if mode == "prompt" else wrapped)}]
+        return [{"role": "assistant", "content": type_description.literal(answer if mode == "prompt" else wrapped)}]
     call: ToolCallDict = {
         "id": call_id,
         "type": "function",
-        "function": {"name": ANSWER_TOOL, "arguments": _json(wrapped)},
+        "function": {"name": ANSWER_TOOL, "arguments": type_description.literal(wrapped)},
     }
     return [
         {"role": "assistant", "content": None, "tool_calls": [call]},
@@ -52,7 +49,7 @@ def as_answer(output: OutputSpec, value: Any) -> Any:
     """Return a value of the return type as the JSON data that a model writes for it.
 
     Raises:
-        PydanticSerializationError: it has no such form.
+        ValueError: it has no such form.
     """
     plain = output.adapter.dump_python(value, mode="json", by_alias=True, warnings="error")
     return _with_numbers(plain, output.adapter.dump_python(value, by_alias=True))
@@ -62,9 +59,9 @@ def answer_text(output: OutputSpec, value: Any) -> str:
     """Return a value of the return type as the text that a model writes for it; what has no such form as `str` gives it."""
     try:
         answer = as_answer(output, value)
-    except (PydanticSerializationError, ValueError, TypeError):
+    except (ValueError, TypeError):
         return str(value)
-    return str(answer) if output.is_text else _json(answer)
+    return str(answer) if output.is_text else type_description.literal(answer)
 
 
 def _with_numbers(plain: Any, value: Any) -> Any:
@@ -77,7 +74,3 @@ def _with_numbers(plain: Any, value: Any) -> Any:
     if isinstance(plain, list) and isinstance(value, (list, tuple)) and len(plain) == len(value):
         return [_with_numbers(part, own) for part, own in zip(plain, value, strict=True)]
     return plain
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
