@@ -230,11 +230,13 @@ class PartialReader(_Reader):
             if frame.is_wrapper:
                 inner = frame.values.get("value", inner)
             elif isinstance(shape, ListShape):
-                inner = set(frame.values) if shape.is_set else list(frame.values)
+                inner = shape.make(frame.values)
             elif isinstance(shape, ObjectShape):
                 inner = self._partial_object(shape, frame, inner)
             else:
                 inner = _ABSENT
+            if inner is not _ABSENT and isinstance(shape, ListShape | ObjectShape) and shape.root is not None:
+                inner = shape.root.model_construct(inner)
         return inner
 
     def _partial_object(self, shape: ObjectShape, frame: Frame, inner: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, RootModel
 from typing_extensions import TypedDict
 
 from SimpleLLMFunc.base.parsing.partial import ItemReader, PartialReader
@@ -108,6 +108,25 @@ def test_a_dataclass_and_a_typed_dict() -> None:
         {"title": "Alien"},
         {"title": "Alien", "year": 1979},
     ]
+
+
+class Tags(RootModel[list[str]]):
+    pass
+
+
+class Only(RootModel[Address]):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("wanted", "text"),
+    [(tuple[int, ...], "[1, 2]"), (frozenset[int], "[1, 2]"), (Tags, '{"value": ["a", "b"]}'), (Only, '{"street": "Main", "number": 3}')],
+)  # fmt: skip
+def test_parts_are_of_the_wanted_type(wanted: Any, text: str) -> None:
+    reader = PartialReader(compile_output(wanted))
+    parts = grown(reader, text, 1)
+    assert {type(part) for part in parts} == {type(reader.finish().value)}
+    assert parts[-1] == reader.finish().value != parts[0]
 
 
 def test_parts_are_never_changed_afterwards() -> None:

@@ -153,16 +153,12 @@ class Aligner:
         for value, wire, name in shape.members:
             if is_wire(wire, node):
                 return Fit(value, 0.1 if name else 0)
-        text = node.text if isinstance(node, Bare) else node
-        if not isinstance(text, str | Num | bool) or not self._may_coerce:
+        if not isinstance(node, str | Bare | Num | bool):
             return Misfit.at(path, shape.name, node)
-        from SimpleLLMFunc.base.parsing.alignment.enum_matching import AmbiguousChoiceError, find_choice, find_unquoted
+        from SimpleLLMFunc.base.parsing.alignment.enum_matching import AmbiguousChoiceError, choice_of
 
         try:
-            if isinstance(text, str):
-                found = find_choice(shape, text, in_quotes=isinstance(node, str))
-            else:
-                found = find_unquoted(shape, text)
+            found = choice_of(shape, node, may_coerce=self._may_coerce)
         except AmbiguousChoiceError as error:
             return Misfit([(path_text(path), shape.name, f"{shown(node)}, which names {error}")])
         return _fit_of(found, shape, node, path)
@@ -279,7 +275,7 @@ class Aligner:
     def _list(self, shape: ListShape, node: Node, path: Path, *, is_inner: bool) -> Alignment:
         # [1, 2] for a list of lists could be one list or two
         is_nested = isinstance(resolved(shape.item), ListShape)
-        if isinstance(node, list) and (shape.is_set or not isinstance(node, Braced)):
+        if isinstance(node, list) and (shape.make in {set, frozenset} or not isinstance(node, Braced)):
             if is_nested and any(not isinstance(item, list) for item in node):
                 return Misfit.at(path, f"list of {shape.item.name}", node)
             item = shape.item

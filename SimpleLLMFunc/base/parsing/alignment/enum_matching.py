@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final
 
 from SimpleLLMFunc.base.parsing.alignment.scalar_coercion import EXACT_STRING, LeafFit
 from SimpleLLMFunc.base.parsing.alignment.scalars import read_bool, read_number
 from SimpleLLMFunc.base.parsing.alignment.shape import ChoiceShape
-from SimpleLLMFunc.base.parsing.json_node import Num, is_number_of, is_same_value, quoted
+from SimpleLLMFunc.base.parsing.json_node import Bare, Num, is_number_of, is_same_value, plain_value, quoted
 
 _LONGEST: Final = 600
 _MAX_WORDS: Final = 12
@@ -44,6 +45,24 @@ class AmbiguousChoiceError(ValueError):
 
     def __init__(self, wires: Sequence[Any]) -> None:
         super().__init__(" and ".join(repr(wire) for wire in wires))
+
+
+def choice_of(shape: ChoiceShape, node: str | Bare | Num | bool, *, may_coerce: bool) -> LeafFit | None:
+    """Return the member that a node names, or that the enum's own `_missing_` gives for its value; None if none.
+
+    Raises:
+        AmbiguousChoiceError: more than one member is named the same way.
+    """
+    text, found = node.text if isinstance(node, Bare) else node, None
+    if may_coerce and isinstance(text, str):
+        found = find_choice(shape, text, in_quotes=text is node)
+    elif may_coerce and not isinstance(text, str):
+        found = find_unquoted(shape, text)
+    if found is None and shape.missing is not None and isinstance(node, str | Num):
+        with suppress(Exception):  # of the user's own code: it may meet values that it does not expect
+            member = shape.missing(plain_value(node))
+            found = None if member is None else LeafFit(member, 1)
+    return found
 
 
 def find_choice(shape: ChoiceShape, text: str, *, in_quotes: bool = True) -> LeafFit | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -72,21 +72,29 @@ class ChoiceShape:
 
     Attributes:
         members: what pydantic is given, what stands on the wire, and the name of an enum's member.
+        missing: the enum's own ``_missing_``, which may know a member for another value.
     """
 
     members: list[tuple[Any, Any, str]]
     name: str
     cls_name: str = ""
+    missing: Callable[[Any], Any] | None = None
 
 
 @dataclass(slots=True, eq=False)
 class ListShape:
-    """Any number of items: list, set, frozenset, ``tuple[X, ...]``; `check` validates one of them."""
+    """Any number of items (list, set, frozenset, ``tuple[X, ...]``); `check` validates one of them.
+
+    Attributes:
+        make: makes the whole of the items.
+        root: the `RootModel` around it.
+    """
 
     item: Shape
     name: str = "list"
-    is_set: bool = False
+    make: Callable[[Iterable[Any]], Any] = list
     check: Check = field(default_factory=lambda: Check({"type": "any"}))
+    root: Any = None
 
 
 @dataclass(slots=True, eq=False)
@@ -137,6 +145,7 @@ class ObjectShape:
         extra: what pydantic does with unknown keys.
         is_hooked: its own validator reads the object first.
         has_paths: a field is found by a path into others.
+        root: the `RootModel` around it.
     """
 
     name: str
@@ -146,6 +155,7 @@ class ObjectShape:
     extra: str = "ignore"
     is_hooked: bool = False
     has_paths: bool = False
+    root: Any = None
 
     def field_of(self, key: str) -> FieldShape | None:
         """Return the one field that answers to the key when case, spaces, hyphens and underscores do not count."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from pydantic import TypeAdapter
@@ -37,7 +38,7 @@ _PASSED_ON: Final = {
     "default": "schema", "function-after": "schema", "model-field": "schema", "json-or-python": "json_schema",
     "lax-or-strict": "lax_schema",
 }  # fmt: skip
-_LISTS: Final = frozenset({"list", "set", "frozenset"})
+_LISTS: Final = {"list": list, "set": set, "frozenset": frozenset}
 
 
 def shape_of(adapter: TypeAdapter[Any]) -> tuple[Shape, bool]:
@@ -60,7 +61,7 @@ class _Builder:
         if kind in _PASSED_ON:
             return self.build(schema[_PASSED_ON[kind]])
         if kind in _LISTS:
-            return self._list_of(schema.get("items_schema", {"type": "any"}), is_set=kind != "list")
+            return self._list_of(schema.get("items_schema", {"type": "any"}), _LISTS[kind])
         method = getattr(self, f"_{kind.replace('-', '_')}", None)
         return method(schema) if method else self._opaque(None, kind)
 
@@ -68,9 +69,9 @@ class _Builder:
         self.has_hooks = True
         return OpaqueShape(inner, name)
 
-    def _list_of(self, schema: Mapping[str, Any], *, is_set: bool = False) -> Shape:
+    def _list_of(self, schema: Mapping[str, Any], make: Callable[[Iterable[Any]], Any]) -> Shape:
         item = self.build(schema)
-        return ListShape(item, f"list of {item.name}", is_set, Check(schema, self._schemas))
+        return ListShape(item, f"list of {item.name}", make, Check(schema, self._schemas))
 
     # --- what only passes on -----------------------------------------------------------------------------
 
@@ -108,7 +109,8 @@ class _Builder:
 
     def _enum(self, schema: Mapping[str, Any]) -> Shape:
         members = [(member, member.value, member.name) for member in schema["members"]]
-        return ChoiceShape(members, f"one of {', '.join(repr(wire) for _, wire, _ in members)}", schema["cls"].__name__)
+        name = f"one of {', '.join(repr(wire) for _, wire, _ in members)}"
+        return ChoiceShape(members, name, schema["cls"].__name__, schema["cls"]._missing_)
 
     def _literal(self, schema: Mapping[str, Any]) -> Shape:
         members = [
@@ -124,7 +126,7 @@ class _Builder:
     def _tuple(self, schema: Mapping[str, Any]) -> Shape:
         items = [self.build(item) for item in schema["items_schema"]]
         if schema.get("variadic_item_index") is not None:
-            return self._list_of(schema["items_schema"][0]) if len(items) == 1 else self._opaque(None, "list")
+            return self._list_of(schema["items_schema"][0], tuple) if len(items) == 1 else self._opaque(None, "list")
         return TupleShape(items, len(items), f"list of exactly {len(items)} items")
 
     def _named_tuple(self, schema: Mapping[str, Any]) -> Shape:
@@ -154,7 +156,8 @@ class _Builder:
 
     def _model(self, schema: Mapping[str, Any]) -> Shape:
         if schema.get("root_model"):
-            return self.build(schema["schema"])
+            root = self.build(schema["schema"])
+            return replace(root, root=schema["cls"]) if isinstance(root, ListShape | ObjectShape) else root
         inner, is_hooked = _fields_schema(schema)
         if inner["type"] != "model-fields":
             return self._opaque(None, schema["cls"].__name__)
