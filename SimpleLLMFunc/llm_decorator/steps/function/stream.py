@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 from SimpleLLMFunc.base.events import ReActEvent, ReplyDelta, TurnStarted
 from SimpleLLMFunc.base.parsing import ItemReader, PartialReader, QuoteCheck
-from SimpleLLMFunc.base.run import check_quotes
+from SimpleLLMFunc.base.run import check_quotes, read_off_loop
 from SimpleLLMFunc.base.schemas import ANSWER_TOOL, OutputSpec
 from SimpleLLMFunc.errors import ResponseParseError, RunAborted, StreamInterrupted, counted
 from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
@@ -64,7 +65,7 @@ async def growing_values(
                         None if is_whole else PartialReader(output, repair=parts.options.repair, mode=run.output_mode)
                     )
                 elif isinstance(event, ReplyDelta) and reader and pieces:
-                    for value in reader.feed(pieces.of(event)):
+                    for value in await read_off_loop(output, 0, partial(reader.feed, pieces.of(event))):
                         shown = value
                         yield value
     except RunAborted:
@@ -103,7 +104,7 @@ async def list_items(
                     pieces = _AnswerPieces(in_tool=run.output_mode == "tool")
                     reader = None if is_held else ItemReader(output, repair=parts.options.repair, mode=run.output_mode)
                 elif isinstance(event, ReplyDelta) and reader and pieces:
-                    for item in reader.feed(pieces.of(event)):
+                    for item in await read_off_loop(output, 0, partial(reader.feed, pieces.of(event))):
                         if not await _is_quoted(item, len(given), output, quotes):
                             reader = None  # the review of the whole answer asks again
                             break
