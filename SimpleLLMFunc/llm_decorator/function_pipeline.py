@@ -17,7 +17,7 @@ from SimpleLLMFunc.base.run import Answer, Result
 from SimpleLLMFunc.base.schemas import OutputSpec, ThinkFirst
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.wires import citations_in
-from SimpleLLMFunc.llm_decorator.definition import Definition, check_choice
+from SimpleLLMFunc.llm_decorator.definition import Definition
 from SimpleLLMFunc.llm_decorator.pipeline import Pipeline
 from SimpleLLMFunc.llm_decorator.steps.common import log_context
 from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration
@@ -60,9 +60,8 @@ class FunctionPipeline(Pipeline):
     def __init__(self, definition: Definition, options: Options, examples: Examples | None = None) -> None:
         super().__init__(definition, options)
         self._examples = examples
-        if definition.is_resolved:  # else an annotation names what is defined later
+        if definition.knows("output"):  # else an annotation names what is defined later
             _ = definition.output, self.examples
-            check_choice(definition, options)
 
     def with_options(self, options: Mapping[str, Any]) -> Self:
         """Return the pipeline of the same function with other options; an improvement goes over those given with it.
@@ -76,7 +75,7 @@ class FunctionPipeline(Pipeline):
 
     def _again(self, definition: Definition, options: Options) -> Self:
         is_same = all(getattr(options, name) is getattr(self.options, name) for name in _EXAMPLES)
-        return type(self)(definition, options, self.examples if is_same and definition.is_resolved else None)
+        return type(self)(definition, options, self.examples if is_same and definition.knows("output") else None)
 
     def documented(self, docstring: str) -> FunctionPipeline:
         """Return the pipeline of the same function with another docstring."""
@@ -90,7 +89,7 @@ class FunctionPipeline(Pipeline):
         plain = type(self)(self.definition.reworded({}), self.options.changed(options, self.kind))
         if found is None:
             return plain
-        if not found.is_checked and plain.definition.is_resolved:
+        if not found.is_checked and plain.definition.knows("output"):
             found.check(plain.called.metadata)
             found = replace(found, is_checked=True)
         ours = found.decorator_options

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from typing import Literal
 
 import pytest
@@ -75,7 +75,7 @@ async def test_auto_takes_it_for_a_small_model_alone():
         (int, {}, "output_mode='choice' is for"),
         (list[bool], {}, "output_mode='choice' is for"),
         (Literal["1", 1], {}, "differ from each other"),
-        (Iterator[bool], {}, "output_mode='choice' is for"),
+        (AsyncIterator[bool], {}, "output_mode='choice' is for"),
         (bool, {"toolkit": [weather]}, "takes no toolkit"),
     ],
 )

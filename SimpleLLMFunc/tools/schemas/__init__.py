@@ -4,19 +4,15 @@
 first; `strict` makes the form that some services enforce.
 """
 
-from SimpleLLMFunc.tools.schemas.annotations import docstring_of, name_of, underlying
+from SimpleLLMFunc.tools.schemas.annotations import docstring_of, name_of, own_description, underlying
 from SimpleLLMFunc.tools.schemas.bounds import check_bounds, pattern_matches
-from SimpleLLMFunc.tools.schemas.callable_schema import (
-    ArgumentsError,
-    BoundArguments,
-    SignatureParameters,
-)
+from SimpleLLMFunc.tools.schemas.callable_schema import ArgumentsError, BoundArguments, SignatureParameters
 from SimpleLLMFunc.tools.schemas.check import MAX_NESTING, ExtraTypes, SchemaParameters, SchemaValidation
 from SimpleLLMFunc.tools.schemas.docstring import Documentation, read_docstring, taken_apart
 from SimpleLLMFunc.tools.schemas.strict import strict_parameters
 
 __all__ = [
     "MAX_NESTING", "ArgumentsError", "BoundArguments", "Documentation", "ExtraTypes", "SchemaParameters",
-    "SchemaValidation", "SignatureParameters", "check_bounds", "docstring_of", "name_of", "pattern_matches",
-    "read_docstring", "strict_parameters", "taken_apart", "underlying",
+    "SchemaValidation", "SignatureParameters", "check_bounds", "docstring_of", "name_of", "own_description",
+    "pattern_matches", "read_docstring", "strict_parameters", "taken_apart", "underlying",
 ]  # fmt: skip
