@@ -9,11 +9,11 @@ import inspect
 import re
 import threading
 from collections.abc import AsyncIterator, Iterator
-from typing import Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import openai
 import pytest
-from pydantic import BaseModel
+from pydantic import AfterValidator, BaseModel
 
 from SimpleLLMFunc import (
     BadRequest,
@@ -402,18 +402,39 @@ def test_the_class_of_a_model_is_named_as_what_was_given():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"toolkits": []}, "no option toolkits. Did you mean toolkit?"),
-        ({"max_reask": 1}, "Did you mean max_reasks?"),
+        ({"toolkits": []}, "no option toolkits. Did you mean toolkit?"), ({"max_reask": 1}, "Did you mean max_reasks?"),
         ({"llm": ScriptedLLM("x")}, "no option llm. Say which model is asked as llm_interface="),
-        ({"prompt": "x"}, "no option prompt. Write it as the docstring"),
-        ({"tools": [print]}, r"toolkit=\[\.\.\.\]"),
+        ({"prompt": "x"}, "no option prompt. Write it as the docstring"), ({"tools": [print]}, r"toolkit=\[\.\.\.\]"),
+        ({"deps": 1}, "no option deps. Give it as tool_context="), ({"message_history": []}, "A chat takes its history"),
+        ({"response_model": Grade}, "no option response_model. The return annotation says"),
     ],
-)
+)  # fmt: skip
 def test_an_argument_under_another_name_is_told_which_one_is_meant(options, said):
     with pytest.raises(ConfigError, match=said):
         llm_function(**options)
     with pytest.raises(ConfigError, match=said):
         grader(GOOD)[0].with_options(**options)
+
+
+is_polite = decorated(bool, ScriptedLLM("true", repeat=True))
+
+
+class Polite(BaseModel):
+    text: Annotated[str, AfterValidator(lambda text: text if is_polite(text) else None)]
+
+
+def note(said: Polite) -> str:
+    """Note it."""
+    return said.text
+
+
+def test_a_validator_may_ask_a_model():
+    llm = ScriptedLLM('{"text": "Please"}', '{"text": "Please"}', '[{"text": "Please"}]', chunk_size=5)
+    reply = decorated(Polite, llm)
+    values = [reply("x"), *list(reply.stream("x"))[-1:], *decorated(Iterator[Polite], llm)("x")]
+    assert values == [Polite(text="Please")] * 3
+    noting = ScriptedLLM(tool_calls(("note", {"said": {"text": "Thanks"}})), "Noted.")
+    assert decorated(str, noting, toolkit=[note]).call("x").messages[-2]["content"] == "Thanks"
 
 
 def test_what_only_a_provider_knows_is_sent():

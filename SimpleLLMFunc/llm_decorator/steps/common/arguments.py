@@ -9,6 +9,7 @@ from typing import IO, Any, BinaryIO, TextIO, get_origin
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import SchemaValidator, core_schema
 
+from SimpleLLMFunc.base.metadata import shown_signature
 from SimpleLLMFunc.base.type_resolve import is_multimodal_type
 from SimpleLLMFunc.errors import SignatureError
 from SimpleLLMFunc.llm_decorator.steps.common.signature import type_of_argument
@@ -53,8 +54,9 @@ class ArgumentChecks:
                 problems.append(f"{name}: {problems_of(error)}")
                 cause = error
         if problems:
+            written = shown_signature(self._signature)
             raise SignatureError(
-                f"{self._func_name}() takes other arguments. {'; '.join(problems)}; the signature is {self._signature}"
+                f"{self._func_name}() takes other arguments. {'; '.join(problems)}; the signature is {written}"
             ) from cause
 
     def _check(self, parameter: inspect.Parameter, value: Any) -> None:
@@ -73,7 +75,7 @@ def _check_of(hint: Any) -> Callable[[Any], object]:
     kind = get_origin(hint) or hint
     validate = _validator_of(hint, kind)
     if validate is None or kind in (IO, TextIO, BinaryIO):  # of these no file is an instance
-        return _accept
+        return id  # takes anything
 
     is_shown = is_multimodal_type(hint)
 
@@ -90,10 +92,6 @@ def _check_of(hint: Any) -> Callable[[Any], object]:
 
 def _holds_dict(value: Any) -> bool:
     return isinstance(value, Mapping) or (isinstance(value, (list, tuple)) and any(map(_holds_dict, value)))
-
-
-def _accept(value: Any) -> None:
-    del value
 
 
 def _validator_of(hint: Any, kind: Any) -> Callable[..., object] | None:
