@@ -45,7 +45,7 @@ _OWNER: ContextVar[Owner] = ContextVar("SimpleLLMFunc.session", default=_NOBODY)
 
 
 def is_sink(candidate: Any) -> bool:
-    """Whether it can be called as a sink; an `async def` would only make a coroutine that nobody awaits."""
+    """Whether it can be called as a sink; the coroutine of an `async def` would not be awaited."""
     if not callable(candidate) or isinstance(candidate, type):
         return False
     return not (iscoroutinefunction(candidate) or iscoroutinefunction(type(candidate).__call__))
@@ -70,7 +70,7 @@ class watching:  # noqa: N801 - used like a keyword
     def __init__(self, *sinks: EventSink, session_id: str | None = None, user_id: str | None = None) -> None:
         if wrong := [sink for sink in sinks if not is_sink(sink)]:
             raise UsageError(
-                f"watching() calls a sink as sink(trace_id, event), without await, and {cut(repr(wrong[0]), 80)} is none. "
+                f"watching() shows runs to what is called with (trace_id, event), not async, and {cut(repr(wrong[0]), 80)} is not. "
                 'A file of traces is watching(TraceStore("runs.sqlite")).'
             )
         self._sinks = sinks
