@@ -76,16 +76,16 @@ class Order(BaseModel):
     lines: "list[Line]"  # noqa: F821 - defined later
 
 
-def test_a_model_may_name_what_is_defined_later():
+def test_a_model_may_name_what_is_defined_later(monkeypatch):
     ordered = decorated(Order, ScriptedLLM('{"lines": [{"price": 3}]}'))
     labelled = decorated("Line", output_mode="choice")
     with pytest.raises(SignatureError, match=r"Order: an annotation in it names what is not defined\. Define it"):
         ordered("x")
     with pytest.raises(ToolDefinitionError, match=r"parameter order .* names what is not defined\)\. Define it before"):
         Tool(func=ship)
-    globals()["Line"] = create_model("Line", price=(int, ...))
+    for names in (globals(), labelled.__wrapped__.__globals__):
+        monkeypatch.setitem(names, "Line", create_model("Line", price=(int, ...)))
     assert ordered("x").lines[0].price == 3
-    labelled.__wrapped__.__globals__["Line"] = globals()["Line"]
     with pytest.raises(ConfigError, match="output_mode='choice' is for"):
         labelled("x")
 

@@ -351,22 +351,14 @@ def test_a_tool_without_usable_signature():
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ({"max_tool_calls": -1}, "max_tool_calls"),
-        ({"output_mode": "xml"}, "output_mode"),
-        ({"repair": "magic"}, "repair"),
-        ({"deadline": 0}, "deadline"),
-        ({"fallback_reserve": -1}, "fallback_reserve"),
-        ({"fallback_reserve": True}, "fallback_reserve"),
-        ({"max_result_chars": True}, "max_result_chars"),
-        ({"toolkit": "search"}, "toolkit"),
-        ({"on_tool_error": "ignore"}, "on_tool_error"),
-        ({"system_prompt_template": 3}, "system_prompt_template"),
-        ({"messages": []}, "messages"),
-        ({"toolkit_confirm": True}, "toolkit_confirm"),
-        ({"watching": [print, 3]}, "watching"),
+        ({"max_tool_calls": -1}, "max_tool_calls"), ({"output_mode": "xml"}, "output_mode"), ({"repair": "magic"}, "repair"),
+        ({"deadline": 0}, "deadline"), ({"fallback_reserve": -1}, "fallback_reserve"), ({"messages": []}, "messages"),
+        ({"fallback_reserve": True}, "fallback_reserve"), ({"max_result_chars": True}, "max_result_chars"),
+        ({"toolkit": "search"}, "toolkit"), ({"on_tool_error": "ignore"}, "on_tool_error"), ({"watching": [print, 3]}, "watching"),
+        ({"system_prompt_template": 3}, "system_prompt_template"), ({"toolkit_confirm": True}, "toolkit_confirm"),
         ({"abort_signal": threading.Event()}, "abort_signal must be an AbortSignal or an asyncio.Event"),
     ],
-)
+)  # fmt: skip
 def test_an_argument_that_cannot_be(options, named):
     with pytest.raises(ConfigError, match=named):
         llm_function(**options)
@@ -479,16 +471,12 @@ def test_a_model_of_ones_own_gets_extra_body_as_parameters():
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        ({"temprature": 0}, "Did you mean temperature?"),
-        ({"foo": 1}, "extra_body="),
-        ({"model": "x"}, "llm_interface="),
-        ({"timeout": 3}, "deadline="),
-        ({"max_retries": 3}, "OpenAICompatible(..., max_retries=3)"),
-        ({"system_prompt": "x"}, "docstring"),
-        ({"extra_headers": {}}, "api_params="),
+        ({"temprature": 0}, "Did you mean temperature?"), ({"foo": 1}, "extra_body="), ({"model": "x"}, "llm_interface="),
+        ({"timeout": 3}, "deadline="), ({"max_retries": 3}, "OpenAICompatible(..., max_retries=3)"),
+        ({"system_prompt": "x"}, "docstring"), ({"extra_headers": {}}, "api_params="),
         ({"extra_body": {"tools": []}}, "tools in extra_body"),
     ],
-)
+)  # fmt: skip
 def test_an_unknown_option_is_an_error_at_decoration(option, said):
     """Also of chats, and for a double as for a service."""
     grade, llm = grader(GOOD)

@@ -82,19 +82,11 @@ def test_what_does_not_count(text, quote, shown):
 @pytest.mark.parametrize(
     ("text", "quote"),
     [
-        ("one two three", "one three"),
-        ("one two three", "One two"),
-        ("one two", "onetwo"),
-        ("one.two", "one two"),
-        ("price 12", "price 13"),
-        ("a – b", "a - b"),
-        ("anything", ""),
-        ("anything", " \n"),
-        ("anything", '""'),
-        ("", "x"),
-        ("the cat … the mat", "the cat … mat"),
+        ("one two three", "one three"), ("one two three", "One two"), ("one two", "onetwo"), ("one.two", "one two"),
+        ("price 12", "price 13"), ("a – b", "a - b"), ("anything", ""), ("anything", " \n"), ("anything", '""'),
+        ("", "x"), ("the cat … the mat", "the cat … mat"),
     ],
-)
+)  # fmt: skip
 def test_what_counts(text, quote):
     assert located(quote, text=text) is None
 

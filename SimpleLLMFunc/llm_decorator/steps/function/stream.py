@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from SimpleLLMFunc.base.events import ReActEvent, ReplyDelta, TurnStarted
-from SimpleLLMFunc.base.parsing import ItemReader, PartialReader, QuoteCheck
+from SimpleLLMFunc.base.parsing import ItemReader, PartialReader, QuoteCheck, is_equal
 from SimpleLLMFunc.base.run import check_quotes, read_off_loop
 from SimpleLLMFunc.base.schemas import ANSWER_TOOL, OutputSpec
 from SimpleLLMFunc.errors import ResponseParseError, RunAborted, StreamInterrupted, counted
@@ -75,7 +75,7 @@ async def growing_values(
         # Of a quote that grew the place is not known, and it is equal all the same.
         is_new = bool(output.quotes) or type(value) is not type(shown)
         size = 0 if run.reply is None else len(run.reply.text)
-        if is_new or not await off_loop_if_large(size, lambda: bool(value == shown)):
+        if is_new or not await off_loop_if_large(size, lambda: is_equal(value, shown)):
             yield value
 
 
@@ -129,7 +129,7 @@ def _begins_with(items: list[Any], given: list[Any]) -> bool:
 
     It is emptied in parts, each freed by itself: all items freed at once, on the event loop, would hold it up.
     """
-    is_same = bool(items[: len(given)] == given)
+    is_same = is_equal(items[: len(given)], given, unclear=True)
     while given:
         del given[-1000:]
     return is_same
