@@ -19,6 +19,7 @@ from SimpleLLMFunc import (
     BadRequest,
     ConfigError,
     FallbackLLM,
+    ModelRetry,
     OpenAICompatible,
     OutputTruncated,
     ResponseParseError,
@@ -408,11 +409,17 @@ def test_an_argument_under_another_name_is_told_which_one_is_meant(options, said
         grader(GOOD)[0].with_options(**options)
 
 
-is_polite = decorated(bool, ScriptedLLM("true", repeat=True))
+is_polite = decorated(bool, ScriptedLLM(lambda asked: str("Now" not in asked.text), repeat=True))
+
+
+def looked_at(text: str) -> str:
+    if not is_polite(text):
+        raise ModelRetry("ask for it nicely")
+    return text
 
 
 class Polite(BaseModel):
-    text: Annotated[str, AfterValidator(lambda text: text if is_polite(text) else None)]
+    text: Annotated[str, AfterValidator(looked_at)]
 
 
 def note(said: Polite) -> str:
@@ -421,10 +428,12 @@ def note(said: Polite) -> str:
 
 
 def test_a_validator_may_ask_a_model():
-    llm = ScriptedLLM('{"text": "Please"}', '{"text": "Please"}', '[{"text": "Please"}]', chunk_size=5)
+    please = ('{"text": "Please"}', '{"text": "Please"}', '[{"text": "Please"}]')
+    llm = ScriptedLLM('{"text": "Now"}', *please, chunk_size=5)
     reply = decorated(Polite, llm)
     values = [reply("x"), *list(reply.stream("x"))[-1:], *decorated(Iterator[Polite], llm)("x")]
     assert values == [Polite(text="Please")] * 3
+    assert "got 'Now': ask for it nicely" in llm.requests[1][-1]["content"]
     noting = ScriptedLLM(tool_calls(("note", {"said": {"text": "Thanks"}})), "Noted.")
     assert decorated(str, noting, toolkit=[note]).call("x").messages[-2]["content"] == "Thanks"
 
