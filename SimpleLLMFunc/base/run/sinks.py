@@ -46,9 +46,8 @@ _OWNER: ContextVar[Owner] = ContextVar("SimpleLLMFunc.session", default=_NOBODY)
 
 def is_sink(candidate: Any) -> bool:
     """Whether it can be called as a sink; the coroutine of an `async def` would not be awaited."""
-    if not callable(candidate) or isinstance(candidate, type):
-        return False
-    return not (iscoroutinefunction(candidate) or iscoroutinefunction(type(candidate).__call__))
+    is_called = callable(candidate) and not isinstance(candidate, type)
+    return is_called and not (iscoroutinefunction(candidate) or iscoroutinefunction(type(candidate).__call__))
 
 
 class watching:  # noqa: N801 - used like a keyword

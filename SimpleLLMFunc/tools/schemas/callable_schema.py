@@ -49,7 +49,7 @@ _TypedDict: Any = TypedDict
 _MOST_VIOLATIONS: Final = 20
 _NUMBER_ERRORS: Final = frozenset({"int_type", "float_type", "decimal_type"})
 # The last one for a type that needs a package: pydantic says what to install.
-_UNBUILDABLE = (PydanticUserError, NameError, TypeError, ImportError)
+_UNBUILDABLE = (PydanticUserError, NameError, AttributeError, KeyError, ValueError, TypeError, ImportError)
 
 
 class ArgumentsError(SignatureError):
@@ -97,7 +97,10 @@ class SignatureParameters:
                 contexts.add(parameter.name)
             elif parameter.name not in preset:
                 shown.append(parameter)
-                fields |= _fields(name, parameter, annotation, documentation)
+                try:
+                    fields |= _fields(name, parameter, annotation, documentation)
+                except TypeError as error:  # from `typing`
+                    raise ToolDefinitionError(name, f"the annotation of {parameter.name} is no type.") from error
                 if _has_default(parameter) and parameter.default is not None and not accepts_none(annotation):
                     null_is_absent.add(parameter.name)
         adapter = _adapter(name, fields)

@@ -220,8 +220,7 @@ class FixedPrompt:
         noted = f"{described}\n\n{self._note}".strip() if self._note else described
         # What an annotation says itself comes before the docstring, as it does for a tool.
         said = {name: text for name, hint in self.hints.items() if (text := own_description(hint))}
-        told = dict(zip(self._told, texts, strict=True)) | said
-        return noted, build_parameter_type_descriptions(self._types, told)
+        return noted, build_parameter_type_descriptions(self._types, dict(zip(self._told, texts, strict=True)) | said)
 
 
 # --- the request that these messages open ---

@@ -102,8 +102,7 @@ class FunctionReview(AnswerReview):
         name, repairs = self.run.func_name, list[Repair]()
         read = partial(self.spec.parse, repair=self.repair, mode=self.run.output_mode)
         parse = partial(parse_and_validate_response, reply, self.spec.return_type, name, read=read, repairs=repairs)
-        size = len(extract_response_content(reply, self.run.func_name))
-        return Parsed(await read_off_loop(self.spec, size, parse), repairs)
+        return Parsed(await read_off_loop(self.spec, len(extract_response_content(reply, name)), parse), repairs)
 
     async def value_of(self, reply: ChatCompletion) -> Parsed[Any]:
         """Return the value of the reply that the loop ended with: the review has read it, where it is its own.
