@@ -17,7 +17,7 @@ from SimpleLLMFunc.base.run import Answer, Result
 from SimpleLLMFunc.base.schemas import OutputSpec, ThinkFirst
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.wires import citations_in
-from SimpleLLMFunc.llm_decorator.definition import Definition
+from SimpleLLMFunc.llm_decorator.definition import Definition, check_choice
 from SimpleLLMFunc.llm_decorator.pipeline import Pipeline
 from SimpleLLMFunc.llm_decorator.steps.common import log_context
 from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration
@@ -62,6 +62,7 @@ class FunctionPipeline(Pipeline):
         self._examples = examples
         if definition.knows("output"):  # else an annotation names what is defined later
             _ = definition.output, self.examples
+            check_choice(definition, options)
 
     def with_options(self, options: Mapping[str, Any]) -> Self:
         """Return the pipeline of the same function with other options; an improvement goes over those given with it.
@@ -212,6 +213,7 @@ class FunctionPipeline(Pipeline):
         definition, found = self.definition, self.options.improvement
         if found is not None and not found.is_checked:  # when it was given, an annotation could not be read yet
             found.check(self.with_options({"improvement": None}).metadata)
+        check_choice(definition, self.options)  # it could not be done earlier where the return type was defined later
         output = self.output
         asked = output.asked_type if isinstance(output, ThinkFirst) else output.return_type
         fixed = prompt.FixedPrompt(definition.metadata, asked, definition.note)

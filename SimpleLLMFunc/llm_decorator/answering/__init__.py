@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from SimpleLLMFunc.base.schemas import field_descriptions
 from SimpleLLMFunc.errors import ConfigError, SignatureError
 from SimpleLLMFunc.llm_decorator.answering.plain_code import Agreement, Disagreement
-from SimpleLLMFunc.llm_decorator.definition import check_choice
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration
 from SimpleLLMFunc.logger import push_warning
@@ -40,11 +39,10 @@ def answered_by(pipeline: FunctionPipeline, agreement: Agreement | None = None) 
         agreement: continues to count; None begins at 0.
 
     Raises:
-        ConfigError: options do not fit the return type, or each other.
+        ConfigError: the function does not vote, but has options for votes; `vote_on` names no field.
         SignatureError: plain code does not fit the function.
     """
     definition, options = pipeline.definition, pipeline.options
-    check_choice(definition, options)
     given = [name for name in ("first", "fallback") if getattr(options, name) is not None]
     if given and definition.iterator_kind:
         raise SignatureError(
