@@ -36,8 +36,7 @@ from SimpleLLMFunc.llm_decorator.steps.chat.message import fitted
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.logger import async_log_context, push_warning, redact
 from SimpleLLMFunc.runtime import run_sync
-from SimpleLLMFunc.tools import NotConfirmed, Tool, ToolRegistry, read_arguments
-from SimpleLLMFunc.tools.schemas import ArgumentsError
+from SimpleLLMFunc.tools import ArgumentsError, NotConfirmed, Tool, ToolRegistry, read_arguments
 from SimpleLLMFunc.type import Message, ToolCall, ToolSpec
 from SimpleLLMFunc.utils import get_last_item_of_async_generator
 

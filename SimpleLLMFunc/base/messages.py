@@ -10,7 +10,6 @@ from enum import Enum
 from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
-from pydantic_core import PydanticSerializationError
 
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.type import (
@@ -124,7 +123,7 @@ def render_value(value: Any) -> str:
         data = dict(value) if isinstance(value, Mapping) else value
         try:
             return json.dumps(_ANYTHING.dump_python(data, mode="json", by_alias=True), ensure_ascii=False)
-        except (PydanticSerializationError, ValueError, TypeError, RecursionError):
+        except (ValueError, TypeError, RecursionError):
             pass
         try:
             return str(value)

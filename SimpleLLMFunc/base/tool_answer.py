@@ -27,7 +27,7 @@ from SimpleLLMFunc.logger import (
     shown_text,
     shown_traceback,
 )
-from SimpleLLMFunc.runtime import LARGE, off_loop_if_large
+from SimpleLLMFunc.runtime import LARGE
 from SimpleLLMFunc.tools import (
     CALLER,
     AnsweredInstead,
@@ -205,7 +205,7 @@ async def _read(call: ToolCall, tool: Tool, round_: Round, idempotency_key: str)
         round_.trace_id, round_.func_name, tool.name, call.id, policy.context, idempotency_key, round_.emitter(call)
     )
     try:
-        return await off_loop_if_large(len(text), lambda: _bound(tool, text, context))
+        return await in_thread(_bound, tool, text, context)
     except ArgumentsError as error:
         told = policy.told("unfit", name=tool.name, problem=error)
         raise _NotRunError(told, "invalid_arguments") from None

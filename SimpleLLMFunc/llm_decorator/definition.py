@@ -150,19 +150,19 @@ class Definition:
             hints = {known: hint for known, hint in hints.items() if known != first.name}
         return signature, hints, return_type, self._wording.get("docstring", docstring), name
 
-    @property
-    def is_resolved(self) -> bool:
-        """Whether its annotations can be read; one that names what is defined later is read again at the first call.
+    def knows(self, part: Literal["metadata", "output"]) -> bool:
+        """Whether a part can be read; one that names what is defined later is read again at the first call.
 
         Raises:
-            SignatureError: an annotation that cannot be read at all.
+            SignatureError: an annotation cannot be read at all, or the return type has no schema.
         """
         try:
-            _ = self.metadata
+            getattr(self, part)
         except SignatureError as error:
-            if not isinstance(error.__cause__, NameError):
-                raise
-            return False
+            cause = error.__cause__
+            if isinstance(cause, NameError) or getattr(cause, "code", "") == "class-not-fully-defined":
+                return False
+            raise
         return True
 
     @property
@@ -194,7 +194,7 @@ class Definition:
     @property
     def returned(self) -> Any:
         """The return annotation if it can be resolved by now, else its text; `Any` if there is no annotation."""
-        if self.is_resolved:
+        if self.knows("metadata"):
             return self.metadata[1].get("return", Any)
         written = self.func.__annotations__.get("return", Any)
         alone = SimpleNamespace(__annotations__={"return": written})

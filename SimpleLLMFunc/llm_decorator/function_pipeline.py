@@ -60,7 +60,7 @@ class FunctionPipeline(Pipeline):
     def __init__(self, definition: Definition, options: Options, examples: Examples | None = None) -> None:
         super().__init__(definition, options)
         self._examples = examples
-        if definition.is_resolved:  # else an annotation names what is defined later
+        if definition.knows("output"):  # else an annotation names what is defined later
             _ = definition.output, self.examples
             check_choice(definition, options)
 
@@ -76,7 +76,7 @@ class FunctionPipeline(Pipeline):
 
     def _again(self, definition: Definition, options: Options) -> Self:
         is_same = all(getattr(options, name) is getattr(self.options, name) for name in _EXAMPLES)
-        return type(self)(definition, options, self.examples if is_same and definition.is_resolved else None)
+        return type(self)(definition, options, self.examples if is_same and definition.knows("output") else None)
 
     def documented(self, docstring: str) -> FunctionPipeline:
         """Return the pipeline of the same function with another docstring."""
@@ -90,7 +90,7 @@ class FunctionPipeline(Pipeline):
         plain = type(self)(self.definition.reworded({}), self.options.changed(options, self.kind))
         if found is None:
             return plain
-        if not found.is_checked and plain.definition.is_resolved:
+        if not found.is_checked and plain.definition.knows("output"):
             found.check(plain.called.metadata)
             found = replace(found, is_checked=True)
         ours = found.decorator_options
@@ -213,6 +213,7 @@ class FunctionPipeline(Pipeline):
         definition, found = self.definition, self.options.improvement
         if found is not None and not found.is_checked:  # when it was given, an annotation could not be read yet
             found.check(self.with_options({"improvement": None}).metadata)
+        check_choice(definition, self.options)  # it could not be done earlier where the return type was defined later
         output = self.output
         asked = output.asked_type if isinstance(output, ThinkFirst) else output.return_type
         fixed = prompt.FixedPrompt(definition.metadata, asked, definition.note)

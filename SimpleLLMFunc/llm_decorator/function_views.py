@@ -40,7 +40,7 @@ class FunctionViews(Views[FunctionPipeline, P], Generic[P]):
     def __init__(self, pipeline: FunctionPipeline, instance: Any = None, answers: Answers | None = None) -> None:
         super().__init__(pipeline, instance)
         self._answers = answers
-        if pipeline.definition.is_resolved:
+        if pipeline.definition.knows("output"):
             _ = self._answered_by()  # what does not fit the function is an error here, not at the first call
 
     def _answered_by(self) -> Answers:
@@ -117,7 +117,7 @@ class FunctionViews(Views[FunctionPipeline, P], Generic[P]):
         return type(self)(pipeline, instance, answers.bound(instance))
 
     def _around(self, pipeline: FunctionPipeline, options: Mapping[str, Any]) -> Self:
-        if not pipeline.definition.is_resolved:
+        if not pipeline.definition.knows("output"):
             return type(self)(pipeline, self._instance)
         counted = None if options.keys() & {"first", "fallback"} else self.agreement
         return type(self)(pipeline, self._instance, answered_by(pipeline, counted).bound(self._instance))

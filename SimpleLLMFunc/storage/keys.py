@@ -15,7 +15,6 @@ from typing import Any
 from uuid import UUID
 
 from pydantic import BaseModel
-from pydantic_core import PydanticSerializationError
 
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.type import MULTIMODAL, Audio, File, ImgPath
@@ -123,7 +122,7 @@ def _data_of(value: Any) -> tuple[Any] | None:
     if isinstance(value, BaseModel):
         try:
             return (value.model_dump(mode="json", warnings=False),)
-        except (PydanticSerializationError, ValueError, TypeError, RecursionError):
+        except (ValueError, TypeError, RecursionError):
             return None
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return ({field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)},)

@@ -15,8 +15,8 @@ from SimpleLLMFunc.type import ChatCompletion, Message
 C = TypeVar("C", default=Any)
 
 
-class ModelRetry(Exception):
-    """Raised by a tool to make the model try again; the model reads the message as it is.
+class ModelRetry(ValueError):
+    """Raised by a tool, a guard or a validator to make the model try again; the model reads the message.
 
     Example: ``raise ModelRetry("There is no city 'Rom'. Did you mean 'Rome'?")``.
     """

@@ -79,8 +79,7 @@ async def test_attack_24_the_default_limits_hold_and_say_which_they_are(name, op
 
 @pytest.mark.parametrize("name", FOREVER)
 @pytest.mark.parametrize(
-    ("limits", "unit"),
-    [({"requests": 2}, "requests"), ({"tokens": 200}, "tokens"), ({"usd": 0.000001}, "usd")],
+    ("limits", "unit"), [({"requests": 2}, "requests"), ({"tokens": 200}, "tokens"), ({"usd": 0.000001}, "usd")]
 )
 async def test_attack_24_a_budget_holds_with_any_function(name, limits, unit, monkeypatch):
     llm = ScriptedLLM(FOREVER[name], repeat=True, model_name="gpt-4o-mini")

@@ -174,6 +174,8 @@ def test_a_model_in_words_and_as_json() -> None:
     assert fields["age"] == "integer, from 0 to 150: in years"
     assert fields["tags"] == "list of strings, may be left out (then [])"
     assert fields["home"]["description"] == "where they live"
+    assert build_type_description_json(Annotated[list[Person], Field(description="all")])["description"] == "all"
+    assert build_type_description_json(Annotated[int, Field(description="how many")]) == "integer: how many"
 
 
 def test_siblings_of_one_type_are_described_in_full() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from typing import Literal
 
 import pytest
@@ -72,13 +72,11 @@ async def test_auto_takes_it_for_a_small_model_alone():
 @pytest.mark.parametrize(
     ("returns", "options", "said"),
     [
-        (int, {}, "output_mode='choice' is for"),
-        (list[bool], {}, "output_mode='choice' is for"),
-        (Literal["1", 1], {}, "differ from each other"),
-        (Iterator[bool], {}, "output_mode='choice' is for"),
+        (int, {}, "output_mode='choice' is for"), (list[bool], {}, "output_mode='choice' is for"),
+        (Literal["1", 1], {}, "differ from each other"), (AsyncIterator[bool], {}, "output_mode='choice' is for"),
         (bool, {"toolkit": [weather]}, "takes no toolkit"),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_choice_is_an_error_at_decoration(returns, options, said):
     with pytest.raises(ConfigError, match=said):
         topic_of(LocalModel(), returns, **options)

@@ -7,11 +7,13 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Annotated, Any, TypeAlias
 
 import pytest
+from pydantic import BaseModel, create_model
 from typing_extensions import TypeAliasType
 
-from SimpleLLMFunc import SignatureError, llm_chat, llm_function
+from SimpleLLMFunc import ConfigError, SignatureError, Tool, ToolDefinitionError, llm_chat, llm_function
 from SimpleLLMFunc.llm_decorator import AsyncLLMChat, AsyncLLMFunction, AsyncLLMStream, LLMChat, LLMFunction, LLMStream
 from SimpleLLMFunc.testing import ScriptedLLM
+from tests.support.functions import decorated
 
 Numbers: TypeAlias = Iterator[int]
 Later: TypeAlias = AsyncIterator[int]
@@ -68,6 +70,28 @@ def test_so_do_those_of_a_function_whose_parameter_is_defined_later():
     assert isinstance(talk, LLMChat)
     with pytest.raises(SignatureError, match=r"^know: an annotation names 'Target'"):
         know(1)
+
+
+class Order(BaseModel):
+    lines: "list[Line]"  # noqa: F821 - defined later
+
+
+def test_a_model_may_name_what_is_defined_later(monkeypatch):
+    ordered = decorated(Order, ScriptedLLM('{"lines": [{"price": 3}]}'))
+    labelled = decorated("Line", output_mode="choice")
+    with pytest.raises(SignatureError, match=r"Order: an annotation in it names what is not defined\. Define it"):
+        ordered("x")
+    with pytest.raises(ToolDefinitionError, match=r"parameter order .* names what is not defined\)\. Define it before"):
+        Tool(func=ship)
+    for names in (globals(), labelled.__wrapped__.__globals__):
+        monkeypatch.setitem(names, "Line", create_model("Line", price=(int, ...)))
+    assert ordered("x").lines[0].price == 3
+    with pytest.raises(ConfigError, match="output_mode='choice' is for"):
+        labelled("x")
+
+
+def ship(order: Order) -> None:
+    """Ship it."""
 
 
 @pytest.mark.parametrize("returned", [str, "str", list[str], int | None, tuple[str, list]])

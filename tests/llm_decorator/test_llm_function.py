@@ -9,16 +9,17 @@ import inspect
 import re
 import threading
 from collections.abc import AsyncIterator, Iterator
-from typing import Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import openai
 import pytest
-from pydantic import BaseModel
+from pydantic import AfterValidator, BaseModel
 
 from SimpleLLMFunc import (
     BadRequest,
     ConfigError,
     FallbackLLM,
+    ModelRetry,
     OpenAICompatible,
     OutputTruncated,
     ResponseParseError,
@@ -351,22 +352,14 @@ def test_a_tool_without_usable_signature():
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ({"max_tool_calls": -1}, "max_tool_calls"),
-        ({"output_mode": "xml"}, "output_mode"),
-        ({"repair": "magic"}, "repair"),
-        ({"deadline": 0}, "deadline"),
-        ({"fallback_reserve": -1}, "fallback_reserve"),
-        ({"fallback_reserve": True}, "fallback_reserve"),
-        ({"max_result_chars": True}, "max_result_chars"),
-        ({"toolkit": "search"}, "toolkit"),
-        ({"on_tool_error": "ignore"}, "on_tool_error"),
-        ({"system_prompt_template": 3}, "system_prompt_template"),
-        ({"messages": []}, "messages"),
-        ({"toolkit_confirm": True}, "toolkit_confirm"),
-        ({"watching": [print, 3]}, "watching"),
+        ({"max_tool_calls": -1}, "max_tool_calls"), ({"output_mode": "xml"}, "output_mode"), ({"repair": "magic"}, "repair"),
+        ({"deadline": 0}, "deadline"), ({"fallback_reserve": -1}, "fallback_reserve"), ({"messages": []}, "messages"),
+        ({"fallback_reserve": True}, "fallback_reserve"), ({"max_result_chars": True}, "max_result_chars"),
+        ({"toolkit": "search"}, "toolkit"), ({"on_tool_error": "ignore"}, "on_tool_error"), ({"watching": [print, 3]}, "watching"),
+        ({"system_prompt_template": 3}, "system_prompt_template"), ({"toolkit_confirm": True}, "toolkit_confirm"),
         ({"abort_signal": threading.Event()}, "abort_signal must be an AbortSignal or an asyncio.Event"),
     ],
-)
+)  # fmt: skip
 def test_an_argument_that_cannot_be(options, named):
     with pytest.raises(ConfigError, match=named):
         llm_function(**options)
@@ -402,18 +395,47 @@ def test_the_class_of_a_model_is_named_as_what_was_given():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"toolkits": []}, "no option toolkits. Did you mean toolkit?"),
-        ({"max_reask": 1}, "Did you mean max_reasks?"),
+        ({"toolkits": []}, "no option toolkits. Did you mean toolkit?"), ({"max_reask": 1}, "Did you mean max_reasks?"),
         ({"llm": ScriptedLLM("x")}, "no option llm. Say which model is asked as llm_interface="),
-        ({"prompt": "x"}, "no option prompt. Write it as the docstring"),
-        ({"tools": [print]}, r"toolkit=\[\.\.\.\]"),
+        ({"prompt": "x"}, "no option prompt. Write it as the docstring"), ({"tools": [print]}, r"toolkit=\[\.\.\.\]"),
+        ({"deps": 1}, "no option deps. Give it as tool_context="), ({"message_history": []}, "A chat takes its history"),
+        ({"response_model": Grade}, "no option response_model. The return annotation says"),
     ],
-)
+)  # fmt: skip
 def test_an_argument_under_another_name_is_told_which_one_is_meant(options, said):
     with pytest.raises(ConfigError, match=said):
         llm_function(**options)
     with pytest.raises(ConfigError, match=said):
         grader(GOOD)[0].with_options(**options)
+
+
+is_polite = decorated(bool, ScriptedLLM(lambda asked: str("Now" not in asked.text), repeat=True))
+
+
+def looked_at(text: str) -> str:
+    if not is_polite(text):
+        raise ModelRetry("ask for it nicely")
+    return text
+
+
+class Polite(BaseModel):
+    text: Annotated[str, AfterValidator(looked_at)]
+
+
+def note(said: Polite) -> str:
+    """Note it."""
+    return said.text
+
+
+def test_a_validator_may_ask_a_model():
+    please = ('{"text": "Please"}', '{"text": "Please"}', '[{"text": "Please"}]')
+    llm = ScriptedLLM('{"text": "Now"}', *please, chunk_size=5)
+    reply = decorated(Polite, llm)
+    values = [reply("x"), *list(reply.stream("x"))[-1:], *decorated(Iterator[Polite], llm)("x")]
+    assert values == [Polite(text="Please")] * 3
+    assert "got 'Now': ask for it nicely" in llm.requests[1][-1]["content"]
+    noting = ScriptedLLM(tool_calls(("note", {"said": {"text": "Thanks"}})), "Noted.")
+    assert decorated(str, noting, toolkit=[note]).call("x").messages[-2]["content"] == "Thanks"
 
 
 def test_what_only_a_provider_knows_is_sent():
@@ -458,16 +480,12 @@ def test_a_model_of_ones_own_gets_extra_body_as_parameters():
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        ({"temprature": 0}, "Did you mean temperature?"),
-        ({"foo": 1}, "extra_body="),
-        ({"model": "x"}, "llm_interface="),
-        ({"timeout": 3}, "deadline="),
-        ({"max_retries": 3}, "OpenAICompatible(..., max_retries=3)"),
-        ({"system_prompt": "x"}, "docstring"),
-        ({"extra_headers": {}}, "api_params="),
+        ({"temprature": 0}, "Did you mean temperature?"), ({"foo": 1}, "extra_body="), ({"model": "x"}, "llm_interface="),
+        ({"timeout": 3}, "deadline="), ({"max_retries": 3}, "OpenAICompatible(..., max_retries=3)"),
+        ({"system_prompt": "x"}, "docstring"), ({"extra_headers": {}}, "api_params="),
         ({"extra_body": {"tools": []}}, "tools in extra_body"),
     ],
-)
+)  # fmt: skip
 def test_an_unknown_option_is_an_error_at_decoration(option, said):
     """Also of chats, and for a double as for a service."""
     grade, llm = grader(GOOD)

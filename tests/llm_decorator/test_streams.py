@@ -78,6 +78,21 @@ async def test_items_come_one_by_one(mode):
     assert arrived[0][1] < arrived[1][1] < arrived[2][1]
 
 
+class Odd(BaseModel):  # noqa: PLW1641 - no value of it is hashed
+    n: int
+
+    def __eq__(self, other: object) -> bool:
+        raise ValueError("as an array does")
+
+
+async def test_values_that_cannot_be_compared_stream_all_the_same():
+    assert [value.n for value in await every(telling('{"n": 1}', returns=Odd)[0].stream("x"))][-1] == 1
+    items, _ = listing(written([{"n": 1}, {"n": 2}], "native"), returns=AsyncIterator[Odd])
+    assert [item.n for item in await every(items("x"))] == [1, 2]
+    sampled, _ = telling('{"n": 1}', returns=Odd, first=lambda text: Odd(n=1), sample=1.0)
+    assert ((await sampled("x")).n, sampled.agreement.compared) == (1, 1)
+
+
 async def test_a_bad_item_after_a_good_one_is_not_asked_again():
     ideas, llm = listing(written([STORY, {"title": "x", "stars": "many"}], "native"), written([STORY], "native"))
     items = []

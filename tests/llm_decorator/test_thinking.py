@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any, Literal
 
@@ -181,15 +181,10 @@ async def test_the_reasons_come_before_the_value_and_are_kept_apart(profile, tmp
 @pytest.mark.parametrize(
     ("returns", "options"),
     [
-        (str, {}),
-        (None, {}),
-        (Iterator[int], {}),
-        (bool, {"output_mode": "choice"}),
-        (int, {"output_mode": "text"}),
-        (Confident[bool], {"confidence": "logprobs"}),
-        (int, {"think_first": "yes"}),
+        (str, {}), (None, {}), (AsyncIterator[int], {}), (bool, {"output_mode": "choice"}), (int, {"output_mode": "text"}),
+        (Confident[bool], {"confidence": "logprobs"}), (int, {"think_first": "yes"}),
     ],
-)
+)  # fmt: skip
 def test_where_no_reasons_can_stand(returns, options):
     with pytest.raises(ConfigError, match="think_first"):
         summed(LocalModel(), returns, **options)

@@ -164,8 +164,7 @@ def _whole_or_streamed(reply: dict[str, Any], request: Recorded) -> Answer:
     options = request.body.get("stream_options") or {}
     pieces = chunks_of(reply, include_usage=bool(options.get("include_usage")))
     return Answer(
-        headers={"content-type": "text/event-stream"},
-        pieces=[*(sse(piece, done=False) for piece in pieces), sse()],
+        headers={"content-type": "text/event-stream"}, pieces=[*(sse(piece, done=False) for piece in pieces), sse()]
     )
 
 

@@ -122,11 +122,7 @@ ALL_CHANGES["examples"] = [{"args": {"text": "a b"}, "value": 2}]
 @pytest.mark.parametrize("name", ["bare", "empty", "long", "Box.inside"])
 @pytest.mark.parametrize(
     "change",
-    [
-        {"temperature": 0.125},
-        {"docstring": 'Count \\ the """words""".\n\n- a\n  - "now"'},
-        ALL_CHANGES,
-    ],
+    [{"temperature": 0.125}, {"docstring": 'Count \\ the """words""".\n\n- a\n  - "now"'}, ALL_CHANGES],
     ids=["one", "docstring", "all"],
 )
 @pytest.mark.skipif(shutil.which("git") is None, reason="git applies the patch")

@@ -45,6 +45,14 @@ _STEADY: Final = 2048
 """Characters up to which a growing string is shown with every piece; beyond, only when it grew by 1/64."""
 
 
+def is_equal(left: Any, right: Any, *, unclear: bool = False) -> bool:
+    """Whether two values are equal; `unclear` where the comparison fails or has no truth value, as that of arrays."""
+    try:
+        return bool(left == right)
+    except Exception:  # noqa: BLE001 - the comparison is code of the user's
+        return unclear
+
+
 class ReadableType(Protocol):
     """A return type as it is read: an `OutputSpec`, which stands on this room."""
 
@@ -188,7 +196,7 @@ class PartialReader(_Reader):
         if not self._follow(text) and not self._string_grew():
             return []
         part = self._snapshot()
-        if part is _ABSENT or (type(part) is type(self._shown) and part == self._shown):
+        if part is _ABSENT or (type(part) is type(self._shown) and is_equal(part, self._shown)):
             return []
         self._shown = part
         return [part]

@@ -6,15 +6,15 @@ from SimpleLLMFunc.base.run.journaled import JOURNAL, Journal, JournaledCall, Ke
 from SimpleLLMFunc.base.run.mappable import Answer, Mappable
 from SimpleLLMFunc.base.run.refusals import downgrades_of, json_actions, refused_by, refuses_mode, remember_refusal
 from SimpleLLMFunc.base.run.result import KEY_VARIABLE, AnswerSource, Preview, Result, Shown, curl_command
-from SimpleLLMFunc.base.run.review import AnswerReview, EmptyReview, check_quotes, read_answer
+from SimpleLLMFunc.base.run.review import AnswerReview, EmptyReview, check_quotes, read_answer, read_off_loop
 from SimpleLLMFunc.base.run.run import Run, generate_trace_id
-from SimpleLLMFunc.base.run.sinks import EventSink, watching, watching_everywhere
+from SimpleLLMFunc.base.run.sinks import EventSink, is_sink, watching, watching_everywhere
 
 __all__ = [
     "JOURNAL", "KEY_VARIABLE", "Abort", "AbortSignal", "Answer", "AnswerReview", "AnswerSource", "Block",
     "Change", "EmptyReview", "EventSink", "Guards", "Journal", "JournaledCall", "KeptReply", "Mappable",
     "Preview", "Result", "Run", "RunIdentity", "RunLimits", "Shown", "check_quotes", "curl_command",
-    "downgrades_of", "generate_trace_id", "journaled", "json_actions", "not_journaled", "observer",
-    "read_answer", "refused_by", "refuses_mode", "remember_refusal", "repetition", "review", "streamed_reply",
-    "watching", "watching_everywhere",
+    "downgrades_of", "generate_trace_id", "is_sink", "journaled", "json_actions", "not_journaled", "observer",
+    "read_answer", "read_off_loop", "refused_by", "refuses_mode", "remember_refusal", "repetition", "review",
+    "streamed_reply", "watching", "watching_everywhere",
 ]  # fmt: skip

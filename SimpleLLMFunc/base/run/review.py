@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from SimpleLLMFunc.base.events import Attempt
 from SimpleLLMFunc.base.messages import extract_usage_from_response
@@ -27,7 +27,10 @@ from SimpleLLMFunc.errors import (
 from SimpleLLMFunc.interface.wires import refused_in
 from SimpleLLMFunc.logger import get_location, push_warning
 from SimpleLLMFunc.runtime import off_loop_if_large
+from SimpleLLMFunc.tools import in_thread
 from SimpleLLMFunc.type import ChatCompletion, Message, Usage
+
+T = TypeVar("T")
 
 SHOWN_ANSWER = 4_000
 """Characters of a bad answer that the model is shown again."""
@@ -35,15 +38,20 @@ SHOWN_ANSWER = 4_000
 _SHOWN_VIOLATIONS = 20
 
 
+async def read_off_loop(spec: OutputSpec, size: int, read: Callable[[], T]) -> T:
+    """Return ``read()``: in a thread where the text is long, or where validators of the user's may ask a model."""
+    return await (in_thread(read) if spec.runs_code else off_loop_if_large(size, read))
+
+
 async def read_answer(
     spec: OutputSpec, text: str, repair: RepairLevel = "coerce", *, mode: OutputMode | None = None
 ) -> Parsed[Any]:
-    """Do what `OutputSpec.parse` does, a long answer in a worker thread.
+    """Do what `OutputSpec.parse` does, where it does not hold up the event loop.
 
     Raises:
         ResponseParseError: no one value fits.
     """
-    return await off_loop_if_large(len(text), partial(spec.parse, text, repair, mode=mode))
+    return await read_off_loop(spec, len(text), partial(spec.parse, text, repair, mode=mode))
 
 
 @dataclass(eq=False, repr=False)

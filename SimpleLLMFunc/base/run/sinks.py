@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from inspect import iscoroutinefunction
 from pkgutil import resolve_name
 from types import MethodType
 from typing import Any, Protocol
@@ -43,6 +44,12 @@ _SINKS: ContextVar[tuple[EventSink, ...]] = ContextVar("SimpleLLMFunc.sinks", de
 _OWNER: ContextVar[Owner] = ContextVar("SimpleLLMFunc.session", default=_NOBODY)
 
 
+def is_sink(candidate: Any) -> bool:
+    """Whether it can be called as a sink; the coroutine of an `async def` would not be awaited."""
+    is_called = callable(candidate) and not isinstance(candidate, type)
+    return is_called and not (iscoroutinefunction(candidate) or iscoroutinefunction(type(candidate).__call__))
+
+
 class watching:  # noqa: N801 - used like a keyword
     """Show every run inside to `sinks`: ``with watching(print): …``.
 
@@ -60,9 +67,9 @@ class watching:  # noqa: N801 - used like a keyword
 
     @border
     def __init__(self, *sinks: EventSink, session_id: str | None = None, user_id: str | None = None) -> None:
-        if wrong := [sink for sink in list[Any](sinks) if not callable(sink) or isinstance(sink, type)]:
+        if wrong := [sink for sink in sinks if not is_sink(sink)]:
             raise UsageError(
-                f"watching() shows runs to what is called with (trace_id, event), and {cut(repr(wrong[0]), 80)} is not. "
+                f"watching() shows runs to what is called with (trace_id, event), not async, and {cut(repr(wrong[0]), 80)} is not. "
                 'A file of traces is watching(TraceStore("runs.sqlite")).'
             )
         self._sinks = sinks

@@ -112,6 +112,11 @@ class OutputSpec:
         return {"type": "json_schema", "json_schema": {"name": self.name, "schema": schema, "strict": is_strict}}
 
     @functools.cached_property
+    def runs_code(self) -> bool:
+        """Whether code of the user's makes a value too: validators, factories of defaults and the like."""
+        return _runs_code(self.adapter.core_schema)
+
+    @functools.cached_property
     def labels(self) -> dict[str, Any]:
         """The values by label, for a type that is a choice between labels; see `labels_of`."""
         return labels_of(self.return_type)
@@ -167,6 +172,15 @@ class OutputSpec:
         if self.is_text and not is_wire:
             return self._reader.read_text(text)
         return self._reader.read(text, repair, prefers_wrapper=is_wire)
+
+
+def _runs_code(part: Any) -> bool:
+    """Whether a part of pydantic's core schema calls functions when it validates."""
+    if not isinstance(part, dict):
+        return isinstance(part, (list, tuple)) and any(map(_runs_code, part))
+    called = part.get("post_init") or part.get("custom_init") or part.get("default_factory") or list
+    is_function = str(part.get("type")).startswith("function-") or not isinstance(called, type)
+    return is_function or any(map(_runs_code, part.values()))
 
 
 def compile_output(return_type: Any) -> OutputSpec:
@@ -254,6 +268,11 @@ def _type_problem(return_type: Any, error: Exception) -> str:
         return (
             f"return type {name}: below Python 3.12 use typing_extensions.TypedDict instead of typing.TypedDict "
             "(`from typing_extensions import TypedDict`)."
+        )
+    if getattr(error, "code", "") == "class-not-fully-defined":
+        return (
+            f"return type {name}: an annotation in it names what is not defined. Define it before the first call, and "
+            "call model_rebuild() of the model if both stand inside a function."
         )
     return (
         f"return type {name}: no JSON schema can be made of it ({said}). "

@@ -70,15 +70,11 @@ class Describer:
             about = described or own_description(schema)
             title = f"object {schema.get('title', '')}".strip()
             return {"type": title, **not_empty(description=about), "fields": fields}
-        return self._structure(schema, inside)
+        return _described(self._structure(schema, inside), described or "")
 
     def _field_as_json(self, schema: Schema, name: str, field: Schema, inside: tuple[str, ...]) -> Any:
         notes = list(field_notes(schema, name, field))
-        kind = self.as_json(without_description(field), inside)
-        described = field.get("description", "")
-        if isinstance(kind, str):
-            return ", ".join([kind, *notes]) + (f": {described}" if described else "")
-        return {**kind, **not_empty(description=described, note=", ".join(notes))}
+        return _described(self.as_json(without_description(field), inside), field.get("description", ""), notes)
 
     def _structure(self, schema: Schema, inside: tuple[str, ...]) -> Any:
         """Describe a list, a mapping or a choice; as a text where nothing in it has fields."""
@@ -149,6 +145,13 @@ class Describer:
         if "prefixItems" in schema:
             return []
         return [text.format(literal(schema[key])) for key, text in _BOUNDS.items() if key in schema]
+
+
+def _described(kind: Any, description: str, notes: Sequence[str] = ()) -> Any:
+    """Return the words for a type, or its JSON, with what is said of the place where it stands."""
+    if isinstance(kind, str):
+        return ", ".join([kind, *notes]) + (f": {description}" if description else "")
+    return {**kind, **not_empty(description=description, note=", ".join(notes))}
 
 
 def own_description(schema: Schema) -> str:

@@ -12,9 +12,7 @@ from typing import Any, Literal, get_args
 
 import click
 
-from SimpleLLMFunc.batch import EngineName, MapReport, check_output_path, json_lines
-from SimpleLLMFunc.batch.checkpoint.checkpoint import Checkpoint
-from SimpleLLMFunc.batch.rows.rows import RowSource
+from SimpleLLMFunc.batch import Checkpoint, EngineName, MapReport, RowSource, check_output_path, json_lines
 from SimpleLLMFunc.cli.arguments import ANY_PATH, asking, budget_usd, deadline_option, model_option
 from SimpleLLMFunc.cli.load import complete_target, load_object
 from SimpleLLMFunc.cli.output import printable

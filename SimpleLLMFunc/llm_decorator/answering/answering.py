@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from SimpleLLMFunc import errors
 from SimpleLLMFunc.base.events import ReActEvent
-from SimpleLLMFunc.base.parsing import QuoteCheck, Repair
+from SimpleLLMFunc.base.parsing import QuoteCheck, Repair, is_equal
 from SimpleLLMFunc.base.run import Answer, AnswerSource, Preview, Result
 from SimpleLLMFunc.errors import DeadlineExceeded, ResponseParseError, SimpleLLMFuncError, UsageError
 from SimpleLLMFunc.interface.spending import Deadline, current_deadline, deadline_scope
@@ -343,7 +343,7 @@ class _Call:
     def _compare(self, said: Any, answered: Any, source: Literal["first", "fallback"]) -> None:
         code, model = _bare(said), _bare(answered)
         disagreement = Disagreement(dict(self._asks.arguments), code, model, source)
-        self._answering.agreement.compare(disagreement, is_same=bool(code == model))
+        self._answering.agreement.compare(disagreement, is_same=is_equal(code, model))
 
 
 def _bare(value: Any) -> Any:

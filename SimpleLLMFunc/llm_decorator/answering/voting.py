@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from SimpleLLMFunc import errors
 from SimpleLLMFunc.base.events import RunFinished, RunStarted
 from SimpleLLMFunc.base.parsing import OutputMode, Parsed, QuoteCheck, RepairLevel
-from SimpleLLMFunc.base.run import Result
+from SimpleLLMFunc.base.run import Result, read_off_loop
 from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.errors import ConfigError, ResponseParseError, SimpleLLMFuncError
 from SimpleLLMFunc.interface.composite import sample_scope
@@ -231,7 +231,7 @@ class Voting:
         if not results:
             raise _with_usage_of(next(one for one in outcomes if isinstance(one, SimpleLLMFuncError)), outcomes)
         decide_on = partial(self.output.decided_and_kept, results, asked, stronger is not None, run.arguments)
-        value, kept = await off_loop_if_large(sum(len(one.text) for one in results), decide_on)
+        value, kept = await read_off_loop(self.output.inner, sum(len(one.text) for one in results), decide_on)
         calls = [call for one in results for call in one.tool_calls]
         is_cached = all(one.cached for one in results)
         decided = _counted_in(replace(results[-1], value=value, tool_calls=calls, cached=is_cached), outcomes)

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, NotRequired, Optional, Required, get_args, get_origin, get_type_hints
 
 from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
-from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticSerializationError, to_jsonable_python
@@ -49,14 +48,8 @@ _TypedDict: Any = TypedDict
 
 _MOST_VIOLATIONS: Final = 20
 _NUMBER_ERRORS: Final = frozenset({"int_type", "float_type", "decimal_type"})
-_UNBUILDABLE = (
-    PydanticSchemaGenerationError,
-    PydanticInvalidForJsonSchema,
-    PydanticUserError,
-    NameError,
-    TypeError,
-    ImportError,  # a type that needs a package: pydantic says what to install
-)
+# The last one for a type that needs a package: pydantic says what to install.
+_UNBUILDABLE = (PydanticUserError, NameError, AttributeError, KeyError, ValueError, TypeError, ImportError)
 
 
 class ArgumentsError(SignatureError):
@@ -104,7 +97,10 @@ class SignatureParameters:
                 contexts.add(parameter.name)
             elif parameter.name not in preset:
                 shown.append(parameter)
-                fields |= _fields(name, parameter, annotation, documentation)
+                try:
+                    fields |= _fields(name, parameter, annotation, documentation)
+                except TypeError as error:  # from `typing`
+                    raise ToolDefinitionError(name, f"the annotation of {parameter.name} is no type.") from error
                 if _has_default(parameter) and parameter.default is not None and not accepts_none(annotation):
                     null_is_absent.add(parameter.name)
         adapter = _adapter(name, fields)
@@ -223,6 +219,8 @@ def _adapter(name: str, fields: dict[str, Any]) -> TypeAdapter[dict[str, Any]]:
         hint = ""
         if "typing_extensions.TypedDict" in str(reason):
             hint = " Take TypedDict from typing_extensions: the one in typing will not do below Python 3.12."
+        elif getattr(reason, "code", "") == "class-not-fully-defined":
+            reason, hint = NameError("it names what is not defined"), " Define it before the tool; see model_rebuild()."
         raise ToolDefinitionError(
             name, f"{culprit} has a type no schema can be made of ({cut(str(reason).splitlines()[0], 200)}).{hint}"
         ) from reason

@@ -65,11 +65,7 @@ class SchemaValidation:
     """
 
     def __init__(
-        self,
-        schema: Mapping[str, Any],
-        *,
-        is_draft_7: bool | None = None,
-        extra_types: ExtraTypes = (),
+        self, schema: Mapping[str, Any], *, is_draft_7: bool | None = None, extra_types: ExtraTypes = ()
     ) -> None:
         import referencing
 
@@ -148,13 +144,9 @@ def _validator_class(is_draft_7: bool, extra_types: ExtraTypes) -> Any:
         "multipleOf": _multiple_of,
     }
     checks = {keyword: _counted(check) for keyword, check in {**base.VALIDATORS, **own}.items()}
-    types = {name: _type_check(tells) for name, tells in extra_types}
+    types = {name: functools.partial(lambda tells, _, value: tells(value), tells) for name, tells in extra_types}
     extend: Any = jsonschema.validators.extend
     return extend(base, checks, type_checker=base.TYPE_CHECKER.redefine_many(types))
-
-
-def _type_check(tells: Callable[[Any], bool]) -> Callable[[Any, Any], bool]:
-    return lambda _, instance: tells(instance)
 
 
 Check = Callable[[Any, Any, Any, Any], "Iterator[Invalid] | None"]

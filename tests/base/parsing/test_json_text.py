@@ -34,8 +34,7 @@ def test_finds_every_candidate_and_fences_inside_strings_are_text() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ['[{"a": 1}, {"a": ', '{"a": 1}, "b": 2}', '{"a": 1, "a": 2}', "[" * 5000, '{"a": {"b": 1}, "c": }'],
+    "text", ['[{"a": 1}, {"a": ', '{"a": 1}, "b": 2}', '{"a": 1, "a": 2}', "[" * 5000, '{"a": {"b": 1}, "c": }']
 )
 def test_damage_is_noted_and_nothing_inside_it_is_a_candidate(text: str) -> None:
     finding = find_json(text)

@@ -132,12 +132,6 @@ async def test_tasks_have_scopes_of_their_own():
     assert await asyncio.gather(one("a"), one("b")) == ["a", "b"]
 
 
-@pytest.mark.parametrize("wrong", ["runs.sqlite", TraceStore, None])
-def test_what_cannot_be_a_sink_is_told(wrong):
-    with pytest.raises(UsageError, match=r"and .* is not. A file of traces is watching\(TraceStore"):
-        watching(print, wrong)
-
-
 async def test_a_sink_that_fails_is_logged_and_passed_over(caplog):
     seen = Seen()
 
@@ -148,6 +142,12 @@ async def test_a_sink_that_fails_is_logged_and_passed_over(caplog):
         assert await ask("?") == "yes"
     assert len(seen) == len(caplog.records) > 4
     assert "an event sink raised an error, which is ignored: ValueError: no room" in caplog.text
+
+
+@pytest.mark.parametrize("wrong", ["runs.sqlite", TraceStore, None, test_a_sink_that_fails_is_logged_and_passed_over])
+def test_what_cannot_be_a_sink_is_told(wrong):
+    with pytest.raises(UsageError, match=r"and .* is not. A file of traces is watching\(TraceStore"):
+        watching(print, wrong)
 
 
 # --- sinks that nobody names ---

@@ -27,8 +27,7 @@ def asked(filling: Filling) -> list[str]:
 
 
 ORDER = schema_of(
-    items={"type": "array", "minItems": 1, "items": schema_of(name=STRING, price={"type": "number"})},
-    city=STRING,
+    items={"type": "array", "minItems": 1, "items": schema_of(name=STRING, price={"type": "number"})}, city=STRING
 )
 
 

@@ -46,8 +46,7 @@ async def test_an_address_that_cannot_be_asked(url):
 
 
 @pytest.mark.parametrize(
-    ("status", "kind"),
-    [(400, BadRequest), (401, AuthenticationError), (403, AuthenticationError), (404, BadRequest)],
+    ("status", "kind"), [(400, BadRequest), (401, AuthenticationError), (403, AuthenticationError), (404, BadRequest)]
 )
 async def test_a_refusal_is_not_tried_again(server, status, kind):
     server.reply_json({"error": True, "reason": "no such place"}, status=status)

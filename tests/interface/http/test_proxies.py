@@ -132,10 +132,7 @@ async def test_a_tunnel_to_someone_else_is_refused(every_host_is_here, monkeypat
     [
         (b"220 mail.example ESMTP\r\n\r\n", BadReply),
         (b"HTTP/1.1 302 Found\r\nlocation: http://login.example/\r\ncontent-length: 0\r\n\r\n", ConnectionFailed),
-        (
-            b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\nand then no TLS at all, whatever comes now" * 9,
-            BadReply,
-        ),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\nand then no TLS at all, whatever comes now" * 9, BadReply),
     ],
     ids=["no HTTP", "a page to log in", "no TLS"],
 )

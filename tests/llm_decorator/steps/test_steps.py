@@ -86,12 +86,8 @@ DOORS = {
         "process_single_chat_response": "response return_mode stream func_name",
         "process_chat_response_stream": "response_stream return_mode messages func_name stream",
     },
-    "llm_decorator.utils.tools": {
-        "process_tools": "toolkit func_name",
-    },
-    "base.ReAct": {
-        "execute_llm": "llm_interface messages tools tool_map max_tool_calls stream",
-    },
+    "llm_decorator.utils.tools": {"process_tools": "toolkit func_name"},
+    "base.ReAct": {"execute_llm": "llm_interface messages tools tool_map max_tool_calls stream"},
     "base.tool_call": {
         "process_tool_calls": "tool_calls tool_map",
         "extract_tool_calls": "response",
@@ -116,9 +112,7 @@ DOORS = {
         "generate_example_object": "",
         "is_multimodal_type": "",
     },
-    "utils": {
-        "get_last_item_of_async_generator": "generator",
-    },
+    "utils": {"get_last_item_of_async_generator": "generator"},
 }
 
 

@@ -279,6 +279,10 @@ def test_a_type_without_a_schema_is_refused_by_name():
     for func, name in ((f, "odd"), (g, "callback")):
         with pytest.raises(ToolDefinitionError, match=f"parameter {name} has a type no schema can be made of"):
             Tool(func=func)
+    for wrong, said in (((int, str), "the annotation of odd is no type"), ({"a": int}, "parameter odd has a type no")):
+        f.__annotations__["odd"] = wrong
+        with pytest.raises(ToolDefinitionError, match=said):
+            Tool(func=f)
 
 
 def test_typing_s_typeddict_names_the_way_out():

@@ -70,7 +70,8 @@ def find_choice(shape: ChoiceShape, text: str, *, in_quotes: bool = True) -> Lea
     found = None if is_question else _folded(shape, named) or _folded(shape, text.strip(_EDGES))
     if found is not None:
         return LeafFit(found[0], 3, f"{found[1]!r} taken from {quoted(text)}")
-    return _other_kinds(shape, text) or _in_sentence(shape, text) or _prefix(shape, text) or _missing(shape, text)
+    meant = _other_kinds(shape, text) or _in_sentence(shape, text) or _prefix(shape, text)
+    return _missing(shape, text) if meant is None and in_quotes else meant
 
 
 def find_unquoted(shape: ChoiceShape, node: Num | bool) -> LeafFit | None:
@@ -82,7 +83,7 @@ def find_unquoted(shape: ChoiceShape, node: Num | bool) -> LeafFit | None:
 
 
 def _missing(shape: ChoiceShape, node: Node) -> LeafFit | None:
-    """Return the member that the enum itself finds for a value it does not list."""
+    """Return the member that the enum itself finds for a value it does not list; it is not asked about bare prose."""
     try:
         member = shape.cls._missing_(plain_value(node)) if shape.cls and not isinstance(node, bool) else None
     except Exception:  # noqa: BLE001 - it is the user's code

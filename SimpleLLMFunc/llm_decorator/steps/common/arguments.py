@@ -9,6 +9,7 @@ from typing import IO, Any, BinaryIO, TextIO, get_origin
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import SchemaValidator, core_schema
 
+from SimpleLLMFunc.base.metadata import shown_signature
 from SimpleLLMFunc.base.type_resolve import is_multimodal_type
 from SimpleLLMFunc.errors import SignatureError
 from SimpleLLMFunc.llm_decorator.steps.common.signature import type_of_argument
@@ -53,8 +54,9 @@ class ArgumentChecks:
                 problems.append(f"{name}: {problems_of(error)}")
                 cause = error
         if problems:
+            written = shown_signature(self._signature)
             raise SignatureError(
-                f"{self._func_name}() takes other arguments. {'; '.join(problems)}; the signature is {self._signature}"
+                f"{self._func_name}() takes other arguments. {'; '.join(problems)}; the signature is {written}"
             ) from cause
 
     def _check(self, parameter: inspect.Parameter, value: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from SimpleLLMFunc.base.metadata import FunctionKind
 from SimpleLLMFunc.base.parsing import OutputMode, RepairLevel
-from SimpleLLMFunc.base.run import Abort, EventSink
+from SimpleLLMFunc.base.run import Abort, EventSink, is_sink
 from SimpleLLMFunc.config import speaks_chinese
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
@@ -28,6 +28,7 @@ FUNCTION_ONLY = frozenset({
 })  # fmt: skip
 _MODEL = "Say which model is asked as llm_interface=OpenAICompatible('gpt-5-mini')"
 _DOCSTRING = "Write it as the docstring, which is the system prompt"
+_ANNOTATION = "The return annotation says what comes back, output_mode= how it is asked for"
 _PLACES: Mapping[str, str] = {
     **dict.fromkeys(("llm", "model", "model_name"), _MODEL),
     **dict.fromkeys(("instructions", "prompt", "system", "system_prompt"), _DOCSTRING),
@@ -35,7 +36,9 @@ _PLACES: Mapping[str, str] = {
     **dict.fromkeys(CHAT_ONLY, "It is an argument of @llm_chat, not of @llm_function"),
     **dict.fromkeys(("functions", "function_call", "tool"), "Give tools and functions as toolkit=[...]"),
     "stream": "Call .stream(...) of the function; only @llm_chat has stream=True",
-    "response_format": "The return annotation says what comes back, output_mode= how it is asked for",
+    **dict.fromkeys(("output_type", "response_format", "response_model", "result_type"), _ANNOTATION),
+    **dict.fromkeys(("context", "deps"), "Give it as tool_context=, which tools read as .context of a ToolContext"),
+    "message_history": "A chat takes its history as an argument: @llm_chat",
     "improvement": "Give it to with_options(improvement=...): it is for one version of the function",
     "template_params": "Give it to with_options(template_params=...), or to the call as _template_params=",
 }
@@ -205,7 +208,7 @@ _FITS: Sequence[tuple[str, Callable[[Any], bool], str]] = (
     ("toolkit", _is_list, "a list of tools and functions"),
     ("vote_on", lambda given: _is_list(given) and all(map(_is_text, given)), "a list of field names"),
     ("first fallback compact toolkit_confirm", callable, "a function"),
-    ("watching", lambda given: all(map(callable, given if _is_list(given) else [given])), "a sink, or a list of sinks"),
+    ("watching", lambda given: all(map(is_sink, given if _is_list(given) else [given])), "one sink or more, not async"),
     ("template_params", lambda given: isinstance(given, Mapping), "a mapping from the docstring's fields to values"),
     ("abort_signal", lambda given: isinstance(given, Abort), "an AbortSignal or an asyncio.Event"),
     ("examples", lambda given: isinstance(given, (Sequence, os.PathLike)), "a list of (arguments, value), or a path"),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from types import GenericAlias
 from typing import Any
 
+from SimpleLLMFunc.base.metadata import shown_signature
 from SimpleLLMFunc.base.run import generate_trace_id
 from SimpleLLMFunc.errors import SignatureError
 from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature, Metadata
@@ -65,7 +66,7 @@ def bind_function_arguments(
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
         unknown = "" if "unexpected keyword" in str(error) else _unknown_keywords(signature, kwargs)
-        raise SignatureError(f"{about}{error}{unknown}; the signature is {signature}") from error
+        raise SignatureError(f"{about}{error}{unknown}; the signature is {shown_signature(signature)}") from error
     bound.apply_defaults()
     return bound
 

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from pydantic_core import PydanticSerializationError
-
 from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.base.schemas import ANSWER_TOOL, OutputSpec, literal
 from SimpleLLMFunc.type import Message, ToolCallDict
@@ -51,7 +49,7 @@ def as_answer(output: OutputSpec, value: Any) -> Any:
     """Return a value of the return type as the JSON data that a model writes for it.
 
     Raises:
-        PydanticSerializationError: it has no such form.
+        ValueError: it has no such form.
     """
     plain = output.adapter.dump_python(value, mode="json", by_alias=True, warnings="error")
     return _with_numbers(plain, output.adapter.dump_python(value, by_alias=True))
@@ -61,7 +59,7 @@ def answer_text(output: OutputSpec, value: Any) -> str:
     """Return a value of the return type as the text that a model writes for it; what has no such form as `str` gives it."""
     try:
         answer = as_answer(output, value)
-    except (PydanticSerializationError, ValueError, TypeError):
+    except (ValueError, TypeError):
         return str(value)
     return str(answer) if output.is_text else literal(answer)
 

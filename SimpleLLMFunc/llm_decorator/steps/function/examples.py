@@ -11,14 +11,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
-from pydantic_core import PydanticSerializationError
+from pydantic import PydanticUserError, TypeAdapter, ValidationError
 
 from SimpleLLMFunc.base.messages import render_value
 from SimpleLLMFunc.base.parsing import QuoteCheck
 from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.base.type_resolve import is_multimodal_type
-from SimpleLLMFunc.errors import ConfigError, ResponseParseError, SignatureError, UsageError
+from SimpleLLMFunc.errors import ConfigError, SignatureError, UsageError
 from SimpleLLMFunc.llm_decorator.steps.common.arguments import problems_of
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.llm_decorator.steps.common.signature import bind_function_arguments, type_of_argument
@@ -117,7 +116,7 @@ class ExampleReader:
             if not output.is_text:
                 # Shown to the model, so it must be an answer that would be taken.
                 output.parse(json.dumps(answer, ensure_ascii=False), "off")
-        except (PydanticSerializationError, ResponseParseError, TypeError, ValueError) as error:
+        except (TypeError, ValueError) as error:
             raise SignatureError(
                 f"{self.name}: {where}: the value {_shown(value)} cannot be shown as JSON that reads as the same: {error}"
             ) from error
@@ -283,7 +282,7 @@ def _value_of(record: Mapping[str, Any], where: str) -> Any:
 def _adapter_of(hint: Any) -> TypeAdapter[Any] | None:
     try:
         return TypeAdapter(hint)
-    except (PydanticSchemaGenerationError, PydanticUserError, TypeError):
+    except (PydanticUserError, TypeError):
         return None
     except ImportError as error:
         name = getattr(hint, "__qualname__", None) or repr(hint)

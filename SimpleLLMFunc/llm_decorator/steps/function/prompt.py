@@ -32,7 +32,7 @@ from SimpleLLMFunc.llm_decorator.steps.common.types import FunctionSignature, Me
 from SimpleLLMFunc.llm_decorator.steps.function import templates
 from SimpleLLMFunc.llm_decorator.steps.function.answers import answer_messages
 from SimpleLLMFunc.runtime import in_thread
-from SimpleLLMFunc.tools.schemas import taken_apart
+from SimpleLLMFunc.tools.schemas import own_description, taken_apart
 from SimpleLLMFunc.type import ContentPart, Message, spec_name
 
 if TYPE_CHECKING:  # loaded where a function has them: a start need not pay for what few use
@@ -218,7 +218,9 @@ class FixedPrompt:
         parts = [self._description if has_list else self._docstring, *self._told.values()]
         described, *texts = filled_docstring(parts, template_params)
         noted = f"{described}\n\n{self._note}".strip() if self._note else described
-        return noted, build_parameter_type_descriptions(self._types, dict(zip(self._told, texts, strict=True)))
+        # What an annotation says itself comes before the docstring, as it does for a tool.
+        said = {name: text for name, hint in self.hints.items() if (text := own_description(hint))}
+        return noted, build_parameter_type_descriptions(self._types, dict(zip(self._told, texts, strict=True)) | said)
 
 
 # --- the request that these messages open ---

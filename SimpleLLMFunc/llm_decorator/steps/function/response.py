@@ -8,14 +8,13 @@ from typing import Any
 
 from SimpleLLMFunc.base.parsing import Parsed, QuoteCheck, Repair
 from SimpleLLMFunc.base.request import ModelRequest
-from SimpleLLMFunc.base.run import AnswerReview, Guards, refuses_mode, remember_refusal
+from SimpleLLMFunc.base.run import AnswerReview, Guards, read_off_loop, refuses_mode, remember_refusal
 from SimpleLLMFunc.base.schemas import compile_output
 from SimpleLLMFunc.errors import BadRequest, ResponseParseError
 from SimpleLLMFunc.llm_decorator.steps.common.response import extract_response_content
 from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
 from SimpleLLMFunc.llm_decorator.steps.function.prompt import FunctionParts, build_request
 from SimpleLLMFunc.llm_decorator.steps.function.react import check_response_content_empty
-from SimpleLLMFunc.runtime import off_loop_if_large
 from SimpleLLMFunc.type import ChatCompletion
 
 
@@ -103,8 +102,7 @@ class FunctionReview(AnswerReview):
         name, repairs = self.run.func_name, list[Repair]()
         read = partial(self.spec.parse, repair=self.repair, mode=self.run.output_mode)
         parse = partial(parse_and_validate_response, reply, self.spec.return_type, name, read=read, repairs=repairs)
-        size = len(extract_response_content(reply, self.run.func_name))
-        return Parsed(await off_loop_if_large(size, parse), repairs)
+        return Parsed(await read_off_loop(self.spec, len(extract_response_content(reply, name)), parse), repairs)
 
     async def value_of(self, reply: ChatCompletion) -> Parsed[Any]:
         """Return the value of the reply that the loop ended with: the review has read it, where it is its own.

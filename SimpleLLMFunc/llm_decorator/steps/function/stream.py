@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 from SimpleLLMFunc.base.events import ReActEvent, ReplyDelta, TurnStarted
-from SimpleLLMFunc.base.parsing import ItemReader, PartialReader, QuoteCheck
-from SimpleLLMFunc.base.run import check_quotes
+from SimpleLLMFunc.base.parsing import ItemReader, PartialReader, QuoteCheck, is_equal
+from SimpleLLMFunc.base.run import check_quotes, read_off_loop
 from SimpleLLMFunc.base.schemas import ANSWER_TOOL, OutputSpec
 from SimpleLLMFunc.errors import ResponseParseError, RunAborted, StreamInterrupted, counted
 from SimpleLLMFunc.llm_decorator.steps.common.run import FunctionRun
@@ -64,7 +65,7 @@ async def growing_values(
                         None if is_whole else PartialReader(output, repair=parts.options.repair, mode=run.output_mode)
                     )
                 elif isinstance(event, ReplyDelta) and reader and pieces:
-                    for value in reader.feed(pieces.of(event)):
+                    for value in await read_off_loop(output, 0, partial(reader.feed, pieces.of(event))):
                         shown = value
                         yield value
     except RunAborted:
@@ -74,7 +75,7 @@ async def growing_values(
         # Of a quote that grew the place is not known, and it is equal all the same.
         is_new = bool(output.quotes) or type(value) is not type(shown)
         size = 0 if run.reply is None else len(run.reply.text)
-        if is_new or not await off_loop_if_large(size, lambda: bool(value == shown)):
+        if is_new or not await off_loop_if_large(size, lambda: is_equal(value, shown)):
             yield value
 
 
@@ -103,7 +104,7 @@ async def list_items(
                     pieces = _AnswerPieces(in_tool=run.output_mode == "tool")
                     reader = None if is_held else ItemReader(output, repair=parts.options.repair, mode=run.output_mode)
                 elif isinstance(event, ReplyDelta) and reader and pieces:
-                    for item in reader.feed(pieces.of(event)):
+                    for item in await read_off_loop(output, 0, partial(reader.feed, pieces.of(event))):
                         if not await _is_quoted(item, len(given), output, quotes):
                             reader = None  # the review of the whole answer asks again
                             break
@@ -128,7 +129,7 @@ def _begins_with(items: list[Any], given: list[Any]) -> bool:
 
     It is emptied in parts, each freed by itself: all items freed at once, on the event loop, would hold it up.
     """
-    is_same = bool(items[: len(given)] == given)
+    is_same = is_equal(items[: len(given)], given, unclear=True)
     while given:
         del given[-1000:]
     return is_same

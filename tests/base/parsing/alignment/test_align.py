@@ -43,6 +43,18 @@ class Order(BaseModel):
     note: str | None = None
 
 
+class Mirrored(enum.Enum):
+    RED = "red"
+
+    @classmethod
+    def _missing_(cls, value: Any) -> Any:
+        return cls.__members__.get(value[::-1])
+
+
+class Rights(enum.Flag):
+    READ, WRITE = 1, 2
+
+
 def value(text: str, wanted: Any, **options: Any) -> Any:
     return parse_text(text, wanted, **options).value
 
@@ -135,7 +147,7 @@ def test_the_wrapper_of_a_plain_value_is_no_repair() -> None:
         # negation, counting and two candidates never decide
         *((text, Color) for text in
           ("red or blue", "not red", "red, red, blue", "infrared", "never red", "red?", "neither")),
-        ("us", Literal["US", "Us"]),
+        ("us", Literal["US", "Us"]), ("DER", Mirrored), ('"green"', Mirrored), ("5", Mirrored), ("true", Rights),
     ],
 )  # fmt: skip
 def test_never_changes_the_shape_or_makes_up_a_value(text: str, wanted: Any) -> None:
@@ -293,6 +305,7 @@ class Sized(Named):
         ("2", Literal["1", "2"], "2"), ('{"value": true}', Literal["true", "false"], "true"),
         *((text, Color, Color.RED) for text in
           ("red", '"red"', "RED", "Red.", "Color.RED", "It is red.", "**red**", "re\u0301d")),
+        ('"DER"', Mirrored, Mirrored.RED), ('"Red"', Mirrored, Mirrored.RED), ("3", Rights, Rights.READ | Rights.WRITE),
     ],
 )  # fmt: skip
 def test_every_kind_of_type(text: str, wanted: Any, expected: Any) -> None:
@@ -385,7 +398,7 @@ def test_an_enum_is_read_as_its_values_stand_on_the_wire_by_each_name_and_by_its
         '"2024-01-02"': Odd.DAY,
         "[1, 2]": Odd.PAIR,
         "one": Odd.LOW,
-        **dict.fromkeys(("2 (high)", "top", "9"), Odd.HIGH),
+        **dict.fromkeys(("2 (high)", '"top"', "9"), Odd.HIGH),
     }
     assert {text: value(text, Odd) for text in texts} == texts
     assert violations("1 (high)", Odd) == [("", violations("x", Odd)[0][1], "'1 (high)', which names 1 and 2")]

@@ -59,27 +59,12 @@ def checked(hint: Any, value: Any) -> None:
 @pytest.mark.parametrize(
     ("hint", "value"),
     [
-        (str, "x"),
-        (int, "3"),
-        (float, 3),
-        (date, "2026-01-31"),
-        (Colour, "red"),
-        (bool, "true"),
-        (list[int], (1, "2")),
-        (str | None, None),
-        (Any, object()),
-        (Annotated[str, Field(min_length=2)], "xy"),
-        (Breaks, {"name": "x"}),
-        (Text, Text("x")),
-        (list[Text | ImgUrl], [Text("x"), ImgUrl("https://example.com/a.png")]),
-        (Plain, Plain()),
-        (Plain | None, None),
-        (list[Plain], [Plain()]),
-        (Holder, Holder(Plain())),
-        (Speaks, 3),
-        (IO[str], io.StringIO("x")),
+        (str, "x"), (int, "3"), (float, 3), (date, "2026-01-31"), (Colour, "red"), (bool, "true"), (list[int], (1, "2")),
+        (str | None, None), (Any, object()), (Annotated[str, Field(min_length=2)], "xy"), (Breaks, {"name": "x"}),
+        (Text, Text("x")), (list[Text | ImgUrl], [Text("x"), ImgUrl("https://example.com/a.png")]), (Plain, Plain()),
+        (Plain | None, None), (list[Plain], [Plain()]), (Holder, Holder(Plain())), (Speaks, 3), (IO[str], io.StringIO("x")),
     ],
-)
+)  # fmt: skip
 def test_what_fits_as_pydantic_reads_it_passes(hint, value):
     checked(hint, value)
 
@@ -87,27 +72,16 @@ def test_what_fits_as_pydantic_reads_it_passes(hint, value):
 @pytest.mark.parametrize(
     ("hint", "value"),
     [
-        (str, None),
-        (str, 5),
-        (int, "three"),
-        (int, 1.5),
-        (list[int], ["x"]),
-        (list[int], 3),
-        (Literal["a", "b"], "c"),
-        (Annotated[str, Field(min_length=2)], "x"),
-        (Text, "x"),
-        (ImgUrl | None, {"url": "https://example.com/a.png"}),
-        (list[Text | ImgUrl], ({"content": "x"},)),
-        (Plain, 3),
-        (Plain | None, 3),
-        (list[Plain], [3]),
-        (Holder, 3),
-        (AsyncIterator[int], 3),
-        (str, iter("x")),
+        (str, None), (str, 5), (int, "three"), (int, 1.5), (list[int], ["x"]), (list[int], 3), (Literal["a", "b"], "c"),
+        (Annotated[str, Field(min_length=2)], "x"), (Text, "x"), (ImgUrl | None, {"url": "https://example.com/a.png"}),
+        (list[Text | ImgUrl], ({"content": "x"},)), (Plain, 3), (Plain | None, 3), (list[Plain], [3]), (Holder, 3),
+        (AsyncIterator[int], 3), (str, iter("x")),
     ],
-)
+)  # fmt: skip
 def test_what_does_not_fit_is_an_error(hint, value):
-    with pytest.raises(SignatureError, match=r"ask\(\) takes other arguments. given: .*; the signature is \(given"):
+    with pytest.raises(
+        SignatureError, match=r"ask\(\) takes other arguments. given: .*; the signature is \(given: [^.]+\) -> str$"
+    ):
         checked(hint, value)
 
 
@@ -124,13 +98,10 @@ def ask(text: str, times: int = "often", free=None, *more: int, **rest: str) -> 
 @pytest.mark.parametrize(
     ("args", "kwargs", "named"),
     [
-        ((None,), {}, "text: "),
-        (("x", "y"), {}, "times: "),
-        (("x", 1, object(), 2, "z"), {}, r"more: 1: "),
-        (("x",), {"other": 3}, "rest: other: "),
-        ((1, "y"), {}, "text: .*; times: "),
+        ((None,), {}, "text: "), (("x", "y"), {}, "times: "), (("x", 1, object(), 2, "z"), {}, r"more: 1: "),
+        (("x",), {"other": 3}, "rest: other: "), ((1, "y"), {}, "text: .*; times: "),
     ],
-)
+)  # fmt: skip
 def test_each_that_does_not_fit_is_named(args, kwargs, named):
     with pytest.raises(SignatureError, match=named):
         ask(*args, **kwargs)

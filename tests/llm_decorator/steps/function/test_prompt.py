@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated, Any
 
 import pytest
 
@@ -66,17 +67,18 @@ def test_a_chinese_docstring_is_read_too():
 
 def test_every_parameter_is_listed_and_none_that_is_described_is_lost():
     @llm_function(LLM)
-    async def read(text, when, *names: str, **options: int) -> str:
+    async def read(text: Annotated[Any, "a page"], when, *names: str, **options: int) -> str:
         """Read.
 
         Args:
+            text: not what the annotation says.
             when (ISO date): of the text.
             *names: who is in it.
             depth: how far to look.
         """
 
     assert described(read, "x", "2026-01-02", "Ann", depth=3)[1] == [
-        "  - text: any value",
+        "  - text: any value — a page",
         "  - when: any value — of the text. (ISO date)",
         "  - names: list of strings — who is in it.",
         "  - options: object with any keys whose values are integers",
