@@ -18,6 +18,7 @@ from SimpleLLMFunc.serve.http import http_app
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.tools import tool
 from SimpleLLMFunc.type import ImgPath
+from tests.support.golden import golden
 
 
 def weather(city: str) -> str:
@@ -70,44 +71,14 @@ CALLS = tool_calls(("weather", {"city": "Oslo"}), ("weather", {"city": "Atlantis
 
 async def test_text_and_tools_as_ag_ui():
     events = await told(chat(CALLS, "It rains."), "ag-ui")
-    assert joined(events) == [
-        "RUN_STARTED",
-        "TOOL_CALL_START weather",
-        'TOOL_CALL_ARGS {"city": "Oslo"}',
-        "TOOL_CALL_END",
-        "TOOL_CALL_START weather",
-        'TOOL_CALL_ARGS {"city": "Atlantis"}',
-        "TOOL_CALL_END",
-        "TOOL_CALL_RESULT rain in Oslo",
-        "TOOL_CALL_RESULT The tool weather failed: LookupError: no such city",
-        "TEXT_MESSAGE_START",
-        "TEXT_MESSAGE_CONTENT It rains.",
-        "TEXT_MESSAGE_END",
-        "RUN_FINISHED",
-    ]
+    golden("browser_ag_ui.txt", "\n".join(joined(events)))
     assert (events[0]["threadId"], events[-1]["runId"]) == ("t", "r")
     assert len({event["parentMessageId"] for event in events if "parentMessageId" in event}) == 1
 
 
 async def test_text_and_tools_as_the_data_stream_of_the_ai_sdk():
     events = await told(chat(CALLS, "It rains."), "ai-sdk")
-    assert joined(events) == [
-        "start",
-        "start-step",
-        "tool-input-start weather",
-        "tool-input-available weather",
-        "tool-input-start weather",
-        "tool-input-available weather",
-        "tool-output-available rain in Oslo",
-        "tool-output-error The tool weather failed: LookupError: no such city",
-        "finish-step",
-        "start-step",
-        "text-start",
-        "text-delta It rains.",
-        "text-end",
-        "finish-step",
-        "finish",
-    ]
+    golden("browser_ai_sdk.txt", "\n".join(joined(events)))
     assert events[3]["input"] == {"city": "Oslo"}
     assert BrowserStream(chat("x"), AI_SDK, "ai-sdk").headers["x-vercel-ai-ui-message-stream"] == "v1"
 
