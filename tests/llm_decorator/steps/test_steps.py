@@ -6,6 +6,7 @@ import importlib
 import inspect
 import json
 from enum import Enum
+from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Optional, Union
 
 import pytest
@@ -26,100 +27,11 @@ from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.type import ChatCompletion
 from tests.support.golden import as_text, golden
 
-DOORS = {
-    "llm_decorator.steps.common.signature": {
-        "extract_template_params": "kwargs",
-        "extract_function_metadata": "func",
-        "generate_trace_id": "func_name",
-        "bind_function_arguments": "signature args kwargs",
-        "build_function_signature": "func_name trace_id bound_args signature type_hints return_type docstring",
-        "parse_function_signature": "func args kwargs",
-    },
-    "llm_decorator.steps.common.log_context": {
-        "log_function_call": "func_name arguments",
-        "create_log_context_manager": "func_name trace_id",
-        "setup_log_context": "func_name trace_id arguments",
-    },
-    "llm_decorator.steps.common.prompt": {
-        "process_docstring_template": "docstring template_params",
-        "extract_parameter_type_hints": "type_hints",
-        "check_multimodal_content": "arguments type_hints exclude_params",
-    },
-    "llm_decorator.steps.function.prompt": {
-        "build_parameter_type_descriptions": "param_type_hints",
-        "build_return_type_description": "return_type",
-        "_is_complex_type": "return_type",
-        "check_multimodal_content": "arguments type_hints exclude_params",
-        "build_text_messages": "processed_docstring param_type_descriptions return_type_description arguments system_template user_template",
-        "build_multimodal_messages": "system_prompt arguments type_hints",
-        "build_initial_prompts": "signature system_prompt_template user_prompt_template template_params",
-    },
-    "llm_decorator.steps.function.react": {
-        "prepare_tools_for_execution": "toolkit func_name",
-        "execute_llm_call": "llm_interface messages tools tool_map max_tool_calls stream",
-        "get_final_response": "response_stream",
-        "check_response_content_empty": "response func_name",
-        "retry_llm_call": "llm_interface messages tools tool_map max_tool_calls retry_times func_name",
-        "execute_react_loop": "llm_interface messages toolkit max_tool_calls llm_kwargs func_name",
-    },
-    "llm_decorator.steps.function.response": {
-        "extract_response_content": "response func_name",
-        "parse_response_to_type": "response return_type",
-        "parse_and_validate_response": "response return_type func_name",
-    },
-    "llm_decorator.steps.chat.message": {
-        "extract_conversation_history": "arguments func_name history_param_names",
-        "build_chat_user_message_content": "arguments type_hints has_multimodal exclude_params",
-        "build_chat_system_prompt": "docstring tool_objects",
-        "filter_history_messages": "history func_name",
-        "check_multimodal_content": "arguments type_hints exclude_params",
-        "build_chat_messages": "signature toolkit exclude_params",
-    },
-    "llm_decorator.steps.chat.react": {
-        "prepare_tools_for_execution": "toolkit func_name",
-        "execute_llm_call": "llm_interface messages tools tool_map max_tool_calls stream",
-        "execute_react_loop_streaming": "llm_interface messages toolkit max_tool_calls stream llm_kwargs func_name",
-    },
-    "llm_decorator.steps.chat.response": {
-        "extract_response_content": "response func_name",
-        "extract_stream_response_content": "chunk func_name",
-        "process_single_chat_response": "response return_mode stream func_name",
-        "process_chat_response_stream": "response_stream return_mode messages func_name stream",
-    },
-    "llm_decorator.utils.tools": {"process_tools": "toolkit func_name"},
-    "base.ReAct": {"execute_llm": "llm_interface messages tools tool_map max_tool_calls stream"},
-    "base.tool_call": {
-        "process_tool_calls": "tool_calls tool_map",
-        "extract_tool_calls": "response",
-        "extract_tool_calls_from_stream_response": "chunk",
-        "accumulate_tool_calls_from_chunks": "chunks",
-    },
-    "base.messages": {
-        "build_multimodal_content": "arguments type_hints exclude_params",
-        "build_assistant_response_message": "",
-        "build_assistant_tool_message": "",
-        "extract_usage_from_response": "response",
-    },
-    "base.post_process": {
-        "process_response": "response return_type",
-        "extract_content_from_response": "response func_name",
-        "extract_content_from_stream_response": "chunk func_name",
-    },
-    "base.type_resolve": {
-        "has_multimodal_content": "arguments type_hints exclude_params",
-        "get_detailed_type_description": "",
-        "build_type_description_json": "",
-        "generate_example_object": "",
-        "is_multimodal_type": "",
-    },
-    "utils": {"get_last_item_of_async_generator": "generator"},
-}
+DOORS = [line.split() for line in Path(__file__).with_name("doors.txt").read_text("utf-8").splitlines()]
+"""Module, name and parameters of each, as the note has them."""
 
 
-@pytest.mark.parametrize(
-    ("module", "name", "parameters"),
-    [(module, name, told.split()) for module, names in DOORS.items() for name, told in names.items()],
-)
+@pytest.mark.parametrize(("module", "name", "parameters"), [(module, name, told) for module, name, *told in DOORS])
 def test_the_doors_of_the_note_stand_where_it_says(module, name, parameters):
     function = getattr(importlib.import_module(f"SimpleLLMFunc.{module}"), name)
     found = list(inspect.signature(function).parameters)
