@@ -36,7 +36,7 @@ from SimpleLLMFunc import (
     llm_function,
     use_llm,
 )
-from SimpleLLMFunc.batch import MapReport
+from SimpleLLMFunc.batch import MapReport, local
 from SimpleLLMFunc.batch.checkpoint import store
 from SimpleLLMFunc.testing import ScriptedLLM
 from tests.support.server import LoopbackServer, error_answer, text_answer
@@ -691,3 +691,9 @@ async def test_the_first_row_that_can_be_read_decides_and_a_later_one_fails_alon
     assert isinstance(report.rows[1].error, UsageError)
     assert "row 1: no column for 'text'; the columns are 'txet'" in str(report.rows[1].error)
     assert len(llm.calls) == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+def test_half_of_the_descriptors_are_for_calls(monkeypatch):
+    monkeypatch.setattr("resource.getrlimit", lambda _: (100, 100))
+    assert local._most_sockets() == 50

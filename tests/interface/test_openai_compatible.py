@@ -11,6 +11,7 @@ import pytest
 
 from SimpleLLMFunc import __version__
 from SimpleLLMFunc.errors import (
+    BudgetExceeded,
     ConfigError,
     DeadlineExceeded,
     StreamInterrupted,
@@ -19,6 +20,7 @@ from SimpleLLMFunc.errors import (
 from SimpleLLMFunc.interface.attempts.guard import forbid_real_calls
 from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
+from SimpleLLMFunc.interface.spending.budget import budget
 from SimpleLLMFunc.interface.spending.deadline import deadline_scope
 from tests.support.asking import HELLO, streamed
 from tests.support.server import Answer, chunk, sse
@@ -349,3 +351,23 @@ async def test_client_is_an_openai_client_set_up_the_same_way(server):
     reply = await client.chat.completions.create(model="m", messages=HELLO)
     assert reply.choices[0].message.content == "hello"
     await client.close()
+
+
+async def test_every_try_counts_in_a_budget(server):
+    for _ in range(5):
+        server.reply_status(503)
+    with budget(requests=2) as spent, pytest.raises(BudgetExceeded, match="requests"):
+        await model(server, max_retries=5).chat(HELLO)
+    assert (spent.requests, len(server.requests)) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    "rate", [{"rate_limit_capacity": 2, "rate_limit_refill_rate": 0.001}, {"requests_per_minute": 2}]
+)
+async def test_the_rate_is_kept(server, rate):
+    llm = model(server, **rate)
+    await llm.chat(HELLO)
+    await llm.chat(HELLO)
+    with pytest.raises(DeadlineExceeded, match="rate limit"):
+        await llm.chat(HELLO, deadline=0.05)
+    assert len(server.requests) == 2

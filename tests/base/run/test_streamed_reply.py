@@ -387,3 +387,14 @@ async def test_a_question_that_was_not_waited_for_is_priced():
     with budget(usd=10**6) as spent, pytest.raises(DeadlineExceeded):
         await views(llm, deadline=0.5)["whole"]()
     assert spent.usd == estimate_tokens(llm.requests[0])
+
+
+@pytest.mark.parametrize("view", VIEWS)
+async def test_a_usage_of_zeros_tells_nothing(view):
+    zeros = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+    act = replies({**completion(TEXT), "usage": zeros}) if view == "whole" else streams(
+        chunk(content=TEXT), chunk("stop"), {**chunk(), "choices": [], "usage": zeros}, "[DONE]"
+    )  # fmt: skip
+    async with asked(act) as (llm, spent, server):
+        await views(llm)[view]()
+    assert spent.tokens == read(server) + estimate_text_tokens(TEXT)

@@ -268,3 +268,12 @@ def test_what_makes_no_sense_is_left_out():
 def test_what_a_minute_allows_comes_back_evenly():
     limits = Limits(LimitSettings(requests_per_minute=30, tokens_per_minute=600))
     assert ([each.refill_rate for each in limits._requests], limits._tokens.refill_rate) == ([0.5], 10)
+
+
+async def test_what_the_service_says_is_left_is_learned():
+    limits = Limits(LimitSettings())
+    limits.learn(said(left=3, limit=100, reset="1000s"), 0)
+    for _ in range(3):
+        await leave(limits)
+    with pytest.raises(DeadlineExceeded, match="of the service"):
+        await leave(limits, seconds=0.02)

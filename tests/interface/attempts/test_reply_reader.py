@@ -146,3 +146,13 @@ def test_the_cost_that_a_litellm_proxy_tells_is_the_cost(told, cost):
     reply = MemoryReply(json.dumps(completion("hi")).encode())
     reply.headers = {"x-litellm-response-cost": told}
     assert asyncio.run(read_reply(reply, CHAT, Kept())).usage.cost == cost
+
+
+def test_with_several_choices_all_must_have_ended():
+    def piece(index, finish=None):
+        return {"choices": [{"index": index, "delta": {"content": str(index)}, "finish_reason": finish}]}
+
+    assert text_of(sse(piece(0), piece(1), piece(0, "stop"), piece(1, "stop"), done=False)) == "00"
+    error = error_of(sse(piece(0), piece(1), piece(0, "stop"), done=False))
+    assert isinstance(error, StreamInterrupted)
+    assert error.partial == "00"

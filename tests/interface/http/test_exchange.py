@@ -14,11 +14,13 @@ import openai
 import pytest
 
 from SimpleLLMFunc.errors import (
+    AuthenticationError,
     BadReply,
     BadRequest,
     ConfigError,
     ConnectionFailed,
     ProviderError,
+    RateLimited,
     SimpleLLMFuncError,
     StreamInterrupted,
     UsageError,
@@ -490,3 +492,14 @@ def test_a_chunk_becomes_the_packages_object():
     assert item.choices[0].delta.tool_calls[0].function.arguments == "{"
     assert item.choices[0].delta.tool_calls[0].index == 0
     assert item.usage is None
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind"),
+    [(400, None, BadRequest), (401, None, AuthenticationError), (429, "insufficient_quota", RateLimited)],
+)
+async def test_the_clients_refusals_are_ours(server, through, status, code, kind):
+    server.reply_status(status, message="because", code=code, headers={"x-request-id": "r1"})
+    with pytest.raises(kind) as caught:
+        await through.chat(HELLO)
+    assert (caught.value.status, caught.value.request_id, len(server.requests)) == (status, "r1", 1)

@@ -269,3 +269,9 @@ def test_a_whole_reply_as_one_chunk_adds_up_to_itself():
     whole = put_right(ChatCompletion.from_dict(data, tries=3))
     assembler, complete = put_together(chunk_of_reply(whole))
     assert (assembler.completion(), complete, assembler.completion().tries) == (whole, [True], 3)
+
+
+@pytest.mark.parametrize(("cached", "tries"), [(True, 0), (False, 1)])
+def test_what_comes_from_a_cache_says_so(cached, tries):
+    reply = put_together(chunk(content="x", finish="stop", tries=tries, cached=cached))[0].completion()
+    assert (reply.cached, reply.tries) == (cached, tries)

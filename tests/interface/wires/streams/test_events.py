@@ -198,3 +198,13 @@ def test_a_reply_of_any_depth_is_read_or_is_a_bad_reply(place, levels, pair, str
     else:
         assert levels < 200
         assert reply.choices
+
+
+def test_the_halves_of_a_character_that_two_events_bring_are_joined():
+    halves = [
+        b'data: {"choices":[{"delta":{"content":"a\\ud83c"}}]}\n\n',
+        b'data: {"choices":[{"delta":{"content":"\\udf27b"}}]}\n\n',
+    ]
+    decoder = CHAT.decoder(Received("m"))
+    assert [chunk.text for half in halves for chunk in decoder.feed(half)] == ["a", "\U0001f327b"]
+    assert read(halves[0] + b"data: [DONE]\n\n").text == "a"
