@@ -58,6 +58,7 @@ class CallAsked:
         self._context = copy_context()
         self._samplings = 0
         self._under_way: set[Future[Any]] = set()
+        self._is_over = False
 
     @property
     def model(self) -> Any:
@@ -78,6 +79,8 @@ class CallAsked:
         # A copy of the context: two questions at once cannot both be in it.
         future = self._context.copy().run(asyncio.run_coroutine_threadsafe, asked, self._loop)
         self._under_way.add(future)
+        if self._is_over:  # the call may have ended in its own thread before this one noted the question
+            future.cancel()
         try:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
@@ -91,6 +94,7 @@ class CallAsked:
 
     def end(self) -> None:
         """Give up what is still being answered: the call is over."""
+        self._is_over = True
         for future in list(self._under_way):
             future.cancel()
 
