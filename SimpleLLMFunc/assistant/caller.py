@@ -185,7 +185,7 @@ class ToolInvoker(ToolRegistry):
 
     def __init__(self, tools: Iterable[Any] = (), *, language: Literal["zh", "en"] = "zh") -> None:
         super().__init__()
-        self.words: Mapping[str, str] = {**TOOL_WORDS, **WORDS["tool calls"][language]}
+        self.words: Mapping[str, str] = {**TOOL_WORDS, **WORDS["tool calls"]["zh" if language == "zh" else "en"]}
         for candidate in tools:
             self.register(candidate, replace=True)
 

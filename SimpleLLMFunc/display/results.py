@@ -159,13 +159,7 @@ def run_card(detail: Any) -> Card:
         ("mark", marked(run)),
     ]
     turns = [
-        (
-            str(turn.turn),
-            _seconds(turn.seconds),
-            turn.model,
-            f"{turn.input_tokens} / {turn.output_tokens}",
-            turn.finish_reason,
-        )
+        (str(turn.turn), _seconds(turn.seconds), turn.model, _read_and_written(turn), turn.finish_reason)
         for turn in detail.turns
     ]
     calls = [
@@ -201,6 +195,10 @@ def when(moment: float) -> str:
 
 def _plainly_or_empty(value: Any) -> str:
     return "" if value is None else plainly(value)
+
+
+def _read_and_written(turn: Any) -> str:
+    return f"{turn.input_tokens} / {turn.output_tokens}"
 
 
 def _seconds(value: float | None) -> str:

@@ -71,8 +71,9 @@ def test_the_two_texts_of_the_note_and_their_english():
     told = invoker.invoke_tool("broken")
     assert told.startswith("工具调用失败: ValueError: key ")
     assert "sk-abcdefghijklmnop" not in told
-    english = ToolInvoker(language="en")
-    assert english.invoke_tool("nobody") == "The tool nobody does not exist. The tools are: -."
+    for language in ("en", "fr"):
+        english = ToolInvoker(language=language)
+        assert english.invoke_tool("nobody") == "The tool nobody does not exist. The tools are: -."
 
 
 def test_arguments_that_do_not_fit_are_told_too():

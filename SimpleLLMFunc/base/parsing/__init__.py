@@ -12,6 +12,5 @@ from SimpleLLMFunc.base.parsing.tool_arguments import is_certain, mended_argumen
 __all__ = [
     "AnswerReader", "ItemReader", "Num", "OutputMode", "Parsed", "PartialReader",
     "QuoteCheck", "Repair", "RepairLevel", "alignment", "decode_strictly", "find_json", "is_certain", "is_equal",
-    "is_same_value",
-    "mended_arguments", "path_text", "plain_value", "without_reasoning",
+    "is_same_value", "mended_arguments", "path_text", "plain_value", "without_reasoning",
 ]  # fmt: skip

@@ -203,8 +203,9 @@ def _one_system(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     contents = [message.get("content") for message in messages]
     if all(isinstance(content, str) for content in contents):
         return [{**messages[0], "content": "\n\n".join(cast("list[str]", contents))}]
-    texts = [[{"type": "text", "text": content}] if isinstance(content, str) else content or [] for content in contents]
-    parts = [part for text in texts for part in text]
+    parts: list[Any] = []
+    for content in contents:
+        parts += [{"type": "text", "text": content}] if isinstance(content, str) else content or []
     return [{**messages[0], "content": parts}]
 
 

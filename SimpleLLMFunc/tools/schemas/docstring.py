@@ -127,7 +127,7 @@ def _end_of_section(lines: list[str], start: int) -> int:
             bool(line.strip()) and not line[0].isspace() and number > 0 for number, line in enumerate(following)
         )
         ends = (
-            is_out and " : " not in line and not (below[:1].isspace() and below.strip())
+            is_out and not _is_entry(line, below)
             for is_out, line, below in zip(at_margin, following, after, strict=True)
         )
     elif heading["colon"] and _GOOGLE.get(heading["name"], heading["name"]) == "Args":
@@ -135,6 +135,10 @@ def _end_of_section(lines: list[str], start: int) -> int:
     else:
         return start
     return start + 1 + next((number for number, ended in enumerate(ends) if ended), len(following) - 2)
+
+
+def _is_entry(line: str, below: str) -> bool:
+    return " : " in line or (below[:1].isspace() and bool(below.strip()))
 
 
 def _parameters(section: list[str]) -> dict[str, tuple[str, str]]:
