@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from enum import Enum
 from typing import Any, TypeVar, cast
@@ -19,6 +20,8 @@ from SimpleLLMFunc.type import (
     CompletionUsage,
     ContentPart,
     Message,
+    Multimodal,
+    Text,
     ToolCall,
     Usage,
 )
@@ -41,7 +44,8 @@ def build_multimodal_content(
     """Return the parts of a user message that shows the arguments, in their order.
 
     What is shown is decided by the value alone: an `ImgPath` is an image, also behind `Optional`, a union or
-    a list, and a `str` is text, for any annotation. Text becomes a part ``name: value``; None is left out.
+    a list, and a `str` is text, for any annotation. Text becomes a part ``name: value``; None is left out. A picture in
+    a dict or an object is named in its place and follows the text.
 
     Args:
         arguments: by parameter name, in the order they shall appear.
@@ -181,24 +185,58 @@ def _copy(value: Any) -> Any:
 
 
 def holds_multimodal(value: Any) -> bool:
-    """Tell whether a value is a picture, a sound, a file or a `Text`, or a list or tuple with one somewhere in it."""
+    """Tell whether a value is a picture, a sound, a file or a `Text`, or a container or an object with one somewhere in it."""
     left, seen = [value], set[int]()  # a list may hold itself
     while left:
         each = left.pop()
         if isinstance(each, MULTIMODAL):
             return True
-        if isinstance(each, (list, tuple)) and id(each) not in seen:
+        if id(each) not in seen and (inside := _inside(each)) is not None:
             seen.add(id(each))
-            left.extend(each)
+            left.extend(inside.values() if isinstance(inside, Mapping) else inside)
     return False
+
+
+def with_places(value: Any, media: list[Multimodal]) -> Any:
+    """Return a value as data in which each picture, sound and file is its place, such as "[ImgPath 1]".
+
+    Args:
+        value: a container or an object; what holds no picture in it stays as it is.
+        media: gets the pictures, sounds and files in the order of their places.
+    """
+    if isinstance(value, Text):
+        return value.content
+    if isinstance(value, MULTIMODAL):
+        media.append(value)
+        return f"[{type(value).__name__} {len(media)}]"
+    inside = _inside(value) if holds_multimodal(value) else None
+    if inside is None:
+        return value
+    if isinstance(inside, Mapping):
+        return {key: with_places(item, media) for key, item in inside.items()}
+    return [with_places(item, media) for item in inside]
+
+
+def _inside(value: Any) -> Mapping[Any, Any] | Collection[Any] | None:
+    """Return what a container or an object of fields holds, None for anything else."""
+    if isinstance(value, BaseModel):
+        return {
+            field.serialization_alias or name: getattr(value, name) for name, field in type(value).model_fields.items()
+        }
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)}
+    return value if isinstance(value, (list, tuple, set, frozenset, deque, Mapping)) else None
 
 
 def _parts(name: str, value: Any) -> Iterator[ContentPart]:
     if isinstance(value, MULTIMODAL):
         yield value.to_part()
-    elif holds_multimodal(value):
+    elif isinstance(value, (list, tuple)) and holds_multimodal(value):
         for item in value:
             if item is not None:
                 yield from _parts(name, item)
     else:
-        yield {"type": "text", "text": f"{name}: {render_value(value)}"}
+        media: list[Multimodal] = []
+        yield {"type": "text", "text": f"{name}: {render_value(with_places(value, media))}"}
+        for shown in media:
+            yield shown.to_part()

@@ -13,6 +13,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
+from SimpleLLMFunc.base.messages import holds_multimodal
 from SimpleLLMFunc.base.templates import enclosed, shortened
 from SimpleLLMFunc.tools import wire_name
 from SimpleLLMFunc.type import MULTIMODAL, Audio, ContentPart, File, ImgPath, Multimodal, Text, without_surrogates
@@ -119,7 +120,7 @@ class _Plain:
 
     def _of_container(self, value: Any, depth: int) -> Any:
         if isinstance(value, BaseModel):
-            return _of_other(value)
+            return self.of(dict(value), depth) if holds_multimodal(value) else _of_other(value)
         if isinstance(value, tuple) and callable(as_dict := getattr(value, "_asdict", None)):
             value = as_dict()
         if dataclasses.is_dataclass(value) and not isinstance(value, type):

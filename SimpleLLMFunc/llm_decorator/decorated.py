@@ -7,9 +7,22 @@ there is no second implementation behind them.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Coroutine, Iterable, Iterator
 from types import ModuleType
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeAlias, TypeGuard, TypeVar, get_args, overload
+from typing import (
+    Any,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    Self,
+    TypeAlias,
+    TypeGuard,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
+)
 
 from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.llm_decorator.answering import Answers
@@ -248,6 +261,20 @@ def is_offered(module: ModuleType, name: str, home: str) -> bool:
     return not name.startswith("_") and (home == module.__name__ or home.startswith(f"{module.__name__}."))
 
 
-def takes_a_file(hint: Any) -> bool:
-    """Say whether a parameter of this type takes the path of a file: a caller from outside must not name any."""
-    return hint in FILES or any(map(takes_a_file, get_args(hint)))
+def takes_a_file(hint: Any, within: tuple[Any, ...] = ()) -> bool:
+    """Say whether a parameter of this type takes the path of a file: a caller from outside must not name any.
+
+    Args:
+        hint: a type; the fields of a class are looked at too.
+        within: the types whose field this is, so that one that holds itself comes to an end.
+    """
+    if hint in FILES or hint in within:
+        return hint in FILES
+    return any(takes_a_file(part, (*within, hint)) for part in (*get_args(hint), *_hints_of_fields(hint)))
+
+
+def _hints_of_fields(hint: Any) -> Iterable[Any]:
+    try:
+        return get_type_hints(get_origin(hint) or hint).values()
+    except (TypeError, NameError, AttributeError, SyntaxError):  # no class, or pydantic cannot read its fields either
+        return ()

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
+from pydantic import ConfigDict
+
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.type.message import ContentPart
 
@@ -44,6 +46,11 @@ _TEXT_TYPES = {
 }  # fmt: skip
 
 
+def _described(kind: str) -> ConfigDict:
+    """Return what keeps a class's docstring, which is for programmers, out of prompts and schemas."""
+    return {"json_schema_extra": {"description": kind}}
+
+
 @dataclass(frozen=True, slots=True)
 class Text:
     """A piece of text that becomes its own part of the message, without its parameter's name before it."""
@@ -69,6 +76,8 @@ class ImgUrl:
     Raises:
         ValueError: another scheme, no host, or a data URL that is not an image.
     """
+
+    __pydantic_config__ = _described("an image")
 
     url: str
     detail: Detail = "auto"
@@ -101,6 +110,8 @@ class ImgPath:
         FileNotFoundError: there is no such file.
         ValueError: not a regular file, not an image, too large, not readable, or outside `root`.
     """
+
+    __pydantic_config__ = _described("an image")
 
     path: Path
     detail: Detail = "auto"
@@ -152,6 +163,8 @@ class Audio(_WithPath):
         ValueError: as for `ImgPath`.
     """
 
+    __pydantic_config__ = _described("a sound")
+
     if TYPE_CHECKING:
 
         def __init__(self, path: str | os.PathLike[str], root: str | os.PathLike[str] | None = None) -> None: ...
@@ -176,6 +189,8 @@ class File(_WithPath):
         FileNotFoundError: there is no such file.
         ValueError: as for `ImgPath`.
     """
+
+    __pydantic_config__ = _described("a document")
 
     if TYPE_CHECKING:
 

@@ -6,6 +6,7 @@ import datetime
 import enum
 import types
 from collections import deque
+from dataclasses import dataclass
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, TypeAdapter
 
 from SimpleLLMFunc.base.messages import (
     as_data,
@@ -25,7 +26,18 @@ from SimpleLLMFunc.base.messages import (
     render_value,
 )
 from SimpleLLMFunc.errors import UsageError
-from SimpleLLMFunc.type import ChatCompletion, ChatMessage, FunctionCall, ImgPath, ImgUrl, Text, ToolCall, Usage
+from SimpleLLMFunc.type import (
+    Audio,
+    ChatCompletion,
+    ChatMessage,
+    File,
+    FunctionCall,
+    ImgPath,
+    ImgUrl,
+    Text,
+    ToolCall,
+    Usage,
+)
 from tests.support.referees import is_of_today
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": '{"q": 1}'}}
@@ -106,6 +118,33 @@ def test_pictures_in_lists_of_lists_and_pairs_are_shown(png):
     parts = build_multimodal_content({"named": [("left", png), ["right", [png]]], "nothing": [["x"]]}, {})
     shown = [text("named: left"), png.to_part(), text("named: right"), png.to_part()]
     assert parts == [*shown, text('nothing: [["x"]]')]
+
+
+@dataclass
+class Offer:
+    name: str
+    picture: Any
+
+
+class Shelf(BaseModel):
+    offers: dict[str, Offer] = Field(serialization_alias="byPlace")
+    note: Text | None = None
+
+
+def test_a_picture_in_a_dict_or_an_object_is_named_in_its_place_and_follows_the_text(png):
+    shelf = Shelf(offers={"top": Offer("cup", png)}, note=Text("new"))
+    parts = build_multimodal_content({"shelf": shelf, "more": {"all": [png, {png}], 1: "x"}}, {})
+    assert parts == [
+        text('shelf: {"byPlace": {"top": {"name": "cup", "picture": "[ImgPath 1]"}}, "note": "new"}'), png.to_part(),
+        text('more: {"all": ["[ImgPath 1]", ["[ImgPath 2]"]], "1": "x"}'), png.to_part(), png.to_part()
+    ]  # fmt: skip
+    schema = TypeAdapter(dict[str, ImgPath | Audio | File | ImgUrl]).json_schema()
+    assert [kind["description"] for kind in schema["$defs"].values()] == [
+        "a sound",
+        "a document",
+        "an image",
+        "an image",
+    ]
 
 
 def test_attack_14_a_text_is_never_a_path(png):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 import pytest
-from pydantic import BaseModel, SecretStr, computed_field, field_serializer
+from pydantic import BaseModel, SecretStr, computed_field, create_model, field_serializer
 
 from SimpleLLMFunc.base.tool_result import holds_media, render_result
 from SimpleLLMFunc.type import ImgPath, ImgUrl, Text
@@ -157,6 +157,8 @@ def test_an_image_is_a_part_and_text_and_images_keep_their_order():
     # inside a value they are named in their place
     named = {"type": "text", "text": '{"a": ["[ImgUrl 1]"], "t": "x", "b": "[ImgUrl 2]"}'}
     assert render({"a": [IMAGE], "t": Text("x"), "b": IMAGE}) == [named, PART, PART]
+    seen = create_model("Seen", b=ImgUrl)(b=IMAGE)
+    assert render(seen) == [{"type": "text", "text": '{"b": "[ImgUrl 1]"}'}, PART]
 
 
 def test_texts_share_the_limit_and_images_do_not_count():

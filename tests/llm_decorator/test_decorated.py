@@ -1,11 +1,13 @@
 """The decorated objects: what they show of themselves to `repr`, `inspect` and a REPL, and what of a module is for others."""
 
+import dataclasses
 import inspect
 import json
 import pickle
 import re
 from collections.abc import AsyncIterator, Iterator
 from types import ModuleType
+from typing import Generic, TypeVar
 
 import pytest
 from pydantic import BaseModel
@@ -14,6 +16,8 @@ from SimpleLLMFunc import Audio, File, ImgPath, ImgUrl, Message, OpenAICompatibl
 from SimpleLLMFunc.llm_decorator import decorated
 from SimpleLLMFunc.llm_decorator.decorated import CHATS, FUNCTIONS, STREAMS, is_offered, takes_a_file
 from SimpleLLMFunc.testing import ScriptedLLM
+
+T = TypeVar("T")
 
 
 class Review(BaseModel):
@@ -120,12 +124,26 @@ def test_a_module_offers_what_it_lists_else_what_is_public_and_its_own(name, hom
     assert is_offered(module, name, home) is offered
 
 
+@dataclasses.dataclass
+class Plain:
+    beside: "list[Plain]"
+    url: ImgUrl
+
+
+class Folder(BaseModel, Generic[T]):
+    inside: "list[Folder[T]]"
+    first: tuple[T, File | None]
+
+
 @pytest.mark.parametrize(
     ("hint", "takes"),
     [
         (ImgPath, True),
         (list[Audio], True),
         (dict[str, File | None], True),
+        (list[Folder[int]], True),
+        (Folder[str], True),
+        (Plain, False),
         (ImgUrl, False),
         (str, False),
         (list, False),

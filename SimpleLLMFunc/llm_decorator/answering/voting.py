@@ -18,7 +18,7 @@ from SimpleLLMFunc.base.events import RunFinished, RunStarted
 from SimpleLLMFunc.base.parsing import OutputMode, Parsed, QuoteCheck, RepairLevel
 from SimpleLLMFunc.base.run import Result, read_off_loop
 from SimpleLLMFunc.base.schemas import OutputSpec
-from SimpleLLMFunc.errors import ConfigError, ResponseParseError, SimpleLLMFuncError
+from SimpleLLMFunc.errors import ConfigError, ResponseParseError, SimpleLLMFuncError, UsageError
 from SimpleLLMFunc.interface.composite import sample_scope
 from SimpleLLMFunc.interface.current import use_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models
@@ -72,7 +72,12 @@ class ConfidentOutput(OutputSpec):
         self, answers: Sequence[Any], asked: int, *, is_escalated: bool, arguments: Mapping[str, Any] | None = None
     ) -> Confident[Any]:
         """Return what the answers, at least one of `asked`, come to."""
-        shown = [comparable(as_answer(self.inner, answer), answer) for answer in answers]
+        try:
+            shown = [comparable(as_answer(self.inner, answer), answer) for answer in answers]
+        except (ValueError, TypeError) as error:
+            raise UsageError(
+                f"no vote over values without a JSON form ({error}). Give the type a serializer."
+            ) from error
         decision = decide(shown, asked, self._vote_on)
         value, agreement = answers[decision.nearest], decision.agreement
         if decision.data != shown[decision.nearest]:

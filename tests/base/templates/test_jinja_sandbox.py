@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -41,42 +42,7 @@ def test_the_jinja2_whose_sandbox_holds():
 
 # --- out of the data (attacks 6 and 7) -------------------------------------------------------------------
 
-ESCAPES = [
-    "{{ cycler.__init__.__globals__.os.popen('touch PWNED').read() }}",
-    "{{ joiner.__init__.__globals__.os.popen('touch PWNED').read() }}",
-    "{{ namespace.__init__.__globals__.os.popen('touch PWNED').read() }}",
-    "{{ lipsum.__globals__['os'].popen('touch PWNED').read() }}", "{{ lipsum.__globals__.os.system('touch PWNED') }}",
-    "{{ dict.__base__.__subclasses__() }}", "{{ ('{0.__class__}'|attr('format'))(o) }}", "{{ ''|attr('__class__') }}",
-    "{{ ''|attr('\\x5f\\x5fclass\\x5f\\x5f') }}", "{{ ['{0.__class__}']|map('format', o)|list }}",
-    "{{ ['']|map(attribute='__class__')|list }}", "{{ [o]|map('attr', 'api_key')|list }}",
-    "{{ '{0.__class__.__mro__}'.format(o) }}", "{{ '{0[a]}'.format(o) }}", "{{ '{a}'.format_map(o) }}",
-    "{{ ''['format'] }}", "{{ ''['format']('{0}') }}", "{% set f = ''.format %}{{ f }}",
-    "{% set f = ''['format'] %}{{ f('x') }}", "{{ '%s' % o }}", "{{ '%s'|format(o) }}",
-    "{{ ''.__class__.__mro__[1].__subclasses__() }}", "{{ ''['__class__'] }}", "{{ ''['__cla' ~ 'ss__'] }}",
-    "{{ [].__class__ }}", "{{ {}.__class__.__bases__ }}", "{{ ().__class__ }}", "{{ (1).__class__ }}",
-    "{{ (1).real }}", "{{ 1.5.hex() }}", "{{ true.__doc__ }}", "{{ none.__class__ }}", "{{ o.__class__ }}",
-    "{{ o['__class__'] }}", "{{ o.get.__self__ }}", "{{ o.items.__call__() }}", "{{ o.keys().mapping }}",
-    "{{ ''.upper.__self__ }}", "{{ range.__globals__ }}", "{{ range.__wrapped__ }}", "{{ range(3).__class__ }}",
-    "{{ self.__init__.__globals__ }}", "{{ self._TemplateReference__context }}", "{{ self }}", "{{ super() }}",
-    "{{ caller.__globals__ }}", "{{ varargs.__class__ }}", "{{ undefined_thing.__class__ }}",
-    "{{ x.__init__.__globals__ }}", "{{ get_flashed_messages.__globals__ }}", "{{ config }}",
-    "{{ request.application.__globals__ }}", "{{ environment }}", "{{ _ }}", "{{ t_1 }}", "{{ resolve('o') }}",
-    "{% macro m() %}{% endmacro %}{{ m.__globals__ }}", "{% macro m() %}{% endmacro %}{{ m._func }}",
-    "{% macro m() %}{% endmacro %}{{ m.name }}", "{% macro m() %}{% endmacro %}{{ m }}",
-    "{% macro m() %}{{ caller.__class__ }}{% endmacro %}{% call m() %}{% endcall %}",
-    "{% for a in [1] %}{{ loop.__class__ }}{% endfor %}", "{% for a in [1] %}{{ loop._iterator }}{% endfor %}",
-    "{% for a in [1] %}{{ loop._undefined }}{% endfor %}", "{% for a in [1] %}{{ loop }}{% endfor %}",
-    "{% for a in [1] %}{{ loop.cycle.__func__ }}{% endfor %}",
-    "{% for g in [o]|groupby('a') %}{{ g._make([1, 2]) }}{% endfor %}",
-    "{% for g in [o]|groupby('a') %}{{ g.__class__ }}{% endfor %}",
-    "{% for g in [o]|groupby('a') %}{{ g._replace }}{% endfor %}", "{{ [''.upper]|tojson }}", "{{ [''.upper] }}",
-    "{{ ''.upper }}", "{{ [''.upper]|join }}{{ ''.upper }}", "{{ ''.encode().__class__ }}", "{{ o.pop('a') }}",
-    "{{ o.update({'a': 2}) }}", "{{ o.clear() }}", "{{ o.setdefault('b', 1) }}", "{{ [1].append(2) }}",
-    "{{ [1].sort() }}", "{% set o.a = 5 %}", "{% set o['a'] = 5 %}", "{% import 'os' as os %}",
-    "{% from 'os' import system %}", "{% include '/etc/passwd' %}", "{% include ['a', 'b'] ignore missing %}",
-    "{% extends 'base' %}", "{% block b %}{{ self.b() }}{% endblock %}", "{{ 'x'|xmlattr }}", "{% do o.clear() %}",
-    "{% debug %}", "{% trans %}x{% endtrans %}", "{{ gettext('x') }}",
-]  # fmt: skip
+ESCAPES = Path(__file__).with_name("escapes.txt").read_text(encoding="utf-8").splitlines()
 
 
 @pytest.mark.parametrize("template", ESCAPES)

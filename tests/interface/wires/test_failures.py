@@ -1,6 +1,7 @@
 """What an error means is told by its status, its codes and known words; all else stays a plain `BadRequest`."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -17,41 +18,8 @@ from SimpleLLMFunc.interface.wires import Received, failure_of, read_error, refu
 from SimpleLLMFunc.interface.wires.failures import status_of_error
 from tests.interface.wires.test_recordings import WIRES
 
-KNOWN = [
-    ("text", "Content Exists Risk"),
-    ("wire", "Function tools with reasoning_effort are not supported for gpt-5.4. Please use /v1/responses instead."),
-    ("wire", "This model is only supported in v1/responses and not in v1/chat/completions."),
-    ("images", "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj"),
-    ("images", "Invalid content type. image_url is only supported by certain models."),
-    ("images", "No endpoints found that support image input"),
-    ("images", "Failed to deserialize the JSON body: messages[0]: unknown variant `image_url`, expected `text`"),
-    ("images", "m is not a multimodal model"),
-    ("sound", "audio input is not supported - hint: you may need to provide the mmproj"),
-    ("model", "The model `gpt-9.1` does not exist or you do not have access to it."),
-    ("model", "model 'llama9.1:7b' not found"),
-    ("model", 'model "x" not found, try pulling it first'),
-    ("model", "models/gemini-9 is not found for API version v1beta"),
-    ("model", "Model Not Exist"),
-    ("model", "x/y is not a valid model ID"),
-    ("model", "Invalid model: mistral-huge"),
-    ("response_format", "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."),
-    ("response_format", "This response_format type is unavailable now"),
-    ("response_format", "This model does not support response format `json_schema`. See supported models"),
-    ("response_format", "Unrecognized request argument supplied: response_format"),
-    ("response_format", "response_format value as json_schema is enabled only for api versions 2024-08-01-preview and later"),
-    ("response_format", "Function calling with a response mime type: 'application/json' is unsupported"),
-    ("response_format", "The provided JSON schema contains features not supported by xgrammar."),
-    ("tool_choice", "The tool_choice parameter does not support being set to required or object in thinking mode"),
-    ("tool_choice", "tool_choice 'required' is incompatible with thinking enabled"),
-    ("tools", "registry.ollama.ai/library/gemma3:latest does not support tools"),
-    ("tools", "deepseek-reasoner does not support Function Calling"),
-    ("tools", "`tool calling` is not supported with this model"),
-    ("tools", "<400> InternalError.Algo.InvalidParameter: The tool call is not supported."),
-    ("tools", "Function calling is not enabled for this model"),
-    ("tools", "Function call is not supported for this model."),
-    ("tools", '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'),
-    ("tools", "No endpoints found that support tool use. To learn more about provider routing, visit: …"),
-]  # fmt: skip
+LINES = Path(__file__).with_name("refusals.txt").read_text(encoding="utf-8").splitlines()
+KNOWN = [tuple(line.split(": ", 1)) for line in LINES]
 OTHERS = [
     "Invalid schema for function 'search': 'lookup' is not valid under any of the given schemas.",
     "tools.0.custom.input_schema: JSON schema is invalid.",

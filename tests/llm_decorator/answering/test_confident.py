@@ -10,6 +10,7 @@ from functools import partial
 
 import pytest
 from pydantic import BaseModel, model_validator
+from pydantic_core import core_schema
 
 from SimpleLLMFunc import AbortSignal, CachedLLM, OpenAICompatible, budget, errors, llm_function, use_llm, watching
 from SimpleLLMFunc.base.events import ReplyDelta, RunFinished, RunStarted
@@ -300,6 +301,16 @@ def test_what_cannot_be_is_said_at_decoration():
 async def test_fields_that_no_answer_has_decide_nothing():
     ask = async_decorated(Confident[dict[str, int]], ScriptedLLM('{"a": 1}', repeat=True), votes=2, vote_on=["b"])
     assert (await ask("x")).abstained
+
+
+async def test_values_without_a_json_form_cannot_be_voted_on():
+    class Plate:
+        @classmethod
+        def __get_pydantic_core_schema__(cls, *_):
+            return core_schema.no_info_after_validator_function(lambda _: cls(), core_schema.str_schema())
+
+    with pytest.raises(errors.UsageError, match=r"JSON form .*Plate.*serializer"):
+        await async_decorated(Confident[Plate], ScriptedLLM("B 7", repeat=True), votes=2)("x")
 
 
 def test_zero_temperature_is_warned_of(caplog):

@@ -8,7 +8,7 @@ import pytest
 from SimpleLLMFunc import BudgetExceeded, budget, llm_function
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.tools.mcp import tools_from_mcp
-from SimpleLLMFunc.tools.mcp.messages import MAX_SAMPLINGS
+from SimpleLLMFunc.tools.mcp.messages import MAX_SAMPLINGS, CallAsked, RefusedError
 from tests.tools.mcp.test_client import SERVER, by_name
 
 SAMPLE = tool_calls(("sample", {"text": "name a colour", "times": 1}))
@@ -129,3 +129,19 @@ async def test_a_cancelled_call_takes_its_question_along() -> None:
             while answered.is_set():
                 await asyncio.sleep(0.02)
         assert await by_name(tools)["hello"](name="x") == "hello x"
+
+
+async def test_a_question_that_is_noted_after_its_call_has_ended_is_given_up() -> None:
+    class Late(set[Any]):
+        def add(self, question: Any) -> None:
+            call.end()  # in the time between asking and noting
+            super().add(question)
+
+    async def thinks(*_: Any) -> bool:
+        return await asyncio.sleep(60, True)
+
+    async with asyncio.timeout(30) as limit:
+        call = CallAsked("ask", thinks, limit)
+        call._under_way = Late()
+        with pytest.raises(RefusedError, match="over"):
+            await call.answer("elicitation", {"message": "?", "requestedSchema": {"type": "object", "properties": {}}})
