@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from enum import Enum
 from typing import Any, TypeVar, cast
@@ -24,6 +23,8 @@ from SimpleLLMFunc.type import (
     Text,
     ToolCall,
     Usage,
+    fields_or_items,
+    holds_multimodal,
 )
 
 T = TypeVar("T")
@@ -184,19 +185,6 @@ def _copy(value: Any) -> Any:
     return [_copy(item) for item in value] if type(value) is list else value
 
 
-def holds_multimodal(value: Any) -> bool:
-    """Tell whether a value is a picture, a sound, a file or a `Text`, or a container or an object with one somewhere in it."""
-    left, seen = [value], set[int]()  # a list may hold itself
-    while left:
-        each = left.pop()
-        if isinstance(each, MULTIMODAL):
-            return True
-        if id(each) not in seen and (inside := _inside(each)) is not None:
-            seen.add(id(each))
-            left.extend(inside.values() if isinstance(inside, Mapping) else inside)
-    return False
-
-
 def with_places(value: Any, media: list[Multimodal]) -> Any:
     """Return a value as data in which each picture, sound and file is its place, such as "[ImgPath 1]".
 
@@ -209,23 +197,12 @@ def with_places(value: Any, media: list[Multimodal]) -> Any:
     if isinstance(value, MULTIMODAL):
         media.append(value)
         return f"[{type(value).__name__} {len(media)}]"
-    inside = _inside(value) if holds_multimodal(value) else None
+    inside = fields_or_items(value) if holds_multimodal(value) else None
     if inside is None:
         return value
     if isinstance(inside, Mapping):
         return {key: with_places(item, media) for key, item in inside.items()}
     return [with_places(item, media) for item in inside]
-
-
-def _inside(value: Any) -> Mapping[Any, Any] | Collection[Any] | None:
-    """Return what a container or an object of fields holds, None for anything else."""
-    if isinstance(value, BaseModel):
-        return {
-            field.serialization_alias or name: getattr(value, name) for name, field in type(value).model_fields.items()
-        }
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)}
-    return value if isinstance(value, (list, tuple, set, frozenset, deque, Mapping)) else None
 
 
 def _parts(name: str, value: Any) -> Iterator[ContentPart]:

@@ -13,10 +13,19 @@ from typing import Any, Final
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
-from SimpleLLMFunc.base.messages import holds_multimodal
 from SimpleLLMFunc.base.templates import enclosed, shortened
 from SimpleLLMFunc.tools import wire_name
-from SimpleLLMFunc.type import MULTIMODAL, Audio, ContentPart, File, ImgPath, Multimodal, Text, without_surrogates
+from SimpleLLMFunc.type import (
+    MULTIMODAL,
+    Audio,
+    ContentPart,
+    File,
+    ImgPath,
+    Multimodal,
+    Text,
+    holds_multimodal,
+    without_surrogates,
+)
 
 _MAX_NESTED_LISTS: Final = 3
 _MAX_DEPTH: Final = 50

@@ -12,13 +12,12 @@ import types
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from SimpleLLMFunc.base.messages import holds_multimodal
 from SimpleLLMFunc.base.schemas import compile_output
 from SimpleLLMFunc.base.schemas.type_description import Describer, Schema
 from SimpleLLMFunc.base.schemas.type_example import example_of
 from SimpleLLMFunc.base.schemas.type_words import Phrase, PlainWords, either, list_of
 from SimpleLLMFunc.errors import SignatureError
-from SimpleLLMFunc.type import MULTIMODAL, Audio, File, ImgPath, ImgUrl, Text
+from SimpleLLMFunc.type import MULTIMODAL, Audio, File, ImgPath, ImgUrl, Text, holds_multimodal
 
 _MEDIA: dict[Any, tuple[str, str]] = {
     Text: ("text", "texts"),

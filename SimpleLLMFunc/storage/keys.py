@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
 import hashlib
 import json
@@ -17,7 +16,7 @@ from uuid import UUID
 from pydantic import BaseModel
 
 from SimpleLLMFunc.errors import UsageError
-from SimpleLLMFunc.type import MULTIMODAL, Audio, File, ImgPath
+from SimpleLLMFunc.type import MULTIMODAL, Audio, File, ImgPath, fields_or_items, holds_multimodal
 
 KEY_BYTES = 16
 
@@ -119,13 +118,13 @@ def _data_of(value: Any) -> tuple[Any] | None:
     """Return the data of a value that is nothing but data, in a tuple; None for anything else."""
     if isinstance(value, Enum):
         return (value.value,)
-    if isinstance(value, BaseModel):
+    if isinstance(value, BaseModel) and not holds_multimodal(value):
         try:
             return (value.model_dump(mode="json", warnings=False),)
         except (ValueError, TypeError, RecursionError):
             return None
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return ({field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)},)
+    if isinstance(inside := fields_or_items(value), dict) and inside is not value:
+        return (inside,)
     if isinstance(value, _SCALARS):
         return (str(value),)
     if isinstance(value, (bytes, bytearray, memoryview)):

@@ -33,6 +33,8 @@ from SimpleLLMFunc.type.multimodal import (
     ImgUrl,
     Multimodal,
     Text,
+    fields_or_items,
+    holds_multimodal,
     read_file,
 )
 from SimpleLLMFunc.type.usage import NO_USAGE, CompletionUsage, Usage
@@ -46,5 +48,6 @@ __all__ = [
 ]  # fmt: skip
 __all__ += [
     "MAX_FILE_BYTES", "MULTIMODAL", "NO_USAGE", "QUOTED", "Multimodal", "confident_type", "content_text", "count",
-    "index_of", "mapping", "mappings", "read_file", "spec_name", "text_or_none", "without_surrogates",
+    "fields_or_items", "holds_multimodal", "index_of", "mapping", "mappings", "read_file", "spec_name", "text_or_none",
+    "without_surrogates",
 ]  # fmt: skip  # for other rooms

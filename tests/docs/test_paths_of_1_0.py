@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-LINES = Path(__file__).with_name("paths_of_1_0.txt").read_text(encoding="utf-8").splitlines()
-IMPORTS = dict(line.split(": ") for line in LINES)
+IMPORTS = dict(
+    line.split(": ") for line in Path(__file__).with_name("paths_of_1_0.txt").read_text("utf-8").splitlines()
+)
 
 
 @pytest.mark.parametrize("module", IMPORTS)

@@ -7,13 +7,15 @@ from datetime import date
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, create_model
 
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.storage.keys import canonical, key_of, plain_text, version_of
+from SimpleLLMFunc.type import ImgPath
 from tests.support.processes import run_script
 
 
@@ -43,6 +45,18 @@ def test_what_differs_has_another_key() -> None:
     assert len(set(keys)) == len(THINGS)
     assert keys == [key_of(version, {"thing": thing}) for thing in THINGS]
     assert not {*keys} & {key_of(version_of({"prompt": "b"}), {"thing": thing}) for thing in THINGS}
+
+
+@pytest.mark.parametrize(
+    "kind", [dataclass(type("Seen", (), {"__annotations__": {"it": Any}})), create_model("Seen", it=Any)]
+)
+def test_a_picture_within_counts_by_what_it_shows(kind, tmp_path) -> None:
+    path = tmp_path / "a.png"
+    keys = []
+    for shown in (b"0", b"1", b"0"):
+        path.write_bytes(b"\x89PNG\r\n\x1a\n" + shown)
+        keys.append(key_of(b"", {"x": [kind(it={"b": ImgPath(path)})]}))
+    assert keys[0] == keys[2] != keys[1]
 
 
 def test_keys_are_the_same_in_another_process(monkeypatch) -> None:

@@ -18,8 +18,7 @@ from SimpleLLMFunc.interface.wires import Received, failure_of, read_error, refu
 from SimpleLLMFunc.interface.wires.failures import status_of_error
 from tests.interface.wires.test_recordings import WIRES
 
-LINES = Path(__file__).with_name("refusals.txt").read_text(encoding="utf-8").splitlines()
-KNOWN = [tuple(line.split(": ", 1)) for line in LINES]
+KNOWN = [line.split(": ", 1) for line in Path(__file__).with_name("refusals.txt").read_text("utf-8").splitlines()]
 OTHERS = [
     "Invalid schema for function 'search': 'lookup' is not valid under any of the given schemas.",
     "tools.0.custom.input_schema: JSON schema is invalid.",
