@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-IMPORTS = dict(
-    line.split(": ") for line in Path(__file__).with_name("paths_of_1_0.txt").read_text("utf-8").splitlines()
-)
+TEXT = Path(__file__).with_name("paths_of_1_0.txt").read_text("utf-8")
+IMPORTS = dict(line.split(": ") for line in TEXT.splitlines())
 
 
 @pytest.mark.parametrize("module", IMPORTS)

@@ -137,18 +137,9 @@ class Folder(BaseModel, Generic[T]):
 
 @pytest.mark.parametrize(
     ("hint", "takes"),
-    [
-        (ImgPath, True),
-        (list[Audio], True),
-        (dict[str, File | None], True),
-        (list[Folder[int]], True),
-        (Folder[str], True),
-        (Plain, False),
-        (ImgUrl, False),
-        (str, False),
-        (list, False),
-    ],
+    [(ImgPath, True), (list[Audio], True), (dict[str, File | None], True), (list[Folder[int]], True), (Folder[str], True),
+     (ImgUrl, False), (str, False), (list, False), (Plain, False)],
     ids=str,
-)
+)  # fmt: skip
 def test_what_takes_the_path_of_a_file(hint, takes):
     assert takes_a_file(hint) is takes
