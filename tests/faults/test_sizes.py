@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from unittest.mock import Mock
 
 import pytest
 from pydantic import BaseModel, create_model
 
 from SimpleLLMFunc import Message, SimpleLLMFuncError
+from SimpleLLMFunc.runtime import threads
 from tests.faults.replies import LAST, STREAM_HEAD, TEXT, chunk, event, good, says, streams
 from tests.faults.runner import model_of
 from tests.faults.server import FaultServer
@@ -117,7 +119,8 @@ async def test_a_model_300_deep_is_refused_or_read_never_a_foreign_error():
             await async_function_of(llm, nested(300), max_reasks=0)("x")
 
 
-async def test_a_thousand_calls_at_once():
+async def test_a_thousand_calls_at_once(monkeypatch):
+    monkeypatch.setattr(threads, "_start", started := Mock(wraps=threads._start))
     async with FaultServer({"play": [good]}) as server:
         talk = chat_on(server)
 
@@ -126,6 +129,7 @@ async def test_a_thousand_calls_at_once():
 
         assert set(await asyncio.gather(*(said() for _ in range(1000)))) == {TEXT}
         assert len(server.requests("play")) == 1000
+    assert started.call_count < 10  # not one for each
 
 
 async def test_a_history_that_the_caller_changes_meanwhile_changes_nothing():

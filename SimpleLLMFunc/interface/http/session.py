@@ -16,7 +16,7 @@ from aiohttp.connector import Connection
 
 from SimpleLLMFunc.interface.http import timeouts
 from SimpleLLMFunc.interface.http.environment import tls_context
-from SimpleLLMFunc.runtime import PerLoop, in_thread
+from SimpleLLMFunc.runtime import PerLoop, importing
 
 _KEEP_ALIVE_SECONDS = 30.0
 _LONGEST_HEAD = 64 * 1024
@@ -141,5 +141,5 @@ _sessions: PerLoop[aiohttp.ClientSession] = PerLoop(
 async def session_of_this_loop() -> aiohttp.ClientSession:
     """Return the session of the running event loop; the first call opens it."""
     if asyncio.get_running_loop() not in _sessions.known:
-        await in_thread(tls_context)  # reads certificates from the disk, unless it has
+        await importing(tls_context)  # reads certificates from the disk, unless it has
     return _sessions.here()
