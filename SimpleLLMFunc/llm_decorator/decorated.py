@@ -268,6 +268,7 @@ def takes_a_file(hint: Any, within: tuple[Any, ...] = ()) -> bool:
         hint: a type; the fields of a class are looked at too.
         within: the types whose field this is, so that one that holds itself comes to an end.
     """
+    hint = getattr(hint, "__value__", getattr(hint, "__supertype__", hint))  # of a `type` alias, of a NewType
     if hint in FILES or hint in within:
         return hint in FILES
     return any(takes_a_file(part, (*within, hint)) for part in (*get_args(hint), *_hints_of_fields(hint)))

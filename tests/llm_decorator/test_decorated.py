@@ -7,10 +7,11 @@ import pickle
 import re
 from collections.abc import AsyncIterator, Iterator
 from types import ModuleType
-from typing import Generic, TypeVar
+from typing import Generic, NewType, TypeVar
 
 import pytest
 from pydantic import BaseModel
+from typing_extensions import TypeAliasType
 
 from SimpleLLMFunc import Audio, File, ImgPath, ImgUrl, Message, OpenAICompatible, llm_chat, llm_function
 from SimpleLLMFunc.llm_decorator import decorated
@@ -138,6 +139,7 @@ class Folder(BaseModel, Generic[T]):
 @pytest.mark.parametrize(
     ("hint", "takes"),
     [(ImgPath, True), (list[Audio], True), (dict[str, File | None], True), (list[Folder[int]], True), (Folder[str], True),
+     (NewType("Picture", ImgPath), True), (TypeAliasType("Pictures", list[ImgPath]), True),
      (ImgUrl, False), (str, False), (list, False), (Plain, False)],
     ids=str,
 )  # fmt: skip

@@ -16,7 +16,7 @@ from aiohttp.connector import Connection
 
 from SimpleLLMFunc.interface.http import timeouts
 from SimpleLLMFunc.interface.http.environment import tls_context
-from SimpleLLMFunc.runtime import PerLoop, importing
+from SimpleLLMFunc.runtime import PerLoop, importing, in_thread
 
 _KEEP_ALIVE_SECONDS = 30.0
 _LONGEST_HEAD = 64 * 1024
