@@ -89,13 +89,13 @@ async def react_events(
         ToolFailed: a tool failed and the policy says "raise".
     """
     run, tools = run or Run(), tools or Toolset()
-    history = await off_loop_if_large(text_size(request.messages), partial(copied, request.messages))
+    given = request.messages
+    history, shown = await off_loop_if_large(text_size(given), lambda: (copied(given), copied(given)))
     # What leaves here is copied (`ModelRequest.wire`, the events, the review); those who watch see the request itself.
     request = request.with_messages(list(history))
     run.asks(request)
     turn, rounds, opening = 1, 0, len(history)
     repetition = Repetition()
-    shown = await off_loop_if_large(text_size(history), partial(copied, history))
     yield run.tell(RunStarted(run.trace_id, shown))
     while True:
         is_last = rounds >= tools.max_rounds or repetition.is_over

@@ -241,10 +241,13 @@ class HttpModel(LLM_Interface):
     async def _write(self, call: Call) -> None:
         """Write what is asked on the wire of the model."""
         asked, spoken = call.asked, self.wire
-        size = text_size(asked.messages)
-        request, timeout = await off_loop_if_large(size, lambda: self._request(asked, stream=call.stream))
+
+        def written() -> tuple[WireRequest, float | None, tuple[bytes, int]]:
+            request, timeout = self._request(asked, stream=call.stream)
+            return request, timeout, self._written(request.body, asked)
+
+        request, timeout, (call.body, call.tokens) = await off_loop_if_large(text_size(asked.messages), written)
         self._tell((*self._standing, *request.downgrades))
-        call.body, call.tokens = await off_loop_if_large(size, lambda: self._written(request.body, asked))
         call.spoken, call.path, call.headers, call.kept = spoken, request.path, request.headers, request.kept
         call.timeout = timeout or self.timeout
 
