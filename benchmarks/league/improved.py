@@ -153,9 +153,7 @@ def section() -> list[str]:
             scores = {key: _score(name, each) for key, each in answers.items() if key != f"{name}-search"}
             plain = {key: _score(name, each) for key, each in sides["ours"].items()}
             test = (
-                difference_of([(plain[key], scores[key]) for key in scores.keys() & plain.keys()], 0.95)
-                if scores
-                else None
+                difference_of([(plain[key], scores[key]) for key in plain if key in scores], 0.95) if scores else None
             )
             texts = [model, name.replace("_", " "), TITLES[who], str(len(scores))]
             texts.append(f"{statistics.fmean(scores.values()):.0%}" if scores else "–")

@@ -79,7 +79,7 @@ class Cell:
 
     def p(self, other: Cell) -> tuple[float, float]:
         """How much better `other` is on the rows that both have, and its p: McNemar's, or of a permutation."""
-        pairs = [(self.points[key], other.points[key]) for key in self.points.keys() & other.points.keys()]
+        pairs = [(self.points[key], other.points[key]) for key in self.points if key in other.points]
         found = difference_of(pairs, 0.95) if pairs else None
         return (found.difference, found.p) if found else (0.0, 1.0)
 
