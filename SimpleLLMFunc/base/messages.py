@@ -29,6 +29,7 @@ from SimpleLLMFunc.type import (
 
 T = TypeVar("T")
 
+_TOO_DEEP = "an argument is nested too deep to be written into a prompt. Give a flatter one."
 _ANYTHING: TypeAdapter[Any] = TypeAdapter(Any, config=ConfigDict(defer_build=True))
 
 
@@ -57,7 +58,10 @@ def build_multimodal_content(
     parts: list[ContentPart] = []
     for name, value in arguments.items():
         if value is not None and name not in excluded:
-            parts.extend(_parts(name, value))
+            try:
+                parts.extend(_parts(name, value))
+            except RecursionError:
+                raise UsageError(_TOO_DEEP) from None
     return parts
 
 
@@ -133,9 +137,7 @@ def render_value(value: Any) -> str:
         try:
             return str(value)
         except RecursionError:
-            raise UsageError(
-                "an argument is nested too deep to be written into a prompt. Give a flatter one."
-            ) from None
+            raise UsageError(_TOO_DEEP) from None
     return str(value)
 
 
@@ -191,6 +193,9 @@ def with_places(value: Any, media: list[Multimodal]) -> Any:
     Args:
         value: a container or an object; what holds no picture in it stays as it is.
         media: gets the pictures, sounds and files in the order of their places.
+
+    Raises:
+        RecursionError: it holds itself, or is nested too deep.
     """
     if isinstance(value, Text):
         return value.content

@@ -11,6 +11,7 @@ from SimpleLLMFunc.type.completion import (
     ToolCall,
     ToolCallDelta,
 )
+from SimpleLLMFunc.type.contents import fields_or_items, holds_multimodal
 from SimpleLLMFunc.type.markers import ABSTAIN, QUOTED, Abstain, Abstention, Confident, Quoted, confident_type
 from SimpleLLMFunc.type.message import (
     AssistantMessage,
@@ -33,8 +34,6 @@ from SimpleLLMFunc.type.multimodal import (
     ImgUrl,
     Multimodal,
     Text,
-    fields_or_items,
-    holds_multimodal,
     read_file,
 )
 from SimpleLLMFunc.type.usage import NO_USAGE, CompletionUsage, Usage

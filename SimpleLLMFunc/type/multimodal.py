@@ -11,14 +11,13 @@ import base64
 import os
 import re
 import stat
-from collections import deque
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.type.message import ContentPart
@@ -211,30 +210,6 @@ Multimodal: TypeAlias = Text | ImgUrl | ImgPath | Audio | File
 
 MULTIMODAL: Final = (Text, ImgUrl, ImgPath, Audio, File)
 """The same for `isinstance`, which takes a tuple faster than a union."""
-
-
-def holds_multimodal(value: Any) -> bool:
-    """Tell whether a value is a picture, a sound, a file or a `Text`, or a container or an object with one somewhere in it."""
-    left, seen = [value], set[int]()  # a list may hold itself
-    while left:
-        each = left.pop()
-        if isinstance(each, MULTIMODAL):
-            return True
-        if id(each) not in seen and (inside := fields_or_items(each)) is not None:
-            seen.add(id(each))
-            left.extend(inside.values() if isinstance(inside, Mapping) else inside)
-    return False
-
-
-def fields_or_items(value: Any) -> Mapping[Any, Any] | Collection[Any] | None:
-    """Return what a container or an object of fields holds, None for anything else."""
-    if isinstance(value, BaseModel):
-        return {
-            field.serialization_alias or name: getattr(value, name) for name, field in type(value).model_fields.items()
-        }
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name, None) for field in fields(value)}
-    return value if isinstance(value, (list, tuple, set, frozenset, deque, Mapping)) else None
 
 
 def read_file(path: str | os.PathLike[str], root: str | os.PathLike[str] | None = None) -> bytes:

@@ -129,15 +129,22 @@ class Offer:
 class Shelf(BaseModel):
     offers: dict[str, Offer] = Field(serialization_alias="byPlace")
     note: Text | None = None
+    secret: str = Field("hush", exclude=True)
+    model_config = {"extra": "allow"}
 
 
 def test_a_picture_in_a_dict_or_an_object_is_named_in_its_place_and_follows_the_text(png):
-    shelf = Shelf(offers={"top": Offer("cup", png)}, note=Text("new"))
+    shelf = Shelf(offers={"top": Offer("cup", png)}, note=Text("new"), more=[1])
     parts = build_multimodal_content({"shelf": shelf, "more": {"all": [png, {png}], 1: "x"}}, {})
     assert parts == [
-        text('shelf: {"byPlace": {"top": {"name": "cup", "picture": "[ImgPath 1]"}}, "note": "new"}'), png.to_part(),
+        text('shelf: {"byPlace": {"top": {"name": "cup", "picture": "[ImgPath 1]"}}, "note": "new", "more": [1]}'), png.to_part(),
         text('more: {"all": ["[ImgPath 1]", ["[ImgPath 2]"]], "1": "x"}'), png.to_part(), png.to_part()
     ]  # fmt: skip
+    assert build_multimodal_content({"x": Shelf.model_construct()}, {})[0]["type"] == "text"
+    around: dict[str, Any] = {"picture": png}
+    around["self"] = around
+    with pytest.raises(UsageError, match="too deep"):
+        build_multimodal_content({"x": around}, {})
     schema = TypeAdapter(dict[str, ImgPath | Audio | File | ImgUrl]).json_schema()
     assert [kind["description"] for kind in schema["$defs"].values()] == [
         "a sound",

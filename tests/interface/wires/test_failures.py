@@ -19,20 +19,7 @@ from SimpleLLMFunc.interface.wires.failures import status_of_error
 from tests.interface.wires.test_recordings import WIRES
 
 KNOWN = [line.split(": ", 1) for line in Path(__file__).with_name("refusals.txt").read_text("utf-8").splitlines()]
-OTHERS = [
-    "Invalid schema for function 'search': 'lookup' is not valid under any of the given schemas.",
-    "tools.0.custom.input_schema: JSON schema is invalid.",
-    "Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.",
-    "Parallel tool calls are not supported by this model",
-    "Strict tools are not supported",
-    "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'.",
-    "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
-    "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'.",
-    "Invalid 'tools': array too long. Expected an array with maximum length 128, but got an array with length 200.",
-    "max_tokens is too large: 99999",
-    "The function of temperature: use a tool with a value between 0 and 2",
-    "",
-]
+OTHERS = Path(__file__).with_name("other_errors.txt").read_text("utf-8").splitlines()
 
 
 @pytest.mark.parametrize(("part", "said"), KNOWN, ids=[said[:40] for _, said in KNOWN])
