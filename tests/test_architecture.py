@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import SimpleLLMFunc
-from SimpleLLMFunc import errors
+from SimpleLLMFunc import errors, testing
 from tests.support.processes import run_script
 
 ROOT = Path(__file__).parent.parent
@@ -46,7 +46,8 @@ def test_the_floors():
 
 def test_the_front_door_is_the_list():
     assert SimpleLLMFunc.__all__ == sorted(SimpleLLMFunc.__all__)
-    assert set(SimpleLLMFunc.__all__) <= set(dir(SimpleLLMFunc))
+    for package in (SimpleLLMFunc, testing):
+        assert set(package.__all__) <= set(dir(package))
     for name in SimpleLLMFunc.__all__:
         assert not ismodule(getattr(SimpleLLMFunc, name)), name
     with pytest.raises(AttributeError, match="nonsense"):

@@ -38,3 +38,7 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(module), name)
     globals()[name] = value  # found at once the next time
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
