@@ -117,7 +117,6 @@ def test_links_lead_somewhere(page: Path) -> None:
 HOW_TO = [page for page in pages() if "how-to" in page.parts]
 STANDS_IN = {
     "otel-backends.md": "a backend that takes the spans, so that the test need not wait for one",
-    "confidence.md": "a model that gives log-probabilities, so that the page needs no download",
 }
 
 
