@@ -284,7 +284,7 @@ def read_lock(path: str | os.PathLike[str]) -> tuple[dict[str, Locked], list[str
     except FileNotFoundError as error:
         raise ConfigError(f"there is no {os.fspath(path)!r}. Write it: simplellmfunc lock PACKAGE") from error
     except (OSError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{os.fspath(path)!r} cannot be read as a lock file ({error}).") from error
+        raise ConfigError(f"{os.fspath(path)!r} is unreadable ({error}). Run: simplellmfunc lock PACKAGE") from error
     try:
         if data["lock"] != _FORMAT:
             raise ConfigError(

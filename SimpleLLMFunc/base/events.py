@@ -248,8 +248,8 @@ def to_dict(event: ReActEvent) -> dict[str, Any]:
     """Return an event as data: `type` is the name of its class, the other keys are what it tells.
 
     A call is told as `id`, `name` and `arguments`, a reply by its `text`, an error by `error` (its type) and `message`.
-    Left out is what is there for code: raw replies, the function that runs, the value. Messages, contents and progress
-    are the event's own objects, and nothing is masked: what leaves the process has to go through `logger.redact`.
+    Raw replies, the function that runs and the value are left out: they are for code. Messages, contents and progress
+    are the event's own objects. Nothing is masked: pass data that leaves the process through `logger.redact`.
     """
     told: dict[str, Any] = {"type": type(event).__name__}
     for name in (part.name for part in fields(event)):

@@ -115,7 +115,7 @@ class _Bar:
 
     def __call__(self, state: MapProgress, note: str | None) -> None:
         if self._bar is None:
-            # What was there before says nothing of how fast it goes.
+            # Restored rows say nothing about the speed.
             before = state.done - state.asked
             self._bar = self._tqdm(total=state.total, initial=before, desc=state.name, unit="row", dynamic_ncols=True)
         facts = {"failed": state.failed}

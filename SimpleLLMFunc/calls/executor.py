@@ -99,9 +99,9 @@ class StepExecutor:
 
     @border
     def resume(self, values: Mapping[str, Any]) -> AsyncGenerator[CallOutputChunk, None]:
-        """Take missing values, and return what `run` returns; without reading it, call `run` later.
+        """Add missing values and return the chunks of `run`; you may also leave them unread and call `run` later.
 
-        The model is not asked for what is still missing then: the status is PARAM again.
+        The model is not asked again. If values are still missing, the status is PARAM again.
 
         Args:
             values: by plain key, or by JSON Pointer as `remaining_schema` has them.
@@ -143,7 +143,7 @@ class StepExecutor:
             self._set_status(StepStatus.ERROR, failure)
             yield CallOutputChunk(CallOutputType.ERROR, {"message": str(failure), "data": failure.data})
         finally:
-            # Broken off; a generator that was merely left lying may be closed after another run has begun.
+            # Broken off. A generator that was not closed at once may be closed after another run has begun.
             if self.status is StepStatus.RUNNING and self.task.runtime.runs == number:
                 self._set_status(StepStatus.PARAM if self._waiting else None)
 

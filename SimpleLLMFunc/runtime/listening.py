@@ -89,7 +89,7 @@ async def serve_until_cancelled(app: ASGIApp, listener: socket.socket, *, grace:
 
     config = uvicorn.Config(
         quiet,
-        http=_patient_protocol(),
+        http=_timeout_protocol(),
         log_config=None,
         access_log=False,
         ws="none",
@@ -124,17 +124,17 @@ async def _gone(receive: Callable[[], Awaitable[Any]]) -> None:
         pass
 
 
-def _patient_protocol() -> type[asyncio.Protocol]:
+def _timeout_protocol() -> type[asyncio.Protocol]:
     """Return uvicorn's protocol with a time limit for a request to arrive, which uvicorn itself does not have."""
     import h11
     from uvicorn.protocols.http.h11_impl import H11Protocol  # the strict one of the two parsers that uvicorn may find
 
-    class PatientProtocol(H11Protocol):
+    class TimeoutProtocol(H11Protocol):
         """Closes a connection whose request is half sent for too long."""
 
         limit: asyncio.TimerHandle | None = None
         was_paused = False
-        """The application let the client wait since the time began: that time is not the client's."""
+        """The application made the client wait since the timer began: that time is not the client's."""
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
@@ -150,7 +150,7 @@ def _patient_protocol() -> type[asyncio.Protocol]:
             super().connection_lost(exc)
 
         def watch(self) -> None:
-            """Have the time run while a request is on its way."""
+            """Let the timer run while a request arrives."""
             if self.conn.their_state not in {h11.IDLE, h11.SEND_BODY}:
                 self.unwatch()
             elif self.limit is None and not self.transport.is_closing():
@@ -169,4 +169,4 @@ def _patient_protocol() -> type[asyncio.Protocol]:
             else:
                 self.transport.close()
 
-    return PatientProtocol
+    return TimeoutProtocol

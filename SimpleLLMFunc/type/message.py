@@ -1,4 +1,4 @@
-"""The messages of a conversation, as they stand on the wire.
+"""The messages of a conversation, in the form of the wire.
 
 A message is a plain dict with at least ``role`` and ``content``. Providers add fields of their own
 (``reasoning_content``, ``extra_content`` …); they are kept and sent back as they came.

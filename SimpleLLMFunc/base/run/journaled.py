@@ -20,7 +20,7 @@ from SimpleLLMFunc.utils import ScopedVar
 
 @dataclass(frozen=True, slots=True)
 class RunIdentity:
-    """By what a run is known when it comes again.
+    """Identifies a run when its block runs again.
 
     Attributes:
         name: of the function.
@@ -85,10 +85,10 @@ class JournaledCall(Journal, Protocol):
     has_begun: bool
 
     def finished(self, turn: int, call: ToolCall) -> ToolCallFinished | None:
-        """Return how it has ended before, None where it has not.
+        """Return how the call ended in an earlier process, None if it did not end.
 
         Raises:
-            ToolFailed: so.
+            ToolFailed: it ended the run.
         """
         ...
 
@@ -108,7 +108,7 @@ class JournaledCall(Journal, Protocol):
 
         Raises:
             RunPaused: something inside of it waits for an answer, so that it has no result.
-            OutcomeUnknown: of something inside of it the outcome is not known.
+            OutcomeUnknown: the outcome of something inside of it is not known.
         """
 
     async def waits(self) -> None:

@@ -236,7 +236,7 @@ class Checkpoint:
         """
         place = _real(path)
         if not place.is_file():
-            raise CheckpointError(f"there is no checkpoint {str(place)!r}.")
+            raise CheckpointError(f"there is no checkpoint {str(place)!r}. A map with checkpoint= writes one.")
         writer = WriterLock(place).owner()
         if place.stat().st_size == 0:
             return CheckpointStatus(place, (), 0, writer)

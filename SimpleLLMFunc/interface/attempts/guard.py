@@ -59,6 +59,6 @@ def check_real_call_allowed(model_name: str) -> None:
     if not all(each.is_lifted for each in tuple(_in_force)):
         raise UsageError(
             f"{model_name}: a request was about to leave, and forbid_real_calls() is in force. Give the function a "
-            "ScriptedLLM (SimpleLLMFunc.testing.scripted) or a LocalModel, or call .undo() on what "
+            "ScriptedLLM (SimpleLLMFunc.testing) or a LocalModel, or call .undo() on what "
             "forbid_real_calls() returned."
         )

@@ -57,7 +57,7 @@ def _checked(address: str) -> str:
     whole = address if "://" in address else f"http://{address}"
     kind = whole.partition("://")[0].lower()
     if kind not in {"http", "https"}:
-        raise ConfigError(f"the proxy of the environment is a {kind} one; only http and https proxies are supported.")
+        raise ConfigError(f"the environment names a {kind} proxy. Set HTTPS_PROXY to an http or https one.")
     try:
         parts = urlsplit(whole)
         usable = bool(parts.hostname) and parts.port != 0

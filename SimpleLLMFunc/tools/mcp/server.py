@@ -221,7 +221,7 @@ class HttpServer:
         return httpx.AsyncClient(
             headers=self.headers,
             auth=auth,
-            # Answers may take long, and streams are silent for longer: how long a call may take is not for HTTP to say.
+            # Answers may take long, and streams are silent for longer: the call has a timeout, its HTTP connection has none.
             timeout=httpx.Timeout(_CONNECT_SECONDS, read=None),
             # No proxy reaches this machine's own loopback.
             trust_env=urlsplit(self.url).hostname not in THIS_MACHINE,

@@ -83,7 +83,7 @@ def _told(found: Any) -> Iterator[tuple[str, str, str]]:
 def taken_apart(text: str) -> tuple[str, dict[str, tuple[str, str]]]:
     """Return a docstring without its sections about parameters, and by name the text and the type they give.
 
-    All else stays as it was written. So does a section whose every word is not found again in what it says of parameters.
+    Other text stays as written, and so does a section with words that belong to none of its parameters.
     """
     kept: list[str] = []
     fields: list[str] = []
@@ -94,7 +94,7 @@ def taken_apart(text: str) -> tuple[str, dict[str, tuple[str, str]]]:
         section = lines[position : max(end, position + 1)]
         position += len(section)
         if end < position:
-            # Of the empty lines around fields that were taken out one is left.
+            # One of the empty lines around removed fields stays.
             kept += section if section[0].strip() or kept[-1:] != [""] or not fields else []
         elif _PARAMETER.match(section[0]):
             fields += section
@@ -175,7 +175,7 @@ def _in_english(lines: list[str]) -> Iterator[str]:
         elif heading and heading["colon"] and not heading["indent"]:
             before, depth = section, ""
             section = _GOOGLE.get(name, name)
-            # Of two sections of one name the parser keeps the last, so a second one goes on with the first.
+            # The parser keeps only the last of two sections with one name, so the second one continues the first.
             if section not in _LEFT_OUT and not (before == section == "Args"):
                 yield f"{section}:"
         elif section == "Args":

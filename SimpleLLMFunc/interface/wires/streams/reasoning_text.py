@@ -130,7 +130,7 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def answer_in(text: str) -> str:
-    """Return what of a text, perhaps a part of one, is answer."""
+    """Return the answer in a text, which may be incomplete."""
     return _split(text)[1]
 
 
