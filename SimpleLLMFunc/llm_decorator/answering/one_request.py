@@ -123,8 +123,8 @@ class OneRequest:
         if not self.params(llm) and not self.is_settled:
             raise ConfigError(
                 f"{name}: {what} needs log-probabilities, and {llm.model_name} gives none "
-                f"(profile {llm.profile.name!r}, wire {llm.wire_name!r}). Leave it out, or ask a model that gives them: "
-                "its profile has logprobs=20, say."
+                f"(profile {llm.profile.name!r}, wire {llm.wire_name!r}). Leave it out, ask a model that gives them (its profile "
+                "has logprobs=20, say), or let one that reasons answer at once: thinking='off'."
             )
 
 
