@@ -46,7 +46,7 @@ _TABLES: Final = (
     )
     """,
 )
-_PATIENCE: Final = 0.2
+_WAIT_SECONDS: Final = 0.2
 """Seconds to wait for the lock of a key; readers hold it for a moment."""
 
 # Services and doubles add odd things.
@@ -120,7 +120,7 @@ class JournalFile:
         lock = filelock.FileLock(self.companion(f".{hash_of(key).hex()[:16]}.lock"), thread_local=False)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            lock.acquire(timeout=_PATIENCE, poll_interval=_PATIENCE / 5)
+            lock.acquire(timeout=_WAIT_SECONDS, poll_interval=_WAIT_SECONDS / 5)
         except filelock.Timeout:
             raise CheckpointError(
                 f"the run {key!r} of {self.shown} goes on already, here or in another process. Wait until it has ended."

@@ -212,12 +212,12 @@ def _begin_log(connection: sqlite3.Connection) -> None:
 
     SQLite refuses this step at once if another connection holds a lock; `timeout` does not apply to it.
     """
-    patience = time.monotonic() + BUSY_SECONDS
+    until = time.monotonic() + BUSY_SECONDS
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > patience:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
                 raise
             time.sleep(_PAUSE_SECONDS)
         else:

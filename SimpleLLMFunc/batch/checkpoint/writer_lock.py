@@ -14,7 +14,7 @@ import filelock
 
 from SimpleLLMFunc.errors import CheckpointError
 
-_PATIENCE = 0.2
+_WAIT_SECONDS = 0.2
 """Seconds of waiting for the lock: a process that checks whether it is free holds it for a moment."""
 
 _NOTE_BYTES = 256
@@ -49,7 +49,7 @@ class WriterLock:
             CheckpointError: another map holds it, here or in another process; or the lock file cannot be made.
         """
         try:
-            self._lock.acquire(timeout=_PATIENCE, poll_interval=_PATIENCE / 5)
+            self._lock.acquire(timeout=_WAIT_SECONDS, poll_interval=_WAIT_SECONDS / 5)
         except filelock.Timeout as error:
             if not Path(self._lock.lock_file).exists():  # a folder in which no file can be made, such as /proc
                 raise self._unwritable(error) from None

@@ -22,7 +22,7 @@ from SimpleLLMFunc.utils import close_iterator
 PIECE = 128
 """Rows in a piece, at most."""
 
-_PATIENCE = 0.005
+_WAIT_SECONDS = 0.005
 """Seconds after which a piece is passed on although it could be larger: a slow source holds up no row."""
 
 _LARGEST_COUNTED = 256 * 1024 * 1024
@@ -113,7 +113,7 @@ async def _from_thread(rows: Generator[InputRow, None, None]) -> AsyncGenerator[
 def _pulled(rows: Iterator[InputRow]) -> tuple[list[InputRow], Exception | None]:
     """Return some rows, and what the source raised after them."""
     piece: list[InputRow] = []
-    until = time.monotonic() + _PATIENCE
+    until = time.monotonic() + _WAIT_SECONDS
     try:
         for row in islice(rows, PIECE):
             piece.append(row)

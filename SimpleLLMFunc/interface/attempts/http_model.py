@@ -18,7 +18,7 @@ from SimpleLLMFunc.interface.attempts.reply_reader import check_status, read_chu
 from SimpleLLMFunc.interface.attempts.retry import decide, now, pause_before_retry
 from SimpleLLMFunc.interface.body_json import encode, text_size
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
-from SimpleLLMFunc.interface.http import Address, Exchange, Headers, Hidden, HttpReply, HttpRequest, Patience
+from SimpleLLMFunc.interface.http import Address, Exchange, Headers, Hidden, HttpReply, HttpRequest, TryTimeout
 from SimpleLLMFunc.interface.http.openai_client import ClientExchange, ClientPerLoop
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.spending import Deadline, charge_try, current_deadline, estimate_tokens
@@ -302,12 +302,12 @@ class HttpModel(LLM_Interface):
             call.key = await self._keys.take(call.block)
         charge_try()
         call.tries += 1
-        patience = Patience(call.deadline, first_byte=call.timeout, idle=IDLE_SECONDS)
+        timeout = TryTimeout(call.deadline, first_byte=call.timeout, idle=IDLE_SECONDS)
         request = HttpRequest(self._endpoint(call.path), call.body, self._headers(call), self.model_name, call.tries)
         exchange = (
-            Exchange(request, patience)
+            Exchange(request, timeout)
             if self._client is None
-            else ClientExchange(self._client.here(), call.path, request, patience)
+            else ClientExchange(self._client.here(), call.path, request, timeout)
         )
         return ticket, await call.block.enter_async_context(exchange)
 

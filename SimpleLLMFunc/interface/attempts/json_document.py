@@ -10,7 +10,7 @@ from SimpleLLMFunc.errors import ConfigError, ConnectionFailed, DeadlineExceeded
 from SimpleLLMFunc.interface.attempts.retry import now, retried
 from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
-from SimpleLLMFunc.interface.http import Exchange, HttpReply, HttpRequest, Patience
+from SimpleLLMFunc.interface.http import Exchange, HttpReply, HttpRequest, TryTimeout
 from SimpleLLMFunc.interface.spending import Deadline, current_deadline
 from SimpleLLMFunc.interface.wires import Received, failure_of, read_error
 from SimpleLLMFunc.logger import redact
@@ -57,7 +57,7 @@ async def get_json(
 
     async def read(tries: int) -> Any:
         request = HttpRequest(address, b"", sent, service, tries, "GET")
-        return await _read_once(request, Patience(deadline, first_byte=timeout, idle=timeout))
+        return await _read_once(request, TryTimeout(deadline, first_byte=timeout, idle=timeout))
 
     try:
         return await retried(read, clock=deadline, max_retries=_RETRIES, retry_delay=_RETRY_DELAY)
@@ -68,11 +68,11 @@ async def get_json(
         raise ConnectionFailed(service, reason=reason, advice="Try again later.") from None
 
 
-async def _read_once(request: HttpRequest, patience: Patience) -> Any:
-    async with Exchange(request, patience) as reply:
+async def _read_once(request: HttpRequest, timeout: TryTimeout) -> Any:
+    async with Exchange(request, timeout) as reply:
         body = bytearray()
         while piece := await reply.piece():
-            reply.patience.progress()
+            reply.timeout.progress()
             body += piece
             if len(body) > MAX_BYTES:
                 raise _refused(reply, f"the reply is longer than {MAX_BYTES} bytes, and was not read.")

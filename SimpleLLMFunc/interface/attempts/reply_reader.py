@@ -108,13 +108,13 @@ async def read_chunks(reply: HttpReply, wire: Wire, kept: Kept) -> AsyncGenerato
             count = decoder.count
             yield decoder.feed(piece[start : start + _SLICE])
             if decoder.count > count:
-                reply.patience.progress()
+                reply.timeout.progress()
             if decoder.is_done:
                 yield decoder.close()
                 await _finish(reply, decoder)
                 return
         if decoder.is_complete:
-            reply.patience.shorten(_AFTER_END_SECONDS)
+            reply.timeout.shorten(_AFTER_END_SECONDS)
         piece = b""  # not kept while the next one is waited for
         try:
             piece = await reply.piece()
@@ -144,7 +144,7 @@ async def _finish(reply: HttpReply, decoder: EventReader) -> None:
 
     Raises what `EventReader.end` does, where the body is packed and not whole; the answer is complete otherwise.
     """
-    reply.patience.shorten(_CLOSING_SECONDS if reply.is_checked else _AFTER_END_SECONDS)
+    reply.timeout.shorten(_CLOSING_SECONDS if reply.is_checked else _AFTER_END_SECONDS)
     try:
         while await reply.piece():
             pass

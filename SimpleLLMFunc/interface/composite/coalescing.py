@@ -16,11 +16,11 @@ Outcome: TypeAlias = tuple[T, bool] | ProviderError
 """The answer and whether others may have it; or what the service did to the request, which is the same for all."""
 
 
-class Flights(Generic[T]):
+class InFlight(Generic[T]):
     """The requests in flight, by event loop and question."""
 
     def __init__(self) -> None:
-        self._flights: dict[tuple[asyncio.AbstractEventLoop, Hashable], asyncio.Future[Outcome[T]]] = {}
+        self._in_flight: dict[tuple[asyncio.AbstractEventLoop, Hashable], asyncio.Future[Outcome[T]]] = {}
 
     async def share(
         self, key: Hashable, ask: Callable[[], Awaitable[tuple[T, bool]]], clock: Deadline
@@ -37,32 +37,32 @@ class Flights(Generic[T]):
             DeadlineExceeded: another call's request took too long.
         """
         loop = asyncio.get_running_loop()
-        while (flight := self._flights.get((loop, key))) is not None:
-            done, _ = await asyncio.wait({flight}, timeout=clock.left())
+        while (request := self._in_flight.get((loop, key))) is not None:
+            done, _ = await asyncio.wait({request}, timeout=clock.left())
             if not done:
                 raise DeadlineExceeded(clock.seconds, doing="waiting for the same question asked by another call")
-            if flight.cancelled():
+            if request.cancelled():
                 continue  # the first call was cancelled, or failed in a way that concerns no other
-            outcome = await flight
+            outcome = await request
             if isinstance(outcome, ProviderError):
                 error = _copied(outcome)
                 error.tries = 0
                 raise error
             answer, may_share = outcome
             return (answer, True) if may_share else ((await ask())[0], False)
-        flight = self._flights[loop, key] = loop.create_future()
+        request = self._in_flight[loop, key] = loop.create_future()
         try:
             found = await ask()
         except ProviderError as error:
             # As it is now: the run around it will write its own facts into the error.
-            flight.set_result(_copied(error))
+            request.set_result(_copied(error))
             raise
         else:
-            flight.set_result(found)
+            request.set_result(found)
             return found[0], False
         finally:
-            del self._flights[loop, key]
-            flight.cancel()  # does nothing where the outcome is known
+            del self._in_flight[loop, key]
+            request.cancel()  # does nothing where the outcome is known
 
 
 def _copied(error: ProviderError) -> ProviderError:

@@ -20,7 +20,7 @@ from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http.content_decoding import CODINGS, Unpacker, unpacker_for
 from SimpleLLMFunc.interface.http.environment import proxy_for
 from SimpleLLMFunc.interface.http.error_mapping import BodyBroken, translated
-from SimpleLLMFunc.interface.http.timeouts import Patience
+from SimpleLLMFunc.interface.http.timeouts import TryTimeout
 from SimpleLLMFunc.logger import redact
 from SimpleLLMFunc.runtime import import_module
 
@@ -60,15 +60,15 @@ class HttpReply:
         headers: found by lower-case name.
         request: what went out.
         url: that was asked.
-        patience: the clock of this try; the reader notes progress on it.
+        timeout: the clock of this try; the reader notes progress on it.
         is_checked: whether the pieces so far stand as they are; not amid a packed body, whose checksum comes at its end.
     """
 
-    def __init__(self, request: HttpRequest, patience: Patience) -> None:
+    def __init__(self, request: HttpRequest, timeout: TryTimeout) -> None:
         self.status = 0
         self.headers: Mapping[str, str] = {}
         self.request, self.url = request, request.url
-        self.patience = patience
+        self.timeout = timeout
         self.is_checked = True
         self._size = 0
         self._unpacker: Unpacker | None = None
@@ -84,7 +84,7 @@ class HttpReply:
             AttemptFailed: the connection broke, or fell silent, or the body is too large.
             DeadlineExceeded: the call took too long.
         """
-        self.patience.deadline.check("reading the answer")
+        self.timeout.deadline.check("reading the answer")
         piece = await translated(self._next(), self.request.model, self.request.tries)
         self._size += len(piece)
         if self._size > LARGEST_BODY:
@@ -100,7 +100,7 @@ class HttpReply:
         while True:
             if unpacker.has_more:
                 # A kilobyte may hold a megabyte: others have their turn in between, and the deadline holds.
-                self.patience.deadline.check("reading the answer")
+                self.timeout.deadline.check("reading the answer")
                 await asyncio.sleep(0)
                 packed = b""
             elif not (packed := await self._read()):
@@ -126,7 +126,7 @@ async def read_all(reply: HttpReply, start: bytes = b"") -> bytes:
     while piece := await reply.piece():
         # Some services send white space while a request waits in their queue.
         if pieces or not piece.isspace():
-            reply.patience.progress()
+            reply.timeout.progress()
             pieces.append(piece)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
@@ -140,13 +140,13 @@ class Exchange(HttpReply):
         ConfigError: the address cannot be asked.
     """
 
-    def __init__(self, request: HttpRequest, patience: Patience) -> None:
-        super().__init__(request, patience)
+    def __init__(self, request: HttpRequest, timeout: TryTimeout) -> None:
+        super().__init__(request, timeout)
         self._answer: aiohttp.ClientResponse | None = None
 
     async def __aenter__(self) -> HttpReply:
         await import_module(_SESSION)
-        asking = self.patience.wait(self._asked())
+        asking = self.timeout.wait(self._asked())
         self._answer = await translated(asking, self.request.model, self.request.tries, self.request.url)
         self._begin(self._answer.status, self._answer.headers)
         return self
@@ -201,7 +201,7 @@ class Exchange(HttpReply):
         if rest or body.at_eof():
             return rest
         try:
-            return await self.patience.wait(body.readany(), "reading the answer")
+            return await self.timeout.wait(body.readany(), "reading the answer")
         except RuntimeError as gone:
             raise BodyBroken(str(gone)) from None
 

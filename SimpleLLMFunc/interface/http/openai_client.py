@@ -26,7 +26,7 @@ from SimpleLLMFunc.interface.http.content_decoding import CODINGS
 from SimpleLLMFunc.interface.http.error_mapping import translated
 from SimpleLLMFunc.interface.http.exchange import HttpReply, HttpRequest, is_redirect, redirect_target, whole_address
 from SimpleLLMFunc.interface.http.secret_parts import Address
-from SimpleLLMFunc.interface.http.timeouts import CONNECT_SECONDS, Patience
+from SimpleLLMFunc.interface.http.timeouts import CONNECT_SECONDS, TryTimeout
 from SimpleLLMFunc.logger import HTTP_LOGGERS, push_warning, redact_logs_of
 from SimpleLLMFunc.runtime import PerLoop, import_module, importing, off_loop_if_large
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk
@@ -42,8 +42,8 @@ class ClientExchange(HttpReply):
     So are its redirects: it would take the messages, and every header but one, to any host.
     """
 
-    def __init__(self, client: Any, path: str, request: HttpRequest, patience: Patience) -> None:
-        super().__init__(request, patience)
+    def __init__(self, client: Any, path: str, request: HttpRequest, timeout: TryTimeout) -> None:
+        super().__init__(request, timeout)
         self._client, self._path = client, path
         self._sent: Sent | None = None
 
@@ -52,7 +52,7 @@ class ClientExchange(HttpReply):
         await importing(resource_of, self._client, self._path)  # the package loads a second's worth of modules
         # Read back, so that it holds nothing that JSON cannot say.
         body = await off_loop_if_large(len(self.request.body), lambda: decode(self.request.body))
-        opening = self.patience.wait(self._open(body))
+        opening = self.timeout.wait(self._open(body))
         try:
             await translated(opening, self.request.model, self.request.tries, self.request.url)
         except BaseException:
@@ -80,7 +80,7 @@ class ClientExchange(HttpReply):
 
     async def _read(self) -> bytes:
         assert self._sent is not None, "the reply has begun"
-        return await self.patience.wait(self._sent.piece(), "reading the answer")
+        return await self.timeout.wait(self._sent.piece(), "reading the answer")
 
 
 async def warm_up_clients() -> None:

@@ -19,7 +19,7 @@ class Silence(Exception):
     """The service made no progress for as long as one try waits."""
 
 
-class Patience:
+class TryTimeout:
     """Counts the seconds that one try spends waiting; only waiting counts, not what the reader does in between.
 
     Until the first progress it waits `first_byte` seconds, after each progress `idle` seconds more. The reader decides

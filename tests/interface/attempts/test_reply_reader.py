@@ -9,7 +9,7 @@ import pytest
 from SimpleLLMFunc.errors import BadReply, BadRequest, ConnectionFailed, SimpleLLMFuncError, StreamInterrupted
 from SimpleLLMFunc.interface.attempts.reply_reader import check_status, read_chunks, read_reply
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
-from SimpleLLMFunc.interface.http import HttpRequest, Patience
+from SimpleLLMFunc.interface.http import HttpRequest, TryTimeout
 from SimpleLLMFunc.interface.spending.deadline import Deadline
 from SimpleLLMFunc.interface.wires import CHAT, Kept
 from tests.support.server import chunk, completion, sse
@@ -24,7 +24,7 @@ class MemoryReply:
     def __init__(self, *pieces, status=200, breaks=None):
         self.status = status
         self.headers = {}
-        self.patience = Patience(Deadline.after(None), first_byte=60, idle=60)
+        self.timeout = TryTimeout(Deadline.after(None), first_byte=60, idle=60)
         self._pieces = [piece for piece in pieces if piece]
         self._breaks = breaks
 

@@ -232,7 +232,7 @@ async def test_tool_rounds_are_answered_from_the_file_and_tools_run_again(path):
 
 async def joined(count):
     """Wait until so many calls wait for the flight of another one."""
-    while sum(len(flight._callbacks or ()) for flight in module._flights._flights.values()) < count:
+    while sum(len(flight._callbacks or ()) for flight in module._in_flight._in_flight.values()) < count:
         await asyncio.sleep(0.005)
 
 

@@ -5,17 +5,17 @@ import asyncio
 import pytest
 
 from SimpleLLMFunc.errors import DeadlineExceeded, ServerUnavailable
-from SimpleLLMFunc.interface.composite.coalescing import Flights
+from SimpleLLMFunc.interface.composite.coalescing import InFlight
 from SimpleLLMFunc.interface.spending.deadline import Deadline
 
 NEVER = Deadline.after(None)
 
 
 async def asked_by_three(ask, clock=NEVER):
-    flights = Flights()
+    flights = InFlight()
     tasks = [asyncio.create_task(flights.share("key", ask, clock)) for _ in range(3)]
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-    assert flights._flights == {}
+    assert flights._in_flight == {}
     return outcomes
 
 
@@ -65,7 +65,7 @@ async def test_other_errors_are_the_first_ones_own():
 
 
 async def test_who_waits_is_not_kept_beyond_its_deadline_and_one_that_is_cancelled_ends_nothing():
-    flights, go = Flights(), asyncio.Event()
+    flights, go = InFlight(), asyncio.Event()
 
     async def ask():
         await go.wait()
