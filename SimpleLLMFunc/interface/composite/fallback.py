@@ -54,7 +54,8 @@ class FallbackLLM(Uncopied, LLM_Interface):
     The next member is asked after `ServerUnavailable`, `ConnectionFailed`, `RateLimited`, `BadReply`,
     `AuthenticationError`, after a stream that broke before it had shown any text, and after a member's own
     `deadline`; after `ContextTooLong` only one with a larger context window. `BadRequest` is raised: it tells what
-    is wrong with the request, which no other service cures. Each member makes all its own tries first.
+    is wrong with the request, which no other service cures (with status 408 or 409 the next member is asked). Each
+    member makes all its own tries first.
 
     A member that is down is left out for `cool_down` seconds, or as long as its service asked; then one call tries
     it again. When all are down, all are asked.
@@ -278,7 +279,9 @@ class FallbackLLM(Uncopied, LLM_Interface):
         if isinstance(error, DeadlineExceeded) and asked.clock.is_over:
             error.tries = asked.tries
             raise asked.clock.retold(error) from error
-        if getattr(error, "partial", "") or not isinstance(error, _NEXT):
+        # 408 and 409 tell of the service at this time and not of the request.
+        is_next = isinstance(error, _NEXT) or (isinstance(error, BadRequest) and error.status in {408, 409})
+        if getattr(error, "partial", "") or not is_next:
             error.tries = asked.tries
             if isinstance(error, BadRequest):
                 self._is_up(member)

@@ -50,7 +50,7 @@ def pair(server, other, **options):
 
 
 @both_ways
-@pytest.mark.parametrize("status", [401, 403, 429, 500, 503, 529])
+@pytest.mark.parametrize("status", [401, 403, 408, 409, 429, 500, 503, 529])
 async def test_the_first_answers_while_it_is_up_and_the_next_when_it_is_down(server, other, is_streamed, status):
     llm = pair(server, other)
     reply = await ask_either(llm, is_streamed)
