@@ -169,9 +169,7 @@ async def _asked_turn(run: Run, request: ModelRequest, turn: int, *, is_last: bo
     with QuestionCharge(llm, *expected) as settled:
         try:
             if run.stream:
-                arrived = settled.arrived = StreamedReply(
-                    turn, AnswerText() if actions else None, has_thoughts=not llm.reads_reasoning
-                )
+                arrived = settled.arrived = StreamedReply(turn, AnswerText() if actions else None)
                 stream = llm.chat_stream(messages, **arguments)
                 async with aclosing(limits.each(stream, "receiving the answer", arrived.text_so_far)) as chunks:
                     async for chunk in chunks:
@@ -185,9 +183,7 @@ async def _asked_turn(run: Run, request: ModelRequest, turn: int, *, is_last: bo
             else:
                 answered = await limits.wait(llm.chat(messages, **arguments), "waiting for the model")
                 _check_answer(answered, ChatCompletion, llm)
-                reply = await priced(answered, llm)
-                if not llm.reads_reasoning:
-                    reply = put_right(reply)
+                reply = put_right(await priced(answered, llm))
             if actions:
                 reply = await off_loop_if_large(len(reply.text), partial(actions.read, reply))
                 # What only the whole reply showed to be the answer: a typed one, or plain prose.
@@ -196,8 +192,7 @@ async def _asked_turn(run: Run, request: ModelRequest, turn: int, *, is_last: bo
             settled.reply = reply
             told = extract_usage_from_response(reply) or NO_USAGE
         except SimpleLLMFuncError as error:
-            begun = getattr(error, "partial", "")
-            if begun := begun if llm.reads_reasoning else answer_in(begun):
+            if begun := answer_in(getattr(error, "partial", "")):
                 yield MessageAppended(turn, {"role": "assistant", "content": begun})
             raise
     count_tokens(told)
@@ -230,7 +225,7 @@ async def _journaled_turn(run: Run, request: ModelRequest, turn: int, asked: Tur
         for what, said in kept.downgrades:
             tell_downgrade(what, said)
         if run.stream:
-            yield StreamedReply(turn, None, has_thoughts=False).add(chunk_of_reply(reply))
+            yield StreamedReply(turn, None).add(chunk_of_reply(reply))
         told = replace(extract_usage_from_response(reply) or NO_USAGE, cost=0.0)
         yield ReplyReceived(turn, reply, told, 0.0, reply, replayed=True)
         return

@@ -19,7 +19,6 @@ class Anthropic(ServiceModel):
     own_url = "https://api.anthropic.com"
     url_variable = "ANTHROPIC_BASE_URL"
     key_variables = ("ANTHROPIC_API_KEY",)
-    reads_reasoning = True
 
     def _wire(self, service: str) -> Wire:
         caches = self.prompt_cache == "auto"

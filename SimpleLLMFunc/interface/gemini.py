@@ -19,7 +19,6 @@ class Gemini(ServiceModel):
     own_url = "https://generativelanguage.googleapis.com"
     url_variable = "GOOGLE_GEMINI_BASE_URL"
     key_variables = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
-    reads_reasoning = True
 
     def _wire(self, service: str) -> Wire:
         return GeminiWire(service, self.api_version or GeminiWire.version_spoken)

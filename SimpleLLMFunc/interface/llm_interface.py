@@ -30,8 +30,6 @@ class LLM_Interface(ABC):  # noqa: N801 - the name is the design note's
         members: the models that it asks; empty where it answers itself.
         pays_requests: budgets are told of each HTTP request as it leaves; of any other model each question counts as
             one.
-        reads_reasoning: the class promises to put the reasoning in a reply apart, and to give each tool call an id of
-            its own, so that the loop does not look again; each class says so for itself.
         takes_extra_body: the parameter `extra_body` is given as it stands; to any other model its entries are given as
             parameters.
         wants_schema: the parameter `wanted_schema` is given with every request: the JSON schema of the wanted type,
@@ -47,15 +45,9 @@ class LLM_Interface(ABC):  # noqa: N801 - the name is the design note's
     base_url: str | None = None
     members: tuple[LLM_Interface, ...] = ()
     pays_requests: bool = False
-    reads_reasoning: bool = False
     takes_extra_body: bool = False
     wants_schema: bool = False
     keeps_tools: bool = False
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        # A derived class may change what its replies go through.
-        cls.reads_reasoning = vars(cls).get("reads_reasoning", False)
 
     @abstractmethod
     async def chat(

@@ -47,7 +47,6 @@ class OpenAICompatible(ServiceModel):
     own_url = "https://api.openai.com/v1"
     url_variable = "OPENAI_BASE_URL"
     key_variables = ("OPENAI_API_KEY",)
-    reads_reasoning = True
 
     @border
     def __init__(

@@ -62,7 +62,6 @@ class ServiceModel(Uncopied, HttpModel):
     own_url: ClassVar[str] = ""
     url_variable: ClassVar[str] = ""
     key_variables: ClassVar[tuple[str, ...]] = ()
-    reads_reasoning = True
 
     @border
     def __init__(

@@ -381,16 +381,3 @@ async def test_reasoning_in_the_text_of_a_users_own_interface_is_put_apart(strea
     assert (reply.text, reply.message.reasoning_content) == ("Two.", "hm, two")
     assert events[-1].messages[-1]["content"] == "Two."
     assert "".join(event.text for event in events if isinstance(event, ReplyDelta)) in {"", "Two."}
-
-
-@pytest.mark.parametrize("stream", [False, True])
-async def test_what_a_reader_of_ours_has_put_apart_is_not_looked_at_again(stream):
-    class Read(Own):
-        reads_reasoning = True
-
-    class Derived(Read):
-        """A class derived from one that reads promises nothing."""
-
-    text = "<think>a tag of the answer</think>"
-    assert (await run(Read({"role": "assistant", "content": text}), stream=stream))[-1].reply.text == text
-    assert (await run(Derived({"role": "assistant", "content": text}), stream=stream))[-1].reply.text == ""

@@ -22,17 +22,16 @@ class StreamedReply:
     Args:
         turn: of the reply.
         answer: finds the answer in the text, where that is a JSON action.
-        has_thoughts: its reasoning has to be put apart first: no reader of ours has done it.
 
     Attributes:
         restarts: how often the reply was asked for again because the stream broke.
     """
 
-    def __init__(self, turn: int, answer: AnswerText | None, *, has_thoughts: bool) -> None:
+    def __init__(self, turn: int, answer: AnswerText | None) -> None:
         self._turn = turn
         self._answer = answer
         self._assembler = ReplyAssembler()
-        self._thoughts = StreamedThoughts() if has_thoughts else None
+        self._thoughts = StreamedThoughts()
         self._tries = 0
         self.restarts = 0
 
@@ -46,11 +45,11 @@ class StreamedReply:
 
     def add(self, chunk: ChatCompletionChunk) -> ReplyDelta:
         """Take the next chunk; return what it shows."""
-        return self._shown(self._thoughts.apart(chunk) if self._thoughts else chunk)
+        return self._shown(self._thoughts.apart(chunk))
 
     def held(self) -> ReplyDelta | None:
         """Return what only the end of the stream shows to be text; None for nothing."""
-        rest = self._thoughts.rest() if self._thoughts else None
+        rest = self._thoughts.rest()
         return self._shown(rest) if rest else None
 
     def _shown(self, chunk: ChatCompletionChunk) -> ReplyDelta:

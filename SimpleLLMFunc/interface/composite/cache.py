@@ -67,8 +67,6 @@ class CachedLLM(Uncopied, ModelInFront):
         ConfigError: `llm` is no model, or a limit cannot be.
     """
 
-    reads_reasoning = True
-
     @border
     def __init__(
         self,

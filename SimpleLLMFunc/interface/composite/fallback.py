@@ -75,7 +75,6 @@ class FallbackLLM(Uncopied, LLM_Interface):
         ConfigError: no member, or something that is no model.
     """
 
-    reads_reasoning = True
     takes_extra_body = True  # each member is given it as it takes it
 
     @border

@@ -33,23 +33,16 @@ _FEWEST = 20
 
 async def reply_of(llm: LLM_Interface, messages: Sequence[Message], **asked: Any) -> ChatCompletion:
     """Return the whole reply of `llm`; takes what `LLM_Interface.chat` does."""
-    if llm.reads_reasoning:
-        return await llm.chat(messages, **asked)
     with _partial_answer():
         return put_right(await llm.chat(messages, **asked))
 
 
-def chunks_of(
+async def chunks_of(
     llm: LLM_Interface, messages: Sequence[Message], **asked: Any
 ) -> AsyncGenerator[ChatCompletionChunk, None]:
-    """Return the stream of `llm`; takes what `LLM_Interface.chat_stream` does."""
-    chunks = llm.chat_stream(messages, **asked)
-    return chunks if llm.reads_reasoning else _apart(chunks)
-
-
-async def _apart(source: AsyncGenerator[ChatCompletionChunk, None]) -> AsyncGenerator[ChatCompletionChunk, None]:
+    """Yield the stream of `llm`; takes what `LLM_Interface.chat_stream` does."""
     thoughts = StreamedThoughts()
-    async with aclosing(source) as chunks:
+    async with aclosing(llm.chat_stream(messages, **asked)) as chunks:
         with _partial_answer():
             async for chunk in chunks:
                 yield thoughts.apart(chunk)

@@ -60,7 +60,6 @@ class LocalModel(LLM_Interface):
     provider = "local"
     profile = PROFILES["local"]
     pays_requests = True
-    reads_reasoning = True
 
     @border
     def __init__(

@@ -42,10 +42,6 @@ class Own(LLM_Interface):
         yield ChatCompletionChunk.from_dict({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
 
 
-class Reads(Own):
-    reads_reasoning = True
-
-
 MAKERS = {
     "fallback": lambda llm, _: FallbackLLM(llm),
     "hedged": lambda llm, _: FallbackLLM(llm, hedge_after=30),
@@ -56,19 +52,11 @@ MAKERS = {
 
 @both_ways
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-async def test_it_is_put_apart_and_the_loop_need_not_look_again(make, is_streamed, tmp_path):
+async def test_it_is_put_apart(make, is_streamed, tmp_path):
     llm = make(Own(TEXT[:5], TEXT[5:30], TEXT[30:]), tmp_path)
-    assert llm.reads_reasoning
     for _ in range(2):  # the second one may come from the cache
         reply = await ask_either(llm, is_streamed)
         assert (reply.text, reply.message.reasoning_content) == ("Two.", "hm, two")
-
-
-@both_ways
-@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-async def test_of_a_class_that_reads_it_a_tag_in_the_answer_is_text(make, is_streamed, tmp_path):
-    reply = await ask_either(make(Reads(TEXT), tmp_path), is_streamed)
-    assert (reply.text, reply.message.reasoning_content) == (TEXT, None)
 
 
 @both_ways

@@ -1,7 +1,7 @@
 """Reasoning that a model writes into its answer, ``<think>…</think>`` and its kin: put where other providers put theirs; pure.
 
 Only blocks that the answer begins with are reasoning; tags further on belong to the text. The readers of the wires put
-it apart; for an interface that has none of them (`LLM_Interface.reads_reasoning` is False) the loop does.
+it apart, and so does the loop, for an interface that has no such reader; what was put apart once has nothing left to find.
 """
 
 from __future__ import annotations
