@@ -99,13 +99,14 @@ class ScopedVar(Generic[T]):
     the context it began in, and it takes away nothing but itself.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, default: T) -> None:
         self._innermost: ContextVar[Block[T] | None] = ContextVar(name, default=None)
+        self._default = default
 
-    def get(self) -> T | None:
-        """Return the value of the innermost block, None outside of any."""
+    def get(self) -> T:
+        """Return the value of the innermost block, the default outside of any."""
         block = self._innermost.get()
-        return None if block is None else block.value
+        return self._default if block is None else block.value
 
     def enter(self, value: T) -> Block[T]:
         """Begin a block in which `get` returns `value`."""

@@ -66,7 +66,7 @@ async def test_cancelling_closes_the_generator_before_it_returns():
 
 
 def test_blocks_nest_and_may_end_in_any_order():
-    scoped = ScopedVar("x")
+    scoped = ScopedVar("x", None)
     assert scoped.get() is None
     blocks = [scoped.enter(number) for number in range(4)]
     for number, innermost in ((1, 3), (3, 2), (0, 2), (2, None)):
@@ -75,7 +75,7 @@ def test_blocks_nest_and_may_end_in_any_order():
 
 
 def test_a_block_left_elsewhere_takes_nothing_away_there():
-    scoped = ScopedVar("x")
+    scoped = ScopedVar("x", None)
     block = contextvars.copy_context().run(scoped.enter, "elsewhere")
     mine = scoped.enter("mine")
     scoped.leave(block)

@@ -22,7 +22,7 @@ M = TypeVar("M", bound=LLM_Interface)
 _VARIABLE = "SIMPLELLMFUNC_MODEL"
 
 
-_used: ScopedVar[LLM_Interface] = ScopedVar("SimpleLLMFunc.use_llm")
+_used: ScopedVar[LLM_Interface | None] = ScopedVar("SimpleLLMFunc.use_llm", None)
 
 
 @block

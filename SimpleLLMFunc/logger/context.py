@@ -30,7 +30,7 @@ class LogContext:
     run_id: str = field(default="", compare=False)
 
 
-_current: ScopedVar[LogContext] = ScopedVar("SimpleLLMFunc.log_context")
+_current: ScopedVar[LogContext | None] = ScopedVar("SimpleLLMFunc.log_context", None)
 _counting = ForkSafeLock()
 
 
@@ -55,7 +55,7 @@ class log_context(AbstractContextManager[None], AbstractAsyncContextManager[None
         self, trace_id: str = "", function_name: str = "", input_tokens: int = 0, output_tokens: int = 0
     ) -> None:
         self._given = (trace_id, function_name, "", input_tokens, output_tokens)
-        self._blocks: list[Block[LogContext]] = []  # it may be entered again, also inside itself
+        self._blocks: list[Block[LogContext | None]] = []  # it may be entered again, also inside itself
 
     def __enter__(self) -> None:
         context, around = LogContext(*self._given), _current.get()

@@ -143,7 +143,7 @@ class JournaledRun(Protocol):
         """Note that the run has ended without an answer."""
 
 
-JOURNAL: ScopedVar[Journal | None] = ScopedVar("SimpleLLMFunc.journal")
+JOURNAL: ScopedVar[Journal | None] = ScopedVar("SimpleLLMFunc.journal", None)
 """Of the `durable` block around, None outside of any."""
 
 

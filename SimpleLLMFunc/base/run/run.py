@@ -6,9 +6,8 @@ import re
 import time
 import uuid
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import ExitStack
 from dataclasses import KW_ONLY, dataclass, replace
-from types import TracebackType
 from typing import Any, Self, TypeVar, assert_never
 
 from SimpleLLMFunc.base import events
@@ -26,7 +25,6 @@ from SimpleLLMFunc.interface.spending import Deadline, Spent, deadline_scope, st
 from SimpleLLMFunc.interface.wires import STATE, ServerTool, server_tools_in
 from SimpleLLMFunc.logger import begin_run, get_current_trace_id, push_warning, shown_error
 from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, Message, ToolCall
-from SimpleLLMFunc.utils import Block
 
 E = TypeVar("E", bound=SimpleLLMFuncError)
 
@@ -98,8 +96,7 @@ class Run:
         self.noted = Downgrades()
         self._asked_otherwise: tuple[tuple[str, str], ...] = ()
         self._time_limit: Spent | None = None
-        self._listening: Block[Downgrades | None] | None = None
-        self._deadline_scope: AbstractContextManager[Deadline] | None = None
+        self._scopes = ExitStack()
 
     @property
     def arguments(self) -> Mapping[str, Any]:
@@ -129,29 +126,22 @@ class Run:
         if sinks:
             self.noted = self.observer = Observer(self.trace_id, sinks, self.attempts)
         # A run without sinks must not be taken for a part of the one around it.
-        self._listening = LISTENER.enter(self.noted)
+        self._scopes.enter_context(LISTENER.within(self.noted))
         begin_run(self.trace_id)
         seconds = self.deadline
         if limited is not None and (left := limited.left_of("seconds")) is not None:
             seconds = left if seconds is None else min(seconds, left)
-        self._deadline_scope = deadline_scope(seconds)
-        self.limits = RunLimits(self._deadline_scope.__enter__(), self.abort)
+        self.limits = RunLimits(self._scopes.enter_context(deadline_scope(seconds)), self.abort)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        scope, self._deadline_scope = self._deadline_scope, None
+    async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
         if error is not None and self.journal is not None:
             self.journal.failed(error)
         try:
-            if scope is not None:
-                scope.__exit__(kind, error, trace)
             if error is not None:
                 self._fail(error)
         finally:
-            if self._listening is not None:
-                LISTENER.leave(self._listening)
+            self._scopes.close()
 
     def _fail(self, error: BaseException) -> None:
         limited = self._time_limit

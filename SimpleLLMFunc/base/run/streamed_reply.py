@@ -10,8 +10,8 @@ from SimpleLLMFunc.base.events import ReplyDelta
 from SimpleLLMFunc.base.json_action import AnswerText
 from SimpleLLMFunc.base.messages import extract_usage_from_response
 from SimpleLLMFunc.interface.http import Silence
-from SimpleLLMFunc.interface.llm_interface import LLM_Interface
-from SimpleLLMFunc.interface.spending import Charge, charge_question, estimate_text_tokens, is_charged
+from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models
+from SimpleLLMFunc.interface.spending import Charge, charge_question, estimate_text_tokens
 from SimpleLLMFunc.interface.wires import ReplyAssembler, StreamedThoughts
 from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, ChatCompletionChunk, Usage
 
@@ -94,25 +94,21 @@ class QuestionCharge:
     """
 
     def __init__(self, llm: LLM_Interface, tokens: int, usd: float) -> None:
-        self._charge = charge_question(tokens, usd) if is_charged() else None
+        self._charge = charge_question(tokens, usd)
         self._llm = llm
         self.arrived: StreamedReply | None = None
         self.reply: ChatCompletion | None = None
 
     def __enter__(self) -> Self:
-        if self._charge is not None:
-            self._charge.__enter__()
+        self._charge.__enter__()
         return self
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        charge = self._charge
-        if charge is None:
-            return
         try:
-            if charge.scopes:
-                self._settle(charge, error)
+            if self._charge.scopes:
+                self._settle(self._charge, error)
         finally:
-            charge.__exit__()
+            self._charge.__exit__()
 
     def _settle(self, charge: Charge, error: BaseException | None) -> None:
         reply = self.reply or (self.arrived.begun() if self.arrived else None)
@@ -154,7 +150,7 @@ class QuestionCharge:
 
 def _pays_requests(llm: LLM_Interface) -> bool:
     """Whether all models that may answer in the end tell budgets of each request as it leaves."""
-    return all(map(_pays_requests, llm.members)) if llm.members else llm.pays_requests
+    return all(model.pays_requests for model in answering_models(llm))
 
 
 def _was_read(error: BaseException | None) -> bool:

@@ -37,7 +37,7 @@ class Downgrades:
             self._around.downgraded(what, said)
 
 
-LISTENER: ScopedVar[Downgrades | None] = ScopedVar("SimpleLLMFunc.try_listener")
+LISTENER: ScopedVar[Downgrades | None] = ScopedVar("SimpleLLMFunc.try_listener", None)
 """The current run, or its observer; only it is told."""
 
 

@@ -9,22 +9,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack
-from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from SimpleLLMFunc.errors import ConfigError, DeadlineExceeded
 from SimpleLLMFunc.interface.attempts.token_bucket import TokenBucket
-from SimpleLLMFunc.interface.spending import Deadline, scoped
+from SimpleLLMFunc.interface.spending import Deadline
 from SimpleLLMFunc.interface.wires import header_number, number
 from SimpleLLMFunc.type import CompletionUsage
+from SimpleLLMFunc.utils import ScopedVar
 
-_PARTS: ContextVar[int] = ContextVar("SimpleLLMFunc.parts_of_rates", default=1)
+_PARTS: ScopedVar[int] = ScopedVar("SimpleLLMFunc.parts_of_rates", 1)
 
 
-def part_of_rates(parts: int) -> AbstractContextManager[int]:
+def part_of_rates(parts: int) -> AbstractContextManager[None]:
     """Let models that are made in the block keep one of so many equal parts of their rates: other processes have the rest."""
-    return scoped(_PARTS, parts)
+    return _PARTS.within(parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,16 +12,15 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, aclosing, contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, cut
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, given_to
-from SimpleLLMFunc.interface.spending import Deadline, counting_tries, scoped
+from SimpleLLMFunc.interface.spending import Deadline, counting_tries
 from SimpleLLMFunc.interface.wires import StreamedThoughts, answer_in, put_right
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message
-from SimpleLLMFunc.utils import is_number
+from SimpleLLMFunc.utils import ScopedVar, is_number
 
 HedgeAfter: TypeAlias = float | Literal["p95"] | None
 """Seconds, or "p95": as long as 95 of 100 answers have taken; None never asks twice."""
@@ -238,15 +237,15 @@ class Racer:
 
 # --- which of several answers ------------------------------------------------------------------------------
 
-_SAMPLE: ContextVar[int] = ContextVar("SimpleLLMFunc.sample", default=0)
+_SAMPLE: ScopedVar[int] = ScopedVar("SimpleLLMFunc.sample", 0)
 
 
-def sample_scope(number: int) -> AbstractContextManager[int]:
+def sample_scope(number: int) -> AbstractContextManager[None]:
     """Ask inside for the answer `number` to each question; 0 is the one that everybody asks for.
 
     Scopes multiply: sample 1 inside sample 2 is neither.
     """
-    return scoped(_SAMPLE, _SAMPLE.get() * 1_000_003 + number)
+    return _SAMPLE.within(_SAMPLE.get() * 1_000_003 + number)
 
 
 def current_sample() -> int:

@@ -9,7 +9,6 @@ from SimpleLLMFunc.interface.spending.budget import (
     charge_question,
     charge_try,
     counting_tries,
-    is_charged,
     is_limited,
     paid_already,
     reserve,
@@ -18,12 +17,12 @@ from SimpleLLMFunc.interface.spending.budget import (
     time_limits,
 )
 from SimpleLLMFunc.interface.spending.cost import import_prices, price_of, unpriced
-from SimpleLLMFunc.interface.spending.deadline import Deadline, current_deadline, deadline_scope, scoped
+from SimpleLLMFunc.interface.spending.deadline import Deadline, current_deadline, deadline_scope
 from SimpleLLMFunc.interface.spending.tokens import count_request, estimate_text_tokens, estimate_tokens
 
 __all__ = [
     "Charge", "Deadline", "Spent", "budget", "charge_fetch", "charge_lost", "charge_question", "charge_try",
     "count_request", "counting_tries", "current_deadline", "deadline_scope", "estimate_text_tokens",
-    "estimate_tokens", "import_prices", "is_charged", "is_limited", "paid_already", "price_of", "reserve", "scoped",
+    "estimate_tokens", "import_prices", "is_limited", "paid_already", "price_of", "reserve",
     "scopes_around", "strictest_time_limit", "time_limits", "unpriced",
 ]  # fmt: skip

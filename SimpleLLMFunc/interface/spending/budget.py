@@ -10,16 +10,15 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Self
 
 from SimpleLLMFunc.errors import BudgetExceeded, DeadlineExceeded, UsageError
-from SimpleLLMFunc.interface.spending.deadline import Deadline, deadline_scope, scoped
+from SimpleLLMFunc.interface.spending.deadline import Deadline, deadline_scope
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.runtime import ForkSafeLock, block
 from SimpleLLMFunc.type import Usage
-from SimpleLLMFunc.utils import is_number
+from SimpleLLMFunc.utils import Block, ScopedVar, is_number
 
 
 class Spent:
@@ -98,7 +97,7 @@ class Spent:
         return f"Spent(usd={self.usd:g}, tokens={self.tokens}, requests={self.requests}, seconds={self.seconds:.3g})"
 
 
-_SCOPES: ContextVar[tuple[Spent, ...]] = ContextVar("SimpleLLMFunc.budget", default=())
+_SCOPES: ScopedVar[tuple[Spent, ...]] = ScopedVar("SimpleLLMFunc.budget", ())
 
 
 @block
@@ -129,7 +128,7 @@ def budget(
             raise UsageError(f"budget({name}=…) must be a number from 0 up, not {limit!r}.")
     spent = Spent(usd, tokens, requests, seconds)
     try:
-        with scoped(_SCOPES, (*_SCOPES.get(), spent)):
+        with _SCOPES.within((*_SCOPES.get(), spent)):
             yield spent
     finally:
         spent.end()
@@ -137,7 +136,7 @@ def budget(
 
 def paid_already() -> AbstractContextManager[object]:
     """Let what runs inside count for no budget around it: it reads answers that were paid when they were made."""
-    return scoped(_SCOPES, ())
+    return _SCOPES.within(())
 
 
 @dataclass(slots=True)
@@ -148,17 +147,18 @@ class Charge:
     tokens: int
     usd: float = 0.0
     prepaid: int = 1
-    _before: Charge | None = None
+    _block: Block[Charge | None] | None = None
 
     def __enter__(self) -> Self:
         reserve(self.scopes, requests=1, tokens=self.tokens, usd=self.usd)
-        self._before = _CHARGE.get()
-        _CHARGE.set(self)
+        self._block = _CHARGE.enter(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.prepaid = 0  # where streams end in another order than they began, some context may know it still
-        _CHARGE.set(self._before)
+        self.prepaid = 0  # a task that began inside may know it still
+        if self._block is not None:
+            _CHARGE.leave(self._block)
+            self._block = None  # the two would hold each other
 
     def settle(self, usage: Usage | None, *, was_sent: bool = True) -> None:
         """Note what the question took.
@@ -171,7 +171,7 @@ class Charge:
             scope.settle(reserved=self.tokens, usage=usage, requests=0 if was_sent else -1, reserved_usd=self.usd)
 
 
-_CHARGE: ContextVar[Charge | None] = ContextVar("SimpleLLMFunc.charge", default=None)
+_CHARGE: ScopedVar[Charge | None] = ScopedVar("SimpleLLMFunc.charge", None)
 
 
 def strictest_time_limit() -> Spent | None:
@@ -201,14 +201,6 @@ def is_limited(unit: str | None = None) -> bool:
     """Say whether the caller runs inside a budget; given a unit ("usd" …), whether one of them limits that."""
     scopes = _SCOPES.get()
     return bool(scopes) if unit is None else any(scope.left_of(unit) is not None for scope in scopes)
-
-
-def is_charged() -> bool:
-    """Say whether the caller's question has to be charged: inside a budget, or inside another question.
-
-    The first request of that one is paid, and the caller's must not be taken for it.
-    """
-    return bool(_SCOPES.get()) or _CHARGE.get() is not None
 
 
 def charge_question(tokens: int, usd: float = 0.0) -> Charge:
@@ -258,14 +250,14 @@ class Tries:
     count: int = 0
 
 
-_TRIES: ContextVar[tuple[Tries, ...]] = ContextVar("SimpleLLMFunc.tries", default=())
+_TRIES: ScopedVar[tuple[Tries, ...]] = ScopedVar("SimpleLLMFunc.tries", ())
 
 
 @contextmanager
 def counting_tries() -> Iterator[Tries]:
     """Count the HTTP requests of the block, of one that is cancelled too; not to be left open over a ``yield``."""
     tries = Tries()
-    with scoped(_TRIES, (*_TRIES.get(), tries)):
+    with _TRIES.within((*_TRIES.get(), tries)):
         yield tries
 
 

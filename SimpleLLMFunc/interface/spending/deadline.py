@@ -7,10 +7,10 @@ import math
 import time
 from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import TypeVar
 
 from SimpleLLMFunc.errors import DeadlineExceeded, UsageError
+from SimpleLLMFunc.utils import ScopedVar
 
 T = TypeVar("T")
 
@@ -94,21 +94,7 @@ class Deadline:
 
 
 _NEVER = Deadline(None, math.inf)
-_CURRENT: ContextVar[Deadline] = ContextVar("SimpleLLMFunc.deadline", default=_NEVER)
-
-
-@contextmanager
-def scoped(variable: ContextVar[T], value: T) -> Iterator[T]:
-    """Let a context variable have a value inside the block.
-
-    By value, not by token: the block may be left in another context (a generator closed by the loop).
-    """
-    before = variable.get()
-    variable.set(value)
-    try:
-        yield value
-    finally:
-        variable.set(before)
+_CURRENT: ScopedVar[Deadline] = ScopedVar("SimpleLLMFunc.deadline", _NEVER)
 
 
 def current_deadline() -> Deadline:
@@ -120,5 +106,5 @@ def current_deadline() -> Deadline:
 def deadline_scope(seconds: float | None) -> Iterator[Deadline]:
     """Let everything inside share one deadline: the stricter of the surrounding one and `seconds` from now."""
     deadline = Deadline.after(seconds).stricter(_CURRENT.get())
-    with scoped(_CURRENT, deadline):
+    with _CURRENT.within(deadline):
         yield deadline

@@ -13,7 +13,6 @@ from SimpleLLMFunc.interface.spending.budget import (
     charge_question,
     charge_try,
     counting_tries,
-    is_charged,
     is_limited,
     paid_already,
 )
@@ -146,17 +145,11 @@ def test_a_question_pays_its_first_try_and_further_tries_pay_themselves():
         assert (spent.requests, spent.tokens) == (2, 3)
 
 
-def test_what_has_to_be_charged():
-    assert not is_charged()
-    with budget():
-        assert is_charged()
-        with charge_question(10) as outer:
-            with paid_already():
-                assert is_charged()  # its first request must not be taken for that of the question around it
-                with charge_question(10):
-                    charge_try()
-            assert outer.prepaid
-    assert not is_charged()
+def test_the_first_request_of_a_question_is_not_taken_for_that_of_the_question_around_it():
+    with budget(), charge_question(10) as outer:
+        with paid_already(), charge_question(10):
+            charge_try()
+        assert outer.prepaid
 
 
 def test_a_question_that_is_over_pays_for_nothing_more():
