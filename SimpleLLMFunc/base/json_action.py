@@ -12,16 +12,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from SimpleLLMFunc.base.parsing import Num, Repair, find_json, is_certain, plain_value, without_reasoning
+from SimpleLLMFunc.base.parsing import (
+    Frame,
+    JsonGrowth,
+    Num,
+    Repair,
+    find_json,
+    is_certain,
+    plain_value,
+    without_reasoning,
+)
 from SimpleLLMFunc.interface.wires import new_call_id
 from SimpleLLMFunc.type import ChatCompletion, FunctionCall, Message, ToolCall, ToolSpec, content_text, spec_name
 
 _SIGNS = frozenset({"tool", "arguments", "answer"})
-_SPACE_AT_END = re.compile(r"(?<!\s)\s+\Z")
-_WHOLE = re.compile(
-    r'(?:[^"\\]+|\\[^u]|\\u(?![dD][89abAB][0-9a-fA-F]{2}).{4}|\\u[dD][89abAB][0-9a-fA-F]{2}.{6})*+', re.DOTALL
-)
-"""The text of a string up to its closing quote, or to an escape whose rest has not arrived."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,58 +207,36 @@ def _written(node: Any) -> str:
 class AnswerText:
     """Takes the text of the answer out of a streamed action, piece by piece.
 
-    ``{"answer": "Hello…`` gives "Hello…" as it grows, escapes decoded; a typed answer gives its JSON. Nothing of an
+    ``{"answer": "Hello…`` gives "Hello…" as it grows, escapes decoded; a typed answer gives nothing. Nothing of an
     action that calls a tool is given. A reply that does not begin like an action is held back: whole, it is
     read by `JsonActions.read`.
     """
 
-    _BEGIN = re.compile(r'\s*\{\s*"answer"\s*:\s*')
-    _COULD_BEGIN = re.compile(r'\s*(\{\s*("(a(n(s(w(er?)?)?)?)?)?)?)?$|\s*\{\s*"answer"\s*:?\s*$')
-
     def __init__(self) -> None:
-        self._head: str | None = ""
-        self._is_string = False
-        self._is_over = False
-        self._held = ""
-        self._given: list[str] = []
+        self._growth = JsonGrowth(lambda _: None, self._completed)
+        self._pieces: list[str] = []
+        self._shown = 0  # of the pieces
 
     @property
     def given(self) -> str:
         """All that was given so far."""
-        if len(self._given) > 1:
-            self._given = ["".join(self._given)]
-        return self._given[0] if self._given else ""
+        return "".join(self._pieces)
 
     def feed(self, piece: str) -> str:
         """Take in the next piece of the reply; return the next piece of the answer, often empty."""
-        if self._is_over or not piece:
-            return ""
-        if self._head is not None:
-            head = self._head + piece
-            begun = self._BEGIN.match(head)
-            rest = head[begun.end() :] if begun else ""
-            if not rest:
-                # Space at its end says no more than one blank does, and some models give space for ever.
-                self._head = _SPACE_AT_END.sub(" ", head)
-                self._is_over = begun is None and not self._COULD_BEGIN.match(self._head)
-                return ""
-            self._head, self._is_string = None, rest[0] == '"'
-            piece = rest[1:] if self._is_string else ""
-            if not self._is_string:
-                self._is_over = True  # a typed value is given whole, when its end is known
-                return ""
-        text = self._decoded(self._held + piece)
-        if text:
-            self._given.append(text)
-        return text
+        growth = self._growth
+        if not growth.stack:
+            piece = piece.lstrip()
+            growth.is_over = growth.is_over or not "{".startswith(piece[:1])
+        growth.feed(piece)
+        if growth.string is not None and len(growth.stack) == 1:
+            [action] = growth.stack
+            if action.key == "answer" and action.expects == "value" and not action.node:
+                self._pieces = growth.string
+        new, self._shown = self._pieces[self._shown :], len(self._pieces)
+        return "".join(new)
 
-    def _decoded(self, text: str) -> str:
-        found = _WHOLE.match(text)
-        end = found.end() if found else 0
-        self._is_over = text[end : end + 1] == '"'
-        self._held = text[end:]
-        try:
-            return str(json.loads(f'"{text[:end]}"', strict=False))
-        except ValueError:
-            self._is_over = True
-            return ""
+    def _completed(self, frame: Frame, node: Any) -> None:
+        is_answer = len(self._growth.stack) == 1 and list(frame.node) == ["answer"]
+        if is_answer and isinstance(node, str) and not self._pieces:
+            self._pieces = [node]  # it began and ended in one piece of the reply

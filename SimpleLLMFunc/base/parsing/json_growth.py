@@ -1,7 +1,7 @@
 """JSON that is still arriving: what of it is complete, every character looked at once.
 
-Strict JSON only, found at the start of the text, of a line or of a fence, after the reasoning. Anything else
-ends the growth without an error: the whole answer is read again when it is complete.
+Strict JSON only (a line break in a string need not be escaped), found at the start of the text, of a line or of a fence,
+after the reasoning. Anything else ends the growth without an error: the whole answer is read again when it is complete.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 from SimpleLLMFunc.base.parsing.alignment.shape import Shape
 from SimpleLLMFunc.base.parsing.json_node import Node, decode_strictly
 
-_PLAIN: Final = re.compile(r"[^\"\\\x00-\x1f]+")
+_PLAIN: Final = re.compile(r"[^\"\\]+")
 _SPACE: Final = re.compile(r"[ \t\r\n]+")
 _TOKEN: Final = re.compile(r"[-+.\w]+")
 _ENDINGS: Final = {dict: re.compile(r"\s*(?:\}|,\s*\")"), list: re.compile(r"\s*[\],]")}
@@ -163,8 +163,6 @@ class JsonGrowth:
             else:
                 self._add(value)
             return at + 1
-        if char != "\\":
-            raise ValueError("a control character")
         escape = _ESCAPE.match(text, at)
         if escape:
             self.string.append(str(decode_strictly(f'"{escape.group()}"')))
