@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 
 from SimpleLLMFunc.base.parsing.alignment.shape import Shape
 from SimpleLLMFunc.base.parsing.json_node import Node, decode_strictly
+from SimpleLLMFunc.interface.wires import ReasoningSplitter
 
 _PLAIN: Final = re.compile(r"[^\"\\]+")
 _SPACE: Final = re.compile(r"[ \t\r\n]+")
@@ -25,8 +26,7 @@ _OPENERS: Final = r"\n|:|```\w*|~~~\w*|<\w+>"
 _START: Final = re.compile(rf"(?:\A|{_OPENERS})[ \t\r]*(?=[{{\[])")
 _LATER_START: Final = re.compile(rf"(?:{_OPENERS})[ \t\r]*(?=[{{\[])")
 _TORN_START: Final = re.compile(r"(?:\n|:|`{1,3}\w*|~{1,3}\w*|<\w*>?)[ \t\r]*\Z")
-_MAYBE_REASONING: Final = re.compile(r"\s*(?:<\w{0,12})?")
-_REASONING: Final = re.compile(r"\s*<(think|thinking|thought|reasoning)\b[^<>]*>", re.IGNORECASE)
+_REASONING: Final = ("thinking", "reasoning")
 _LONGEST_ESCAPE: Final = 12
 _LONGEST_HEAD: Final = 40
 
@@ -77,7 +77,7 @@ class JsonGrowth:
     _rest: str = ""
     _has_begun: bool = False
     _has_text: bool = False
-    _closing_tag: str = ""
+    _splitter: ReasoningSplitter = field(default_factory=lambda: ReasoningSplitter(_REASONING))
     _token: list[str] = field(default_factory=list)
     _is_key: bool = False
 
@@ -85,6 +85,8 @@ class JsonGrowth:
         """Take the next piece."""
         if self.is_over:
             return
+        if not self._has_begun:
+            _, text = self._splitter.feed(text)
         text = self._rest + text
         self._rest = ""
         self.characters_read += len(text)
@@ -98,38 +100,14 @@ class JsonGrowth:
 
     def _begin(self, text: str) -> int:
         """Return where the JSON begins, or -1 while it has not."""
-        at = 0
-        if not self._has_text and not self._closing_tag:
-            opening = _REASONING.match(text)
-            if opening:
-                self._closing_tag = f"</{opening.group(1).lower()}>"
-                at = opening.end()
-            elif _MAYBE_REASONING.fullmatch(text):
-                # The space before it says nothing, and some models give space for ever: no piece is looked at twice.
-                self._rest = text.lstrip()
-                return -1
-        if self._closing_tag:
-            at = self._after_reasoning(text, at)
-        return at if at < 0 else self._find_start(text, at)
-
-    def _after_reasoning(self, text: str, at: int) -> int:
-        found = text.lower().find(self._closing_tag, at)
-        if found < 0:
-            self._rest = _torn_end(text[at:], self._closing_tag)
-            return -1
-        end = found + len(self._closing_tag)
-        self._closing_tag = ""
-        return end
-
-    def _find_start(self, text: str, at: int) -> int:
-        found = (_LATER_START if at == 0 and self._has_text else _START).search(text[at:])
+        found = (_LATER_START if self._has_text else _START).search(text)
         if found is None:
-            torn = _TORN_START.search(text, max(at, len(text) - _LONGEST_HEAD))
+            torn = _TORN_START.search(text, max(0, len(text) - _LONGEST_HEAD))
             self._rest = torn.group() if torn else ""
-            self._has_text = self._has_text or bool(text.strip()) or at > 0
+            self._has_text = self._has_text or bool(text.strip())
             return -1
         self._has_begun = True
-        return at + found.end()
+        return found.end()
 
     # --- the scan ----------------------------------------------------------------------------------------
 
@@ -240,11 +218,3 @@ class JsonGrowth:
             self._add(frame.node)
         else:
             self.is_over = True
-
-
-def _torn_end(text: str, mark: str) -> str:
-    """Return the end of the text that may be the beginning of the mark."""
-    for length in range(min(len(mark) - 1, len(text)), 0, -1):
-        if mark.startswith(text[-length:].lower()):
-            return text[-length:]
-    return ""

@@ -22,12 +22,12 @@ from SimpleLLMFunc.interface.wires.streams.delta_assembly import (
     rekeyed,
 )
 from SimpleLLMFunc.interface.wires.streams.events import EventReader
-from SimpleLLMFunc.interface.wires.streams.reasoning_text import StreamedThoughts, answer_in
+from SimpleLLMFunc.interface.wires.streams.reasoning_text import ReasoningSplitter, StreamedThoughts, answer_in
 from SimpleLLMFunc.interface.wires.wire import Asked, Kept, Received, WireRequest, header_number
 
 __all__ = [
-    "CHAT", "MOST_TEXTS", "STATE", "Asked", "ChatCompletionsWire", "Citation", "EventReader", "Kept", "Received",
-    "ReplyAssembler", "ServerTool", "StreamedThoughts", "Wire", "WireRequest", "answer_in",
+    "CHAT", "MOST_TEXTS", "STATE", "Asked", "ChatCompletionsWire", "Citation", "EventReader", "Kept", "ReasoningSplitter",
+    "Received", "ReplyAssembler", "ServerTool", "StreamedThoughts", "Wire", "WireRequest", "answer_in",
     "assemble_tool_calls", "build_body", "check_base_url", "check_call_params", "check_options", "chunk_of_reply",
     "citations_in", "claude_family", "embedding_request", "endpoint", "extra_headers_of", "failure_of",
     "gemini_family", "gives_logprobs", "header_number", "new_call_id", "number", "put_right", "read_embeddings",

@@ -253,6 +253,12 @@ def test_a_long_answer_in_thousands_of_pieces_is_read_once(reader_class: type[Pa
         assert reader.growth.characters_read <= 2 * len(text)
 
 
+@pytest.mark.parametrize("size", [1, 3, 5, 7, 21])
+def test_json_right_behind_reasoning_is_found_however_the_text_is_cut(size: int) -> None:
+    reader = ItemReader(compile_output(list[list[int]]))
+    assert grown(reader, "<think>hm [0]</think>[[1, 2], [3]]", size) == [[1, 2], [3]]
+
+
 def test_a_long_string_is_read_once() -> None:
     text = json.dumps({"name": "ab\n" * 50_000, "age": 1, "home": {"street": "x"}})
     reader = PartialReader(compile_output(Person))

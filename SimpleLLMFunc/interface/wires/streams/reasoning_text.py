@@ -7,6 +7,8 @@ it apart, and so does the loop, for an interface that has no such reader; what w
 from __future__ import annotations
 
 import re
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 
 from SimpleLLMFunc.type import ChatCompletionChunk, Choice, ChoiceDelta, ChunkChoice
@@ -14,22 +16,24 @@ from SimpleLLMFunc.type import ChatCompletionChunk, Choice, ChoiceDelta, ChunkCh
 _END_OF = {"<think>": "</think>", "<thought>": "</thought>", "[THINK]": "[/THINK]", "◁think▷": "◁/think▷"}
 """How models mark their reasoning: the tags that they were trained to write, not those that a prompt asks for."""
 
-_BEGIN = re.compile("|".join(map(re.escape, _END_OF)))
-_LONGEST_BEGIN = max(map(len, _END_OF))
 _BLANKS = re.compile(r"\s*")
 _MOST_BLANKS = 1000
 """Characters of white space before the first block; after more of it, the text is answer."""
 
 
-class _Splitter:
+class ReasoningSplitter:
     """Splits one text, as it arrives, into reasoning and answer.
+
+    Args:
+        more: names of tags that mark reasoning too: ``thinking`` is ``<thinking>…</thinking>``.
 
     Attributes:
         is_over: all further text is answer.
         held: text that may be the beginning of a tag, or the white space before one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, more: Sequence[str] = ()) -> None:
+        self._tags = {**_END_OF, **{f"<{name}>": f"</{name}>" for name in more}}
         self.is_over = False
         self.held = ""
         self._end = ""  # of the block that is open
@@ -55,11 +59,11 @@ class _Splitter:
             blanks = _BLANKS.match(text, position)
             start = blanks.end() if blanks else position
             if self._is_behind or start - position <= _MOST_BLANKS:
-                if begin := _BEGIN.match(text, start):
-                    self._end = _END_OF[begin.group()]
-                    position = begin.end()
+                if tag := next((tag for tag in self._tags if text.startswith(tag, start)), ""):
+                    self._end = self._tags[tag]
+                    position = start + len(tag)
                     continue
-                if any(tag.startswith(text[start : start + _LONGEST_BEGIN]) for tag in _END_OF):
+                if any(tag.startswith(text[start : start + len(tag)]) for tag in self._tags):
                     self.held = text[start if self._is_behind else position :]  # too little to tell
                     return "".join(reasoning), ""
             self.is_over = True
@@ -81,7 +85,7 @@ class StreamedThoughts:
     """Takes the reasoning out of the chunks of one stream."""
 
     def __init__(self) -> None:
-        self._splitters: dict[int, _Splitter] = {}
+        self._splitters: defaultdict[int, ReasoningSplitter] = defaultdict(ReasoningSplitter)
         self._last: ChatCompletionChunk | None = None
         self._tries = 0
 
@@ -107,7 +111,7 @@ class StreamedThoughts:
         return replace(self._last, choices=tuple(choices), usage=None, raw={})
 
     def _apart(self, choice: ChunkChoice) -> ChunkChoice:
-        splitter = self._splitters.setdefault(choice.index, _Splitter())
+        splitter = self._splitters[choice.index]
         content = choice.delta.content
         if splitter.is_over or not (content or choice.finish_reason):
             return choice
@@ -123,7 +127,7 @@ class StreamedThoughts:
 
 
 def _split(text: str) -> tuple[str, str]:
-    splitter = _Splitter()
+    splitter = ReasoningSplitter()
     reasoning, answer = splitter.feed(text)
     more, rest = splitter.close()
     return reasoning + more, answer + rest
