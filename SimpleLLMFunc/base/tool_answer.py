@@ -15,7 +15,7 @@ from SimpleLLMFunc.base.parsing import mended_arguments
 from SimpleLLMFunc.base.request import ToolPolicy
 from SimpleLLMFunc.base.run import JOURNAL, JournaledCall
 from SimpleLLMFunc.base.run.observer import current_observer
-from SimpleLLMFunc.base.tool_result import holds_media, render_result
+from SimpleLLMFunc.base.tool_result import render_result
 from SimpleLLMFunc.errors import OutcomeUnknown, RunPaused, SimpleLLMFuncError, ToolFailed, cut
 from SimpleLLMFunc.logger import (
     holds_little,
@@ -42,7 +42,7 @@ from SimpleLLMFunc.tools import (
     run_callable,
 )
 from SimpleLLMFunc.tools.schemas import ArgumentsError
-from SimpleLLMFunc.type import ToolCall, without_surrogates
+from SimpleLLMFunc.type import ToolCall, holds_multimodal, without_surrogates
 
 MAX_AT_ONCE: Final = 128
 """Calls of one reply that run at the same time; the others wait their turn."""
@@ -246,7 +246,7 @@ async def _render(value: Any, tool: Tool, policy: ToolPolicy) -> str | list[dict
     untrusted = tool.name if tool.untrusted else None
     render = functools.partial(render_result, value, policy.max_result_chars, untrusted=untrusted)
     # Writing down a long result, or files, would hold up the loop.
-    is_slow = holds_media(value) or not holds_little(value, LARGE)
+    is_slow = not holds_little(value, LARGE) or holds_multimodal(value)
     return await in_thread(render) if is_slow else render()
 
 

@@ -17,10 +17,7 @@ from SimpleLLMFunc.base.templates import enclosed, shortened
 from SimpleLLMFunc.tools import wire_name
 from SimpleLLMFunc.type import (
     MULTIMODAL,
-    Audio,
     ContentPart,
-    File,
-    ImgPath,
     Multimodal,
     Text,
     holds_multimodal,
@@ -65,17 +62,12 @@ def render_result(value: Any, max_chars: int, *, untrusted: str | None = None) -
     return kept
 
 
-def holds_media(value: Any) -> bool:
-    """Whether rendering the value reads files."""
-    return _has(value, (ImgPath, Audio, File))
-
-
 def _parts(value: Any, depth: int = 0) -> Iterator[ContentPart]:
     if isinstance(value, str):
         yield {"type": "text", "text": str(value)}
     elif isinstance(value, MULTIMODAL):
         yield value.to_part()
-    elif isinstance(value, (list, tuple)) and _has(value, MULTIMODAL, depth):
+    elif isinstance(value, (list, tuple)) and _has_media(value, depth):
         for item in value:
             yield from _parts(item, depth + 1)
     else:
@@ -87,11 +79,11 @@ def _parts(value: Any, depth: int = 0) -> Iterator[ContentPart]:
             yield shown.to_part()
 
 
-def _has(value: Any, kinds: tuple[type, ...], depth: int = 0) -> bool:
-    """Whether the value is of one of the kinds, or a list or tuple that holds one, a few levels down."""
+def _has_media(value: Any, depth: int) -> bool:
+    """Whether the value is a picture or the like, or a list or tuple that holds one, a few levels down."""
     if not isinstance(value, (list, tuple)):
-        return isinstance(value, kinds)
-    return depth < _MAX_NESTED_LISTS and any(_has(item, kinds, depth + 1) for item in value)
+        return isinstance(value, MULTIMODAL)
+    return depth < _MAX_NESTED_LISTS and any(_has_media(item, depth + 1) for item in value)
 
 
 class _Plain:

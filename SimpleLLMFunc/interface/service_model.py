@@ -108,9 +108,8 @@ class ServiceModel(Uncopied, HttpModel):
         kept = number("api_key_seconds", api_key_seconds, above=0)
         self._keys = Credentials(model_name, address, api_key, api_key_pool, self.key_variables, kept)
         rates = LimitSettings(rate_limit_capacity, rate_limit_refill_rate, requests_per_minute, tokens_per_minute)
-        for named, value in {**asdict(rates), "context_window": context_window}.items():
-            if value is not None:
-                number(named, value, above=0)
+        if context_window is not None:
+            number("context_window", context_window, above=0)
         self._limits = Limits(rates)
         self._client, self._guarded = None, _guarded
         self.profile = self._profile(address) if profile is None else find_profile(profile, address)

@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from inspect import iscoroutinefunction
 from pkgutil import resolve_name
@@ -17,6 +16,7 @@ from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.errors import UsageError, cut
 from SimpleLLMFunc.logger import border, push_warning, shown_error
 from SimpleLLMFunc.runtime import ForkSafeLock, importing
+from SimpleLLMFunc.utils import Block, ScopedVar
 
 
 class EventSink(Protocol):
@@ -39,9 +39,8 @@ class Owner:
     user_id: str = ""
 
 
-_NOBODY = Owner()
-_SINKS: ContextVar[tuple[EventSink, ...]] = ContextVar("SimpleLLMFunc.sinks", default=())
-_OWNER: ContextVar[Owner] = ContextVar("SimpleLLMFunc.session", default=_NOBODY)
+_AROUND: ScopedVar[tuple[tuple[EventSink, ...], Owner]] = ScopedVar("SimpleLLMFunc.watching", ((), Owner()))
+"""Who watches, and whose the runs are."""
 
 
 def is_sink(candidate: Any) -> bool:
@@ -75,23 +74,20 @@ class watching:  # noqa: N801 - used like a keyword
         self._sinks = sinks
         given = {"session_id": session_id, "user_id": user_id}
         self._given = {name: str(value) for name, value in given.items() if value is not None}
-        self._entered: list[tuple[tuple[EventSink, ...], Owner]] = []
+        self._entered: list[Block[tuple[tuple[EventSink, ...], Owner]]] = []  # may be entered again
 
     def __enter__(self) -> None:
-        sinks, owner = _SINKS.get(), _OWNER.get()
-        self._entered.append((sinks, owner))
-        _SINKS.set(_each_once((*sinks, *self._sinks)))
-        _OWNER.set(replace(owner, **self._given))
+        sinks, owner = _AROUND.get()
+        around = _each_once((*sinks, *self._sinks)), replace(owner, **self._given)
+        self._entered.append(_AROUND.enter(around))
 
     def __exit__(self, *_: object) -> None:
-        sinks, owner = self._entered.pop()
-        _SINKS.set(sinks)
-        _OWNER.set(owner)
+        _AROUND.leave(self._entered.pop())
 
 
 def current_sinks() -> tuple[EventSink, ...]:
     """Return who watches the caller's runs."""
-    return _each_once((*_SINKS.get(), *_everywhere))
+    return _each_once((*_AROUND.get()[0], *_everywhere))
 
 
 def _each_once(sinks: tuple[EventSink, ...]) -> tuple[EventSink, ...]:
@@ -125,7 +121,7 @@ def watching_everywhere(sink: EventSink) -> Generator[None, None, None]:
 
 def current_owner() -> Owner:
     """Return whose runs the caller's are."""
-    return _OWNER.get()
+    return _AROUND.get()[1]
 
 
 def show(sinks: tuple[EventSink, ...], trace_id: str, event: ReActEvent) -> None:

@@ -126,7 +126,7 @@ class QuestionCharge:
         """Whether a request has left."""
         if not charge.prepaid:
             return True
-        if _pays_requests(self._llm):
+        if all(model.pays_requests for model in answering_models(self._llm)):
             return False  # it waited for its turn, or for the service to be there again
         # Of other models it is not known; where our own rules were broken, mostly none has.
         return not isinstance(error, errors.UsageError) or error.tries > 0
@@ -146,11 +146,6 @@ class QuestionCharge:
 
     def _priced(self, usage: Usage) -> Usage:
         return usage if usage.cost is not None else replace(usage, cost=self._llm.price(usage))
-
-
-def _pays_requests(llm: LLM_Interface) -> bool:
-    """Whether all models that may answer in the end tell budgets of each request as it leaves."""
-    return all(model.pays_requests for model in answering_models(llm))
 
 
 def _was_read(error: BaseException | None) -> bool:

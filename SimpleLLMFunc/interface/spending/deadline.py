@@ -52,18 +52,14 @@ class Deadline:
         """Whether the moment has passed."""
         return time.monotonic() >= self.moment
 
-    def check(self, doing: str = "", *, partial: str = "") -> None:
-        """Raise if the moment has passed.
-
-        Args:
-            doing: what was going on, for the error's text.
-            partial: text of the answer that had arrived.
+    def check(self, doing: str = "") -> None:
+        """Raise if the moment has passed; `doing` says what was going on, for the error's text.
 
         Raises:
             DeadlineExceeded: it has.
         """
         if self.is_over:
-            raise DeadlineExceeded(self.seconds, partial=partial, doing=doing)
+            raise DeadlineExceeded(self.seconds, doing=doing)
 
     async def wait(self, work: Awaitable[T], doing: str = "") -> T:
         """Return what `work` gives; it is cancelled at the moment.
