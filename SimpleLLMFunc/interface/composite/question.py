@@ -101,28 +101,14 @@ class Question:
         return chunks_of(member, self.messages, trace_id=self.trace_id, deadline=self.clock.left(), **options)
 
     def failure(self) -> SimpleLLMFuncError:
-        """Return the error of the last member, behind which those of the others stand."""
+        """Return the error of the last member, whose notes tell of the others."""
         (_, last) = self.errors[-1]
         for member, error in self.errors[:-1]:
             last.add_note(
                 f"Before that {member.model_name} ({member.provider}): {type(error).__name__}: {cut(str(error))}"
             )
-        for (_, before), (_, after) in zip(self.errors, self.errors[1:], strict=False):
-            first = _root(after)
-            if first is not before and _root(before) is not first:  # a double may raise one and the same error twice
-                first.__context__ = before
         last.tries = self.tries
         return last
-
-
-def _root(error: BaseException) -> BaseException:
-    """Return the first error of a chain."""
-    for _ in range(50):
-        deeper = error.__cause__ or error.__context__
-        if deeper is None:
-            break
-        error = deeper
-    return error
 
 
 # --- a second one when the first is late -----------------------------------------------------------------
