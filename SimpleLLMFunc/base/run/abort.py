@@ -51,13 +51,12 @@ class AbortSignal:
     def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Call `listener` once, in the thread that aborts, or at once if that has happened; return a function that removes it."""
         with self._lock:
-            if not self._is_aborted:
-                self._listeners.add(listener)
-                if not self.is_aborted or listener not in self._listeners:  # else it was set in between, and not told
-                    return lambda: self._listeners.discard(listener)
-                self._listeners.discard(listener)
-        listener()
-        return _nothing
+            self._listeners.add(listener)
+            is_late = self._is_aborted and listener in self._listeners
+        if is_late:  # it was set before, and calls no listener again
+            self._listeners.discard(listener)
+            listener()
+        return lambda: self._listeners.discard(listener)
 
     def __repr__(self) -> str:
         return f"AbortSignal({'aborted: ' + self._reason if self._is_aborted else 'not aborted'})"

@@ -24,7 +24,7 @@ from SimpleLLMFunc.interface.spending import Deadline, current_deadline
 from SimpleLLMFunc.interface.wires import ReplyAssembler, chunk_of_reply, number
 from SimpleLLMFunc.logger import border, redact
 from SimpleLLMFunc.runtime import Worker
-from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, ChatMessage, Message
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message
 from SimpleLLMFunc.utils import Uncopied
 
 T = TypeVar("T")
@@ -38,8 +38,6 @@ _SMALLEST_BYTES = 64 * 1024
 
 _ENDS = frozenset({"stop", "tool_calls", "function_call", "eos", "end_turn", "stop_sequence", "tool_use"})
 """Finish reasons of answers that are whole; an answer that ended otherwise is not kept."""
-
-_NOTHING = ChatMessage()
 
 _in_flight: InFlight[ChatCompletion] = InFlight()
 
@@ -135,8 +133,7 @@ class CachedLLM(Uncopied, ModelInFront):
         key, reply = await self._in_time(clock, lambda: self._look_up(body))
         if reply is not None:
             _tell_downgrades(reply)
-            for chunk in _pieces(reply):
-                yield chunk
+            yield chunk_of_reply(reply)
             return
         assembler = ReplyAssembler()
         source = chunks_of(self.llm, messages, trace_id=trace_id, deadline=clock.left(), **options)
@@ -294,14 +291,6 @@ def _tell_downgrades(reply: ChatCompletion) -> None:
 def _as_kept(reply: ChatCompletion) -> ChatCompletion:
     usage = None if reply.usage is None else replace(reply.usage, cost=0.0)
     return replace(reply, usage=usage, tries=0, cached=True)
-
-
-def _pieces(reply: ChatCompletion) -> list[ChatCompletionChunk]:
-    """Return a whole reply as a stream: the answer, and how it ended."""
-    whole = chunk_of_reply(reply)
-    answer = replace(whole, choices=tuple(replace(choice, finish_reason=None) for choice in whole.choices), usage=None)
-    end = chunk_of_reply(replace(reply, choices=tuple(replace(each, message=_NOTHING) for each in reply.choices)))
-    return [answer, end]
 
 
 def cached_llm_again(
