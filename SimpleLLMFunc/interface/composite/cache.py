@@ -16,7 +16,7 @@ from SimpleLLMFunc.errors import ConfigError, DeadlineExceeded, UsageError
 from SimpleLLMFunc.interface.attempts import Downgrades, noting_downgrades, tell_downgrade
 from SimpleLLMFunc.interface.body_json import decode, encode
 from SimpleLLMFunc.interface.composite.answer_store import AnswerStore
-from SimpleLLMFunc.interface.composite.coalescing import InFlight
+from SimpleLLMFunc.interface.composite.coalescing import share_request
 from SimpleLLMFunc.interface.composite.in_front import ModelInFront
 from SimpleLLMFunc.interface.composite.question import chunks_of, current_sample, reply_of
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models
@@ -38,8 +38,6 @@ _SMALLEST_BYTES = 64 * 1024
 
 _ENDS = frozenset({"stop", "tool_calls", "function_call", "eos", "end_turn", "stop_sequence", "tool_use"})
 """Finish reasons of answers that are whole; an answer that ended otherwise is not kept."""
-
-_in_flight: InFlight[ChatCompletion] = InFlight()
 
 
 class CachedLLM(Uncopied, ModelInFront):
@@ -117,7 +115,7 @@ class CachedLLM(Uncopied, ModelInFront):
                 fresh = _with_downgrades(fresh, noted)
                 return fresh, await self._keep(key, fresh, clock)
 
-            reply, is_anothers = await _in_flight.share((self.path, key), ask, clock)
+            reply, is_anothers = await share_request((self.path, key), ask, clock)
             if not is_anothers and not reply.cached:
                 return reply
             reply = _as_kept(reply)

@@ -27,6 +27,7 @@ from SimpleLLMFunc.errors import (
 from SimpleLLMFunc.interface.composite import cache as module
 from SimpleLLMFunc.interface.composite.answer_store import AnswerStore
 from SimpleLLMFunc.interface.composite.cache import CachedLLM
+from SimpleLLMFunc.interface.composite.coalescing import _in_flight
 from SimpleLLMFunc.interface.composite.fallback import FallbackLLM
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.spending.budget import budget
@@ -231,8 +232,8 @@ async def test_tool_rounds_are_answered_from_the_file_and_tools_run_again(path):
 
 
 async def joined(count):
-    """Wait until so many calls wait for the flight of another one."""
-    while sum(len(flight._callbacks or ()) for flight in module._in_flight._in_flight.values()) < count:
+    """Wait until so many calls wait for the request of another one."""
+    while sum(len(request._callbacks or ()) for request in _in_flight.values()) < count:
         await asyncio.sleep(0.005)
 
 

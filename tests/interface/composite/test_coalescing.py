@@ -1,21 +1,20 @@
-"""One flight per key; what it means for answers is in test_cache.py."""
+"""One request per key; what it means for answers is in test_cache.py."""
 
 import asyncio
 
 import pytest
 
 from SimpleLLMFunc.errors import DeadlineExceeded, ServerUnavailable
-from SimpleLLMFunc.interface.composite.coalescing import InFlight
+from SimpleLLMFunc.interface.composite.coalescing import _in_flight, share_request
 from SimpleLLMFunc.interface.spending.deadline import Deadline
 
 NEVER = Deadline.after(None)
 
 
 async def asked_by_three(ask, clock=NEVER):
-    flights = InFlight()
-    tasks = [asyncio.create_task(flights.share("key", ask, clock)) for _ in range(3)]
+    tasks = [asyncio.create_task(share_request("key", ask, clock)) for _ in range(3)]
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-    assert flights._in_flight == {}
+    assert _in_flight == {}
     return outcomes
 
 
@@ -65,16 +64,16 @@ async def test_other_errors_are_the_first_ones_own():
 
 
 async def test_who_waits_is_not_kept_beyond_its_deadline_and_one_that_is_cancelled_ends_nothing():
-    flights, go = InFlight(), asyncio.Event()
+    go = asyncio.Event()
 
     async def ask():
         await go.wait()
         return "x", True
 
-    first, second, third = (asyncio.create_task(flights.share("key", ask, NEVER)) for _ in range(3))
+    first, second, third = (asyncio.create_task(share_request("key", ask, NEVER)) for _ in range(3))
     await asyncio.sleep(0)
     with pytest.raises(DeadlineExceeded, match="same question"):
-        await flights.share("key", ask, Deadline.after(0.02))
+        await share_request("key", ask, Deadline.after(0.02))
     second.cancel()
     await asyncio.wait({second})
     go.set()
