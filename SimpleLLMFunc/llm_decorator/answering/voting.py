@@ -207,22 +207,36 @@ class Voting:
     async def _round(
         self, run: FunctionRun, question: Question, stronger: LLM_Interface | None
     ) -> tuple[Result[Any], str]:
-        asked = self._pipeline.options.votes or VOTES
         with use_llm(stronger) if stronger is not None else nullcontext():
-            said = ""
-            llm = self._pipeline.llm
-            how = self.asks_once(llm, is_stronger=stronger is not None)
-            if self._once is not None and how:
-                said = "" if how == "must" else self._once.without(llm)
-                if not said:
-                    calibration: Any = None if stronger is not None else self._pipeline.options.calibration
-                    found = await self._once.ask(question, llm, calibration)
-                    if not isinstance(found, str):
-                        return self.output.sure_and_kept(*found, self._once, is_escalated=stronger is not None)
-                    if how == "must":
-                        raise ConfigError(f"{run.func_name}: {llm.model_name} gives no log-probabilities: {found}")
-                    said = found
-            tasks = [asyncio.create_task(self._vote(question, number)) for number in range(asked)]
+            found = await self._asked_once(run, question, is_stronger=stronger is not None)
+            if not isinstance(found, str):
+                return found
+            result, kept = await self._voted(run, question, is_stronger=stronger is not None)
+        if found:
+            result.downgrades.append(("confidence: votes instead of one request", found))
+        return result, kept
+
+    async def _asked_once(
+        self, run: FunctionRun, question: Question, *, is_stronger: bool
+    ) -> tuple[Result[Any], str] | str:
+        """Return what one request comes to; a text where votes have to decide: what the model said, if it was to be asked once."""
+        llm, once = self._pipeline.llm, self._once
+        how = self.asks_once(llm, is_stronger=is_stronger)
+        if once is None or how is None:
+            return ""
+        if how == "may" and (said := once.without(llm)):
+            return said
+        calibration: Any = None if is_stronger else self._pipeline.options.calibration
+        found = await once.ask(question, llm, calibration)
+        if not isinstance(found, str):
+            return self.output.sure_and_kept(*found, once, is_escalated=is_stronger)
+        if how == "must":
+            raise ConfigError(f"{run.func_name}: {llm.model_name} gives no log-probabilities: {found}")
+        return found
+
+    async def _voted(self, run: FunctionRun, question: Question, *, is_stronger: bool) -> tuple[Result[Any], str]:
+        asked = self._pipeline.options.votes or VOTES
+        tasks = [asyncio.create_task(self._vote(question, number)) for number in range(asked)]
         try:
             outcomes = await asyncio.gather(*tasks)
         except BaseException as error:
@@ -235,14 +249,11 @@ class Voting:
         results = [one for one in outcomes if isinstance(one, Result)]
         if not results:
             raise _with_usage_of(next(one for one in outcomes if isinstance(one, SimpleLLMFuncError)), outcomes)
-        decide_on = partial(self.output.decided_and_kept, results, asked, stronger is not None, run.arguments)
+        decide_on = partial(self.output.decided_and_kept, results, asked, is_stronger, run.arguments)
         value, kept = await read_off_loop(self.output.inner, sum(len(one.text) for one in results), decide_on)
         calls = [call for one in results for call in one.tool_calls]
         is_cached = all(one.cached for one in results)
-        decided = _counted_in(replace(results[-1], value=value, tool_calls=calls, cached=is_cached), outcomes)
-        if said:
-            decided.downgrades.append(("confidence: votes instead of one request", said))
-        return decided, kept
+        return _counted_in(replace(results[-1], value=value, tool_calls=calls, cached=is_cached), outcomes), kept
 
     async def _vote(self, question: Question, number: int) -> Result[Any] | SimpleLLMFuncError:
         """Return one vote, or the error of one that cannot be used."""
