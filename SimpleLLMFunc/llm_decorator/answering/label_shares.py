@@ -51,26 +51,20 @@ def label_shares(labels: Sequence[str], written: int, logprobs: Any) -> list[flo
     alive = set(range(len(labels)))
     path, least, so_far = 1.0, 0.0, b""
     for entry in entries:
-        own, ahead = _data(entry), so_far
-        so_far += own
         if len(alive) == 1:
             break
+        own, ahead = _data(entry), so_far
+        so_far += own
         if own and len(so_far) <= begin:
             continue
-        shown = {own: _share(entry)}
-        for other in entry.get("top_logprobs") or ():
-            shown[_data(other)] = max(_share(other), shown.get(_data(other), 0.0))
+        shown = _shown(entry)
         least = min(shown.values())
-        tried = ((data, names.begun_by((ahead + data)[begin:], alive, is_end=not data)) for data in shown)
-        leads = {data: begun for data, begun in tried if begun}  # a few of the many that are shown
+        leads = {}
+        for data in shown:
+            if begun := names.begun_by((ahead + data)[begin:], alive, is_end=not data):
+                leads[data] = begun
         follow = leads.get(own) or {written} & alive or alive
-        meant = ((data, _narrowed(data, leads)) for data in leads if data != own)
-        ways = {data: begun for data, begun in meant if begun != alive}
-        unseen = alive.difference(follow, *ways.values())
-        parts = dict.fromkeys(unseen, min(least, max(0.0, 1 - math.fsum(shown.values())) / max(1, len(unseen))))
-        for data, labels_so_begun in ways.items():
-            for label in labels_so_begun:
-                parts[label] = parts.get(label, 0.0) + shown[data] / len(labels_so_begun)
+        parts = _parts_of_others(own, shown, leads, alive, follow)
         whole = math.fsum((shown[own], *parts.values()))
         if whole > 0:  # else all of it is too small for a number: as if nothing were shown here
             for label, part in parts.items():
@@ -85,6 +79,37 @@ def label_shares(labels: Sequence[str], written: int, logprobs: Any) -> list[flo
     for label, weight in weights.items():
         shares[label] += path * weight / math.fsum(weights.values())
     return shares
+
+
+def _shown(entry: Mapping[str, Any]) -> dict[bytes, float]:
+    """Return the tokens that one place of a reply shows, the written one first, and how probable each was."""
+    shown = {_data(entry): _share(entry)}
+    for other in entry.get("top_logprobs") or ():
+        shown[_data(other)] = max(_share(other), shown.get(_data(other), 0.0))
+    return shown
+
+
+def _parts_of_others(
+    own: bytes, shown: Mapping[bytes, float], leads: Mapping[bytes, set[int]], alive: set[int], follow: set[int]
+) -> dict[int, float]:
+    """Return what the tokens that were not written give to labels at one place, and what is left to those not shown.
+
+    Args:
+        own: the token that was written.
+        shown: the tokens, and how probable each was.
+        leads: the labels that each of them begins, where it begins any.
+        alive: the labels that are possible here.
+        follow: those of them that are possible after this place.
+    """
+    ways = {data: _narrowed(data, leads) for data in leads if data != own}
+    ways = {data: begun for data, begun in ways.items() if begun != alive}
+    unseen = alive.difference(follow, *ways.values())
+    rest = max(0.0, 1 - math.fsum(shown.values())) / max(1, len(unseen))
+    parts = dict.fromkeys(unseen, min(*shown.values(), rest))
+    for data, begun in ways.items():
+        for label in begun:
+            parts[label] = parts.get(label, 0.0) + shown[data] / len(begun)
+    return parts
 
 
 def _narrowed(data: bytes, leads: Mapping[bytes, set[int]]) -> set[int]:
