@@ -123,7 +123,11 @@ class LocalMap(Generic[R]):
             async with aclosing(self._feed.pieces()) as pieces:
                 async for piece in pieces:
                     await self._take(piece, version)
-        except Exception as error:  # noqa: BLE001 - raised by `result`, when what was read before has been asked
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError):
+                if self._reader.cancelling():
+                    raise
+                error = RunAborted("the source of the rows was cancelled")
             if isinstance(error, CheckpointError):
                 self._fail(error)
             self._failure = self._failure or error

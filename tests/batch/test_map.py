@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from pathlib import Path
 
 import pandas
@@ -321,13 +321,16 @@ async def test_a_generator_may_ask_a_model_itself() -> None:
     assert [row.value for row in (*report.rows, *nested.rows)] == ["A", "B"] * 2
 
 
-async def test_what_was_read_before_the_source_failed_is_asked_and_kept(tmp_path) -> None:
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("failure", [OSError("the disk is gone"), asyncio.CancelledError(), KeyboardInterrupt()])
+async def test_what_was_read_before_the_source_failed_is_asked_and_kept(failure, is_async, tmp_path) -> None:
     def rows() -> Iterator[str]:
         yield from ("a", "b")
-        raise OSError("the disk is gone")
+        raise failure
 
-    with use_llm(ScriptedLLM(echo, repeat=True)) as llm, pytest.raises(OSError, match="disk is gone"):
-        await shout.map(rows(), checkpoint=tmp_path / "run.sqlite")
+    raised = RunAborted if isinstance(failure, asyncio.CancelledError) else type(failure)
+    with use_llm(ScriptedLLM(echo, repeat=True)) as llm, pytest.raises(raised):
+        await shout.map(_one_by_one(rows()) if is_async else rows(), checkpoint=tmp_path / "run.sqlite")
     assert len(llm.calls) == 2
     with use_llm(llm):
         assert (await shout.map(["a", "b"], checkpoint=tmp_path / "run.sqlite")).counts.restored == 2
@@ -660,7 +663,7 @@ def _misspelt(kind: str, folder: Path) -> object:
     return (tables | iterables).get(kind, folder / f"rows.{kind}")
 
 
-async def _one_by_one(rows: list[dict[str, object]]) -> AsyncIterator[dict[str, object]]:
+async def _one_by_one(rows: Iterable[object]) -> AsyncIterator[object]:
     for row in rows:
         yield row
 

@@ -110,7 +110,7 @@ async def _from_thread(rows: Generator[InputRow, None, None]) -> AsyncGenerator[
             rows.close()
 
 
-def _pulled(rows: Iterator[InputRow]) -> tuple[list[InputRow], Exception | None]:
+def _pulled(rows: Iterator[InputRow]) -> tuple[list[InputRow], BaseException | None]:
     """Return some rows, and what the source raised after them."""
     piece: list[InputRow] = []
     until = time.monotonic() + _WAIT_SECONDS
@@ -119,7 +119,7 @@ def _pulled(rows: Iterator[InputRow]) -> tuple[list[InputRow], Exception | None]
             piece.append(row)
             if time.monotonic() > until:
                 break
-    except Exception as error:  # noqa: BLE001 - raised when the rows before it have been taken
+    except BaseException as error:  # noqa: BLE001 - raised when the rows before it have been taken
         return piece, error
     return piece, None
 
