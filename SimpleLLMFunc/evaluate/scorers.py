@@ -117,7 +117,7 @@ def exact(*, name: str = "exact", tolerance: float = 0.0, ignore_case: bool = Fa
     """
 
     def scores(answer: Answered) -> dict[str, float]:
-        return {name: float(_is_same(answer.wanted, answer.got, max(tolerance, _CLOSE), ignore_case))}
+        return {name: float(_is_same(answer.wanted, answer.got, tolerance, ignore_case))}
 
     return _Compared(name, scores)
 
@@ -159,7 +159,7 @@ def fields(*names: str, name: str = "fields", tolerance: float = 0.0, ignore_cas
             plain = _INDEX.sub("[]", path)
             if not names or is_among(plain, names):
                 is_there = path in wanted and path in got
-                is_same = is_there and _is_same(wanted[path], got[path], max(tolerance, _CLOSE), ignore_case)
+                is_same = is_there and _is_same(wanted[path], got[path], tolerance, ignore_case)
                 right.setdefault(plain, []).append(is_same)
         if not right:
             return {}
@@ -183,7 +183,9 @@ def _is_same(wanted: Any, got: Any, tolerance: float, ignore_case: bool) -> bool
     if isinstance(wanted, bool) or isinstance(got, bool):
         return wanted is got
     if isinstance(wanted, (int, float)) and isinstance(got, (int, float)):
-        return math.isclose(wanted, got, rel_tol=0, abs_tol=abs(wanted) * tolerance) or wanted == got
+        # Only a fraction has digits that reckoning changes: two whole numbers may be those of two orders.
+        share = max(tolerance, _CLOSE) if float in (type(wanted), type(got)) else tolerance
+        return wanted == got or (share > 0 and math.isclose(wanted, got, rel_tol=0, abs_tol=abs(wanted) * share))
     if isinstance(wanted, str) and isinstance(got, str):
         return wanted == got or (ignore_case and wanted.casefold().split() == got.casefold().split())
     if isinstance(wanted, list) and isinstance(got, list):

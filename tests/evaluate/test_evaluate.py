@@ -77,11 +77,11 @@ def test_sync_functions_iterators_and_methods():
     assert evaluate(letters, [("x", ["a", "b"])]).scores["exact"].mean == 1.0
 
     class Shop:
-        @llm_function(ScriptedLLM("7", repeat=True))
+        @llm_function(ScriptedLLM("7000000001", repeat=True))
         def price(self, of: str, *, in_euro: bool = True) -> int:
             """Price."""
 
-    report = evaluate(Shop().price, [({"of": "tea", "in_euro": False}, 7), (("tea",), 8)])
+    report = evaluate(Shop().price, [({"of": "tea", "in_euro": False}, 7_000_000_001), (("tea",), 7_000_000_000)])
     assert report.scores["exact"].mean == 0.5
     with pytest.raises(UsageError, match="llm_function"):
         evaluate(len, [("x", 1)])
@@ -280,10 +280,7 @@ def test_a_report_that_cannot_be_written_is_one_of_our_errors(tmp_path):
     for write in (report.save, report.plot, report.compare(report).plot):
         with pytest.raises(ConfigError, match="cannot be written"):
             write(tmp_path / "file" / "report")
-    (tmp_path / "report.json").mkdir()
-    with pytest.raises(ConfigError, match="cannot be written"):
-        report.save(tmp_path / "report.json")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "report.json"], "nothing half written is left"
+    assert [path.name for path in tmp_path.iterdir()] == ["file"], "nothing half written is left"
 
 
 @pytest.mark.parametrize("scorer", [exact(), fields()], ids=["exact", "fields"])
