@@ -670,6 +670,29 @@ async def test_an_application_of_ones_own_answers_errors_as_problems(caplog):
     assert "hunter2" in caplog.text  # what is the server's own business
 
 
+async def test_a_call_that_the_end_of_the_server_cuts_off_is_told_so():
+    asked = asyncio.Event()
+
+    async def never(request):
+        asked.set()
+        await asyncio.sleep(60)
+
+    app = http_app({"translate": translated(ScriptedLLM(never))})
+    with listening("127.0.0.1", 0) as listener:
+        server = asyncio.create_task(serve_until_cancelled(app, listener, grace=1))
+        async with aiohttp.ClientSession(address_of("127.0.0.1", listener)) as session:
+            calling = asyncio.create_task(posted(session, "translate", {"text": "rain"}))
+            await asked.wait()
+            server.cancel()
+            status, problem, _ = await calling
+        await asyncio.wait({server})
+    assert (status, problem["type"], "Ask again" in problem["detail"]) == (
+        503,
+        "urn:simplellmfunc:error:RunAborted",
+        True,
+    )
+
+
 SLOW = '''
 import pathlib, time
 from SimpleLLMFunc.testing import ScriptedLLM
