@@ -65,7 +65,9 @@ class _Program(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except SimpleLLMFuncError as error:
+        except (SimpleLLMFuncError, OSError) as error:  # of the system: the disk that the output goes to is full, say
+            if isinstance(error, BrokenPipeError):
+                raise  # click ends quietly then
             if is_debugging():
                 click.echo(printable(shown_traceback(error)), err=True)
             click.secho("Error: ", fg="red", nl=False, err=True)

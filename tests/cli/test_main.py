@@ -43,6 +43,7 @@ def test_version_and_help() -> None:
     [
         (ConfigError("no network. Try again later."), 1, "Error: no network. Try again later.\n"),
         (BadRequest("m", status=400, body="no\x1b]0;title\x07\nmore"), 1, "no\\u001b]0;title\\u0007\nmore\n"),
+        (OSError(28, "No space left on device"), 1, "Error: [Errno 28] No space left on device\n"),
         (KeyboardInterrupt(), 130, "\nStopped.\n"),
     ],
     ids=lambda value: type(value).__name__,
