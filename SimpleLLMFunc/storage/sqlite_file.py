@@ -93,9 +93,12 @@ class SqliteFile:
             self._set_up(connection)
         except BaseException as error:
             connection.close()
+            if isinstance(error, UnicodeDecodeError):  # SQLite quotes what stands there instead of a statement
+                error = sqlite3.DatabaseError("its schema cannot be read")
+                error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
             if isinstance(error, sqlite3.DatabaseError) and is_damage(error) and not self.is_ours():
                 raise self._unusable("it is not an SQLite database") from None
-            raise
+            raise error from None
         self._held.connection, self._held.file = connection, _identity_of(path) if path else None
         return connection
 

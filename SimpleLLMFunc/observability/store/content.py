@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import sqlite3
 import sys
 import zlib
 from collections.abc import Callable, Collection, Mapping
@@ -121,10 +122,15 @@ def pack(value: Any) -> str | bytes:
 
 
 def unpack(stored: str | bytes | None) -> Any:
-    """Return the JSON data that `pack` was given."""
-    if stored is None:
-        return None
-    return json.loads(zlib.decompress(stored) if isinstance(stored, bytes) else stored)
+    """Return the JSON data that `pack` was given.
+
+    Raises:
+        sqlite3.DatabaseError: it is damaged, where SQLite does not notice it.
+    """
+    try:
+        return None if stored is None else json.loads(zlib.decompress(stored) if isinstance(stored, bytes) else stored)
+    except (ValueError, TypeError, zlib.error) as error:
+        raise sqlite3.DatabaseError(f"what a cell holds is damaged ({error})") from None
 
 
 def storable(text: str) -> str:

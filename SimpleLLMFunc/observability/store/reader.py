@@ -127,10 +127,10 @@ class TraceReader:
                 {**values, "limit": limit + 1},
             ).fetchall()
             seq = _seq(connection)
-        width = len(fields(RunSummary))
-        rows = [_summary(row[:width]) for row in found[:limit]]
-        place = f"{float(found[limit - 1][width])!r}:{rows[-1].id}" if len(found) > limit else None
-        return RunPage(rows, place, seq), [[unpack(cell) for cell in row[width + 1 :]] for row in found[:limit]]
+            width = len(fields(RunSummary))
+            rows = [_summary(row[:width]) for row in found[:limit]]
+            place = f"{float(found[limit - 1][width])!r}:{rows[-1].id}" if len(found) > limit else None
+            return RunPage(rows, place, seq), [[unpack(cell) for cell in row[width + 1 :]] for row in found[:limit]]
 
     def count(self, query: RunQuery | None = None, *, most: int = 10_000) -> int:
         """Return how many runs there are; `most` where there are more."""
@@ -332,7 +332,7 @@ def _found(connection: sqlite3.Connection, trace_id: str) -> int | None:
 def _summary(row: Sequence[Any]) -> RunSummary:
     values = dict(zip((field.name for field in fields(RunSummary)), row, strict=True))
     values |= {name: bool(values[name]) for name in ("cached", "streamed")}
-    values["tags"] = json.loads(values["tags"] or "[]")
+    values["tags"] = unpack(values["tags"]) or []
     return RunSummary(**values)
 
 

@@ -104,8 +104,7 @@ class TraceFile:
 
     def explained(self, error: sqlite3.Error) -> ConfigError:
         """Return our error for one of SQLite's."""
-        is_damaged = isinstance(error, sqlite3.DatabaseError) and is_damage(error)
-        made = self.unusable(f"the file is damaged ({error})" if is_damaged else str(error))
+        made = self.unusable(f"the file is damaged ({error})" if is_damage(error) else str(error))
         made.__cause__ = redacted_cause(error)
         return made
 

@@ -406,7 +406,6 @@ async def test_a_disk_too_full_for_the_lock_is_said_and_leaves_no_lock(tmp_path,
     [
         "CREATE TRIGGER planted AFTER INSERT ON rows BEGIN DELETE FROM rows WHERE id < new.id; END",
         "CREATE VIEW planted AS SELECT * FROM rows",
-        "CREATE TABLE planted (x)",
         "CREATE INDEX planted ON rows (error)",
         "CREATE VIRTUAL TABLE planted USING fts5(x)",
         "ALTER TABLE rows ADD COLUMN planted DEFAULT 1",

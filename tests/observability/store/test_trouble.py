@@ -157,7 +157,6 @@ def future(path):
         (foreign, "another program"),
         (future, "newer SimpleLLMFunc"),
         (lambda path: path.write_bytes(b"plain text, and none of ours\n" * 100), "not an SQLite database"),
-        (lambda path: path.write_bytes(b"\n"), "not an SQLite database"),
         (lambda path: path.mkdir(), "IsADirectoryError"),
     ],
 )
@@ -208,15 +207,21 @@ def test_a_store_that_is_not_there_is_no_store(tmp_path):
     assert TraceReader(tmp_path / "none.sqlite", create=True).runs().runs == []
 
 
-def test_a_damaged_file_is_one_of_our_errors(tmp_path):
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        lambda data: data[:8192] + os.urandom(40_000 - 8192) + data[40_000:],
+        lambda data: data.replace(b"CREATE TABLE runs", b"CREATE \xff\xff\xff\xff\xff runs"),  # SQLite quotes it
+        lambda data: data.replace(b'"}', b"#}"),  # inside of a cell, where SQLite does not look
+    ],
+)
+def test_a_damaged_file_is_one_of_our_errors(damaged, tmp_path):
     path = tmp_path / "r.sqlite"
     with TraceStore(path) as store:
         for number in range(200):
             begin(store, number, "y" * 500)
             finish(store, number)
-    data = bytearray(path.read_bytes())
-    data[8192:40_000] = os.urandom(40_000 - 8192)
-    path.write_bytes(data)
+    path.write_bytes(damaged(path.read_bytes()))
     with pytest.raises(ConfigError, match="damaged"):
         reader = TraceReader(path)
         reader.runs()
