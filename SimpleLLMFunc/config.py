@@ -9,6 +9,7 @@ import locale
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
@@ -57,6 +58,51 @@ class Settings:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Settings, (None, *(getattr(self, each.name) for each in fields(self)[1:]))
+
+
+def file_path(path: Any, what: str = "path") -> Path:
+    """Return the path of a file that a user gave; "~" is the home folder, as in a shell.
+
+    Args:
+        path: as it was given.
+        what: the user's word for it, for the error.
+
+    Raises:
+        ConfigError: it is no path, no file can have this name, or it begins with "~name/" and there is no such user.
+    """
+    with suppress(TypeError, ValueError):
+        place: str = os.path.expanduser(path)  # noqa: PTH111 - "~$a.csv" is a name too
+        if place and b"\0" not in os.fsencode(place) and (place[0] != "~" or Path(place).name == place):
+            return Path(place)
+    hint = ' "~name" is the home folder of a user, and there is none of this name.' if str(path)[:1] == "~" else ""
+    raise ConfigError(f"{what} is the path of a file, not {(str(path) if isinstance(path, Path) else path)!r}.{hint}")
+
+
+def file_to_write(path: str | os.PathLike[str]) -> Path:
+    """Return the path if a file can be written there, as far as its folder tells.
+
+    Raises:
+        ConfigError: the folder is missing, or it is a folder itself.
+    """
+    place = file_path(path)
+    if place.is_dir():
+        raise ConfigError(f"{str(place)!r} is a folder. Give the name of a file in it.")
+    if not place.absolute().parent.is_dir():
+        raise ConfigError(f"there is no folder {str(place.parent)!r}. Make it first.")
+    return place
+
+
+def json_of_file(path: str | os.PathLike[str], what: str) -> Any:
+    """Return the data of a JSON file that we wrote; `what` it should be is said in the error.
+
+    Raises:
+        ConfigError: there is no such file, or it is no JSON.
+    """
+    place = file_path(path)
+    try:
+        return json.loads(place.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{str(place)!r} cannot be read as {what} ({error}).") from error
 
 
 def clean_key(value: object, where: str) -> str:
@@ -203,7 +249,7 @@ def read_provider_file(
         ConfigError: anything else that is wrong with it; names provider, entry and field, never a key.
     """
     file = os.fspath(path)
-    data, problem = _parse(_read_text(Path(path)), file), None
+    data, problem = _parse(_read_text(file_path(path)), file), None
     providers: dict[str, list[ProviderEntry]] = {}
     try:
         providers = TypeAdapter(dict[str, list[ProviderEntry]]).validate_python(data)

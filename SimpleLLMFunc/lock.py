@@ -23,6 +23,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from SimpleLLMFunc.base.type_resolve import type_identity
 from SimpleLLMFunc.batch import replaced_whole
+from SimpleLLMFunc.config import file_path, json_of_file
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError
 from SimpleLLMFunc.interface.llm_interface import answering_models
 from SimpleLLMFunc.llm_decorator.chat_pipeline import ChatPipeline
@@ -264,7 +265,7 @@ def write_lock(path: str | os.PathLike[str], functions: Mapping[str, Locked], ta
         "functions": {place: functions[place].to_dict() for place in sorted(functions)},
     }
     text = json.dumps(data, ensure_ascii=True, indent=2) + "\n"
-    place = Path(path)
+    place = file_path(path)
     with suppress(OSError):  # one that cannot be read is told of when it cannot be written
         if place.is_file() and place.read_text(encoding="utf-8", errors="replace") == text:
             return False
@@ -279,12 +280,9 @@ def read_lock(path: str | os.PathLike[str]) -> tuple[dict[str, Locked], list[str
     Raises:
         ConfigError: the file is missing, or `write_lock` did not write it.
     """
-    try:
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise ConfigError(f"there is no {os.fspath(path)!r}. Write it: simplellmfunc lock PACKAGE") from error
-    except (OSError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{os.fspath(path)!r} is unreadable ({error}). Run: simplellmfunc lock PACKAGE") from error
+    if not file_path(path).exists():
+        raise ConfigError(f"there is no {os.fspath(path)!r}. Write it: simplellmfunc lock PACKAGE")
+    data = json_of_file(path, "a lock file")
     try:
         if data["lock"] != _FORMAT:
             raise ConfigError(

@@ -6,25 +6,40 @@ import locale
 import os
 import re
 import traceback
+from functools import partial
+from itertools import product
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from SimpleLLMFunc import CachedLLM, OpenAICompatible, TraceStore, durable, llm_function, paused
+from SimpleLLMFunc.assistant import SqliteMemory
+from SimpleLLMFunc.cli.load import store_path
 from SimpleLLMFunc.config import (
     ProviderEntry,
     Settings,
     clean_key,
+    file_path,
     is_local_address,
     missing_key_message,
     missing_model_message,
     read_provider_file,
     speaks_chinese,
 )
-from SimpleLLMFunc.errors import ConfigError, UsageError
+from SimpleLLMFunc.errors import CheckpointError, ConfigError, UsageError
+from SimpleLLMFunc.testing import ScriptedLLM
+from SimpleLLMFunc.viewer.files import MapPages
 
 CANARY = "sk-CANARY0123456789abcdefXYZ"
 ENTRY = {"model_name": "gpt-4o", "api_keys": [CANARY], "base_url": "https://api.example.org/v1"}
+
+
+@llm_function(llm_interface=ScriptedLLM("true", repeat=True))
+def is_good(text: str) -> bool:
+    """Say whether it is good."""
+    raise NotImplementedError
 
 
 # --- the environment -----------------------------------------------------------------------------------------
@@ -59,6 +74,25 @@ def test_settings_are_frozen_and_keep_the_key_to_themselves():
     with pytest.raises(AttributeError):
         Settings(model="local").model = "other"
     assert "CANARY" not in repr(Settings(openai_api_key=CANARY, openai_base_url=address))
+
+
+def test_a_path_that_cannot_be_is_a_config_error_at_every_door(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    doors = [
+        *(lambda path: is_good.map([1], checkpoint=path), is_good.map, is_good.map([1]).write),
+        *(lambda path: is_good.with_options(improvement=path), lambda path: is_good.with_options(calibration=path)),
+        *(lambda path: durable(path, key="k").__enter__(), partial(CachedLLM, ScriptedLLM()), TraceStore, SqliteMemory),
+        *(OpenAICompatible.load_from_json_file, lambda path: MapPages([path]), lambda path: store_path(path, "view")),
+    ]
+    wrong = product(doors, ["~nobody-of-this-name/a.jsonl", "a\0b.jsonl", "\ud800.jsonl"])
+    for door, path in (*wrong, *product([file_path], ["", b"a", None, 3])):
+        with pytest.raises(ConfigError, match="is the path of a file, not"):
+            door(path)
+    assert [file_path(each) for each in ("~/a", "~$a.csv")] == [tmp_path / "a", Path("~$a.csv")]
+    with pytest.raises(FileNotFoundError, match="Rows given as a str are the path"):
+        is_good.map("a long text, given by mistake " * 20)
+    with pytest.raises(CheckpointError, match="there is no journal"):
+        paused("x" * 300)
 
 
 def test_a_key_is_cleaned():
@@ -271,18 +305,15 @@ def test_a_file_that_cannot_be_read(file, monkeypatch):
     ("content", "said"),
     [
         (b"", "Expecting value: line 1 column 1"),
-        (b'{"p": [', "Expecting value: line 1 column 8"),
         (f'{{"p": "{CANARY}" oops}}'.encode(), "line 1"),
         (b'{"p": "\xff"}', "not UTF-8 (byte 7)"),
         ("{}".encode("utf-16"), "not UTF-8"),
         (b'{"p": NaN}', "NaN is no JSON number"),
-        (b'{"p": -Infinity}', "-Infinity is no JSON number"),
         (b"[" * 100_000, "recursion"),
         (b'{"p": ' + b"9" * 5000 + b"}", "this is not JSON"),
         (b'{"p": [], "p": []}', "'p' stands twice"),
         (json.dumps({CANARY: []})[:-1].encode() + f', "{CANARY}": []}}'.encode(), "stands twice"),
         ([ENTRY], "Input should be a valid dictionary"),
-        (json.dumps(CANARY), "Input should be a valid dictionary"),
         ({"openai": ENTRY}, "provider 'openai': Input should be a valid list"),
         ({"openai": [ENTRY, CANARY]}, "provider 'openai', entry 2: Input should be a valid dictionary"),
         ({CANARY: {}}, "a provider that is no plain name"),
@@ -301,34 +332,26 @@ def without(name):
     [
         (without("model_name"), "entry 1, field 'model_name': it is missing"),
         (without("api_keys"), "entry 1, field 'api_keys': there is no key"),
-        ({**ENTRY, "model_name": ""}, "field 'model_name': "),
         ({**ENTRY, "model_name": 3}, "entry 1, field 'model_name': "),
         ({**ENTRY, "api_keys": CANARY}, "field 'api_keys': "),
         ({**ENTRY, "api_keys": []}, "field 'api_keys': there is no key"),
         ({**ENTRY, "api_keys": [CANARY, None]}, "field 'api_keys', item 2: "),
         ({**ENTRY, "api_keys": [CANARY, " "]}, "field 'api_keys', item 2: the key is empty"),
         ({**ENTRY, "api_keys": [f"{CANARY} x"]}, "field 'api_keys', item 1: the key holds blanks"),
-        ({**ENTRY, "api_keys": {"a": CANARY}}, "field 'api_keys': "),
-        ({**ENTRY, "base_url": 3}, "field 'base_url': "),
         ({**ENTRY, "base_url": "api.example.org/v1"}, "field 'base_url': this is not an address"),
         ({**ENTRY, "base_url": "ftp://example.org"}, "field 'base_url': this is not an address"),
         ({**ENTRY, "base_url": f"https://{CANARY}:x/"}, "field 'base_url': this is not an address"),
         ({**ENTRY, "base_url": "https://"}, "field 'base_url': this is not an address"),
         ({**ENTRY, "max_retries": "2"}, "field 'max_retries': "),
         ({**ENTRY, "max_retries": True}, "field 'max_retries': "),
-        ({**ENTRY, "max_retries": 2.5}, "field 'max_retries': "),
         ({**ENTRY, "max_retries": -1}, "field 'max_retries': "),
-        ({**ENTRY, "max_retries": None}, "field 'max_retries': "),
         ({**ENTRY, "retry_delay": -0.1}, "field 'retry_delay': "),
-        ({**ENTRY, "retry_delay": "0.5"}, "field 'retry_delay': "),
         ({**ENTRY, "rate_limit_capacity": 0, "rate_limit_refill_rate": 1}, "field 'rate_limit_capacity': "),
         ({**ENTRY, "rate_limit_capacity": 5}, "field 'rate_limit_refill_rate': it is missing"),
         ({**ENTRY, "rate_limit_refill_rate": 5}, "field 'rate_limit_capacity': it is missing"),
         ({**ENTRY, "requests_per_minute": -1}, "field 'requests_per_minute': "),
         ({**ENTRY, "tokens_per_minute": 0}, "field 'tokens_per_minute': "),
         ({**ENTRY, "context_window": 0}, "field 'context_window': "),
-        ({**ENTRY, "context_window": 1.5}, "field 'context_window': "),
-        ({**ENTRY, "api_params": [1]}, "field 'api_params': "),
         ({**ENTRY, "api_params": CANARY}, "field 'api_params': "),
         ({**ENTRY, "modelname": "x"}, "field 'modelname': there is no such field. Did you mean 'model_name'?"),
         ({**ENTRY, "zzz": CANARY}, "field 'zzz': there is no such field. Known: model_name, api_keys"),

@@ -21,6 +21,7 @@ from SimpleLLMFunc.batch.report import MapReport, replaced_whole
 from SimpleLLMFunc.batch.rows.arguments import RowArguments
 from SimpleLLMFunc.batch.rows.feed import Feed
 from SimpleLLMFunc.batch.rows.rows import InputRow, Rows, opened
+from SimpleLLMFunc.config import file_path, file_to_write
 from SimpleLLMFunc.errors import ConfigError, RunError, UsageError, counted
 from SimpleLLMFunc.logger import border, push_warning
 from SimpleLLMFunc.runtime import in_thread
@@ -56,7 +57,7 @@ async def to_batch_file(
     lines.endpoint_of(function.llm)
     if on_error not in {"raise", "skip"}:
         raise UsageError(f'on_error is "raise" or "skip", not {on_error!r}.')
-    target = _target(path)
+    target = file_to_write(path)
     version = version_of(function.definition())
     arguments = RowArguments(function)
 
@@ -78,13 +79,6 @@ async def to_batch_file(
         async with aclosing(lines.request_files(feed, requests_of, Path(folder))) as written:
             paths = [file.path async for file in written]
         return await in_thread(_named, paths, target)
-
-
-def _target(path: str | os.PathLike[str]) -> Path:
-    target = Path(path)
-    if not target.parent.is_dir() or target.is_dir():
-        raise ConfigError(f"{str(target)!r} cannot be written: give the name of a file in a folder that exists.")
-    return target
 
 
 def _request(function: Decorated[Any], arguments: RowArguments, version: bytes, row: InputRow) -> lines.RequestLine:
@@ -141,7 +135,7 @@ async def read_batch_file(
     lines.check_single_shot(function)
     if checkpoint is not None and rows is None:
         raise UsageError("a checkpoint keeps values by their rows. Give rows= as well.")
-    paths = [Path(path)] if isinstance(path, (str, os.PathLike)) else [Path(each) for each in path]
+    paths = [file_path(path)] if isinstance(path, (str, os.PathLike)) else [file_path(each) for each in path]
     version = version_of(function.definition())
     with (
         tempfile.TemporaryDirectory(prefix="simplellmfunc-batch-") as folder,

@@ -24,6 +24,7 @@ from SimpleLLMFunc.batch.rows.arrow import PARQUET, arrow_reader, parquet_packag
 from SimpleLLMFunc.batch.rows.feed import RowsAgain
 from SimpleLLMFunc.batch.rows.rows import is_packed, suffix_of
 from SimpleLLMFunc.batch.rows.tables import Reported, cell_text, json_lines, table_of, to_frame
+from SimpleLLMFunc.config import file_path, file_to_write
 from SimpleLLMFunc.errors import CheckpointError, ConfigError, RunError, SimpleLLMFuncError, counted
 from SimpleLLMFunc.logger import redacted_cause
 from SimpleLLMFunc.type import NO_USAGE, Usage
@@ -282,7 +283,7 @@ def check_output_path(path: str | os.PathLike[str]) -> Path:
     Raises:
         ConfigError: it is of another kind, the folder is missing, or what writes it is not installed.
     """
-    place = Path(path)
+    place = file_to_write(path)
     suffix = suffix_of(place)
     if suffix not in (*_LINES, *_CELLS, *PARQUET) or (suffix in PARQUET and is_packed(place)):
         raise ConfigError(
@@ -290,21 +291,17 @@ def check_output_path(path: str | os.PathLike[str]) -> Path:
         )
     if suffix in PARQUET:
         parquet_package("Writing Parquet")
-    if place.is_dir():
-        raise ConfigError(f"{str(place)!r} is a folder. Give the name of a file in it.")
-    if not place.parent.is_dir():
-        raise ConfigError(f"there is no folder {str(place.parent)!r}. Make it first.")
     return place
 
 
 @contextmanager
-def replaced_whole(path: Path) -> Generator[Path, None, None]:
+def replaced_whole(path: str | os.PathLike[str]) -> Generator[Path, None, None]:
     """Give the path of a new file in the same folder; it replaces `path` when the block ends without an error.
 
     Raises:
         ConfigError: it cannot be written.
     """
-    target = path.resolve()  # the file behind a link, not the link
+    target = file_path(path).resolve()  # the file behind a link, not the link
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     failure: ConfigError
     try:

@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Mapping
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -21,6 +20,7 @@ from SimpleLLMFunc.calls.call_data import (
     LanguageType,
 )
 from SimpleLLMFunc.calls.core import CoreCall
+from SimpleLLMFunc.config import file_path
 from SimpleLLMFunc.errors import CheckpointError, ConfigError
 from SimpleLLMFunc.logger import border
 
@@ -137,7 +137,7 @@ class Task(ByPosition):
         from SimpleLLMFunc.batch import replaced_whole  # a start need not pay for it
 
         try:
-            with replaced_whole(Path(path)) as part:
+            with replaced_whole(path) as part:
                 part.touch(0o600)
                 part.write_bytes(self.to_json().encode("utf-8", "replace"))  # half a character has no place in a file
         except ConfigError as error:
@@ -155,7 +155,7 @@ class Task(ByPosition):
             FileNotFoundError: there is no such file.
             CheckpointError: it holds no saved task.
         """
-        return cls.from_json(Path(path).read_bytes())
+        return cls.from_json(file_path(path).read_bytes())
 
 
 class Step(ByPosition):

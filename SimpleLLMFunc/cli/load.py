@@ -16,7 +16,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from SimpleLLMFunc.config import Settings
+from SimpleLLMFunc.config import Settings, file_path
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, cut, did_you_mean
 from SimpleLLMFunc.llm_decorator.decorated import CHATS, FUNCTIONS
 from SimpleLLMFunc.logger import shown_error
@@ -33,7 +33,7 @@ def store_path(given: Path | None, command: str) -> Path:
         raise ConfigError(
             f"no trace store is named. Give its path, `simplellmfunc {command} runs.sqlite`, or set SIMPLELLMFUNC_TRACE."
         )
-    return Path(named).expanduser()
+    return file_path(named)
 
 
 def split_target(target: str) -> tuple[str, str]:

@@ -7,7 +7,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 from typing import Literal
 
 from SimpleLLMFunc.batch import replaced_whole
@@ -99,7 +98,7 @@ class Comparison:
         Raises:
             ConfigError: it cannot be written.
         """
-        with replaced_whole(Path(path)) as part:
+        with replaced_whole(path) as part:
             part.write_text(self.svg(), encoding="utf-8")
 
     def got_worse(self, *, alpha: float = 0.05) -> list[str]:

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from SimpleLLMFunc.batch import replaced_whole
@@ -83,7 +82,7 @@ def export_examples(
     written = 0
     query = RunQuery(function=pipeline.definition.name, status="ok", version=version)
     try:
-        with replaced_whole(Path(path)) as part, part.open("w", encoding="utf-8") as file:
+        with replaced_whole(path) as part, part.open("w", encoding="utf-8") as file:
             for line in islice(_lines(pipeline, _runs(reader, query), form, where, skipped), limit):
                 file.write(line + "\n")
                 written += 1

@@ -7,12 +7,12 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
 from SimpleLLMFunc.batch import replaced_whole
+from SimpleLLMFunc.config import json_of_file
 from SimpleLLMFunc.display.cards import text_table
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, UsageError, counted
 from SimpleLLMFunc.evaluate.comparison import Comparison, Difference, difference_of, drawn_as_svg
@@ -183,7 +183,7 @@ class EvalReport:
         Raises:
             ConfigError: it cannot be written.
         """
-        with replaced_whole(Path(path)) as part:
+        with replaced_whole(path) as part:
             part.write_text(self.svg(), encoding="utf-8")
 
     # --- what is required ------------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ class EvalReport:
             ConfigError: it cannot be written.
         """
         text = json.dumps(self.to_dict(), ensure_ascii=False, indent=1)
-        with replaced_whole(Path(path)) as part:
+        with replaced_whole(path) as part:
             part.parent.mkdir(parents=True, exist_ok=True)
             part.write_text(mask_known(text) + "\n", encoding="utf-8", errors="replace")
 
@@ -244,10 +244,7 @@ class EvalReport:
         Raises:
             ConfigError: there is no such file, or `save` did not write it.
         """
-        try:
-            data = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError) as error:
-            raise ConfigError(f"{os.fspath(path)!r} cannot be read as a report ({error}).") from error
+        data = json_of_file(path, "a report")
         if not isinstance(data, dict) or data.get("kind") != KIND or data.get("format") != FORMAT:
             raise ConfigError(f"{os.fspath(path)!r} is not a report that EvalReport.save wrote.")
         try:

@@ -11,7 +11,8 @@ from statistics import fmean
 from typing import Any
 
 from SimpleLLMFunc.batch import RunOptions, check_options, limits, map_rows, replaced_whole
-from SimpleLLMFunc.errors import BudgetExceeded, ConfigError, SimpleLLMFuncError, UsageError
+from SimpleLLMFunc.config import file_to_write
+from SimpleLLMFunc.errors import BudgetExceeded, SimpleLLMFuncError, UsageError
 from SimpleLLMFunc.evaluate.cases import UNKNOWN, CheckedCase, checked_cases
 from SimpleLLMFunc.evaluate.comparison import difference_of
 from SimpleLLMFunc.evaluate.run import Variants, checked_function, named_scorers
@@ -62,7 +63,7 @@ async def improved(
     writer = as_proposer(proposer)
     reader = Variants(function).reader
     parts = await in_thread(lambda: parted(checked_cases(cases, reader), seed))
-    place = None if path is None else _writable(path)
+    place = None if path is None else file_to_write(path)
     if place is not None:
         options["checkpoint"] = place.with_name(f"{place.name}.sqlite")
     with limits({"budget": _limit(budget, parts, function)}):
@@ -80,13 +81,6 @@ async def improved(
         if not search.is_unfinished:
             await in_thread(removed, place.with_name(f"{place.name}.sqlite"))
     return result
-
-
-def _writable(path: str | os.PathLike[str]) -> Path:
-    place = Path(path)
-    if place.is_dir() or not place.absolute().parent.is_dir():
-        raise ConfigError(f"{os.fspath(path)!r} is not a file in a folder that exists.")
-    return place
 
 
 def _limit(budget: Any, parts: Parts, function: Function) -> Any:

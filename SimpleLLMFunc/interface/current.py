@@ -136,7 +136,7 @@ def named_model(value: str, *, named_by: str = _VARIABLE) -> LLM_Interface:
 
 def _from_file(path: str, provider: str, model: str, named_by: str) -> LLM_Interface:
     try:
-        providers = OpenAICompatible.load_from_json_file(Path(path).expanduser())
+        providers = OpenAICompatible.load_from_json_file(path)
     except FileNotFoundError as error:
         raise ConfigError(
             f"{named_by} names the provider file {path!r}, and {str(Path(path).absolute())!r} does not exist. "

@@ -22,6 +22,7 @@ from typing import Any, Final, Self, TypeAlias
 
 import filelock
 
+from SimpleLLMFunc.config import file_path
 from SimpleLLMFunc.errors import CheckpointError, UsageError
 from SimpleLLMFunc.logger import mask_known, redact
 from SimpleLLMFunc.storage import SqliteFile, is_damage, transaction
@@ -91,17 +92,14 @@ class JournalFile:
         must_exist: a missing file is an error.
 
     Raises:
-        UsageError: the path is not a file's path.
+        ConfigError: the path is not a file's path.
         CheckpointError: there is no journal.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, sync: str = "normal", must_exist: bool = False) -> None:
-        place: object = path
-        if not isinstance(place, (str, os.PathLike)) or not str(place) or "\0" in str(place):
-            raise UsageError(f"path is that of a file, not {place!r}.")
-        self.path = Path(path).expanduser().resolve()
+        self.path = file_path(path).resolve()
         self.shown = f"the journal {redact(str(self.path))!r}"
-        if must_exist and not self.path.is_file():
+        if must_exist and not os.path.isfile(self.path):  # noqa: PTH113 - a name too long is no error of the system
             raise CheckpointError(f"there is no journal {redact(str(self.path))!r}. `durable(path, key)` makes one.")
         self._sync, self._is_open, self._pid = sync, False, os.getpid()
         self._file = SqliteFile(self.path, application_id=_APPLICATION_ID, tables=_TABLES, unusable=self._unusable)

@@ -6,10 +6,10 @@ import contextlib
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping
 from functools import partial
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
+from SimpleLLMFunc.config import file_path
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError
 from SimpleLLMFunc.llm_decorator.decorated import CHATS, FUNCTIONS
 from SimpleLLMFunc.runtime import address_of, importing, listening, require_web, serve_until_cancelled
@@ -88,7 +88,7 @@ def http_app(
         )
     chosen = {name: each for name, each in given.items() if not isinstance(each, CHATS)}
     chats = {name: each for name, each in given.items() if isinstance(each, CHATS)}
-    path = None if journal is None else Path(journal).expanduser()
+    path = None if journal is None else file_path(journal, "journal")
     api = Api(offers(chosen), chats, callers or Callers(), path, deadline=deadline, max_body=max_body, title=title)
     routes = [
         Route("/", api.page, methods=["GET"]),

@@ -22,6 +22,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from SimpleLLMFunc.base.events import ReActEvent, RunFailed, RunFinished, RunStarted
 from SimpleLLMFunc.base.metadata import FunctionMetadata
 from SimpleLLMFunc.base.run import watching_everywhere
+from SimpleLLMFunc.config import file_path
 from SimpleLLMFunc.errors import AuthenticationError, BadRequest, ConfigError, ContextTooLong, ProviderError, counted
 from SimpleLLMFunc.interface.anthropic import Anthropic
 from SimpleLLMFunc.interface.composite import ModelInFront
@@ -78,7 +79,7 @@ class Cassette:
     def __init__(self, path: str | PathLike[str], record: RecordMode = "once", *, test: str = "") -> None:
         if record not in get_args(RecordMode):
             raise ConfigError(f"record must be one of {', '.join(get_args(RecordMode))}, not {record!r}.")
-        self.path = Path(path)
+        self.path = file_path(path)
         self.record: RecordMode = record
         self.test = test
         self.unmatched: list[str] = []

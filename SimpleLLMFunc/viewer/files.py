@@ -18,6 +18,7 @@ from SimpleLLMFunc.batch.checkpoint.checkpoint import VersionStatus, versions_of
 from SimpleLLMFunc.batch.checkpoint.codec import decode_error, decode_given, decode_usage
 from SimpleLLMFunc.batch.checkpoint.row_file import FORMAT, RowFile
 from SimpleLLMFunc.batch.checkpoint.writer_lock import WriterLock
+from SimpleLLMFunc.config import file_path
 from SimpleLLMFunc.errors import CheckpointError, ConfigError, SimpleLLMFuncError, UsageError
 from SimpleLLMFunc.evaluate import CaseResult, EvalReport
 from SimpleLLMFunc.journal import answer, paused, told_answer
@@ -43,7 +44,7 @@ class NamedFiles:
     def __init__(self, paths: Iterable[str | os.PathLike[str]]) -> None:
         if isinstance(paths, (str, os.PathLike)):
             raise ConfigError(f"{self.option} is a list of paths.")
-        self.paths = [Path(each).expanduser() for each in paths]
+        self.paths = [file_path(each) for each in paths]
 
     def __len__(self) -> int:
         return len(self.paths)

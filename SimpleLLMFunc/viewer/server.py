@@ -6,10 +6,10 @@ import os
 import re
 import sys
 from collections.abc import Awaitable, Callable, Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from SimpleLLMFunc._version import __version__
+from SimpleLLMFunc.config import file_path
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError
 from SimpleLLMFunc.observability.store import TraceReader, TraceStore
 from SimpleLLMFunc.runtime import address_of, importing, listening, require_web, serve_until_cancelled
@@ -77,7 +77,7 @@ def viewer_app(
     else:
         raise ConfigError("token is at least 16 letters, digits, hyphens and underscores; or False for none.")
     runs, running = RunPages(reader), RunningPages(offered, sinks)
-    verdicts = VerdictPages(reader, None if cases is None else CaseFiles(Path(cases)))
+    verdicts = VerdictPages(reader, None if cases is None else CaseFiles(file_path(cases)))
 
     async def info(_request: Request) -> Response:
         return json_reply(
@@ -164,7 +164,7 @@ def _opened(store: Any) -> tuple[TraceReader, tuple[TraceStore, ...]]:
     if isinstance(store, TraceReader):
         return store, ()
     if isinstance(store, (str, os.PathLike)) and str(store):
-        return TraceReader(Path(store)), ()
+        return TraceReader(store), ()
     raise ConfigError(f"store is a TraceStore, a TraceReader or a path, not {type(store).__name__}.")
 
 

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-import SimpleLLMFunc
-from SimpleLLMFunc import assistant as package
 from SimpleLLMFunc.assistant.assistant import AIAssistant
 from SimpleLLMFunc.assistant.caller import ToolInvoker
 from SimpleLLMFunc.assistant.memory.sqlite_memory import SqliteMemory
@@ -446,15 +444,6 @@ async def test_a_service_that_fails_is_an_error_and_no_answer_and_nothing_is_sea
 
 
 # --- what the package offers ---
-
-
-def test_everything_listed_is_there() -> None:
-    wanted = {"AIAssistant", "ToolInvoker", "ContextBuilder", "ChatMemoryIntegration", "LLMCaller", "MemoryStore",
-              "SearchClient", "SqliteMemory", "TavilySearch", "WikipediaSearch", "StaticSearch", "is_uncertain",
-              "add_phrases", "explain", "builtin_tools"}  # fmt: skip
-    assert wanted <= set(package.__all__)
-    assert SimpleLLMFunc.AIAssistant is AIAssistant
-    assert SimpleLLMFunc.ToolInvoker is ToolInvoker
 
 
 def test_the_signatures_are_the_contracts() -> None:

@@ -156,7 +156,7 @@ def test_a_row_that_cannot_be_asked_leaves_no_file(tmp_path):
     assert empty.read_bytes() == b""
     paths = review.to_batch_file(tmp_path / "rows.jsonl", tmp_path / "r.jsonl", on_error="skip")
     assert [request["custom_id"].rpartition("-")[2] for request in requests_in(*paths)] == ["0", "2"]
-    with pytest.raises(ConfigError, match="cannot be written"):
+    with pytest.raises(ConfigError, match="there is no folder"):
         review.to_batch_file(["a"], tmp_path / "no" / "r.jsonl")
     with pytest.raises(UsageError, match="on_error"):
         review.to_batch_file(["a"], tmp_path / "r.jsonl", on_error="keep")  # type: ignore[arg-type]

@@ -268,7 +268,7 @@ async def test_a_budget_that_ends_in_the_test_accepts_nothing_and_says_so(tmp_pa
         (cases(40), {"seed": "a"}, UsageError, "seed is a whole number"),
         (cases(40), {"scorer": "best"}, UsageError, "not a scorer"),
         (cases(40), {"concurrency": 0}, UsageError, "concurrency"),
-        (cases(40), {"path": "no/such/f.json"}, ConfigError, "not a file in a folder"),
+        (cases(40), {"path": "no/such/f.json"}, ConfigError, "there is no folder"),
     ],
 )
 async def test_wrong_uses_are_told_before_anything_is_asked(given, options, kind, told):

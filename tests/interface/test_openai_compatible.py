@@ -306,11 +306,6 @@ async def test_a_pickle_finds_its_keys_in_the_provider_file_again(server, provid
     assert server.requests[1].key == ""
 
 
-def test_a_missing_provider_file():
-    with pytest.raises(FileNotFoundError):
-        OpenAICompatible.load_from_json_file("nowhere.json")
-
-
 def test_the_keyword_form_and_the_defaults():
     llm = OpenAICompatible(api_key_pool=APIKeyPool(["sk-aaaaaaaa"]), model_name="m", base_url="https://x.example/v1/")
     assert (llm.model_name, llm.base_url, llm.max_retries) == ("m", "https://x.example/v1", 2)

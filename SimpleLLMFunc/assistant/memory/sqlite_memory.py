@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from pathlib import Path
 from time import time
 from typing import Annotated, Literal, TypeAlias, cast
 
@@ -16,6 +15,7 @@ from pydantic import BaseModel, Field
 from SimpleLLMFunc.assistant.memory.memory_file import Memory, MemoryFile
 from SimpleLLMFunc.assistant.words import WORDS
 from SimpleLLMFunc.calls import LanguageType, summarize
+from SimpleLLMFunc.config import file_path
 from SimpleLLMFunc.errors import ConfigError, UsageError, cut
 from SimpleLLMFunc.interface.current import resolve_llm, use_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
@@ -86,7 +86,7 @@ class SqliteMemory:
             raise ConfigError("SqliteMemory: extract_every and summarize_every are 0 or more, most is at least 1.")
         if language not in WORDS["recalled"]:
             raise ConfigError(f'SqliteMemory: language is "zh" or "en", not {language!r}.')
-        self._file = MemoryFile(None if os.fspath(path) == ":memory:" else Path(path))
+        self._file = MemoryFile(None if os.fspath(path) == ":memory:" else file_path(path))
         self._llm = llm
         self._extract_every = extract_every
         self._summarize_every = summarize_every

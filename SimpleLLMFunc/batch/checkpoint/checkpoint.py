@@ -16,7 +16,8 @@ from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
 from SimpleLLMFunc.batch.checkpoint.writer_lock import WriterLock
 from SimpleLLMFunc.batch.progress import MapProgress
-from SimpleLLMFunc.errors import CheckpointError, ConfigError, counted
+from SimpleLLMFunc.config import file_path
+from SimpleLLMFunc.errors import CheckpointError, counted
 from SimpleLLMFunc.logger import mask_known, push_warning
 from SimpleLLMFunc.storage import canonical, version_of
 
@@ -117,9 +118,6 @@ class Checkpoint:
     """
 
     def __init__(self, path: str | PathLike[str], output: OutputSpec, repair: RepairLevel) -> None:
-        place: object = path
-        if not isinstance(place, (str, PathLike)) or not str(place) or "\0" in str(place):
-            raise ConfigError(f"checkpoint is the path of a file, not {place!r}.")
         self.path = _real(path)
         self.rows = RowFile(self.path, output, repair, _shown(self.path))
         self._lock = WriterLock(self.path)
@@ -256,7 +254,7 @@ class Checkpoint:
 
 def _real(path: str | PathLike[str]) -> Path:
     # Where a link leads to: there SQLite has its log, and by it everybody knows the lock.
-    return Path(path).expanduser().resolve()
+    return file_path(path, "checkpoint").resolve()
 
 
 def _shown(path: Path) -> str:

@@ -14,6 +14,7 @@ from SimpleLLMFunc.batch.rows.arguments import RowArguments
 from SimpleLLMFunc.batch.rows.arrow import PARQUET, arrow_length, is_arrow, parquet_length
 from SimpleLLMFunc.batch.rows.rows import InputRow, Rows, RowSource, as_told, read_rows, suffix_of, text_rows
 from SimpleLLMFunc.batch.rows.tables import frame_kind
+from SimpleLLMFunc.config import file_path
 from SimpleLLMFunc.errors import SimpleLLMFuncError
 from SimpleLLMFunc.logger import push_warning
 from SimpleLLMFunc.runtime import ForkSafeLock, Worker, in_thread
@@ -71,7 +72,7 @@ class Feed:
         source, limit = self._told.source, self._told.limit
         if self.total is not None or not isinstance(source, (str, os.PathLike)):
             return self.total
-        total = await in_thread(count_rows, Path(source))
+        total = await in_thread(count_rows, file_path(source))
         return total if total is None or limit is None else min(total, limit)
 
     async def pieces(self) -> AsyncGenerator[list[InputRow], None]:
@@ -179,7 +180,7 @@ class RowsAgain:
     def __init__(self, source: Rows) -> None:
         self._source = source
         base = source.source if isinstance(source, RowSource) else source
-        self._path = Path(base) if isinstance(base, (str, os.PathLike)) else None
+        self._path = file_path(base) if isinstance(base, (str, os.PathLike)) else None
         self._began_as = self._found()
         self._lock = ForkSafeLock()
         self._rows: Generator[InputRow, None, None] | None = None

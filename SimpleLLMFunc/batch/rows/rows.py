@@ -21,6 +21,7 @@ from pydantic_core import from_json
 
 from SimpleLLMFunc.batch.rows.arrow import PARQUET, arrow_records, is_arrow, parquet_records
 from SimpleLLMFunc.batch.rows.tables import check_columns, frame_kind, frame_records
+from SimpleLLMFunc.config import file_path
 from SimpleLLMFunc.errors import ConfigError, UsageError, counted, cut
 from SimpleLLMFunc.interface.body_json import decode
 from SimpleLLMFunc.utils import is_number
@@ -87,7 +88,7 @@ def read_rows(source: Rows) -> Generator[InputRow, None, None]:
     if isinstance(source, RowSource):
         return as_told(read_rows(source.source), source)
     if isinstance(source, (str, os.PathLike)):
-        path = Path(source)
+        path = file_path(source, "rows")
         if suffix_of(path) in PARQUET and path.exists() and not is_packed(path):
             return _from_records(parquet_records(path))
         return _from_file(text_rows(path), path.name)
@@ -120,7 +121,7 @@ def _from_file(rows: Generator[TextRow, None, None], name: str) -> Generator[Inp
 
 def text_rows(path: Path) -> Generator[TextRow, None, None]:
     """Return the rows of a JSONL or CSV file; raises what `read_rows` does."""
-    if not path.exists():
+    if not os.path.exists(path):  # noqa: PTH110 - no error for a text too long for a name, given as rows by mistake
         raise FileNotFoundError(f"there is no file {str(path)!r}. Rows given as a str are the path of a file.")
     suffix = suffix_of(path)
     if suffix in {".jsonl", ".ndjson"}:

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final, Literal, assert_never
 
 import click
@@ -23,7 +22,7 @@ from SimpleLLMFunc.assistant import (
 )
 from SimpleLLMFunc.base.events import ToolCallFinished, ToolCallStarted
 from SimpleLLMFunc.cli.output import printable
-from SimpleLLMFunc.config import Settings
+from SimpleLLMFunc.config import Settings, file_path
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, counted, cut
 from SimpleLLMFunc.interface.current import named_model, resolve_llm
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
@@ -121,15 +120,15 @@ class _Talk:
             click.echo("Say where: /save talk.json")
             return
         said = self.assistant.conversation(self.session, self.user)[1:]
-        path = Path(name).expanduser()
-        if path.suffix == ".json":
+        if name.endswith(".json"):
             text = json.dumps(said, ensure_ascii=False, indent=2)
         else:
             text = "\n\n".join(f"{message['role']}: {message.get('content') or ''}" for message in said)
         try:
+            path = file_path(name)
             path.write_text(text.encode("utf-8", "replace").decode("utf-8") + "\n", encoding="utf-8")
         except (OSError, ValueError) as error:
-            click.secho(f"{path} cannot be written: {error}", fg="red", err=True)
+            click.secho(f"{name} cannot be written: {error}", fg="red", err=True)
         else:
             click.echo(f"{counted(len(said), 'message')} written to {path}.")
 

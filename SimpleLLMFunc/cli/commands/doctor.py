@@ -24,7 +24,7 @@ from urllib.request import getproxies_environment
 import click
 
 from SimpleLLMFunc.cli.output import State, echo_json, show_rows
-from SimpleLLMFunc.config import Settings, clean_key, read_provider_file
+from SimpleLLMFunc.config import Settings, clean_key, file_path, read_provider_file
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, counted, cut
 from SimpleLLMFunc.extras import install_line
 from SimpleLLMFunc.interface.attempts import HttpModel
@@ -211,7 +211,7 @@ def _key(name: str) -> Finding:
 def _provider_file(settings: Settings) -> Finding:
     name = "provider file"
     named, colon, _ = (settings.model or "").partition(".json:")
-    path = Path(f"{named}.json").expanduser() if colon else Path("provider.json")
+    path = Path(os.path.expanduser(f"{named}.json" if colon else "provider.json"))  # noqa: PTH111 - as `file_path` has it
     if not colon and not path.is_file():
         return _no(name, "SIMPLELLMFUNC_MODEL names none, and there is no provider.json here")
     where = str(path.absolute())
@@ -251,10 +251,10 @@ def _model(settings: Settings) -> tuple[LLM_Interface | None, Finding]:
 def _traces(settings: Settings) -> Finding:
     if settings.trace is None:
         return _no("traces", "SIMPLELLMFUNC_TRACE is not set: runs are kept nowhere")
-    path = Path(settings.trace).expanduser()
-    if not path.exists():
-        return _ok("traces", f"{path.absolute()}, made when a function runs")
     try:
+        path = file_path(settings.trace)
+        if not path.exists():
+            return _ok("traces", f"{path.absolute()}, made when a function runs")
         count = TraceReader(path).count(most=1_000_000)
     except ConfigError as error:
         return _bad("traces", str(error), "set SIMPLELLMFUNC_TRACE to another path")

@@ -20,7 +20,7 @@ from SimpleLLMFunc.cli.arguments import (
 )
 from SimpleLLMFunc.cli.load import load_object
 from SimpleLLMFunc.cli.output import echo_safely
-from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.config import file_to_write
 from SimpleLLMFunc.evaluate import EvalReport, evaluate
 from SimpleLLMFunc.interface.current import named_model
 from SimpleLLMFunc.runtime import run_sync
@@ -95,9 +95,8 @@ def eval_command(
     """  # noqa: D301 - click looks for the character
     function = load_object(target)
     earlier = EvalReport.load(baseline) if baseline is not None else None
-    for path in (report_path, svg):
-        if path is not None and not path.absolute().parent.is_dir():
-            raise ConfigError(f"there is no folder {str(path.absolute().parent)!r} to write {path.name!r} to.")
+    for path in filter(None, (report_path, svg)):
+        file_to_write(path)
     with asking(model_name):
         report = evaluate(
             function,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
@@ -12,6 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
 
+from SimpleLLMFunc.config import file_path
 from SimpleLLMFunc.errors import ConfigError, DeadlineExceeded, UsageError
 from SimpleLLMFunc.interface.attempts import Downgrades, noting_downgrades, tell_downgrade
 from SimpleLLMFunc.interface.body_json import decode, encode
@@ -75,11 +75,8 @@ class CachedLLM(Uncopied, ModelInFront):
         given: object = llm
         if not isinstance(given, LLM_Interface):
             raise ConfigError(f"CachedLLM takes a model (OpenAICompatible, LocalModel …), not {type(given).__name__}.")
-        place: object = path
-        if not isinstance(place, (str, os.PathLike)) or not str(place) or "\0" in str(place):
-            raise ConfigError(f"CachedLLM takes the path of a file, not {place!r}.")
         super().__init__(llm)
-        self.path = Path(path).expanduser().absolute()
+        self.path = file_path(path).absolute()
         self.max_bytes = int(number("max_bytes", max_bytes, least=_SMALLEST_BYTES))
         self.max_age = None if max_age is None else number("max_age", max_age, above=0)
         self._store = AnswerStore(self.path, self.max_bytes, self.max_age)

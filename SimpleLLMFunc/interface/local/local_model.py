@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from SimpleLLMFunc.config import file_path
 from SimpleLLMFunc.errors import ConfigError, ContextTooLong, DeadlineExceeded
 from SimpleLLMFunc.interface.composite import current_sample
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
@@ -190,7 +191,7 @@ class LocalModel(LLM_Interface):
 
     def _path(self) -> Path:
         weights = self._weights
-        return weights.path() if weights else Path(self._model).expanduser().absolute()
+        return weights.path() if weights else file_path(self._model, "model").absolute()
 
     def _prepare(self, stop: threading.Event) -> None:
         weights = self._weights

@@ -27,7 +27,7 @@ from typing import TypeAlias
 
 import filelock
 
-from SimpleLLMFunc.config import Settings
+from SimpleLLMFunc.config import Settings, file_path
 from SimpleLLMFunc.errors import ConfigError, RunAborted, cut
 from SimpleLLMFunc.logger import escape_control, redact
 
@@ -99,7 +99,7 @@ def cache_directory(environ: Mapping[str, str] | None = None, platform: str = sy
     """Return the directory of the weights; SIMPLELLMFUNC_MODEL_DIR names another than the platform's usual one."""
     env = os.environ if environ is None else environ
     if chosen := Settings.from_environment(env).model_dir:
-        return Path(chosen).expanduser()
+        return file_path(chosen, "SIMPLELLMFUNC_MODEL_DIR")
     if platform == "win32":
         base = Path(env.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     elif platform == "darwin":

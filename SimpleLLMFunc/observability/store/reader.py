@@ -8,9 +8,9 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
-from pathlib import Path
 from typing import Any, TypeVar
 
+from SimpleLLMFunc.config import file_path
 from SimpleLLMFunc.observability.store.content import unpack
 from SimpleLLMFunc.observability.store.query import RUNS, alive, conditions, order_of, place_of, source_of, stored
 from SimpleLLMFunc.observability.store.rows import (
@@ -67,7 +67,7 @@ class TraceReader:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, create: bool = False) -> None:
-        self.path = Path(path)
+        self.path = file_path(path)
         self._file = TraceFile(self.path, create=create)
 
     def __repr__(self) -> str:

@@ -13,12 +13,11 @@ import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import Any, Self, TypeAlias
 from weakref import WeakSet
 
 from SimpleLLMFunc.base.events import ReActEvent, RunFailed, RunFinished
-from SimpleLLMFunc.config import Settings
+from SimpleLLMFunc.config import Settings, file_path
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.logger import push_info, push_warning, redact
 from SimpleLLMFunc.observability.store.content import Content
@@ -95,7 +94,7 @@ class TraceStore:
         limits = {"max_age": max_age, "max_bytes": max_bytes, "max_text": max_text}
         numbers = {**limits, "queue_size": queue_size, "interval": interval}
         _check(numbers)
-        self.path = Path(path)
+        self.path = file_path(path)
         self.writes_to = f"trace:{os.path.abspath(self.path)}"  # noqa: PTH100 - asks the disk nothing, as resolve() would
         self.content = content
         self.dropped = 0
@@ -319,10 +318,8 @@ def from_environment() -> TraceStore | None:
     SIMPLELLMFUNC_TRACE_CONTENT=0 (or no, off, false) keeps sizes and hashes only.
     """
     path = Settings.from_environment().trace
-    if path is None:
-        return None
     keeps = os.environ.get("SIMPLELLMFUNC_TRACE_CONTENT", "").strip().lower() not in {"0", "no", "off", "false"}
-    return TraceStore(Path(path).expanduser(), content=keeps)
+    return None if path is None else TraceStore(path, content=keeps)
 
 
 def _check(settings: Mapping[str, Any]) -> None:

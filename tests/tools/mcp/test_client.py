@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from SimpleLLMFunc import AIAssistant, llm_function
+from SimpleLLMFunc import llm_function
 from SimpleLLMFunc.base.events import ToolCallFinished
 from SimpleLLMFunc.base.request import ToolPolicy
 from SimpleLLMFunc.base.tool_call import process_tool_calls
@@ -238,7 +238,7 @@ async def test_confirm_by_a_callable(is_async: bool) -> None:
 
     def allow(name: str, arguments: dict[str, Any]) -> bool:
         asked.append((name, arguments))
-        return arguments["text"] == "fine"
+        return arguments["text"] == "fine" or "no"  # type: ignore[return-value] # only True confirms
 
     async def allow_async(name: str, arguments: dict[str, Any]) -> bool:
         return allow(name, arguments)
@@ -254,30 +254,6 @@ async def test_confirm_by_a_callable(is_async: bool) -> None:
         with pytest.raises(ModelRetry):  # the callable raises KeyError: who cannot be asked has not agreed
             await echo()
     assert asked[:2] == [("echo", {"text": "fine"}), ("echo", {"text": "evil"})]
-
-
-async def test_only_true_confirms() -> None:
-    async with tools_from_mcp(command=raw("echo"), confirm=lambda _name, _arguments: "no") as tools:
-        with pytest.raises(ModelRetry, match="needs a confirmation"):
-            await by_name(tools)["echo"](text="x")
-    with pytest.raises(ConfigError, match="confirm= is True, False or a callable"):
-        tools_from_mcp(command=raw("echo"), confirm="no")  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("language", "said"),
-    [
-        ("zh", "工具 echo 没有执行: 它需要用户确认, 而用户没有确认。请在不使用它的情况下继续。"),
-        ("en", "The tool echo was not run: it needs a confirmation, and none was given. Go on without it."),
-    ],
-)
-async def test_an_assistant_reads_of_a_refusal_in_its_language(language: Any, said: str) -> None:
-    async with tools_from_mcp(command=raw("echo"), confirm=lambda _name, _arguments: False) as tools:
-        llm = ScriptedLLM(tool_calls(("echo", {"text": "x"})), "No.")
-        assistant = AIAssistant(llm, tools=[*tools], language=language)
-        result = await assistant.process_query("x")
-        assert [(each["result"], each["failed"]) for each in result["tool_results"]] == [(said, True)]
-        assert await assistant.tool_invoker.invoke("echo", text="x") == said
 
 
 async def test_a_call_takes_no_longer_than_its_timeout() -> None:
@@ -670,10 +646,9 @@ async def test_an_address_that_is_no_mcp_server(reply: bytes, said: str) -> None
         ({"url": "file:///etc/passwd"}, "http address"),
         ({"url": "http://h:99999/mcp"}, "http address"),
         ({"url": "http://[::1/mcp"}, "http address"),
-        ({"url": ""}, "http address"),
         ({"url": "http://h/mcp", "headers": {"A": "b\r\nC: d"}}, "one line"),
         ({"command": ["x"], "env": {"A": 1}}, "'A' is a int"),
-        ({"command": ["x"], "timeout": 0}, "timeout="),
+        ({"command": ["x"], "confirm": "no"}, "confirm= is True, False or a callable"),
         ({"command": ["x"], "timeout": "1"}, "timeout="),
         ({"command": ["x"], "start_timeout": None}, "start_timeout="),
         ({"command": ["x"], "only": "echo"}, r"only=\['echo'\]"),

@@ -8,11 +8,11 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple, Self
 
 from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
+from SimpleLLMFunc.config import json_of_file
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.logger import shown_error
 
@@ -143,7 +143,7 @@ class Calibration:
         from SimpleLLMFunc.batch import replaced_whole  # a start need not pay for it
 
         text = json.dumps(self.as_data(), indent=2, ensure_ascii=False)
-        with replaced_whole(Path(path)) as part:
+        with replaced_whole(path) as part:
             part.write_text(f"{text}\n", encoding="utf-8")
 
     @classmethod
@@ -153,11 +153,7 @@ class Calibration:
         Raises:
             ConfigError: there is no such file, or it holds no calibration.
         """
-        try:
-            data = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError) as error:
-            raise ConfigError(f"{os.fspath(path)!r} cannot be read as a calibration ({error}).") from error
-        return cls.of_data(data, repr(os.fspath(path)))
+        return cls.of_data(json_of_file(path, "a calibration"), repr(os.fspath(path)))
 
     @classmethod
     def of_data(cls, data: Any, where: str) -> Self:

@@ -17,6 +17,7 @@ from SimpleLLMFunc.base.messages import render_value
 from SimpleLLMFunc.base.parsing import QuoteCheck
 from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.base.type_resolve import is_multimodal_type
+from SimpleLLMFunc.config import file_path
 from SimpleLLMFunc.errors import ConfigError, SignatureError, UsageError
 from SimpleLLMFunc.llm_decorator.steps.common.arguments import problems_of
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
@@ -242,7 +243,7 @@ def recorded_lines(path: str | os.PathLike[str], folder: Path | None = None) -> 
         ConfigError: there is no such file, or it cannot be read.
         UsageError: a line is no JSON object.
     """
-    found = _found(Path(path).expanduser(), folder)
+    found = _found(file_path(path), folder)
     lines: list[tuple[str, dict[str, Any]]] = []
     try:
         text = found.read_text(encoding="utf-8-sig")

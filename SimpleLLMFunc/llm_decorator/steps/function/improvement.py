@@ -6,10 +6,10 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 from SimpleLLMFunc.base.metadata import FunctionMetadata
+from SimpleLLMFunc.config import json_of_file
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.llm_decorator.steps.common.calibration import Calibration
 from SimpleLLMFunc.llm_decorator.steps.common.types import ExampleLines
@@ -54,12 +54,7 @@ class Improvement:
         """
         if given is None or isinstance(given, Improvement):
             return given
-        if not isinstance(given, (str, os.PathLike)):
-            raise ConfigError(f"improvement is the path of a file, or None, not {type(given).__name__}.")
-        try:
-            data = json.loads(Path(given).read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError) as error:
-            raise ConfigError(f"{os.fspath(given)!r} cannot be read as an improvement ({error}).") from error
+        data = json_of_file(given, "an improvement")
         if not isinstance(data, dict) or data.get("kind") != KIND or data.get("format") != _FORMAT:
             raise ConfigError(f"{os.fspath(given)!r} is not a file that f.improve(path=...) wrote.")
         options = data.get("options")
