@@ -284,7 +284,8 @@ class _Search:
             return "accepted: better on cases that the search never saw, beyond chance."
         if test is None or self.is_unfinished:
             return (
-                "not accepted: the held-out cases could not all be asked within the budget. The function is as it was."
+                "not accepted: the held-out cases could not all be asked within the budget, or the scorer gave no score "
+                "for them. The function is as it was."
             )
         if test.difference <= 0:
             return "not accepted: what did best in the search is no better on cases that it never saw. The function is as it was."

@@ -198,6 +198,7 @@ def test_a_sync_function_and_a_method_and_a_scorer_of_ones_own():
     assert found.accepted
     assert found.report["held_out"]["test"] == "permutation"
     assert found.function(300) in {"fizz", "plain"}
+    assert "gave no score" in shop.tell.improve(cases(60), scorer=lambda value, wanted: None, budget=180, **QUIET).why
 
 
 # --- the budget -------------------------------------------------------------------------------------------------
