@@ -190,7 +190,7 @@ def _find_date(text: str) -> str | None:
 _TEXTS: Final = {
     "date": _Text(dt.date, r"\d{4}-\d{2}-\d{2}$", _find_date),
     "datetime": _Text(dt.datetime, r"\d{4}-\d{2}-\d{2}[Tt _]\d", scalars.read_datetime),
-    "time": _Text(dt.time, r"\d{2}:\d{2}(?!.*[+-](?:1[5-9]|2))", scalars.read_time),
-    "timedelta": _Text(dt.timedelta, r"[+-]?(?:P|\d+:\d|\d+ ?d)", scalars.read_duration),
+    "time": _Text(dt.time, r"\d{2}:\d{2}(?!-|.*[+-](?:1[5-9]|2))", scalars.read_time),
+    "timedelta": _Text(dt.timedelta, r"[+-]?(?:P|\d+:\d+:\d|\d+ ?d)", scalars.read_duration),
     "uuid": _Text(uuid.UUID, r"[{]?[0-9a-fA-F-]{32}|urn:", scalars.read_uuid),
 }

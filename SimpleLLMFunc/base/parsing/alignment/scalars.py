@@ -23,14 +23,14 @@ _TOKEN: Final = re.compile(
     rf"|\d{{1,3}}(?:['’]\d{{3}})+(?:\.\d+)?"  # 1'234
     rf"|\d{{1,3}}(?:[{_SPACES}]\d{{3}})+(?:[.,]\d+)?"  # 1 234,50
     r"|\d+(?:_\d+)+"  # 1_234
-    r"|\d+,\d{1,2}(?![\d,])|\d+\.\d+(?:[eE][+-]?\d{1,4})?|\.\d+|\d+(?:[eE][+-]?\d{1,4})?"
+    r"|\d+,\d{1,2}(?![\d,])|\d+\.\d+(?:[eE][+-]?\d{1,4})?|(?<![A-Za-z])\.\d+|\d+(?:[eE][+-]?\d{1,4})?"
 )
 _CURRENCY: Final = "$€£¥￥₹₽₩₿¢฿₺₫"
 _CURRENCY_CODES: Final = re.compile(
     r"(?:US|CA|AU|HK|NT|R|A|C|S)?\$$|(?:USD|EUR|GBP|JPY|CNY|RMB|CHF|INR|Rs\.?|CAD|AUD|SEK|NOK|DKK)$"
 )
 _MULTIPLIER: Final = re.compile(
-    r"^\s?(?:[kKMBT](?=EUR|USD|GBP|CHF|[^A-Za-z]|$)|(?i:mn|mln|bn|bln|tn|score|gross|crs?)\b"
+    r"^\s?(?:[kKMBT](?=EUR|USD|GBP|CHF|[^A-Za-z]|$)|(?i:mn|mln|bn|bln|tn|score|gross|crs?|grand)\b"
     r"|个?[万萬亿億千百十兆仟佰拾만억천成折割几幾来來]|[\u3400-\u9fff]{0,2}半)"
 )
 _BAD_WORDS: Final = re.compile(
@@ -252,7 +252,7 @@ _UUID: Final = re.compile(r"(?<![0-9a-fA-F-])[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){
 _UNCERTAIN: Final = re.compile(
     r"n['’]t\b|\b(?:not|no|never|or|either|before|after|between|until|till|since|by|from|to|if|unless|maybe|perhaps|"
     r"possibly|might|could|unknown|unsure|unclear|around|about|circa|approximately|except|instead|through|p\.?m|noon|"
-    r"afternoon|evening|night|tonight|half|quarter)\b|[不没非未或到至前后後约約午晚夜]|오후|[?？]",
+    r"afternoon|evening|night|tonight|abends?|nachmittags?|nachts|soir|tarde|noche|sera|bc|bce|half|quarter)\b|[不没非未或到至前后後约約午晚夜]|오후|[?？]",
     re.IGNORECASE,
 )
 
