@@ -107,7 +107,7 @@ def _without_accents(text: str) -> str:
 
 @lru_cache(4096)
 def _words_only(text: str) -> str:
-    return " ".join(re.findall(r"[^\W_]+", _without_accents(text)))
+    return " ".join(re.findall(r"[^\W_]+(?:[+#]+|-(?!\s*\w))?", _without_accents(text)))
 
 
 def _joined(text: str) -> str:
