@@ -53,7 +53,11 @@ _PLACEHOLDER: Final = re.compile(r"<[\w ,|/-]+>|\.\.\.|…")
 _BETWEEN: Final = re.compile(r"(?:^[^\S\n]*+(?:[-*•]|\d++[.)])\s|\s|[,，;；]|```\w*+|~~~\w*+)*+", re.MULTILINE)
 _BULLET: Final = re.compile(r"([-*•])\s+(.*)")
 _NUMBERED: Final = re.compile(r"(\d+)[.)]\s+(.*)")
-_LOOSE_PAIR: Final = re.compile(r"[\"'”]\s*[:：]\s*(?:\"[^\"\n]*\"|'[^'\n]*'|[\d.-]+|true|false|null)\s*[,，}\]]")
+_ITEM: Final = r"(?:\"[^\"\n]*+\"|'[^'\n]*+'|[\d.-][\w.+-]*+|[Tt]rue|[Ff]alse|null|None)"
+# A key with its value; items up to a bracket that nothing opened; items behind a bracket that nothing closed.
+_LOOSE: Final = re.compile(
+    rf"[\"'”]\s*[:：]\s*{_ITEM}\s*[,，}}\]]|\A[\s,，]*+(?:{_ITEM}[\s,，]*+)++[}}\]]|[{{\[]\s*+(?:{_ITEM}[\s,，]*+)++\Z"
+)
 _GROUPED: Final = re.compile(r"\s*\d{1,3}(?:,\d{3})+\s*")
 
 
@@ -208,7 +212,8 @@ class _Attempt:
         known = [(each, found) for each, found in judged if each.is_whole or not _holds_bare(each.node)]
         fits = [(each, found) for each, found in known if isinstance(found, Parsed)]
         series = self._series(finding)
-        if series is not None and not any(_is_whole_list(found, candidate) for candidate, found in fits):
+        lists = [str(found.repairs) for each, found in fits if isinstance(each.node, list)]
+        if series is not None and all("one item taken" in repairs for repairs in lists):
             return series
         if fits:
             return self._only_one(finding, judged, fits)
@@ -231,7 +236,7 @@ class _Attempt:
             self._is_alike(piece) and (start >= end or not _PLACEHOLDER.search(piece)) for start, piece in damage
         ):
             got = "a JSON value that fits, and another like it that does not"
-        elif _holds_pairs(finding):
+        elif _holds_pieces(finding):
             got = "JSON that fits, and pieces of JSON around it that cannot be read"
         elif self._takes_text and not candidate.is_whole:
             got = "text with JSON in it, which fits as text and as JSON"
@@ -276,7 +281,7 @@ class _Attempt:
         """Read JSON values that stand one after the other as the items of a wanted list."""
         if self._list_shape is None or not self._may_coerce or len(finding.candidates) < 2 or finding.damaged:
             return None
-        if not _are_adjacent(finding) or _holds_pairs(finding):
+        if not _are_adjacent(finding) or _holds_pieces(finding):
             return None
         repairs = [repair for candidate in finding.candidates for repair in candidate.repairs]
         return self._items([candidate.node for candidate in finding.candidates], repairs)
@@ -325,20 +330,13 @@ def _around(finding: Finding) -> Iterator[str]:
     yield finding.text[position:]
 
 
-def _holds_pairs(finding: Finding) -> bool:
-    """Tell whether a key and its value stand outside of all JSON: a bracket or a quote of theirs is missing."""
-    return any(map(_LOOSE_PAIR.search, _around(finding)))
+def _holds_pieces(finding: Finding) -> bool:
+    """Tell whether pieces of JSON stand outside of all JSON: a bracket or a quote of theirs is missing or in the way."""
+    return any(map(_LOOSE.search, _around(finding)))
 
 
 def _holds_bare(node: Node) -> bool:
-    if isinstance(node, dict):
-        return False
     return isinstance(node, Bare) or (isinstance(node, list) and any(map(_holds_bare, node)))
-
-
-def _is_whole_list(found: Parsed[Any], candidate: Candidate) -> bool:
-    """Tell whether the candidate is the wanted list by itself, and not one item of it."""
-    return isinstance(candidate.node, list) and not any("one item taken" in what for _, what in found.repairs)
 
 
 # --- values that stand one after the other -----------------------------------------------------------------

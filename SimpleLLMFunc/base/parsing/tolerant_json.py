@@ -44,7 +44,9 @@ _SCALAR: Final = re.compile(
 )
 _GROUPED: Final = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?=\s*(?:[}｝\n]|[,，]\s*[\"'“‘`\w]))")
 _ONE_OR_TWO: Final = re.compile(r"\d{1,3}(?:,\d{3})*,0\d{2}(?!\d)")
-_SWALLOWED_KEY: Final = re.compile(r"""[,{\n，]\s{0,40}["'“”‘’][^"'“”‘’\n]*["'“”‘’]\s*[:：]""")
+_SWALLOWED_KEY: Final = re.compile(
+    r"""[,{\n，]\s{0,40}["'“”‘’][^"'“”‘’\n]*["'“”‘’]\s*[:：]|["'“”‘’]\s{0,40}[:：]\s{0,40}["'“‘\[{]"""
+)
 
 
 class TolerantReader:
@@ -228,7 +230,7 @@ class TolerantReader:
         else:
             found = _BARE_KEY.match(self._text, self._at)
             assert found is not None, "it may be empty"
-            key, self._at = found.group().strip(), found.end()
+            key, self._at = found.group().strip().strip("\\\"'“”"), found.end()
             self._note("key without quotes")
         self._skip()
         if self._at >= len(self._text):
@@ -287,9 +289,9 @@ class TolerantReader:
 
     def _check_inner_quotes(self, value: str, inner_quotes: int, opener: str, inside: str, start: int) -> None:
         # several strings side by side, or one that swallowed the next key
-        is_several = re.search(rf"{opener}[\s,;:+|&.]*{opener}", value) or _SWALLOWED_KEY.search(value)
+        is_several = re.search(rf"{opener}[\s,;:+|&.{{}}\[\]'\"]*{opener}", value) or _SWALLOWED_KEY.search(value)
         # half of a quoted pair, unless it stands for inches or is an apostrophe
-        lone = rf"\d{opener}" if opener == '"' else rf"\w{opener}"
+        lone = rf"\d{opener}" if opener == '"' else rf"\w{opener}(?!\s*,)"
         is_half = inner_quotes % 2 and not (re.search(lone, value) and (inside == "object" or opener == "'"))
         if inside == "key" or is_several or is_half:
             raise AmbiguousError("a string whose end cannot be told", start)
