@@ -27,6 +27,7 @@ from SimpleLLMFunc.base.parsing.alignment.shape import (
     UnionShape,
     choices_of,
     folded_key,
+    leaf_kinds,
     resolved,
 )
 from SimpleLLMFunc.base.parsing.json_node import (
@@ -168,10 +169,9 @@ class Aligner:
     def _as_written(self, shape: Shape, node: Node, path: Path) -> Alignment:
         if holds(node, Open):
             return Misfit.at(path, f"{shape.name}, complete", node)
-        if isinstance(shape, OpaqueShape) and isinstance(node, Num) and isinstance(shape.inner, LeafShape):
-            exact = fit_leaf(shape.inner, node, may_coerce=False)
-            if exact is not None:
-                return Fit(exact.value)
+        inner = shape.inner if isinstance(shape, OpaqueShape) and isinstance(node, Num) else None
+        if isinstance(inner, LeafShape) and (exact := fit_leaf(inner, node, may_coerce=False)):
+            return Fit(exact.value)
         try:
             return Fit(plain_value(node), 0.5 if isinstance(shape, AnyShape) else 0)
         except ValueError:
@@ -260,8 +260,7 @@ class Aligner:
             return Misfit.at(path, shape.name, node)
         tags = [value for key, value in node.items() if key in shape.tags]
         if not tags and self._may_coerce:
-            wanted = {folded_key(tag) for tag in shape.tags}
-            tags = [value for key, value in node.items() if folded_key(key) in wanted]
+            tags = [value for key, value in node.items() if folded_key(key) in map(folded_key, shape.tags)]
         where = (*path, shape.tags[0])
         expected = "one of " + ", ".join(map(repr, shape.choices))
         if not tags or any(not is_same(tag, tags[0]) for tag in tags):
@@ -335,6 +334,9 @@ class Aligner:
     # --- unions ------------------------------------------------------------------------------------------
 
     def _union(self, shape: UnionShape, node: Node, path: Path, *, is_inner: bool) -> Alignment:
+        only = list(node.values()) if isinstance(node, dict) else [node]
+        if only in ([Bare("none")], [Bare("NONE")]) and {"str", "none"} <= set(leaf_kinds(shape)):
+            return Misfit.at(path, shape.name, node)  # a word, or null as no language writes it
         fits: list[tuple[Fit, Shape]] = []
         misfits: list[tuple[Misfit, Shape]] = []
         # No comprehension: each is a level of the stack, which types that contain themselves use up.
