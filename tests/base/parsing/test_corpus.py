@@ -11,6 +11,7 @@ import datetime
 import enum
 import json
 import uuid
+from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -126,6 +127,7 @@ TYPES: dict[str, Any] = {
     **{wanted.__name__: wanted for wanted in NAMED},
     **{str(wanted): wanted for wanted in WRITTEN},
     "Any": Any,
+    "Iterable[int]": Iterable[int],
     "dict[str,int]": dict[str, int],
     "dict[str,Any]": dict[str, Any],
     "list[Sentiment]": list[Sentiment],

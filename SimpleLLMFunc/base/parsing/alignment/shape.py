@@ -199,18 +199,9 @@ class Ref:
 
 
 Shape: TypeAlias = (
-    LeafShape
-    | AnyShape
-    | OpaqueShape
-    | ChoiceShape
-    | ListShape
-    | TupleShape
-    | MappingShape
-    | ObjectShape
-    | UnionShape
-    | TaggedShape
-    | Ref
-)
+    LeafShape | AnyShape | OpaqueShape | ChoiceShape | ListShape | TupleShape | MappingShape | ObjectShape | UnionShape
+    | TaggedShape | Ref
+)  # fmt: skip
 
 
 def folded_key(key: str) -> str:

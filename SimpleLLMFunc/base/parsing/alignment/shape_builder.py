@@ -40,7 +40,7 @@ _PASSED_ON: Final = {
     "default": "schema", "function-after": "schema", "model-field": "schema", "json-or-python": "json_schema",
     "lax-or-strict": "lax_schema",
 }  # fmt: skip
-_LISTS: Final[dict[str, type]] = {"list": list, "set": set, "frozenset": frozenset}
+_LISTS: Final[dict[str, type]] = {"list": list, "set": set, "frozenset": frozenset, "generator": list}
 
 
 def shape_of(adapter: TypeAdapter[Any]) -> tuple[Shape, bool]:
@@ -244,10 +244,8 @@ def _flat(shape: Shape) -> list[Shape]:
 
 def _aliases(alias: Any) -> tuple[list[str], bool]:
     """Return the plain names of a validation alias, and whether it also holds a path into other fields."""
-    if alias is None:
-        return [], False
-    if isinstance(alias, str):
-        return [alias], False
+    if alias is None or isinstance(alias, str):
+        return [] if alias is None else [alias], False
     paths = alias if alias and isinstance(alias[0], list) else [alias]
     return [path[0] for path in paths if len(path) == 1], any(len(path) > 1 for path in paths)
 
