@@ -20,12 +20,9 @@ from SimpleLLMFunc.errors import SignatureError
 from SimpleLLMFunc.type import MULTIMODAL, Audio, File, ImgPath, ImgUrl, Text, holds_multimodal
 
 _MEDIA: dict[Any, tuple[str, str]] = {
-    Text: ("text", "texts"),
-    ImgUrl: ("image", "images"),
-    ImgPath: ("image", "images"),
-    Audio: ("sound", "sounds"),
-    File: ("file", "files"),
-}
+    Text: ("text", "texts"), ImgUrl: ("image", "images"), ImgPath: ("image", "images"),
+    Audio: ("sound", "sounds"), File: ("file", "files"),
+}  # fmt: skip
 
 # --- in words --------------------------------------------------------------------------------------------
 

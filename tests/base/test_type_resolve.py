@@ -97,7 +97,7 @@ def test_every_type_has_words_json_and_an_example_that_fits(wanted: Any) -> None
         (int | str | None, "integer or string or null"), (Optional[bool], "true, false or null"),
         (Literal["a"], '"a"'), (Literal["a", "b"] | None, 'one of "a", "b" or null'),
         (Literal["a", "b"] | int, '(one of "a", "b") or integer'), (Color | None, 'one of "red", "blue" or null'),
-        (Level, "one of 1, 2"),
+        (Level, "one of 1, 2 (1 is LOW; 2 is HIGH)"),
         # lists
         (list, "list"), (list[int], "list of integers"), (list[str | None], "list of strings, each may be null"),
         (list[str] | None, "null or list of strings"), (list[str] | int, "(list of strings) or integer"),

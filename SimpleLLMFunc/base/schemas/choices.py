@@ -31,8 +31,7 @@ def _members(hint: Any) -> list[tuple[str, Any]] | None:
         return _members(hint.__origin__)
     if origin in {Union, types.UnionType}:
         parts = [_members(part) for part in get_args(hint)]
-        known = [part for part in parts if part is not None]
-        return [member for part in known for member in part] if len(known) == len(parts) else None
+        return None if None in parts else [member for part in parts if part for member in part]
     if origin is Literal:
         return [_literal(value) for value in get_args(hint)]
     if hint is bool:

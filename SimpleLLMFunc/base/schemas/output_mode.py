@@ -9,8 +9,8 @@ from collections.abc import Hashable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Literal, get_origin
 
-from pydantic import PydanticUserError, TypeAdapter, ValidationError
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
+from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import core_schema
 
 from SimpleLLMFunc.base.parsing import AnswerReader, OutputMode, Parsed, RepairLevel
@@ -19,13 +19,14 @@ from SimpleLLMFunc.base.schemas.choices import labels_of
 from SimpleLLMFunc.base.schemas.strict_schema import StrictSchema, inlined_root, wrapped_schema
 from SimpleLLMFunc.errors import ResponseParseError, SignatureError, counted
 from SimpleLLMFunc.interface.profile import Profile
+from SimpleLLMFunc.tools.schemas import EnumSchema
 from SimpleLLMFunc.type import QUOTED, Confident, ToolSpec
 
 ANSWER_TOOL = "answer"
 """Name of the tool whose arguments are the value, in tool mode."""
 
 
-class _WireSchema(GenerateJsonSchema):
+class _WireSchema(EnumSchema):
     """pydantic's schema, but a Decimal is a number: its digits are read as they stand, quotes would only confuse."""
 
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
@@ -38,6 +39,9 @@ class _WireSchema(GenerateJsonSchema):
     def function_after_schema(self, schema: core_schema.AfterValidatorFunctionSchema) -> JsonSchemaValue:
         made: JsonSchemaValue = super().function_after_schema(schema)
         return {**made, QUOTED: True} if (schema.get("metadata") or {}).get(QUOTED) else made
+
+    def field_is_present(self, field: Any) -> bool:
+        return bool(field.get("init", True))  # a value for another field would be thrown away
 
     def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
         if schema["cls"] is Confident:
@@ -206,6 +210,8 @@ def _compiled(return_type: Any, form: str) -> OutputSpec:  # noqa: ARG001 - part
 
 
 def _compile(return_type: Any) -> OutputSpec:
+    if return_type is BaseModel:
+        raise SignatureError("return type BaseModel has no fields. Write a class that derives from it, with fields.")
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(return_type)
         schema = adapter.json_schema(mode="validation", by_alias=True, schema_generator=_WireSchema)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Final
+from typing import Final
 
 from SimpleLLMFunc.base.schemas.type_description import Schema, not_empty, own_description
 from SimpleLLMFunc.tools.schemas import STRICT_FORMATS
@@ -24,13 +24,12 @@ _KEPT: Final = frozenset(
      "minItems", "maxItems"}
 )  # fmt: skip
 _TOLD: Final = {
-    "minLength": "at least {} characters",
-    "maxLength": "at most {} characters",
-    "uniqueItems": "no duplicates",
-    "pattern": "matches {}",
-    "format": "format {}",
-    "contentEncoding": "encoded as {}",
-}
+    "minLength": "at least {} characters", "maxLength": "at most {} characters", "uniqueItems": "no duplicates",
+    "pattern": "matches {}", "format": "format {}", "contentEncoding": "encoded as {}",
+}  # fmt: skip
+_KINDS: Final[dict[type, str]] = {
+    bool: "boolean", type(None): "null", str: "string", int: "integer", float: "number", list: "array", dict: "object"
+}  # fmt: skip
 _LOOKAROUND: Final = re.compile(r"\(\?|\\[1-9bB]")
 
 
@@ -140,7 +139,7 @@ class StrictSchema:
         values = schema["enum"]
         self._enum_values += len(values)
         self._string_length += sum(len(value) for value in values if isinstance(value, str))
-        kinds = list(dict.fromkeys(_kind_of(value) for value in values))
+        kinds = list(dict.fromkeys(_KINDS.get(type(value), "string") for value in values))
         return self._told(schema, {"type": kinds[0] if len(kinds) == 1 else kinds, "enum": values})
 
     def _plain(self, schema: Schema) -> Schema:
@@ -206,14 +205,6 @@ def _name_of(reference: str) -> str:
 
 def _allows_null(schema: Schema) -> bool:
     return schema.get("type") == "null" or any(map(_allows_null, schema.get("anyOf", ())))
-
-
-def _kind_of(value: Any) -> str:
-    if isinstance(value, bool):
-        return "boolean"
-    if value is None:
-        return "null"
-    return {str: "string", int: "integer", float: "number"}.get(type(value), "string")
 
 
 def _joined(*parts: str) -> str:

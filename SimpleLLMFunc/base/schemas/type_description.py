@@ -9,6 +9,8 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
+from SimpleLLMFunc.tools.schemas import EnumSchema
+
 CUT = "…"
 """Stands where a type contains itself."""
 
@@ -61,6 +63,8 @@ class Describer:
     def as_json(self, schema: Schema, inside: tuple[str, ...] = ()) -> Any:
         """Return the type as JSON data."""
         described = schema.get("description")
+        if "enum" in schema:
+            described = str(described or "").partition(EnumSchema.NAMED)[0].strip()  # the names are younger than 1.0
         schema, inside, is_cut = self._resolved(schema, inside)
         if is_cut:
             return self._cut(schema)

@@ -18,6 +18,7 @@ from SimpleLLMFunc.base.schemas.type_description import (
     own_description,
     without_description,
 )
+from SimpleLLMFunc.tools.schemas import EnumSchema
 
 _SCALARS = {
     "integer": "integer{s}", "number": "number{s}", "string": "string{s}",
@@ -133,7 +134,8 @@ class PlainWords(Describer):
             return Phrase(literal(schema["const"]))
         if "enum" in schema:
             values = [literal(value) for value in schema["enum"]]
-            return Phrase(f"one of {', '.join(values)}" if len(values) > 1 else values[0])
+            named = str(schema.get("description", "")).partition(EnumSchema.NAMED)[2]
+            return Phrase(f"one of {', '.join(values)}{named and f' ({named})'}" if len(values) > 1 else values[0])
         for key in ("anyOf", "oneOf"):
             if key in schema:
                 return either([self.phrase(part, inside) for part in schema[key]])

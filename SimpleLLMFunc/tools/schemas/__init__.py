@@ -4,7 +4,7 @@
 first; `strict` makes the form that some services enforce.
 """
 
-from SimpleLLMFunc.tools.schemas.annotations import docstring_of, name_of, own_description, underlying
+from SimpleLLMFunc.tools.schemas.annotations import EnumSchema, docstring_of, name_of, own_description, underlying
 from SimpleLLMFunc.tools.schemas.bounds import check_bounds, pattern_matches
 from SimpleLLMFunc.tools.schemas.callable_schema import ArgumentsError, BoundArguments, SignatureParameters
 from SimpleLLMFunc.tools.schemas.check import MAX_NESTING, ExtraTypes, SchemaParameters, SchemaValidation
@@ -12,8 +12,7 @@ from SimpleLLMFunc.tools.schemas.docstring import Documentation, read_docstring,
 from SimpleLLMFunc.tools.schemas.strict import STRICT_FORMATS, strict_parameters
 
 __all__ = [
-    "MAX_NESTING", "STRICT_FORMATS", "ArgumentsError", "BoundArguments", "Documentation", "ExtraTypes",
-    "SchemaParameters", "SchemaValidation", "SignatureParameters", "check_bounds", "docstring_of", "name_of",
-    "own_description",
-    "pattern_matches", "read_docstring", "strict_parameters", "taken_apart", "underlying",
+    "MAX_NESTING", "STRICT_FORMATS", "ArgumentsError", "BoundArguments", "Documentation", "EnumSchema",
+    "ExtraTypes", "SchemaParameters", "SchemaValidation", "SignatureParameters", "check_bounds", "docstring_of",
+    "name_of", "own_description", "pattern_matches", "read_docstring", "strict_parameters", "taken_apart", "underlying",
 ]  # fmt: skip

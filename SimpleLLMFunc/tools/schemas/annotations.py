@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 import sys
 import traceback
 from collections.abc import Callable
 from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
 
 from pydantic import Field
 from pydantic.fields import FieldInfo
+from pydantic.json_schema import GenerateJsonSchema, JsonRef, JsonSchemaValue
 
 from SimpleLLMFunc.errors import ToolDefinitionError
 from SimpleLLMFunc.tools.context import ToolContext
@@ -95,11 +97,7 @@ def own_description(annotation: Any) -> str:
     if get_origin(annotation) is not Annotated:
         return ""
     for extra in get_args(annotation)[1:]:
-        text = extra if isinstance(extra, str) else None
-        if isinstance(extra, FieldInfo):
-            text = extra.description
-        elif text is None:
-            text = getattr(extra, "documentation", None)
+        text = extra.description if isinstance(extra, FieldInfo) else getattr(extra, "documentation", extra)
         if isinstance(text, str) and text:
             return text
     return ""
@@ -113,6 +111,27 @@ def annotated(annotation: Any, *extras: Any) -> Any:
 def described(annotation: Any, description: str) -> Any:
     """Return the annotation with the description added, where there is one."""
     return annotated(annotation, Field(description=description)) if description else annotation
+
+
+class EnumSchema(GenerateJsonSchema):
+    """JSON Schema in which a member of an enum stands once, and has its name where its value is no text."""
+
+    NAMED: Final = "The values mean: "
+    """Stands in a description before the names."""
+
+    def generate_inner(self, schema: Any) -> JsonSchemaValue:
+        """Return the schema of one part of a type."""
+        if schema["type"] != "enum":
+            return super().generate_inner(schema)
+        # An alias is a member once more, and services refuse a value that stands twice.
+        members = {member.name: member for member in schema["members"]}
+        made = super().generate_inner({**schema, "members": list(members.values())})
+        enum = self.get_schema_from_definitions(JsonRef(made["$ref"])) if "$ref" in made else made
+        values, about = (enum or {}).get("enum", ()), (enum or {}).get("description", "")
+        if enum and self.NAMED not in about and not all(isinstance(value, str) for value in values):
+            pairs = zip(map(json.dumps, values), members, strict=True)
+            enum["description"] = f"{about} {self.NAMED}{'; '.join(map(' is '.join, pairs))}".strip()
+        return made
 
 
 def _local_names(func: Any) -> dict[str, Any]:

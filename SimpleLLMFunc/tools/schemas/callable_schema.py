@@ -15,13 +15,13 @@ from typing import Annotated, Any, Final, NotRequired, Optional, Required, get_a
 
 from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
-from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 from typing_extensions import TypedDict, Unpack
 
 from SimpleLLMFunc.errors import SignatureError, ToolDefinitionError, Violation, cut
 from SimpleLLMFunc.logger import shown_value
 from SimpleLLMFunc.tools.schemas.annotations import (
+    EnumSchema,
     accepts_none,
     annotated,
     described,
@@ -244,7 +244,7 @@ def _build(fields: dict[str, Any]) -> TypeAdapter[dict[str, Any]]:
     return adapter
 
 
-class _Schema(GenerateJsonSchema):
+class _Schema(EnumSchema):
     """JSON Schema without the titles that only repeat a name, and silent about defaults that are no JSON."""
 
     ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012 - as pydantic declares it

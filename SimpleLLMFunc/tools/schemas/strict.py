@@ -56,9 +56,8 @@ def _strict(schema: Any) -> dict[str, Any]:
             strict["anyOf"] = [_strict(part) for part in value]
         elif keyword not in _DROPPED:
             raise _NotStrictError
-    if not strict.keys() & {"type", "enum", "const", "anyOf"} or (
-        strict.get("type") == "array" and "items" not in strict
-    ):
+    is_any_list = strict.get("type") == "array" and "items" not in strict
+    if is_any_list or not strict.keys() & {"type", "enum", "const", "anyOf"}:
         raise _NotStrictError
     return strict
 
@@ -86,9 +85,7 @@ def _object(schema: Mapping[str, Any], *, is_root: bool = False) -> dict[str, An
 
 def _takes_null(schema: Mapping[str, Any]) -> bool:
     kind = schema.get("type")
-    return (
-        kind == "null" or (isinstance(kind, list) and "null" in kind) or any(map(_takes_null, schema.get("anyOf", ())))
-    )
+    return "null" in (kind if isinstance(kind, list) else [kind]) or any(map(_takes_null, schema.get("anyOf", ())))
 
 
 def _or_null(schema: dict[str, Any]) -> dict[str, Any]:

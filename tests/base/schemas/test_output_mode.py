@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import enum
 import re
@@ -15,7 +16,7 @@ import pytest
 from pydantic import BaseModel, EmailStr, Field
 
 from SimpleLLMFunc.base.schemas.output_mode import ANSWER_TOOL, choose_output_mode, compile_output
-from SimpleLLMFunc.base.type_resolve import generate_example_object
+from SimpleLLMFunc.base.type_resolve import build_type_description_json, generate_example_object, type_identity
 from SimpleLLMFunc.errors import ResponseParseError, SignatureError
 from SimpleLLMFunc.interface.profile import GENERIC, PROFILES
 from tests.support.answer_types import Box, Color, Data, Pair, Total
@@ -146,13 +147,34 @@ def test_the_answer_tool() -> None:
     assert compile_output(Tree).answer_tool()["function"]["parameters"]["type"] == "object"
 
 
+class Level(enum.Enum):
+    """How bad it is."""
+
+    LOW = 1
+    HIGH = 2
+    WORST = HIGH
+
+
+@pytest.mark.parametrize("wanted", [Level, list[Level], Level | None])
+def test_numbers_of_an_enum_are_told_by_name_once_and_the_identity_of_the_type_stays(wanted: Any) -> None:
+    told = {"type": "integer", "enum": [1, 2], "description": "How bad it is. The values mean: 1 is LOW; 2 is HIGH"}
+    assert told in nodes(strict_schema(wanted))
+    assert "(1 is LOW; 2 is HIGH)" in str(build_type_description_json(wanted))
+    assert "LOW" not in str(type_identity(wanted, as_json=True))
+
+
+def test_a_field_that_no_answer_sets_is_not_asked_for() -> None:
+    made = dataclasses.make_dataclass("Made", [("a", int), ("b", int, dataclasses.field(init=False, default=9))])
+    assert list(compile_output(made).schema["properties"]) == ["a"]
+
+
 class Opaque:
     pass
 
 
-@pytest.mark.parametrize("wanted", [Opaque, list[Opaque], "Nowhere", typing.Callable[[int], int]])
+@pytest.mark.parametrize("wanted", [Opaque, list[Opaque], "Nowhere", typing.Callable[[int], int], BaseModel])
 def test_a_type_no_one_can_ask_for(wanted: Any) -> None:
-    with pytest.raises(SignatureError, match=r"Opaque|Nowhere|Callable"):
+    with pytest.raises(SignatureError, match=r"Opaque|Nowhere|Callable|no fields"):
         compile_output(wanted)
 
 
