@@ -329,7 +329,7 @@ def _unfinished(cls: Any, values: dict[str, Any]) -> Any:
         object.__setattr__(made, "__dict__", values)
         object.__setattr__(made, "__pydantic_fields_set__", set(values))
         object.__setattr__(made, "__pydantic_extra__", {} if cls.model_config.get("extra") == "allow" else None)
-        object.__setattr__(made, "__pydantic_private__", None)
+        object.__setattr__(made, "__pydantic_private__", {} if cls.__private_attributes__ else None)
         return made
     made = object.__new__(_unfinished_class(cls))
     for part in dataclasses.fields(cls):  # not an InitVar: only the whole has read it
