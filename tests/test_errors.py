@@ -7,6 +7,7 @@ import copy
 import inspect
 import json
 import pickle
+from typing import Annotated, Optional
 
 import pytest
 
@@ -99,6 +100,10 @@ def test_texts_name_facts_and_the_next_move():
     assert "3 tries" in str(errors.ServerUnavailable("m", tries=3))
     assert "[request r1]" in str(errors.ProviderError("x", request_id="r1"))
     assert "and 2 more" in str(errors.ResponseParseError("t", int, [("a", "int", "'x'")] * 7))
+    for wanted in (list[int], Annotated[list[int], "short"]):
+        assert "does not fit list[int]: it" in str(errors.ResponseParseError("", wanted))
+    assert "does not fit Optional[int]" in str(errors.ResponseParseError("", Optional[int]))
+    assert "begins" not in str(errors.ResponseParseError("", int))
     assert "max_tool_calls" in str(errors.ToolCallLimitExceeded(5))
     assert "row 3" in str(errors.CheckpointError("damaged", row=3))
     assert str(errors.CallError("failed")) == "failed"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import wraps
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self, get_origin
 
 from SimpleLLMFunc.errors.words import cut, masked
 
@@ -162,14 +162,16 @@ class ResponseParseError(SimpleLLMFuncError, ValueError):
     def __init__(self, text: str, expected_type: Any, violations: Sequence[Violation] = ()) -> None:
         self.expected_type = expected_type
         self.violations = list(violations)
-        name = getattr(expected_type, "__name__", None) or str(expected_type)
+        # Of Annotated the type alone: what its metadata want stands in the violations.
+        kind = expected_type.__origin__ if get_origin(expected_type) is Annotated else expected_type
+        name = kind.__name__ if isinstance(kind, type) else cut(str(kind).replace("typing.", ""), 200)
         shown = "; ".join(
             f"{path or 'the answer'}: expected {wanted}, got {got}" for path, wanted, got in violations[:5]
         )
         more = f" (and {len(violations) - 5} more)" if len(violations) > 5 else ""
         super().__init__(
             f"the answer does not fit {name}: {shown or 'it could not be read'}{more}. Say in the docstring what is "
-            f"wanted, raise max_reasks, or widen the type. It begins: {cut(text, 200)!r}"
+            f"wanted, raise max_reasks, or widen the type.{text and f' It begins: {cut(text, 200)!r}'}"
         )
         self.text = text
 

@@ -311,9 +311,8 @@ class Aligner:
         whole = gathered([*keys, *values])
         if isinstance(whole, Misfit):
             return whole
-        count = len(keys)
-        made = dict(zip(whole.value[:count], whole.value[count:], strict=True))
-        if len(made) != count:
+        made = dict(zip(whole.value[: len(keys)], whole.value[len(keys) :], strict=True))
+        if len(made) != len(keys):
             return Misfit.at(path, "different keys", node)
         return Fit(made, whole.cost, whole.repairs, whole.unread)
 
