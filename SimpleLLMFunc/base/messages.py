@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from enum import Enum
 from typing import Any, TypeVar, cast
 
@@ -30,7 +31,7 @@ from SimpleLLMFunc.type import (
 T = TypeVar("T")
 
 _TOO_DEEP = "an argument is nested too deep to be written into a prompt. Give a flatter one."
-_ANYTHING: TypeAdapter[Any] = TypeAdapter(Any, config=ConfigDict(defer_build=True))
+_ANYTHING: TypeAdapter[Any] = TypeAdapter(Any, config=ConfigDict(defer_build=True, ser_json_inf_nan="constants"))
 
 
 def copied(messages: Sequence[T]) -> list[T]:
@@ -123,21 +124,20 @@ def extract_usage_from_response(response: Any) -> Usage | None:
 
 def render_value(value: Any) -> str:
     """Return an argument as the model reads it: text as it is, containers and models as JSON, the rest as `str` gives it."""
-    if isinstance(value, Enum):
-        value = value.value
+    value = value.value if isinstance(value, Enum) else value
     if isinstance(value, (str, bytes, bytearray, memoryview, range)):
         return str(value)
     is_data = isinstance(value, (BaseModel, Sequence, Mapping, AbstractSet))
     if is_data or (dataclasses.is_dataclass(value) and not isinstance(value, type)):
         data = dict(value) if isinstance(value, Mapping) else value
-        try:
+        with suppress(ValueError, TypeError, RecursionError):
             return json.dumps(_ANYTHING.dump_python(data, mode="json", by_alias=True), ensure_ascii=False)
-        except (ValueError, TypeError, RecursionError):
-            pass
         try:
             return str(value)
         except RecursionError:
             raise UsageError(_TOO_DEEP) from None
+    if isinstance(value, (Iterator, AsyncIterator)) and not hasattr(value, "read"):
+        raise UsageError(f"an argument is a {type(value).__name__}, whose items no model sees. Give a list of them.")
     return str(value)
 
 

@@ -162,7 +162,7 @@ class ResponseParseError(SimpleLLMFuncError, ValueError):
     def __init__(self, text: str, expected_type: Any, violations: Sequence[Violation] = ()) -> None:
         self.expected_type = expected_type
         self.violations = list(violations)
-        # Of Annotated the type alone: what its metadata want stands in the violations.
+        # Annotated shows its type alone: the violations name its constraints.
         kind = expected_type.__origin__ if get_origin(expected_type) is Annotated else expected_type
         name = kind.__name__ if isinstance(kind, type) else cut(str(kind).replace("typing.", ""), 200)
         shown = "; ".join(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import enum
+import math
 import types
 from collections import deque
 from dataclasses import dataclass
@@ -169,6 +170,11 @@ class Colour(enum.Enum):
     PAIR = (1, "two")
 
 
+@dataclass
+class Spot:
+    x: float
+
+
 class Price(BaseModel):
     amount: Decimal = Field(serialization_alias="sum")
 
@@ -181,7 +187,7 @@ class Price(BaseModel):
         (Colour.PAIR, '[1, "two"]'), (["雨", 1, None], '["雨", 1, null]'), ((1, 2), "[1, 2]"), ({3}, "[3]"),
         pytest.param(deque([1]), "[1]", marks=WITH_DEQUES), ({"a": {"b": True}}, '{"a": {"b": true}}'), (MappingProxyType({"a": 1}), '{"a": 1}'),
         (Price(amount=Decimal("2.5")), '{"sum": "2.5"}'), ([Price(amount=Decimal(1))], '[{"sum": "1"}]'),
-        ([object], "[<class 'object'>]"),
+        ([object], "[<class 'object'>]"), ([math.nan, Spot(-math.inf)], '[NaN, {"x": -Infinity}]'),
     ],
 )  # fmt: skip
 def test_text_stands_as_it_is_a_scalar_as_python_writes_it_and_the_rest_as_json(value, written):
@@ -195,8 +201,9 @@ def test_a_value_that_holds_itself_or_goes_very_deep():
     deep: list[Any] = []
     for _ in range(20_000):
         deep = [deep]
-    with pytest.raises(UsageError, match="Give a flatter one"):
-        build_multimodal_content({"x": deep}, {})
+    for value, told in ((deep, "Give a flatter one"), (map(str, [1]), "a map, whose items no")):
+        with pytest.raises(UsageError, match=told):
+            build_multimodal_content({"x": value}, {})
 
 
 # --- assistant messages ------------------------------------------------------------------------------------

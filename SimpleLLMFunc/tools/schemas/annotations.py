@@ -117,7 +117,7 @@ class EnumSchema(GenerateJsonSchema):
     """JSON Schema in which a member of an enum stands once, and has its name where its value is no text."""
 
     NAMED: Final = "The values mean: "
-    """Stands in a description before the names."""
+    """Precedes the names in a description."""
 
     def generate_inner(self, schema: Any) -> JsonSchemaValue:
         """Return the schema of one part of a type."""

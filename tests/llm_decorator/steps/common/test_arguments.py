@@ -13,7 +13,7 @@ import pytest
 from pydantic import BaseModel, Field, field_validator
 from typing_extensions import TypedDict
 
-from SimpleLLMFunc import ImgPath, ImgUrl, Message, SignatureError, Text, llm_chat, llm_function
+from SimpleLLMFunc import ImgPath, ImgUrl, Message, SignatureError, Text, UsageError, llm_chat, llm_function
 from SimpleLLMFunc.testing import ScriptedLLM
 from tests.support.functions import async_decorated, decorated
 
@@ -133,7 +133,8 @@ def test_the_prompt_shows_what_was_given():
 @pytest.mark.parametrize("hint", [Iterator[int], Iterable[int], list[int]])
 def test_an_iterator_is_not_read(hint):
     items = iter([1, 2])
-    checked(hint, items)
+    with pytest.raises(UsageError, match="Give a list"):
+        checked(hint, items)
     assert list(items) == [1, 2]
 
 
