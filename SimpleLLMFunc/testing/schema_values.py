@@ -300,8 +300,8 @@ def _formatted(name: str, rng: random.Random) -> str | None:
     formats |= dict.fromkeys(("email", "idn-email"), f"{word}@example.com")
     formats |= dict.fromkeys(("uri", "url", "iri", "uri-reference"), f"https://example.com/{word}")
     formats |= dict.fromkeys(("base64", "base64url"), base64.urlsafe_b64encode(word.encode()).decode())
-    formats |= dict.fromkeys(("ipv4", "ipvanyaddress"), f"192.0.2.{number}")
+    formats |= {"ipv4": f"192.0.2.{number}", "ipvanyaddress": f"192.0.2.{number}", "boolean": "true"}
     for network in ("interface", "network"):
         formats |= dict.fromkeys((f"ipv4{network}", f"ipvany{network}"), f"192.0.2.{number}/32")
         formats[f"ipv6{network}"] = f"2001:db8::{number:x}/128"
-    return {**formats, "ipv6": f"2001:db8::{number:x}"}.get(name)
+    return {**formats, "ipv6": f"2001:db8::{number:x}", "integer": str(number), "number": f"{number}.5"}.get(name)

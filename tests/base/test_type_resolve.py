@@ -71,6 +71,7 @@ TYPES: list[Any] = [
     Optional[int], Any, Annotated[int, Field(ge=5, le=6)], Annotated[str, Field(min_length=10, max_length=12)],
     Annotated[list[int], Field(min_length=3)], Annotated[set[int], Field(min_length=3)], Annotated[float, Field(gt=0, lt=0.5)],
     Annotated[int, Field(multiple_of=7, gt=10)], dict[datetime.date, int], dict[uuid.UUID, str],
+    dict[int, str], dict[float, list[int]], dict[bool, int], list[dict[Decimal, int]],
 ]  # fmt: skip
 
 
@@ -112,6 +113,7 @@ def test_every_type_has_words_json_and_an_example_that_fits(wanted: Any) -> None
         # objects
         (dict, "object with any keys"), (dict[str, Any], "object with any keys"),
         (dict[str, int], "object with any keys whose values are integers"),
+        (dict[int, bool], "object with integers as keys whose values are true/false values"),
         (dict[str, int | None], "object with any keys whose values are integers, each value may be null"),
         (dict[str, Color], 'object with any keys, each value: one of "red", "blue"'),
         (dict[str, list[int]], "object with any keys whose values are lists of integers"),

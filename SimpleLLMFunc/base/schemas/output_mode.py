@@ -26,6 +26,10 @@ ANSWER_TOOL = "answer"
 """Name of the tool whose arguments are the value, in tool mode."""
 
 
+_KEYS = {"int": "integer", "float": "number", "decimal": "number", "bool": "boolean"}
+"""What the keys of a mapping are called that JSON writes as texts."""
+
+
 class _WireSchema(EnumSchema):
     """pydantic's schema, but a Decimal is a number: its digits are read as they stand, quotes would only confuse."""
 
@@ -46,8 +50,12 @@ class _WireSchema(EnumSchema):
     def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
         if schema["cls"] is Confident:
             raise SignatureError("Confident[...] is asked for as a whole: annotate the function `-> Confident[...]`.")
-        made: JsonSchemaValue = super().dataclass_schema(schema)
-        return made
+        return super().dataclass_schema(schema)
+
+    def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
+        made = super().dict_schema(schema)
+        kind = _KEYS.get(schema.get("keys_schema", {}).get("type", ""))
+        return {**made, "propertyNames": {"format": kind}} if kind else made
 
 
 class OutputSpec:

@@ -12,6 +12,7 @@ _TEXTS = {
     "date": "2024-05-31", "date-time": "2024-05-31T09:30:00Z", "time": "09:30:00", "duration": "PT1H30M",
     "uuid": "123e4567-e89b-12d3-a456-426614174000", "email": "someone@example.com", "uri": "https://example.com/",
     "ipv4": "192.0.2.1", "ipv6": "2001:db8::1", "json-string": "{}",
+    "integer": "1", "number": "1.5", "boolean": "true",
 }  # fmt: skip
 
 
@@ -51,8 +52,6 @@ class _Example:
             return self._first_of(choices, inside)
         kind = schema.get("type")
         kind = kind[0] if isinstance(kind, list) else kind
-        if kind is None and "format" in schema:
-            kind = "string"  # the keys of a mapping have a format and no type
         if kind == "object":
             return self._object(schema, inside)
         if kind == "array":
@@ -82,7 +81,7 @@ class _Example:
                     made[name] = field["default"]
         values = schema.get("additionalProperties")
         if not schema.get("properties") and isinstance(values, dict):
-            keys = schema.get("propertyNames", {})
+            keys = {"type": "string", **schema["propertyNames"]} if "propertyNames" in schema else {}
             for number in range(max(1, schema.get("minProperties", 0))):
                 key = self.of(keys, inside) if keys else "key"
                 made[str(key) if number == 0 else f"{key}{number + 1}"] = self._of(values, inside)

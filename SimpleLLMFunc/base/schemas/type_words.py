@@ -21,7 +21,7 @@ from SimpleLLMFunc.base.schemas.type_description import (
 from SimpleLLMFunc.tools.schemas import EnumSchema
 
 _SCALARS = {
-    "integer": "integer{s}", "number": "number{s}", "string": "string{s}",
+    "integer": "integer{s}", "number": "number{s}", "string": "string{s}", "boolean": "true/false value{s}",
     "date": "date{s} (YYYY-MM-DD)", "date-time": "date{s} and time{s} (ISO 8601, such as 2024-05-31T09:30:00Z)",
     "time": "time{s} (HH:MM:SS)", "duration": "duration{s} (ISO 8601, such as PT1H30M)",
     "uuid": "UUID{s}", "email": "e-mail address{es}", "uri": "URL{s}",

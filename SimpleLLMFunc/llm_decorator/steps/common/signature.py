@@ -34,9 +34,7 @@ def extract_function_metadata(func: Callable[..., Any], local_names: Mapping[str
     try:
         signature = inspect.signature(func)
     except (TypeError, ValueError) as error:
-        raise SignatureError(
-            f"{func_name}: its signature cannot be read ({error}). Decorate a Python function."
-        ) from error
+        raise SignatureError(f"{func_name}: its signature cannot be read ({error}). Decorate a function.") from error
     try:
         hints = typing.get_type_hints(func, localns=dict(local_names) if local_names else None, include_extras=True)
     except NameError as error:
@@ -45,9 +43,7 @@ def extract_function_metadata(func: Callable[..., Any], local_names: Mapping[str
             "Define or import it before the first call."
         ) from error
     except Exception as error:  # an annotation that is text may do anything when it is read
-        raise SignatureError(
-            f"{func_name}: an annotation cannot be read ({error}). Use types as annotations."
-        ) from error
+        raise SignatureError(f"{func_name}: an annotation cannot be read ({error}). Write a type there.") from error
     return_type = hints.get("return", str)
     if return_type is type(None):
         return_type = None
