@@ -1,6 +1,7 @@
 import json
 import re
 from itertools import cycle
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -33,69 +34,15 @@ def chunk(*, tries=1, usage=None, index=0, finish=None, cached=False, **fields):
 
 # --- tool calls, provider by provider --------------------------------------------------------------------
 
-X1, X2 = '{"x": 1}', '{"x": 2}'
-CALLS = {
-    "openai: id and name first, then arguments by index": (
-        [(0, "a", "f", ""), (0, None, None, '{"x"'), (1, "b", "g", ""), (0, None, None, ": 1}"), (1, None, None, "{}")],
-        [("a", "f", X1), ("b", "g", "{}")]),
-    "the index orders the calls": ([(1, "b", "g", "{}"), (0, "a", "f", "{}")], [("a", "f", "{}"), ("b", "g", "{}")]),
-    "gemini: no index, each named piece is a call": (
-        [(None, "a", "f", X1), (None, "b", "f", X2)], [("a", "f", X1), ("b", "f", X2)]),
-    "gemini: no index, no ids": (
-        [(None, None, "f", X1), (None, None, "f", X2)], [("new_0", "f", X1), ("new_1", "f", X2)]),
-    "gemini: no index, arguments in pieces": (
-        [(None, "a", "f", '{"city": '), (None, None, None, '"Bern"'), (None, None, None, "}")],
-        [("a", "f", '{"city": "Bern"}')]),
-    "gemini: no index, the id in each piece": (
-        [(None, "a", "f"), (None, "a", None, '{"x"'), (None, "a", None, ":1}")], [("a", "f", '{"x":1}')]),
-    "ollama: index 0 for all, different ids": (
-        [(0, "a", "f", X1), (0, "b", "f", X1)], [("a", "f", X1), ("b", "f", X1)]),
-    "ollama: index 0 for all, in turns by id": (
-        [(0, "a", "f", "{"), (0, "b", "g", "{"), (0, "a", None, "}"), (0, "b", None, "}")],
-        [("a", "f", "{}"), ("b", "g", "{}")]),
-    "ollama: index 0 for all, no ids": (
-        [(0, None, "f", X1), (0, None, "f", X2), (0, None, "g", "{}")],
-        [("new_0", "f", X1), ("new_1", "f", X2), ("new_2", "g", "{}")]),
-    "ollama: arguments as an object": (
-        [ToolCallDelta.from_dict({"index": 0, "id": "a", "function": {"name": "f", "arguments": {"x": "\u00fc"}}}),
-         ToolCallDelta.from_dict({"index": 0, "id": "b", "function": {"name": "g", "arguments": {}}})],
-        [("a", "f", '{"x": "\u00fc"}'), ("b", "g", "{}")]),
-    "vllm: id and name in each piece": (
-        [(0, "a", "tt", ""), (0, "a", "tt", '{"x"'), (0, "a", "tt", ": 1"), (0, "a", "tt", "}")], [("a", "tt", X1)]),
-    "vllm: the name in each piece, no id": (
-        [(0, None, "tt", ""), (0, None, "tt", '{"x"'), (0, None, "tt", ": {}"), (0, None, "tt", "}")],
-        [("new_0", "tt", '{"x": {}}')]),
-    "a repeated name after the arguments": (
-        [(0, "a", "f", "{}"), (0, "a", "f", ""), (0, "a", "f", "\n")], [("a", "f", "{}\n")]),
-    "nested objects, id and name in each piece": (
-        [(0, "a", "f", '{"x": "{}'), (0, "a", "f", '{y}", "z": '), (0, "a", "f", '{"a": 1}'), (0, "a", "f", "}")],
-        [("a", "f", '{"x": "{}{y}", "z": {"a": 1}}')]),
-    "an empty name is no name": (
-        [(0, "a", "f", ""), ToolCallDelta.from_dict({"index": 0, "id": "", "function": {"name": "", "arguments": "{}"}})],
-        [("a", "f", "{}")]),
-    "a name in pieces": (
-        [(0, "a", "get_", ""), (0, None, "weather", ""), (0, None, None, "{}")], [("a", "get_weather", "{}")]),
-    "a name that grows": (
-        [(0, "a", "get_", ""), (0, None, "get_weather", ""), (0, None, None, "{}")], [("a", "get_weather", "{}")]),
-    "an id that changes with each piece": (
-        [(0, "a", "f", ""), (0, "b", None, '{"x"'), (0, "c", None, ":1}")], [("a", "f", '{"x":1}')]),
-    "two calls of one id by index": (
-        [(0, "same", "f", "{}"), (1, "same", "g", "{}")], [("same", "f", "{}"), ("new_0", "g", "{}")]),
-    "two calls of one id, no index": (
-        [(None, "same", "f", X1), (None, "same", "f", " " + X2)], [("same", "f", X1), ("new_0", "f", " " + X2)]),
-    "two calls of one id, white space behind the first": (
-        [(0, "same", "f", X1), (0, "same", "f", "\n"), (0, "same", "f", X2)],
-        [("same", "f", X1 + "\n"), ("new_0", "f", X2)]),
-    "no arguments: an empty text": ([(0, "a", "now", "")], [("a", "now", "{}")]),
-    "no arguments: null": ([(0, "a", "now", None)], [("a", "now", "{}")]),
-    "no arguments: blanks": ([(0, "a", "now", "  ")], [("a", "now", "{}")]),
-}  # fmt: skip
+CALLS = json.loads(Path(__file__).with_name("calls.json").read_text("utf-8"))
+"""The pieces, as index, id, name and arguments or as they stand on the wire; and the calls that they are."""
 
 
 @pytest.mark.parametrize("case", CALLS)
 def test_the_pieces_of_calls_are_put_together(case):
     pieces, calls = CALLS[case]
-    assert assembled(*(delta(*piece) if isinstance(piece, tuple) else piece for piece in pieces)) == calls
+    deltas = (delta(*piece) if isinstance(piece, list) else ToolCallDelta.from_dict(piece) for piece in pieces)
+    assert assembled(*deltas) == [tuple(call) for call in calls]
 
 
 def test_named_entries_of_one_chunk_are_calls_of_their_own():
