@@ -45,7 +45,8 @@ class ServiceModel(Uncopied, HttpModel):
         rate_limit_capacity, rate_limit_refill_rate: a bucket of requests, and how many it regains per second.
         requests_per_minute, tokens_per_minute: what the service allows; calls wait for their turn.
         context_window: tokens that the model reads and writes together, None when unknown.
-        timeout: seconds to the first byte of one try; connecting may take 10, a pause inside an answer 60.
+        timeout: seconds to the first byte of one try; connecting may take 10, a pause inside the text of an answer
+            60; while the model thinks, a pause may be as long as before the first byte.
         deadline: seconds for a whole call, its queueing and tries included.
         api_params: goes out with every request; what a call gives comes before it. `extra_headers` in it are headers.
         profile: what the service can do, or the name of a known one; by default told from the address and the model.

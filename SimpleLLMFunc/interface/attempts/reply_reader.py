@@ -105,10 +105,10 @@ async def read_chunks(reply: HttpReply, wire: Wire, kept: Kept) -> AsyncGenerato
         for start in range(0, len(piece), _SLICE):
             if start:
                 await asyncio.sleep(0)  # a long piece holds hundreds of chunks: in between others have their turn
-            count = decoder.count
+            before = decoder.count, decoder.is_writing
             yield decoder.feed(piece[start : start + _SLICE])
-            if decoder.count > count:
-                reply.timeout.progress()
+            if (decoder.count, decoder.is_writing) != before:
+                reply.timeout.progress(is_writing=decoder.is_writing)
             if decoder.is_done:
                 yield decoder.close()
                 await _finish(reply, decoder)

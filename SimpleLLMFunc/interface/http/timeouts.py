@@ -22,24 +22,25 @@ class Silence(Exception):
 class TryTimeout:
     """Counts the seconds that one try spends waiting; only waiting counts, not what the reader does in between.
 
-    Until the first progress it waits `first_byte` seconds, after each progress `idle` seconds more. The reader decides
-    what progress is: a comment in a stream is not. The deadline stands above both.
+    Until the first progress it waits `first_byte` seconds, after each piece of text `idle` seconds more, and after any other
+    progress as long as for the first byte again: the model thinks, and most services show nothing of it. The reader decides
+    what progress is: a comment in a stream is not. The deadline stands above all.
     """
 
-    __slots__ = ("_idle", "_left", "_limit", "deadline")
+    __slots__ = ("_idle", "_left", "_limit", "_longest", "deadline")
 
     def __init__(self, deadline: Deadline, *, first_byte: float, idle: float) -> None:
         self.deadline = deadline
-        self._idle = idle
+        self._idle, self._longest = idle, max(first_byte, idle)
         self._limit = self._left = first_byte
 
-    def progress(self) -> None:
-        """Note that something useful has arrived."""
-        self._limit = self._left = self._idle
+    def progress(self, *, is_writing: bool = True) -> None:
+        """Note that something useful has arrived; not `is_writing`, the model may think before it goes on."""
+        self._limit = self._left = self._idle if is_writing else self._longest
 
     def shorten(self, seconds: float) -> None:
         """Wait at most `seconds` more from now on: everything that matters has arrived."""
-        self._idle = min(self._idle, seconds)
+        self._idle, self._longest = min(self._idle, seconds), min(self._longest, seconds)
         self._limit = self._left = min(self._left, seconds)
 
     async def wait(self, awaited: Awaitable[T], doing: str = "waiting for the model") -> T:

@@ -169,7 +169,7 @@ class ItemReader(EventReader):
 
     def _added(self, value: Mapping[str, Any]) -> ChatCompletionChunk | None:
         item, key = mapping(value.get("item")), self._key(value)
-        self._items[key], self._latest = item, key
+        self._items[key], self._latest, self.is_writing = item, key, False
         if item.get("type") != "function_call":
             return None
         return self.chunk({"tool_calls": [self._call(key, item)]})

@@ -17,9 +17,10 @@ async def never():
 
 
 async def test_silence_before_the_first_byte_and_after_progress():
-    first, further = timeout(first_byte=0.02), timeout(idle=0.02)
+    first, further, thinks = timeout(first_byte=0.02), timeout(idle=0.02), timeout(first_byte=0.02, idle=0.01)
     further.progress()
-    for clock in (first, further):
+    thinks.progress(is_writing=False)
+    for clock in (first, further, thinks):
         with pytest.raises(Silence, match=r"0\.02 s"):
             await clock.wait(never())
 

@@ -133,6 +133,17 @@ def test_an_error_in_a_choice_is_no_answer():
         assert isinstance(caught.value.error, RateLimited)
 
 
+@pytest.mark.parametrize("events", [
+    [{"type": "content_block_start", "content_block": {"type": kind, "text": "a"}} for kind in ("text", "thinking")],
+    [{"type": "response.output_text.delta", "delta": "a"}, {"type": "response.output_item.added", "item": {"type": "reasoning"}}],
+])  # fmt: skip
+def test_a_model_that_begins_to_think_is_not_writing(events):
+    reader = WIRES["messages" if "content_block" in events[0] else "responses"].decoder(Received("m"))
+    for event, expected in zip(events, (True, False), strict=True):
+        list(reader.feed(b"data: %b\n\n" % json.dumps(event).encode()))
+        assert reader.is_writing is expected
+
+
 @pytest.mark.parametrize("ids", [({"id": "b"}, {"id": "b"}), ({}, {})], ids=["by its id", "by its place"])
 def test_a_tool_of_gemini_finds_its_result(ids):
     called, result = ids

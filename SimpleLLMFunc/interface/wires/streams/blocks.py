@@ -126,7 +126,7 @@ class BlockReader(EventReader):
 
     def _block_started(self, index: int, block: Mapping[str, Any]) -> ChatCompletionChunk | None:
         self._blocks[index] = dict(block)
-        kind = block.get("type")
+        self.is_writing, kind = False, block.get("type")
         if kind == "text" and block.get("text"):
             return self.chunk({"content": block["text"]})
         if kind != "tool_use":

@@ -152,6 +152,7 @@ class EventReader(ABC):
 
     Attributes:
         count: of the chunks so far.
+        is_writing: the latest piece was text of the answer, and no thinking has begun since.
         is_done: the service said that nothing more comes.
         joins_halves: the wire joins the halves of a character that two events brought; else lone halves are replaced.
         ends_with_done: ``[DONE]`` ends an answer; else it says nothing, though some servers write it.
@@ -170,6 +171,7 @@ class EventReader(ABC):
         self._thoughts = StreamedThoughts()
         self._has_shown = False
         self.count = 0
+        self.is_writing = False
         self.is_done = False
 
     @abstractmethod
@@ -269,7 +271,8 @@ class EventReader(ABC):
     def _note(self, chunk: ChatCompletionChunk) -> None:
         self.count += 1
         self._reply.add(chunk)
-        self._has_shown = self._has_shown or any(choice.delta.content for choice in chunk.choices)
+        self.is_writing = any(choice.delta.content for choice in chunk.choices)
+        self._has_shown = self._has_shown or self.is_writing
 
     def broken(self, reason: str, again: Again = "always") -> Exception:
         """Return what a break at this point is."""
