@@ -6,7 +6,7 @@ in their order, reasoning right before what it led to.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,7 +97,7 @@ class ItemReader(EventReader):
         self._done: dict[Any, Mapping[str, Any]] = {}
         self._told: set[Any] = set()  # the calls of which arguments have come
         self._latest: Any = None
-        self._is_thinking = False
+        self._is_thinking = self._has_refused = False
 
     def problem_of(self, data: Mapping[str, Any]) -> str:
         """Return why a whole reply does not fit the protocol, empty if it does."""
@@ -150,11 +150,14 @@ class ItemReader(EventReader):
         if kind == "response.reasoning_summary_part.added" and self._is_thinking:
             return self.chunk({"reasoning_content": "\n\n"})
         if kind == "response.refusal.delta":
+            self._has_refused = True
             return self.chunk({"refusal": str(value.get("delta") or "")})
         if kind == "response.output_item.added":
             return self._added(value)
         if kind == "response.output_item.done":
-            return self._item_done(value)
+            # What the service wants back is whole only here.
+            self._done[self._key(value)] = mapping(value.get("item"))
+            return None
         if kind == "response.created":
             self._facts = self.facts_of(mapping(value.get("response")))
             return self.chunk({"role": "assistant"})
@@ -190,27 +193,27 @@ class ItemReader(EventReader):
         self._told.add(key)
         return self.more_of_call(key, piece)
 
-    def _item_done(self, value: Mapping[str, Any]) -> ChatCompletionChunk | None:
-        item, key = mapping(value.get("item")), self._key(value)
-        # What the service wants back is whole only here.
-        self._done[key] = item
-        if item.get("type") != "function_call" or key in self._told:
-            return None
-        if key in self._call_numbers:
-            return self._arguments(key, item.get("arguments"))
-        self._told.add(key)
-        return self.chunk({"tool_calls": [self._call(key, item, item.get("arguments"))]})
+    def _untold(self, items: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+        """Yield what has not been shown of the calls: their arguments, or all of them."""
+        begun = {self._items[key].get("call_id"): key for key in self._call_numbers}
+        for call in calls_in(items):
+            key, arguments = begun.get(call.get("call_id")), call.get("arguments")
+            if key is None:
+                yield self._call(call.get("call_id"), call, arguments)
+            elif key not in self._told:
+                yield {"index": self._call_numbers[key], "function": {"arguments": arguments}}
 
     def _ended(self, response: Mapping[str, Any]) -> ChatCompletionChunk:
         self._facts = {**self._facts, **{name: fact for name, fact in self.facts_of(response).items() if fact}}
-        items = list(self._done.values()) or mappings(response.get("output"))
+        # Some servers tell of an item, or of its end, only here.
+        items = max([*self._done.values()], mappings(response.get("output")), key=len)
         said = self._extra_of(items, response.get("status"))
         if not self._has_shown and (text := text_in(items)):
             said["content"] = text
-        if not self.count and (refusal := _refusal_in(items)):
+        if not self._has_refused and (refusal := _refusal_in(items)):
             said["refusal"] = refusal
-        if not self._call_numbers and (calls := calls_in(items)):
-            said["tool_calls"] = [self._call(index, call, call.get("arguments")) for index, call in enumerate(calls)]
+        if calls := [*self._untold(items)]:
+            said["tool_calls"] = calls
         self.is_done = True
         return self.chunk(said, self._finish_of(response, items), _usage(response.get("usage")))
 

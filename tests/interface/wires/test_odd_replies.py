@@ -112,6 +112,18 @@ def test_the_input_of_a_call_may_come_with_its_beginning():
     assert reply.tool_calls[0].function.arguments == '{"x": 1}'
 
 
+def test_what_only_the_last_event_of_responses_tells_counts():
+    call = {"type": "function_call", "call_id": "a", "name": "f", "arguments": '{"x": 1}'}
+    begun = {"type": "response.output_item.added", "output_index": 0, "item": {**call, "arguments": ""}}
+    created, end = {"type": "response.created"}, {"type": "response.completed"}
+    output = [call, {**call, "call_id": "b"}]
+    reply = streamed("responses", created, begun, {**end, "response": {"status": "completed", "output": output}})
+    assert [(each.id, each.function.arguments) for each in reply.tool_calls] == [("a", '{"x": 1}'), ("b", '{"x": 1}')]
+    output = [{"type": "message", "content": [{"type": "refusal", "refusal": "no"}]}]
+    reply = streamed("responses", created, {**end, "response": {"status": "completed", "output": output}})
+    assert reply.message.refusal == "no"
+
+
 def test_the_usage_of_gemini_counts_without_a_total_and_before_one_that_counts_nothing():
     whole = {"candidates": [{"content": {"parts": [{"text": "a"}]}, "finishReason": "STOP"}]}
     usage = [{"usageMetadata": each} for each in ({"promptTokenCount": 5}, {"trafficType": "ON_DEMAND"})]
