@@ -75,18 +75,12 @@ class _OpenCall:
         if delta.id and not self.id:
             self.id = delta.id
         if delta.name:
-            self.name = _joined_name(self.name, delta.name)
+            # Most servers send it once; some repeat it in every chunk, some let it grow, a few send it in pieces.
+            self.name = delta.name if delta.name.startswith(self.name) else self.name + delta.name
         if delta.arguments:
             self.arguments.append(delta.arguments)
         if delta.extra:
             self.extra.append(delta.extra)
-
-
-def _joined_name(name: str, piece: str) -> str:
-    # Most servers send the name once; some repeat it in every chunk, some let it grow, a few send it in pieces.
-    if piece.startswith(name):
-        return piece
-    return name if name.startswith(piece) else name + piece
 
 
 class _CallAssembler:
