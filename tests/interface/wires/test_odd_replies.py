@@ -108,8 +108,14 @@ def streamed(wire, *events):
 def test_the_input_of_a_call_may_come_with_its_beginning():
     call = {"type": "tool_use", "id": "t", "name": "f", "input": {"x": 1}}
     ended = {"type": "message_delta", "delta": {"stop_reason": "tool_use"}}
-    reply = streamed("messages", {"type": "content_block_start", "index": 0, "content_block": call}, ended)
-    assert reply.tool_calls[0].function.arguments == '{"x": 1}'
+    begun = {"type": "content_block_start", "index": 0, "content_block": call}
+    again = {
+        "type": "content_block_delta",
+        "index": 0,
+        "delta": {"type": "input_json_delta", "partial_json": '{"x": 1}'},
+    }
+    for events in ([begun], [begun, again]):
+        assert streamed("messages", *events, ended).tool_calls[0].function.arguments == '{"x": 1}'
 
 
 def test_what_only_the_last_event_of_responses_tells_counts():

@@ -151,7 +151,7 @@ class BlockReader(EventReader):
         elif kind == "input_json_delta":
             piece = str(delta.get("partial_json") or "")
             self._pieces.setdefault(index, []).append(piece)
-            if index in self._call_numbers and piece:
+            if index in self._call_numbers and piece and not block.get("input"):
                 return self.more_of_call(index, piece)
         return None
 
