@@ -192,7 +192,7 @@ class History(ABC):
 def _are_same(came: Sequence[Mapping[str, Any]], calls: Sequence[Part]) -> bool:
     """Whether the calls that came are those of the message."""
     return len(came) == len(calls) and all(
-        (sent.get(name) or {}) == (value or {})
+        sent.get(name) == value or (not sent.get(name) and value in ({}, "{}"))
         for sent, call in zip(came, calls, strict=True)
         for name, value in call.items()
     )

@@ -89,7 +89,9 @@ class BlockHistory(History):
         return dict(part)  # a block of the service's own
 
     def kept(self, parts: list[Part], prefix: str) -> list[Part]:
-        """Return the blocks that came, without thinking that is bound to something else."""
+        """Return the blocks that came, without thinking that is bound to something else, and texts without a word."""
+        # The service writes such texts, and refuses them.
+        parts = [part for part in parts if part.get("type") != "text" or str(part.get("text") or "").strip()]
         if not self._is_bound or not prefix or prefix == self.prefix.value():
             return parts
         self.drop("what stands before the thinking has changed")

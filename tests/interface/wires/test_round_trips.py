@@ -178,6 +178,31 @@ def test_the_referees_take_what_goes_back(name, made):
     CHECKS[name](check_is_read(other, name, made))
 
 
+THOUGHT = {"type": "thinking", "thinking": "", "signature": "s"}
+CALL = {"type": "tool_use", "id": "t", "name": "f", "input": {}}
+ITEMS = [{"type": "reasoning", "id": "r"}, {"type": "function_call", "call_id": "c", "name": "f", "arguments": ""}]
+PARTS = [{"text": "a", "thought": True}, {"text": "b", "thought": False}, {"text": "", "thoughtSignature": "s"}]
+ODD = {
+    "messages": (
+        {"content": [THOUGHT, {"type": "text", "text": ""}, CALL], "stop_reason": "tool_use"},
+        [THOUGHT, CALL],
+    ),
+    "responses": ({"status": "completed", "output": ITEMS}, ITEMS),
+    "gemini": ([{"candidates": [{"content": {"parts": PARTS}, "finishReason": "STOP"}]}] * 2, PARTS * 2),
+}
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_what_is_odd_goes_back_as_the_service_takes_it(name):
+    raw, back = ODD[name]
+    answer = build_assistant_response_message(WIRES[name].reply(dumped(raw), Received("m")))
+    request = WIRES[name].request(
+        Asked([{"role": "user", "content": "a"}, answer], TOOLS), MODELS[name], PROFILE, stream=False
+    )
+    assert model_turns(name, request.body) == [back]
+    assert not request.downgrades
+
+
 @pytest.mark.heavy
 @pytest.mark.timeout(900)  # about 13 ms each
 @pytest.mark.parametrize("name", NEW)

@@ -222,7 +222,7 @@ class PartReader(EventReader):
 def _joined(parts: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return the parts with the pieces of one text as one part; what carries a signature stays as it came."""
     whole: list[Mapping[str, Any]] = []
-    for names, group in groupby(parts, frozenset):
+    for (names, _), group in groupby(parts, lambda part: (frozenset(part), bool(part.get("thought")))):
         same = list(group)
         if names <= _TEXT and len(same) > 1:
             same = [{**same[0], "text": joined(same)}]
