@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from pydantic_core import from_json
@@ -34,10 +35,10 @@ def encode(body: Any) -> bytes:
         return without_surrogates(text).encode()
 
 
-def decode(data: bytes, *, mended: bool = True) -> Any:
+def decode(data: bytes, *, mended: bool = True, charset: str = "") -> Any:
     """Return the value that `data` holds.
 
-    What is not UTF-8 is replaced, lone surrogates become U+FFFD (not `mended`, they stay: the other half may come with
+    What is not UTF-8 is read in the `charset` that it was declared to be in, or replaced; lone surrogates become U+FFFD (not `mended`, they stay: the other half may come with
     the next chunk). Data nested deeper than `MAX_DEPTH` levels is refused:
     code that reads it recursively would exhaust Python's stack.
 
@@ -50,6 +51,9 @@ def decode(data: bytes, *, mended: bool = True) -> Any:
         pass
     # The strict, fast reader refuses lone surrogates, and bytes that are not UTF-8. Slower, but it reads them.
     text = data.decode("utf-8-sig", "replace")
+    if charset and "\ufffd" in text:
+        with suppress(LookupError, ValueError):  # nobody knows it, or it is not in this either
+            text = data.decode(charset)
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:

@@ -234,9 +234,8 @@ def redirect_target(url: URL, status: int, location: str, redirects: int, reques
 
 def _may_follow(url: URL, target: URL) -> bool:
     """Whether the key and the messages may go to `target`: the same host, and never from https to http."""
-    if target.host != url.host:
-        return False
-    return target.origin() == url.origin() or (url.scheme == "http" and target.scheme == "https")
+    is_safer = url.scheme == "http" and target.scheme == "https"
+    return target.host == url.host and (is_safer or target.origin() == url.origin())
 
 
 def whole_address(text: str) -> URL:

@@ -140,7 +140,9 @@ class ClientPerLoop:
         """Return the client for the running loop."""
         loop = asyncio.get_running_loop()
         first = _first_loops.setdefault(self.client, weakref.ref(loop))
-        if first() is loop or self.client.is_closed() or not _has_its_own_connections(self.client):
+        # Another `http_client` can be made like the package's own, and like no other.
+        is_own = type(getattr(self.client, "_client", None)).__name__ == "AsyncHttpxClientWrapper"
+        if first() is loop or self.client.is_closed() or not is_own:
             return self.client
         return self._copies.here()
 
@@ -183,11 +185,6 @@ async def _close_all(clients: weakref.WeakSet[Any]) -> None:
 
 
 _ours: PerLoop[weakref.WeakSet[Any]] = PerLoop(weakref.WeakSet, _close_all, lambda _: True)
-
-
-def _has_its_own_connections(client: Any) -> bool:
-    """Whether the package made the client's `http_client`, so that another one can be made alike."""
-    return type(getattr(client, "_client", None)).__name__ == "AsyncHttpxClientWrapper"
 
 
 # --- one request ----------------------------------------------------------------------------------------------

@@ -233,12 +233,12 @@ class ErrorReply:
     wait: float | None = None
 
 
-def read_error(body: bytes | Any) -> ErrorReply:
-    """Read the body of an error, in any of the shapes that services use."""
+def read_error(body: bytes | Any, charset: str = "") -> ErrorReply:
+    """Read the body of an error, in any of the shapes that services use; `charset` is what its head declares."""
     data = body
     if isinstance(body, bytes):
         try:
-            data = decode(body)
+            data = decode(body, charset=charset)
         except ValueError:
             return ErrorReply(redact_head(head_of(body), 2000), frozenset())
     while isinstance(data, list) and data:  # Gemini wraps the error into a list
@@ -250,6 +250,8 @@ def read_error(body: bytes | Any) -> ErrorReply:
     words = [error.get("code"), error.get("type"), error.get("status"), *_codes_in(error.get("details"))]
     message = inner if isinstance(inner, str) else next(filter(None, map(error.get, ("message", "detail", "msg"))), "")
     limit = error.get("n_ctx")
+    # Gemini's RetryInfo, as in "34.4s".
+    delay = next((str(part["retryDelay"]) for part in mappings(error.get("details")) if part.get("retryDelay")), "")
     return ErrorReply(
         message=_text_of(message or data),
         codes=frozenset(str(word).lower() for word in words if word is not None),
@@ -257,7 +259,7 @@ def read_error(body: bytes | Any) -> ErrorReply:
         limit=limit if isinstance(limit, int) else None,
         code=redact_head(code, 200) if isinstance(code := error.get("code"), str) else "",
         param=_param_of(error),
-        wait=_wait_in(error.get("details")),
+        wait=header_number(delay.removesuffix("s")),
     )
 
 
@@ -268,12 +270,6 @@ def _codes_in(details: Any) -> list[str]:
     codes = [str(part["reason"]) for part in mappings(details) if part.get("reason")]
     quotas = [str(each.get("quotaId")) for part in mappings(details) for each in mappings(part.get("violations"))]
     return [*codes, *(["quota_per_day"] if any("PerDay" in quota for quota in quotas) else [])]
-
-
-def _wait_in(details: Any) -> float | None:
-    """Return the seconds in Gemini's ``RetryInfo``, as in ``"34.4s"``."""
-    said = next((str(part["retryDelay"]) for part in mappings(details) if part.get("retryDelay")), None)
-    return None if said is None else header_number(said.removesuffix("s"))
 
 
 def _param_of(error: Mapping[str, Any]) -> str:

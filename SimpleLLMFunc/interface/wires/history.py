@@ -161,14 +161,10 @@ class History(ABC):
             if self.text_in(came) != (content_text(message.get("content")) or "") or not _are_same(
                 self.calls_in(came), calls
             ):
-                self.drop("the message was changed after it had come")
+                self.dropped = self.dropped or "the message was changed after it had come"
             elif kept := self.kept(came, state[1]):
                 return kept
         return self.said(message.get("content"), calls)
-
-    def drop(self, why: str) -> None:
-        """Note that something stays out that the service wanted back."""
-        self.dropped = self.dropped or why
 
     def downgrades(self, what: str) -> Downgrades:
         """Return what is told of the parts that stay out; `what` they are, with its verb."""

@@ -87,7 +87,7 @@ class Wire(ABC):
             # A stream, although a whole reply was asked for.
             return ReplyAssembler(chain(reader.feed(body), reader.close())).completion(received.tries)
         try:
-            data: Any = decode(body)
+            data: Any = decode(body, charset=received.charset)
         except ValueError:
             text = head_of(body)
             raise bad_reply(_PROBLEMS.get(text[:1], "it is not JSON"), text, received) from None
@@ -111,7 +111,7 @@ class Wire(ABC):
     def error(self, body: bytes, received: Received) -> AttemptFailed:
         """Return what a reply with another status than 2xx means."""
         tools = partial(_tools_in, received.sent)
-        return failure_of(read_error(body), received, path=self.request_path, tools=tools)
+        return failure_of(read_error(body, received.charset), received, path=self.request_path, tools=tools)
 
 
 def _tools_in(sent: bytes) -> list[str]:

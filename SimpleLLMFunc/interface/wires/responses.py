@@ -173,9 +173,7 @@ class ItemReader(EventReader):
     def _added(self, value: Mapping[str, Any]) -> ChatCompletionChunk | None:
         item, key = mapping(value.get("item")), self._key(value)
         self._items[key], self._latest, self.is_writing = item, key, False
-        if item.get("type") != "function_call":
-            return None
-        return self.chunk({"tool_calls": [self._call(key, item)]})
+        return self.chunk({"tool_calls": [self._call(key, item)]}) if item.get("type") == "function_call" else None
 
     def _call(self, key: Any, item: Mapping[str, Any], arguments: Any = "") -> dict[str, Any]:
         return self.new_call(key, item.get("call_id"), item.get("name"), arguments)

@@ -128,6 +128,11 @@ class Received:
         """What an error tells of any reply."""
         return {"status": self.status, "tries": self.tries}
 
+    @property
+    def charset(self) -> str:
+        """What the head says that the body is written in; empty where it does not."""
+        return self.headers.get("content-type", "").lower().partition("charset=")[2].partition(";")[0].strip(" '\"")
+
 
 # --- what headers say ---------------------------------------------------------------------------------------
 

@@ -21,9 +21,9 @@ class MemoryReply:
     url, request = "", HttpRequest("", b"", {}, "m")
     is_checked = True
 
-    def __init__(self, *pieces, status=200, breaks=None):
+    def __init__(self, *pieces, status=200, breaks=None, headers=None):
         self.status = status
-        self.headers = {}
+        self.headers = headers or {}
         self.timeout = TryTimeout(Deadline.after(None), first_byte=60, idle=60)
         self._pieces = [piece for piece in pieces if piece]
         self._breaks = breaks
@@ -129,6 +129,15 @@ def test_what_is_read_of_whole_replies():
     data = json.dumps(completion("x" * 400_000)).encode()
     cuts = [0, 7, 100_000, len(data)]
     assert len(reply_of(*(data[left:right] for left, right in itertools.pairwise(cuts))).text) == 400_000
+
+
+@pytest.mark.parametrize(("written", "declared"), [("gbk", '"GBK"; a=b'), ("utf-16", "utf-16"), ("utf-8", "latin-1")])
+def test_a_body_that_is_not_utf_8_is_read_in_the_charset_that_is_declared(written, declared):
+    options = {"headers": {"content-type": f"text/json; Charset={declared}"}}
+    body = json.dumps(completion("\u4e2d"), ensure_ascii=False)
+    assert reply_of(body.encode(written), **options).text == "\u4e2d"
+    # A stream may hold a whole reply; its lines cannot be told apart in UTF-16.
+    assert written == "utf-16" or text_of(f"data: {body}\n\n".encode(written), **options) == "\u4e2d"
 
 
 async def test_a_long_error_is_read_off_the_loop():

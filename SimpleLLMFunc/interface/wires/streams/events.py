@@ -162,7 +162,7 @@ class EventReader(ABC):
     ends_with_done: ClassVar[bool] = False
 
     def __init__(self, received: Received, service: str = "") -> None:
-        self._received = received
+        self._received, self._charset = received, received.charset
         self._service = service
         self._facts: Mapping[str, Any] = {}  # what the reply says of itself: `id`, `model` and `created`
         self._events = EventDecoder()
@@ -255,7 +255,7 @@ class EventReader(ABC):
             self.is_done = self.is_done or (self.ends_with_done and bool(event.data.strip()))
             return None
         try:
-            value = decode(event.data, mended=not self.joins_halves)
+            value = decode(event.data, mended=not self.joins_halves, charset=self._charset)
         except ValueError:
             if event.event == "error":
                 raise self.broken(f"the service said: {event.text}") from None
