@@ -363,9 +363,10 @@ class HttpModel(LLM_Interface):
     def _note_failure(self, key: str, ticket: int, failed: AttemptFailed) -> None:
         """Tell the keys and the circuit of a request that failed."""
         self._keys.spare(key, failed)
-        if isinstance(failed.error, RateLimited) and not self._keys.is_single:
-            # The key is limited, not the model: another key may go at once, else the first one that is ready.
+        if isinstance(failed.error, (AuthenticationError, RateLimited)) and not self._keys.is_single:
+            # The key is limited or refused, not the model: another key may go at once, else the first one that is ready.
             failed.retry_after = self._keys.ready_in()
+            failed.again = failed.again if failed.retry_after else "always"
         if failed.retry_after != 0 or not isinstance(failed.error, RateLimited):
             self._circuit.failed(ticket, failed)
 

@@ -279,11 +279,15 @@ async def test_cancelled_and_timed_out_calls_leave_the_circuit_as_it_was():
         assert (await llm.chat(HELLO, deadline=5)).text == "ok"
 
 
-async def test_a_limited_key_lets_the_others_go_on_at_once():
+@pytest.mark.parametrize(
+    "refusal",
+    [error_answer(429, headers={"retry-after": "30"}), error_answer(429, code="insufficient_quota"), error_answer(401)],
+)
+async def test_a_limited_or_refused_key_lets_the_others_go_on_at_once(refusal):
     limited = "sk-aaaaaaaa"
 
     def answer(request):
-        return error_answer(429, headers={"retry-after": "30"}) if request.key == limited else "ok"
+        return refusal if request.key == limited else "ok"
 
     async with LoopbackServer(answer) as server:
         pool = APIKeyPool([limited, "sk-bbbbbbbb", "sk-cccccccc"])
