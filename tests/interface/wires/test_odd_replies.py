@@ -121,19 +121,19 @@ def test_the_input_of_a_call_may_come_with_its_beginning():
 def test_what_only_the_last_event_of_responses_tells_counts():
     call = {"type": "function_call", "call_id": "a", "name": "f", "arguments": '{"x": 1}'}
     begun = {"type": "response.output_item.added", "output_index": 0, "item": {**call, "arguments": ""}}
-    created, end = {"type": "response.created"}, {"type": "response.completed"}
-    output = [call, {**call, "call_id": "b"}]
-    reply = streamed("responses", created, begun, {**end, "response": {"status": "completed", "output": output}})
+    output = [call, {**call, "call_id": "b"}, {"type": "message", "content": [{"type": "refusal", "refusal": "no"}]}]
+    end = {"type": "response.completed", "response": {"status": "completed", "output": output}}
+    reply = streamed("responses", {"type": "response.created"}, begun, end)
     assert [(each.id, each.function.arguments) for each in reply.tool_calls] == [("a", '{"x": 1}'), ("b", '{"x": 1}')]
-    output = [{"type": "message", "content": [{"type": "refusal", "refusal": "no"}]}]
-    reply = streamed("responses", created, {**end, "response": {"status": "completed", "output": output}})
     assert reply.message.refusal == "no"
 
 
-def test_the_usage_of_gemini_counts_without_a_total_and_before_one_that_counts_nothing():
+def test_the_usage_of_gemini_counts_without_a_total_and_of_its_candidates_the_first():
     whole = {"candidates": [{"content": {"parts": [{"text": "a"}]}, "finishReason": "STOP"}]}
     usage = [{"usageMetadata": each} for each in ({"promptTokenCount": 5}, {"trafficType": "ON_DEMAND"})]
     assert streamed("gemini", whole, *usage).usage.prompt_tokens == 5
+    other = {"candidates": [{**whole["candidates"][0], "index": 1}]}
+    assert streamed("gemini", other, whole, other).text == "a"
 
 
 def test_what_is_blocked_after_some_text_is_told_with_it():

@@ -155,8 +155,8 @@ class PartReader(EventReader):
             self._facts = {**self.facts_of(value), **{name: fact for name, fact in self._facts.items() if fact}}
         self._usage = _usage(value.get("usageMetadata")) or self._usage
         self._blocked = _blocked_in(value) or self._blocked
-        # Several candidates are not asked for on a stream.
-        candidate = next(iter(mappings(value.get("candidates"))), None)
+        # Of several, the first one is read: a chunk may hold another one alone.
+        candidate = next((each for each in mappings(value.get("candidates")) if not index_of(each, 0)), None)
         if candidate is None:
             return None
         parts = self._whole(mappings(mapping(candidate.get("content")).get("parts")))
