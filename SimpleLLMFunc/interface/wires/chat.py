@@ -75,7 +75,9 @@ class ChunkReader(EventReader):
         if failed or event.event == "error" or kind == "error":
             raise self.error_in(failed or value)
         if "choices" not in value and "usage" not in value:
-            return None  # a ping, or an event of a kind we do not know
+            # A message may be why no answer comes; all else is a ping, or of a kind we do not know.
+            self._events.bare = [event.data] if value.get("message") or value.get("detail") else self._events.bare
+            return None
         if self._halves or b"\\ud" in event.data.lower():
             value = self._with_whole_characters(value)
         if kind == "chat.completion":  # a whole reply may be the only event of a stream

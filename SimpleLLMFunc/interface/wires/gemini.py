@@ -182,13 +182,10 @@ class GeminiWire(Wire):
 
     def reply(self, body: bytes, received: Received) -> ChatCompletion:
         """Return the whole reply; raises as those of the other wires do."""
-        return Wire.reply(self, _as_events(body), received)
-
-
-def _as_events(body: bytes) -> bytes:
-    """Return a stream without events, which is a list of what would have been their data, as events."""
-    items = decoded(body, ()) if body.lstrip().startswith(b"[") else ()
-    return b"".join(b"data: " + json.dumps(item).encode() + b"\n\n" for item in items) or body
+        # A stream without events is a list of what would have been their data.
+        items = decoded(body, ()) if body.lstrip().startswith(b"[") else ()
+        events = b"".join(b"data: " + json.dumps(item).encode() + b"\n\n" for item in items)
+        return Wire.reply(self, events or body, received)
 
 
 def _set_tools(body: dict[str, Any], specs: Sequence[Mapping[str, Any]], choice: Any) -> None:

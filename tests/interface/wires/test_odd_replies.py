@@ -143,11 +143,12 @@ def test_what_is_blocked_after_some_text_is_told_with_it():
     assert (type(caught.value.error), caught.value.error.partial) == (ContentBlocked, "He")
 
 
-def test_an_error_in_a_choice_is_no_answer():
+def test_an_error_in_a_choice_or_in_place_of_them_is_told():
     choice = {"message": {"content": "He"}, "delta": {"content": "He"}, "error": {"message": "gone", "code": 429}}
-    for start in (b"", b"data: "):
+    whole, bare = {"choices": [choice]}, {"message": "gone", "code": 429}
+    for start, said in ((b"", whole), (b"data: ", whole), (b"data: ", bare)):
         with pytest.raises(AttemptFailed) as caught:
-            read(CHAT, start + json.dumps({"choices": [choice]}).encode() + b"\n\n", stream=bool(start))
+            read(CHAT, start + json.dumps(said).encode() + b"\n\n", stream=bool(start))
         assert isinstance(caught.value.error, RateLimited)
 
 

@@ -199,8 +199,7 @@ def test_what_is_odd_goes_back_as_the_service_takes_it(name):
     request = WIRES[name].request(
         Asked([{"role": "user", "content": "a"}, answer], TOOLS), MODELS[name], PROFILE, stream=False
     )
-    assert model_turns(name, request.body) == [back]
-    assert not request.downgrades
+    assert (model_turns(name, request.body), request.downgrades) == ([back], [])
 
 
 @pytest.mark.heavy

@@ -53,7 +53,7 @@ class EventDecoder:
     Comments are dropped. The work is linear in the number of bytes, however they are cut.
 
     Attributes:
-        bare: lines of JSON that came without being an event: Gemini may end a stream with an error in this way.
+        bare: lines of JSON that came without being an event, or one of the wire: a stream may end with an error in this way.
     """
 
     def __init__(self) -> None:
