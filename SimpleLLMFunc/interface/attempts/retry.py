@@ -95,8 +95,7 @@ def decide(
     # The wait is longer than the call may take: fail now.
     if wanted >= (longest_wait if left is None else left):
         return None
-    pause = wanted * (1 + JITTER * rng())
-    return pause if left is None else min(pause, left)
+    return min(wanted * (1 + JITTER * rng()), math.inf if left is None else left)
 
 
 def backoff(attempt: int, first: float, rng: Callable[[], float]) -> float:

@@ -100,9 +100,10 @@ def check_base_url(base_url: str, said_in: str = "base_url") -> str:
 
 
 def endpoint(base_url: str, path: str) -> str:
-    """Return the address of an endpoint; a query of `base_url` stays."""
-    parts = urlsplit(base_url)
-    return urlunsplit(parts._replace(path=parts.path.rstrip("/") + path))
+    """Return the address of an endpoint; a query of `base_url` stays, behind that of `path`."""
+    parts, (path, _, own) = urlsplit(base_url), path.partition("?")
+    query = "&".join(filter(None, (own, parts.query)))
+    return urlunsplit(parts._replace(path=parts.path.rstrip("/") + path, query=query))
 
 
 def number(name: str, value: Any, *, least: float | None = None, above: float | None = None) -> float:

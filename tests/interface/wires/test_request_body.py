@@ -48,7 +48,7 @@ def test_what_is_no_address_is_refused_and_a_password_not_shown(given):
 
 def test_the_endpoint_keeps_the_query():
     assert endpoint("https://x.example/v1?a=1", "/chat/completions") == "https://x.example/v1/chat/completions?a=1"
-    assert endpoint("https://x.example", "/chat/completions") == "https://x.example/chat/completions"
+    assert endpoint("https://x.example?a=1", "/m:stream?alt=sse") == "https://x.example/m:stream?alt=sse&a=1"
 
 
 def test_numbers_are_checked():
