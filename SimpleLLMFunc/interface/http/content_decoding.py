@@ -57,9 +57,8 @@ class Unpacker:
         return piece
 
     def _window(self, first: int) -> int:
-        if self._coding != "deflate":
-            return _GZIP
-        return zlib.MAX_WBITS if first & 0xF == _DEFLATE_METHOD else -zlib.MAX_WBITS
+        deflate = zlib.MAX_WBITS if first & 0xF == _DEFLATE_METHOD else -zlib.MAX_WBITS
+        return deflate if self._coding == "deflate" else _GZIP
 
 
 def unpacker_for(coding: str) -> Unpacker | None:

@@ -19,6 +19,9 @@ from SimpleLLMFunc.interface.http.environment import tls_context
 from SimpleLLMFunc.runtime import PerLoop, importing, in_thread
 
 _KEEP_ALIVE_SECONDS = 30.0
+_PROBES = ("TCP_KEEPIDLE", "TCP_KEEPALIVE", "TCP_KEEPINTVL")
+"""When the system asks whether the other side is there still; each system has some of these names."""
+
 _LONGEST_HEAD = 64 * 1024
 
 
@@ -53,6 +56,12 @@ class _Request(aiohttp.ClientRequest):
             _latest[protocol] = None
             if protocol.closed is not None:
                 protocol.closed.add_done_callback(lambda closed: _end_body(closed, protocol))
+            if protocol.transport is not None:
+                # A model may think for minutes: routers on the way forget a connection that is silent for so long.
+                connected = protocol.transport.get_extra_info("socket")
+                connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                for name in vars(socket).keys() & _PROBES:
+                    connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), 60)
         elif _has_news(protocol):
             raise StaleConnection
         return await super().send(conn)

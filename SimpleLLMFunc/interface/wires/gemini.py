@@ -22,7 +22,7 @@ from SimpleLLMFunc.interface.wires.replies import Wire
 from SimpleLLMFunc.interface.wires.request_body import described, forced_tool, given_params, own_tool
 from SimpleLLMFunc.interface.wires.streams.parts import WIRE, PartReader, calls_in, text_in
 from SimpleLLMFunc.interface.wires.wire import Asked, Downgrades, Received, WireRequest
-from SimpleLLMFunc.type import ChatCompletion, ToolCall, content_text
+from SimpleLLMFunc.type import ChatCompletion, ToolCall, content_text, mapping
 
 _NO_WORD = ("logit_bias", "user", "reasoning_effort", "verbosity", "prompt_cache_key")
 _WORDS = {
@@ -168,12 +168,9 @@ class GeminiWire(Wire):
             if is_parallel is False:
                 downgrades.append(("tools: parallel_tool_calls is left out", "the service has no such switch"))
         config = _generation_config(asked, model_name, params, family, downgrades)
-        if config:
+        if config := {**config, **mapping(params.pop("generationConfig", None))}:
             body["generationConfig"] = config
-        given = params.pop("generationConfig", None)
         body.update(params)
-        if isinstance(given, Mapping):
-            body["generationConfig"] = {**config, **given}
         return WireRequest(self.path(model_name, stream=stream), body, downgrades=downgrades)
 
     def auth(self, key: str) -> Mapping[str, str]:

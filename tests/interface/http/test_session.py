@@ -34,9 +34,7 @@ async def test_a_loop_has_one_session_and_another_after_it_was_closed():
 
 def test_each_loop_has_its_own_and_closes_it():
     first, second = asyncio.run(opened()), asyncio.run(opened())
-    assert first is not second
-    assert first.closed
-    assert second.closed
+    assert (first is second, first.closed, second.closed) == (False, True, True)
 
 
 def test_nothing_is_kept_of_a_connection_that_is_closed():
@@ -96,6 +94,8 @@ async def test_a_call_that_is_given_up_closes_its_connection(server):
     server.answer(Answer(body=b"{}", hold=asyncio.Event()))
     asking = asyncio.ensure_future(OpenAICompatible("m", base_url=server.base_url).chat(HELLO))
     await server.received()
+    used = [protocol.transport.get_extra_info("socket") for protocol in session._latest if protocol.transport]
+    assert used[-1].getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking

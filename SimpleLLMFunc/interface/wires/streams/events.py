@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 from SimpleLLMFunc.errors import BODY_LIMIT, BadReply, ConnectionFailed, DeadlineExceeded, RunError, StreamInterrupted
-from SimpleLLMFunc.interface.body_json import decode, decoded
+from SimpleLLMFunc.interface.body_json import decode, decoded, head_of
 from SimpleLLMFunc.interface.failed_attempt import Again, AttemptFailed
 from SimpleLLMFunc.interface.wires.failures import failure_of, read_error, status_of_error
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import ReplyAssembler, call_dict
@@ -39,11 +39,6 @@ class ServerSentEvent(NamedTuple):
 
     data: bytes
     event: str = ""
-
-    @property
-    def text(self) -> str:
-        """The data as text; bytes that are not UTF-8 are replaced."""
-        return self.data.decode("utf-8", "replace")
 
 
 class EventDecoder:
@@ -258,7 +253,7 @@ class EventReader(ABC):
             value = decode(event.data, mended=not self.joins_halves, charset=self._charset)
         except ValueError:
             if event.event == "error":
-                raise self.broken(f"the service said: {event.text}") from None
+                raise self.broken(f"the service said: {head_of(event.data)}") from None
             raise self._bad_event(event, "an event is not JSON") from None
         if not isinstance(value, dict):
             raise self._bad_event(event, "an event is not a JSON object")
@@ -341,7 +336,7 @@ class EventReader(ABC):
         return self.broken(problem) if self._has_shown else bad_reply(problem, "", self._received)
 
     def _bad_event(self, event: ServerSentEvent, problem: str) -> Exception:
-        failed = bad_reply(problem, event.text, self._received, partial=self.partial)
+        failed = bad_reply(problem, head_of(event.data), self._received, partial=self.partial)
         return failed.error if self._has_shown else failed
 
     def error_in(self, value: Mapping[str, Any]) -> Exception:
