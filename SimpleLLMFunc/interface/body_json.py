@@ -52,7 +52,7 @@ def decode(data: bytes, *, mended: bool = True, charset: str = "") -> Any:
     # The strict, fast reader refuses lone surrogates, and bytes that are not UTF-8. Slower, but it reads them.
     text = data.decode("utf-8-sig", "replace")
     if charset and "\ufffd" in text:
-        with suppress(LookupError, ValueError):  # nobody knows it, or it is not in this either
+        with suppress(LookupError, ValueError):  # an unknown charset, or a wrong one
             text = data.decode(charset)
     try:
         value = json.loads(text)
