@@ -74,7 +74,7 @@ def file_path(path: Any, what: str = "path") -> Path:
         place: str = os.path.expanduser(path)  # noqa: PTH111 - "~$a.csv" is a name too
         if place and b"\0" not in os.fsencode(place) and (place[0] != "~" or Path(place).name == place):
             return Path(place)
-    hint = ' "~name" is the home folder of a user, and there is none of this name.' if str(path)[:1] == "~" else ""
+    hint = ' "~name" is the home folder of a user, and there is no user of this name.' if str(path)[:1] == "~" else ""
     raise ConfigError(f"{what} is the path of a file, not {(str(path) if isinstance(path, Path) else path)!r}.{hint}")
 
 

@@ -125,7 +125,8 @@ class EnumSchema(GenerateJsonSchema):
             return super().generate_inner(schema)
         # An alias is a member once more, and services refuse a value that stands twice.
         members = {member.name: member for member in schema["members"]}
-        made = super().generate_inner({**schema, "members": list(members.values())})
+        without_aliases: Any = {**schema, "members": list(members.values())}
+        made = super().generate_inner(without_aliases)
         enum = self.get_schema_from_definitions(JsonRef(made["$ref"])) if "$ref" in made else made
         values, about = (enum or {}).get("enum", ()), (enum or {}).get("description", "")
         if enum and self.NAMED not in about and not all(isinstance(value, str) for value in values):
