@@ -7,9 +7,10 @@ import json
 import pickle
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from typing import Annotated
 
 import pytest
-from pydantic import BaseModel, Field, create_model
+from pydantic import AfterValidator, BaseModel, Field, create_model
 
 from SimpleLLMFunc import ResponseParseError, SignatureError, Text, llm_function
 from SimpleLLMFunc.base.parsing.quotes import QuoteCheck
@@ -147,6 +148,16 @@ def test_as_the_return_value_in_every_mode(mode):
     assert isinstance(value, Quoted)
     assert REPORT[value.start : value.end] == "the cables"
     assert "copied from the arguments word for word" in llm.requests[0][0]["content"]
+
+
+def test_a_validator_that_makes_a_plain_text_of_a_quote_leaves_it_a_quote():
+    class Stripped(BaseModel, frozen=True):
+        quote: Annotated[Quoted[str] | None, AfterValidator(lambda text: text.strip())]
+        more: Annotated[list[Quoted[str]], AfterValidator(lambda texts: [each.strip() for each in texts])]
+
+    good, bad = '{"quote": " bridge ", "more": ["built"]}', '{"quote": "bridge", "more": ["built", "in 1932"]}'
+    found = decorated(Stripped, ScriptedLLM(bad, good))(REPORT)
+    assert [(each, each.is_located) for each in (found.quote, *found.more)] == [("bridge", True), ("built", True)]
 
 
 def test_golden_prompt():

@@ -15,7 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from enum import Enum
 from functools import cached_property
-from typing import Any, Final
+from types import UnionType
+from typing import Any, Final, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -149,6 +150,10 @@ def _texts(value: Any, path: str, depth: int) -> Iterator[tuple[str, str]]:
 
 def _quotes(value: Any, path: str, depth: int) -> Iterator[tuple[str, Quoted[Any]]]:
     """Yield the quotes in an answer, each with its path."""
+    if isinstance(value, BaseModel):
+        own, fields = vars(value), type(value).model_fields
+        for name in own.keys() & fields.keys():
+            own[name] = _marked(own[name], fields[name].annotation)
     if isinstance(value, Quoted):
         yield path, value
     elif depth <= _DEEPEST and not isinstance(value, (str, bytes)) and (parts := _parts(value)) is not None:
@@ -156,6 +161,16 @@ def _quotes(value: Any, path: str, depth: int) -> Iterator[tuple[str, Quoted[Any
             yield from ((f"{path}.{key!s}".removeprefix("."), key) for key in value if isinstance(key, Quoted))
         for key, part in parts:
             yield from _quotes(part, f"{path}{key}".removeprefix("."), depth + 1)
+
+
+def _marked(value: Any, annotation: Any) -> Any:
+    """Return the value of a field; a quote is marked again if a validator (`text.strip()`) made a plain text of it."""
+    origin, kinds = get_origin(annotation), get_args(annotation)
+    if origin is list and isinstance(value, list):
+        return [_marked(item, kinds[0]) for item in value]
+    if origin in (Union, UnionType) and str not in kinds:
+        return next((marked for kind in kinds if (marked := _marked(value, kind)) is not value), value)
+    return Quoted(value) if Quoted in (annotation, origin) and type(value) is str else value
 
 
 def _parts(value: Any) -> Iterable[tuple[str, Any]] | None:
