@@ -239,7 +239,7 @@ def _violation(error: Invalid) -> Violation:
         case "enum":
             return path, f"one of {cut(json.dumps(error.validator_value, ensure_ascii=False), 200)}", got
         case "required":
-            return path, "all that is required", f"{got}: {error.message}"
+            return path, f"also {error.message.removesuffix(' is a required property')}", got
         case "additionalProperties":
             return path, "no other names", cut(error.message, 120)
     return path, f"what fits its {error.validator}", cut(error.message, 120)
