@@ -19,8 +19,8 @@ from SimpleLLMFunc.interface.http.environment import tls_context
 from SimpleLLMFunc.runtime import PerLoop, importing, in_thread
 
 _KEEP_ALIVE_SECONDS = 30.0
-_PROBES = ("TCP_KEEPIDLE", "TCP_KEEPALIVE", "TCP_KEEPINTVL")
-"""When the system asks whether the other side is there still; each system has some of these names."""
+_PROBES = [vars(socket)[name] for name in ("TCP_KEEPIDLE", "TCP_KEEPALIVE", "TCP_KEEPINTVL") if hasattr(socket, name)]
+"""When the system asks whether the other side is there still; each system has some of these options."""
 
 _LONGEST_HEAD = 64 * 1024
 
@@ -60,8 +60,8 @@ class _Request(aiohttp.ClientRequest):
                 # A model may think for minutes: routers on the way forget a connection that is silent for so long.
                 connected = protocol.transport.get_extra_info("socket")
                 connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-                for name in vars(socket).keys() & _PROBES:
-                    connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), 60)
+                for option in _PROBES:
+                    connected.setsockopt(socket.IPPROTO_TCP, option, 60)
         elif _has_news(protocol):
             raise StaleConnection
         return await super().send(conn)
