@@ -176,6 +176,7 @@ def _forget(task: asyncio.Task[Any]) -> None:
 def build_tool_messages(finished: Sequence[ToolCallFinished]) -> list[Message]:
     """Return the messages that answer the calls of one reply: a tool message each, in their order.
 
+    Where a tool failed, `is_error` says so: Messages and generateContent have a mark for it, the other wires drop it.
     A tool message holds text only, so images and the like follow in one message of the user's role.
     """
     messages: list[dict[str, Any]] = []
@@ -190,7 +191,8 @@ def build_tool_messages(finished: Sequence[ToolCallFinished]) -> list[Message]:
                 texts.append(f"[{len(media)} of what {name} returned can be seen in the next message]")
                 shown += [{"type": "text", "text": f"Returned by {name} (call {event.call.id}):"}, *media]
             content = "\n".join(texts)
-        messages.append({"role": "tool", "tool_call_id": event.call.id, "content": content})
+        failed = {"is_error": True} if event.failed else {}
+        messages.append({"role": "tool", "tool_call_id": event.call.id, "content": content, **failed})
     if shown:
         messages.append({"role": "user", "content": shown})
     return cast("list[Message]", messages)

@@ -99,7 +99,10 @@ def plain_request(
 
 
 def _plain_message(message: Mapping[str, Any], ids: dict[str, str]) -> dict[str, Any]:
-    plain: dict[str, Any] = {name: scrubbed(part) for name, part in message.items() if part is not None}
+    # `is_error` repeats what the content says; recordings of 1.0 have none.
+    plain: dict[str, Any] = {
+        name: scrubbed(part) for name, part in message.items() if part is not None and name != "is_error"
+    }
     # Some providers give no ids, and others give new ones each time.
     if message.get("tool_calls"):
         for call in plain["tool_calls"]:

@@ -676,8 +676,8 @@ async def test_an_async_tool_that_ignores_its_cancellation_is_left_to_itself(end
 # --- the messages ------------------------------------------------------------------------------------------
 
 
-def of_tool(call_id: str, content: str) -> dict[str, Any]:
-    return {"role": "tool", "tool_call_id": call_id, "content": content}
+def of_tool(call_id: str, content: str, **more: Any) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": call_id, "content": content, **more}
 
 
 async def test_results_become_tool_messages_in_the_order_of_the_calls():
@@ -686,7 +686,7 @@ async def test_results_become_tool_messages_in_the_order_of_the_calls():
 
     events = await run([one], call("one", id="a"), call("no", id="b"))
     messages = build_tool_messages([event for event in events if isinstance(event, ToolCallFinished)])
-    assert messages == [of_tool("a", "1"), of_tool("b", "There is no tool 'no'. The tools are: one.")]
+    assert messages == [of_tool("a", "1"), of_tool("b", "There is no tool 'no'. The tools are: one.", is_error=True)]
 
 
 async def test_images_follow_in_one_message_of_the_user():

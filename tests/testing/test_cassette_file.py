@@ -69,6 +69,7 @@ def test_ids_of_calls_do_not_count():
     assert asked == plain_request(history("1", "2"))
     assert [message.get("tool_call_id") for message in asked["messages"][2:]] == ["call_2", "call_1"]
     given = history("abc", "xyz")
+    assert plain_request([*given[:-1], {**given[-1], "is_error": True}]) == asked  # recordings of 1.0 know no mark
     plain_request(given)
     assert given == history("abc", "xyz")
 

@@ -31,6 +31,8 @@ from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, Too
 
 _TOKEN_LIMITS = ("max_tokens", "max_completion_tokens")
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
+_NEVER_SENT = frozenset({STATE, "annotations", "is_error"})
+"""What a message carries for others: other wires' state, citations, which replies alone have, the mark of a failed tool."""
 
 _INTERRUPTED = frozenset({"insufficient_system_resource", "network_error", "error", "abort", "aborted", "cancelled"})
 """Finish reasons by which a service says that it broke off; every other one ends an answer."""
@@ -194,8 +196,13 @@ def wire_messages(messages: Sequence[Message], profile: Profile) -> list[dict[st
     """
     given = cast("Sequence[dict[str, Any]]", messages)
     system = [message for message in given if message["role"] in SYSTEM]
-    others = (message for message in given if message["role"] not in SYSTEM)
-    sent = [_assistant(message, profile) if message["role"] == "assistant" else message for message in others]
+    sent = [
+        _assistant(message, profile)
+        if message["role"] == "assistant"
+        else {name: value for name, value in message.items() if name not in _NEVER_SENT}
+        for message in given
+        if message["role"] not in SYSTEM
+    ]
     return [*_one_system(system), *sent]
 
 
@@ -213,7 +220,7 @@ def _one_system(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _assistant(message: dict[str, Any], profile: Profile) -> dict[str, Any]:
     calls = message.get("tool_calls")
-    drops = {STATE, *(() if profile.keep_reasoning else _REASONING_FIELDS), *(() if calls else ("tool_calls",))}
+    drops = {*_NEVER_SENT, *(() if profile.keep_reasoning else _REASONING_FIELDS), *(() if calls else ("tool_calls",))}
     drops |= {name for name, value in message.items() if value is None and name != "content"}
     sent = {name: value for name, value in message.items() if name not in drops}
     if sent.get("content") is None:

@@ -17,7 +17,7 @@ from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.body_json import decoded
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.wires.families import GeminiFamily, budget_of, gemini_family, omitted, thinking_of
-from SimpleLLMFunc.interface.wires.history import NO_RESULT, History, Part, arguments_of, data_in, image_of
+from SimpleLLMFunc.interface.wires.history import History, Part, arguments_of, data_in, image_of
 from SimpleLLMFunc.interface.wires.replies import Wire
 from SimpleLLMFunc.interface.wires.request_body import described, forced_tool, given_params, own_tool
 from SimpleLLMFunc.interface.wires.streams.parts import WIRE, PartReader, calls_in, text_in
@@ -89,21 +89,15 @@ class PartHistory(History):
         """Return a call."""
         return {"name": call.function.name, "args": arguments_of(call)}
 
-    def result(self, sent: Mapping[str, Any], content: Any) -> Part:
+    def result(self, sent: Mapping[str, Any], content: Any, *, failed: bool) -> Part:
         """Return the result of a call; images and files are added to the response."""
         parts = self.parts(content)
         text = "\n".join(part["text"] for part in parts if "text" in part)
         media = [part for part in parts if "text" not in part]
-        return _response(sent, {"output": text}, **({"parts": media} if media else {}))
-
-    def missing(self, sent: Mapping[str, Any]) -> Part:
-        """Return what stands for a result that is not there."""
-        return _response(sent, {"error": NO_RESULT})
-
-
-def _response(sent: Mapping[str, Any], response: dict[str, str], **more: Any) -> Part:
-    own = {} if sent.get("id") is None else {"id": sent["id"]}
-    return {"functionResponse": {"name": str(sent.get("name") or ""), "response": response, **own, **more}}
+        made: Part = {"name": str(sent.get("name") or ""), "response": {"error" if failed else "output": text}}
+        if sent.get("id") is not None:
+            made["id"] = sent["id"]
+        return {"functionResponse": {**made, **({"parts": media} if media else {})}}
 
 
 def _data(url: str, instead: str) -> Part:

@@ -20,7 +20,7 @@ from SimpleLLMFunc.type import ToolCall, content_text
 Part = dict[str, Any]
 """A block, an item or a part: the least thing that a message of the wire holds."""
 
-NO_RESULT = "The result of this call is not known."
+_NO_RESULT = "The result of this call is not known."
 _LEFT_OUT = "(What was said before is left out.)"
 _DATA_URL = re.compile(r"data:([^;,]*)((?:;[^;,]*)*),", re.IGNORECASE)
 
@@ -79,12 +79,8 @@ class History(ABC):
         """Return what the model said, where nothing is kept as it came."""
 
     @abstractmethod
-    def result(self, sent: Mapping[str, Any], content: Any) -> Part:
-        """Return the result of a call."""
-
-    def missing(self, sent: Mapping[str, Any]) -> Part:
-        """Return what goes out for a call without a result."""
-        return self.result(sent, NO_RESULT)
+    def result(self, sent: Mapping[str, Any], content: Any, *, failed: bool) -> Part:
+        """Return the result of a call, with the wire's mark where the tool failed."""
 
     # --- what is the same ---
 
@@ -97,7 +93,7 @@ class History(ABC):
         for message in messages:
             role = message.get("role")
             if role == "tool":
-                self._add_result(str(message.get("tool_call_id") or ""), message.get("content"))
+                self._add_result(message)
             elif role not in SYSTEM:
                 self._settle()
                 if role == "assistant":
@@ -170,18 +166,19 @@ class History(ABC):
         """Return what is told of the parts that stay out; `what` they are, with its verb."""
         return [(f"provider state: {what} left out", self.dropped)] if self.dropped else []
 
-    def _add_result(self, call_id: str, content: Any) -> None:
+    def _add_result(self, message: Mapping[str, Any]) -> None:
+        content, call_id = message.get("content"), str(message.get("tool_call_id") or "")
         found = next((each for each in self._open if each[0] == call_id), None)
         if found is None:
             shown = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
             self.add("user", self.text(f"The result of an earlier tool call: {shown}"))
         else:
             self._open.remove(found)
-            self.add("user", [self.result(found[1], content)])
+            self.add("user", [self.result(found[1], content, failed=bool(message.get("is_error")))])
 
     def _settle(self) -> None:
         """Add a result for each call that has none."""
-        self.add("user", [self.missing(sent) for _, sent in self._open])
+        self.add("user", [self.result(sent, _NO_RESULT, failed=True) for _, sent in self._open])
         self._open = []
 
 

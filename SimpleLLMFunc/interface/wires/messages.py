@@ -18,7 +18,7 @@ from urllib.parse import unquote_to_bytes
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.wires.families import EFFORTS, ClaudeFamily, budget_of, claude_family, omitted, thinking_of
-from SimpleLLMFunc.interface.wires.history import NO_RESULT, History, Part, arguments_of, data_in, image_of
+from SimpleLLMFunc.interface.wires.history import History, Part, arguments_of, data_in, image_of
 from SimpleLLMFunc.interface.wires.provider_state import Prefix
 from SimpleLLMFunc.interface.wires.replies import Wire
 from SimpleLLMFunc.interface.wires.request_body import described, forced_tool, given_params, own_tool
@@ -106,14 +106,11 @@ class BlockHistory(History):
         made = {"type": "tool_use", "id": _fit_id(call.id), "name": call.function.name}
         return {**made, "input": arguments_of(call)}
 
-    def result(self, sent: Mapping[str, Any], content: Any) -> Part:
+    def result(self, sent: Mapping[str, Any], content: Any, *, failed: bool) -> Part:
         """Return the result of a call."""
         blocks = content if isinstance(content, str) else self.parts(content)
-        return {"type": "tool_result", "tool_use_id": sent["id"], "content": blocks}
-
-    def missing(self, sent: Mapping[str, Any]) -> Part:
-        """Return what stands for a result that is not there."""
-        return {**self.result(sent, NO_RESULT), "is_error": True}
+        made = {"type": "tool_result", "tool_use_id": sent["id"], "content": blocks}
+        return {**made, "is_error": True} if failed else made
 
     def is_in_thoughtless_round(self) -> bool:
         """Whether the conversation ends inside of a round of calls that began without thinking.

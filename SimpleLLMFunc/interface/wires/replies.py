@@ -22,6 +22,7 @@ _SPACE = b" \t\r\n\xef\xbb\xbf"
 _CUT = "its JSON is cut or broken"
 _PROBLEMS = {"": "it is empty", "<": "it is a web page", "{": _CUT, "[": _CUT}
 """What is wrong with a body that is not JSON, by how it begins."""
+_AGAIN: dict[str, Again] = {"true": "always", "false": "never"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,10 @@ class Wire(ABC):
     def error(self, body: bytes, received: Received) -> AttemptFailed:
         """Return what a reply with another status than 2xx means."""
         tools = partial(_tools_in, received.sent)
-        return failure_of(read_error(body, received.charset), received, path=self.request_path, tools=tools)
+        failed = failure_of(read_error(body, received.charset), received, path=self.request_path, tools=tools)
+        # OpenAI and Anthropic know better than the status: a 429 without hope, a 400 that is theirs.
+        failed.again = _AGAIN.get(received.headers.get("x-should-retry", ""), failed.again)
+        return failed
 
 
 def _tools_in(sent: bytes) -> list[str]:

@@ -264,7 +264,7 @@ class ItemHistory(History):
         said = {"name": call.function.name, "arguments": call.function.arguments}
         return {"type": "function_call", "call_id": call.id, **said}
 
-    def result(self, sent: Mapping[str, Any], content: Any) -> Part:
+    def result(self, sent: Mapping[str, Any], content: Any, *, failed: bool) -> Part:  # noqa: ARG002 - no mark here
         """Return the result of a call."""
         output = content if isinstance(content, str) else self.parts(content)
         return {"type": "function_call_output", "call_id": sent["call_id"], "output": output}

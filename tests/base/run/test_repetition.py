@@ -69,7 +69,7 @@ async def test_the_third_turn_in_a_row_is_not_run_and_after_the_fourth_no_tool_i
     assert (third.error_type, third.seconds) == ("repeated_call", 0.0)
     assert "was not run" in third.content
     assert "answer now" in third.content
-    assert llm.requests[3][-1] == {"role": "tool", "tool_call_id": third.call.id, "content": third.content}
+    assert llm.requests[3][-1].items() >= {"tool_call_id": third.call.id, "content": third.content}.items()
     assert len([event for event in events if isinstance(event, ToolCallStarted)]) == 4
     assert events[-1].reply.text == "There is nothing."
 

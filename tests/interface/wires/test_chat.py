@@ -62,6 +62,7 @@ ODD_CALL = {"id": "a", "function": {"name": "f", "arguments": {"x": 1}}, "sig": 
         ({"content": "x", "tool_calls": []}, {"content": "x"}),
         ({"content": "x", "tool_calls": None, "refusal": None}, {"content": "x"}),
         ({"content": "x", "extra_content": {"g": 1}},) * 2,
+        ({"content": "x", "annotations": [{"type": "url_citation"}]}, {"content": "x"}),  # services refuse those of others
         ({"tool_calls": [{**CALL, "function": {"name": "f", "arguments": ""}}]}, {"content": None, "tool_calls": [CALL]}),
         ({"content": "", "tool_calls": [ODD_CALL]},
          {"content": "", "tool_calls": [{**CALL, "function": {"name": "f", "arguments": '{"x": 1}'}, "sig": "s"}]}),

@@ -115,6 +115,20 @@ def test_retry_after_counts_wherever_a_further_try_may_help_and_a_used_up_quota_
         assert (failure.error.kind, failure.again) == ("quota", "never")
 
 
+@pytest.mark.parametrize(
+    ("status", "said", "again"),
+    [
+        (429, "false", "never"),
+        (503, "false", "never"),
+        (400, "true", "always"),
+        (429, "?", "always"),
+        (404, "", "never"),
+    ],
+)
+def test_the_service_says_whether_a_further_try_may_help(status, said, again):
+    assert WIRES["chat"].error(b"{}", Received("m", 1, status, {"x-should-retry": said})).again == again
+
+
 TOO_LONG = [
     ({"error": {"message": "This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 "
                 "tokens.", "code": "context_length_exceeded"}}, 8192),

@@ -6,6 +6,7 @@ Source of what each family takes: the design notes on the wires, sections 9, 10 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -325,3 +326,13 @@ def test_a_history_that_was_cut_fits(name):
     assert "weird id/1" not in shown or name == "responses"
     answered = [*talk[:1], {"role": "tool", "tool_call_id": CALL["id"], "content": "fine"}, *HELLO]
     assert "is not known" not in json.dumps(sent(name, messages=answered).body)
+
+
+@pytest.mark.parametrize(
+    ("name", "mark"), [("chat", []), ("responses", []), ("messages", ["is_error"]), ("gemini", ["error"])]
+)
+def test_a_failed_tool_is_marked_where_the_wire_has_a_mark(name, mark):
+    for told, marks in (({}, []), ({"is_error": True}, mark)):
+        result = {"role": "tool", "tool_call_id": CALL["id"], "content": "no such city", **told}
+        body = sent(name, messages=[{"role": "assistant", "content": None, "tool_calls": [CALL]}, result]).body
+        assert re.findall(r'"(is_error|error)"', json.dumps(body)) == marks
