@@ -78,7 +78,7 @@ class ChunkReader(EventReader):
             raise self.error_in(failed or value)
         if "choices" not in value and "usage" not in value:
             # A message may be why no answer comes; all else is a ping, or of a kind we do not know.
-            self._events.bare = [event.data] if value.get("message") or value.get("detail") else self._events.bare
+            self._said = value if value.get("message") or value.get("detail") else self._said
             return None
         if self._halves or b"\\ud" in event.data.lower():
             value = self._with_whole_characters(value)

@@ -193,11 +193,16 @@ class ItemReader(EventReader):
 
     def _untold(self, items: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
         """Yield what has not been shown of the calls: their arguments, or all of them."""
+        keys = {id(item): key for key, item in self._done.items()}
         begun = {self._items[key].get("call_id"): key for key in self._call_numbers}
-        for call in calls_in(items):
-            key, arguments = begun.get(call.get("call_id")), call.get("arguments")
-            if key is None:
-                yield self._call(call.get("call_id"), call, arguments)
+        for place, call in enumerate(items):
+            if call.get("type") != "function_call":
+                continue
+            arguments = call.get("arguments")
+            # By its place first: some servers give a call another id at its end, or none.
+            key = keys.get(id(call), place if place in self._call_numbers else begun.get(call.get("call_id")))
+            if key not in self._call_numbers:
+                yield self._call(("", place), call, arguments)
             elif key not in self._told:
                 yield {"index": self._call_numbers[key], "function": {"arguments": arguments}}
 

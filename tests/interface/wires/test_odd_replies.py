@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from SimpleLLMFunc.errors import ContentBlocked, RateLimited, SimpleLLMFuncError
+from SimpleLLMFunc.errors import ContentBlocked, RateLimited, SimpleLLMFuncError, StreamInterrupted
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.wires import CHAT, Received, citations_in, server_tools_in
 from tests.interface.wires.test_recordings import DATA, FILES, WIRES, read_stream
@@ -109,11 +109,8 @@ def test_the_input_of_a_call_may_come_with_its_beginning():
     call = {"type": "tool_use", "id": "t", "name": "f", "input": {"x": 1}}
     ended = {"type": "message_delta", "delta": {"stop_reason": "tool_use"}}
     begun = {"type": "content_block_start", "index": 0, "content_block": call}
-    again = {
-        "type": "content_block_delta",
-        "index": 0,
-        "delta": {"type": "input_json_delta", "partial_json": '{"x": 1}'},
-    }
+    delta = {"type": "input_json_delta", "partial_json": '{"x": 1}'}
+    again = {"type": "content_block_delta", "index": 0, "delta": delta}
     for events in ([begun], [begun, again]):
         assert streamed("messages", *events, ended).tool_calls[0].function.arguments == '{"x": 1}'
 
@@ -126,6 +123,9 @@ def test_what_only_the_last_event_of_responses_tells_counts():
     reply = streamed("responses", {"type": "response.created"}, begun, end)
     assert [(each.id, each.function.arguments) for each in reply.tool_calls] == [("a", '{"x": 1}'), ("b", '{"x": 1}')]
     assert reply.message.refusal == "no"
+    moved = {"type": "response.output_item.done", "output_index": 0, "item": {**call, "call_id": "z"}}
+    reply = streamed("responses", begun, moved, {**end, "response": {"status": "completed"}})
+    assert [(each.id, each.function.arguments) for each in reply.tool_calls] == [("a", '{"x": 1}')], "not a second call"
 
 
 def test_the_usage_of_gemini_counts_without_a_total_and_of_its_candidates_the_first():
@@ -146,10 +146,12 @@ def test_what_is_blocked_after_some_text_is_told_with_it():
 def test_an_error_in_a_choice_or_in_place_of_them_is_told():
     choice = {"message": {"content": "He"}, "delta": {"content": "He"}, "error": {"message": "gone", "code": 429}}
     whole, bare = {"choices": [choice]}, {"message": "gone", "code": 429}
-    for start, said in ((b"", whole), (b"data: ", whole), (b"data: ", bare)):
+    for start, said, end in ((b"", whole, b""), (b"data: ", whole, b""), (b"data: ", bare, b": alive\n\nid: 7\n\n")):
         with pytest.raises(AttemptFailed) as caught:
-            read(CHAT, start + json.dumps(said).encode() + b"\n\n", stream=bool(start))
+            read(CHAT, start + json.dumps(said).encode() + b"\n\n" + end, stream=bool(start))
         assert isinstance(caught.value.error, RateLimited)
+    with pytest.raises(StreamInterrupted, match="the connection was closed"):
+        streamed("chat", {"type": "ping", "message": "queued"}, {"choices": [{"delta": {"content": "He"}}]})
 
 
 @pytest.mark.parametrize("events", [

@@ -48,7 +48,7 @@ class EventDecoder:
     Comments are dropped. The work is linear in the number of bytes, however they are cut.
 
     Attributes:
-        bare: lines of JSON that came without being an event, or one of the wire: a stream may end with an error in this way.
+        bare: lines of JSON that came without being an event: Gemini may end a stream with an error in this way.
     """
 
     def __init__(self) -> None:
@@ -165,6 +165,7 @@ class EventReader(ABC):
         self._call_numbers: dict[Any, int] = {}  # of the calls so far, by what the wire knows them by
         self._thoughts = StreamedThoughts()
         self._has_shown = False
+        self._said: Mapping[str, Any] = {}  # what may be why no answer comes
         self.count = 0
         self.is_writing = False
         self.is_done = False
@@ -265,6 +266,7 @@ class EventReader(ABC):
 
     def _note(self, chunk: ChatCompletionChunk) -> None:
         self.count += 1
+        self._said = {}
         self._reply.add(chunk)
         self.is_writing = any(choice.delta.content for choice in chunk.choices)
         self._has_shown = self._has_shown or self.is_writing
@@ -292,14 +294,19 @@ class EventReader(ABC):
         if ended is not None:
             yield ended
         if not self.is_complete:
-            raise self._bare_error() if self._events.bare else self.broken("the connection was closed")
+            raise self._lost()
         if rest := self._thoughts.rest():
             self._note(rest)
             yield rest
 
-    def _bare_error(self) -> Exception:
-        said = decoded(b"\n".join(self._events.bare), None)
-        return self.error_in(said) if isinstance(said, dict) else self.broken("the service sent what is no event")
+    def _lost(self) -> Exception:
+        """Return why no more of the answer comes."""
+        said: Any = self._said
+        if not said:
+            if not self._events.bare:
+                return self.broken("the connection was closed")
+            said = decoded(b"\n".join(self._events.bare), None)
+        return self.error_in(said) if isinstance(said, Mapping) else self.broken("the service sent what is no event")
 
     def end(self, error: AttemptFailed | DeadlineExceeded, *, is_checked: bool) -> None:
         """Judge how the stream broke, which does not matter once it is complete, and checked; else it is raised."""
