@@ -150,14 +150,30 @@ def test_as_the_return_value_in_every_mode(mode):
     assert "copied from the arguments word for word" in llm.requests[0][0]["content"]
 
 
-def test_a_validator_that_makes_a_plain_text_of_a_quote_leaves_it_a_quote():
-    class Stripped(BaseModel, frozen=True):
-        quote: Annotated[Quoted[str] | None, AfterValidator(lambda text: text.strip())]
-        more: Annotated[list[Quoted[str]], AfterValidator(lambda texts: [each.strip() for each in texts])]
+STRIPPED = Annotated[Quoted[str], AfterValidator(str.strip)]
 
-    good, bad = '{"quote": " bridge ", "more": ["built"]}', '{"quote": "bridge", "more": ["built", "in 1932"]}'
-    found = decorated(Stripped, ScriptedLLM(bad, good))(REPORT)
-    assert [(each, each.is_located) for each in (found.quote, *found.more)] == [("bridge", True), ("built", True)]
+
+@pytest.mark.parametrize(
+    ("kind", "answer"),
+    [
+        (Annotated[Quoted[str] | None, AfterValidator(str.strip)], '"{}"'),
+        (Annotated[list[Quoted[str]], AfterValidator(lambda texts: [each.strip() for each in texts])], '["{}"]'),
+        *((kind, '["{}"]') for kind in (list[STRIPPED], set[STRIPPED] | None, tuple[STRIPPED, ...])),
+        (dict[str, STRIPPED], '{{"a": "{}"}}'),
+    ],
+)
+def test_a_validator_that_makes_a_plain_text_of_a_quote_leaves_it_a_quote(kind, answer):
+    holder = create_model("Holder", quote=(kind, ...), __config__={"frozen": True})
+    bad, good = (f'{{"quote": {answer.format(text)}}}' for text in ("in 1932", " bridge "))
+    found = decorated(holder, ScriptedLLM(bad, good))(REPORT).quote
+    (quote,) = [found] if isinstance(found, str) else found.values() if isinstance(found, dict) else found
+    assert (quote, quote.is_located) == ("bridge", True)
+
+
+def test_a_list_of_a_users_own_class_stays_one_next_to_a_quote():
+    tags = type("Tags", (list,), {})
+    holder = create_model("Holder", quote=(Quoted[str], ...), tags=(Annotated[list[str], AfterValidator(tags)], ...))
+    assert type(decorated(holder, ScriptedLLM('{"quote": "bridge", "tags": ["a"]}'))(REPORT).tags) is tags
 
 
 def test_golden_prompt():

@@ -13,9 +13,11 @@ from typing import Any, Final, Literal
 
 from SimpleLLMFunc.base.parsing.alignment.shape import Shape
 from SimpleLLMFunc.base.parsing.json_node import Node, decode_strictly
+from SimpleLLMFunc.base.parsing.reasoning import REASONING_OPENS
 from SimpleLLMFunc.interface.wires import ReasoningSplitter
 
 _PLAIN: Final = re.compile(r"[^\"\\]+")
+_CONTROL: Final = re.compile(r"[\x00-\x1f]")
 _SPACE: Final = re.compile(r"[ \t\r\n]+")
 _TOKEN: Final = re.compile(r"[-+.\w]+")
 _ENDINGS: Final = {dict: re.compile(r"\s*(?:\}|,\s*\")"), list: re.compile(r"\s*[\],]")}
@@ -62,6 +64,7 @@ class JsonGrowth:
     Attributes:
         on_open: told of every container that begins; it is the last one of `stack` then.
         on_add: told of every member that is complete, containers too, with the container it belongs to.
+        takes_breaks: whether a string may hold line breaks and other control characters as they are.
         stack: the open containers, outermost first.
         string: the pieces of the string value that is arriving, None where none is.
         is_over: the root is complete, or the text is no strict JSON; nothing more will come.
@@ -70,6 +73,7 @@ class JsonGrowth:
 
     on_open: Callable[[Frame], None]
     on_add: Callable[[Frame, Node], None]
+    takes_breaks: bool = True
     stack: list[Frame] = field(default_factory=list)
     string: list[str] | None = None
     is_over: bool = False
@@ -100,11 +104,15 @@ class JsonGrowth:
 
     def _begin(self, text: str) -> int:
         """Return where the JSON begins, or -1 while it has not."""
+        # In a form that the splitter does not know: what it holds is no answer.
+        self.is_over = not self._has_text and REASONING_OPENS.match(text) is not None
+        if self.is_over:
+            return -1
         found = (_LATER_START if self._has_text else _START).search(text)
         if found is None:
             torn = _TORN_START.search(text, max(0, len(text) - _LONGEST_HEAD))
             self._rest = torn.group() if torn else ""
-            self._has_text = self._has_text or bool(text.strip())
+            self._has_text = self._has_text or bool(text.removesuffix(self._rest).strip())
             return -1
         self._has_begun = True
         return found.end()
@@ -128,6 +136,8 @@ class JsonGrowth:
         assert self.string is not None
         plain = _PLAIN.match(text, at)
         if plain:
+            if not self.takes_breaks and _CONTROL.search(plain.group()):
+                raise ValueError("a control character")
             self.string.append(plain.group())
             return plain.end()
         char = text[at]

@@ -15,8 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from enum import Enum
 from functools import cached_property
+from itertools import repeat
+from operator import is_not
 from types import UnionType
-from typing import Any, Final, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -166,8 +168,16 @@ def _quotes(value: Any, path: str, depth: int) -> Iterator[tuple[str, Quoted[Any
 def _marked(value: Any, annotation: Any) -> Any:
     """Return the value of a field; a quote is marked again if a validator (`text.strip()`) made a plain text of it."""
     origin, kinds = get_origin(annotation), get_args(annotation)
-    if origin is list and isinstance(value, list):
-        return [_marked(item, kinds[0]) for item in value]
+    if origin is Annotated:
+        return _marked(value, kinds[0])
+    if origin is dict and type(value) is dict:
+        pairs = [*value.items()]
+        made = _marked(pairs, list[tuple[kinds]])  # type: ignore[valid-type]
+        return value if made is pairs else dict(made)
+    if origin in (list, set, frozenset, tuple) and type(value) is origin:
+        of = repeat(kinds[0]) if origin is not tuple or kinds[1:] == (...,) else kinds
+        items = [_marked(item, kind) for item, kind in zip(value, of, strict=False)]
+        return origin(items) if any(map(is_not, items, value)) else value
     if origin in (Union, UnionType) and str not in kinds:
         return next((marked for kind in kinds if (marked := _marked(value, kind)) is not value), value)
     return Quoted(value) if Quoted in (annotation, origin) and type(value) is str else value

@@ -20,6 +20,7 @@ LOOK_FACTOR: Final = 2
 """How often, on average, those looks may read a character: each that is in vain may read to the end."""
 
 _TAGS: Final = "think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis|chain_of_thought"
+REASONING_OPENS: Final = re.compile(rf"\s*<(?:{_TAGS})\b", re.IGNORECASE)
 _REASONING: Final = (
     (re.compile(rf"<({_TAGS})\b[^<>]*>", re.IGNORECASE), re.compile(rf"</({_TAGS})\s*>", re.IGNORECASE)),
     (re.compile(r"\[THINK\]"), re.compile(r"\[/THINK\]")),

@@ -133,6 +133,7 @@ TYPES: dict[str, Any] = {
     "list[Sentiment]": list[Sentiment],
     "Place": Literal["café", "restaurant", "high", "very high"],
     "Grade": Literal["A", "B", "C"],
+    "Rating": Literal["A", "A+", "A-"],
     "Level": Literal[1, 2, 3],
     "情感": Literal["正面", "负面", "中性"],
     "Person | None": Person | None,

@@ -114,6 +114,11 @@ def _joined(text: str) -> str:
     return _words_only(text).replace(" ", "")
 
 
+def _letters(text: str) -> str:
+    return re.sub(r"[\W_]+", "", _without_accents(text))
+
+
+_SIGN: Final = re.compile(r"[+#\u207a\u207b\u2212\u2010-\u2014-]")
 _FOLDS: Final[tuple[Callable[[str], str], ...]] = (str.strip, str.casefold, _without_accents, _words_only, _joined)
 
 
@@ -125,6 +130,9 @@ def _folded(shape: ChoiceShape, text: str) -> tuple[Any, Any] | None:
         if not wanted:
             return None
         matches = _distinct([member for label, member in labels if fold(label) == wanted])
+        if fold in _FOLDS[3:] and matches and _SIGN.search(text) and not _SIGN.search(str(matches[0][1])):
+            # Not "A" where there is an "A-": the sign is written in another way.
+            matches = _distinct([member for label, member in labels if _letters(label) == _letters(text)])
         if len(matches) > 1:
             raise AmbiguousChoiceError([wire for _, wire, _ in matches])
         if matches:
