@@ -120,6 +120,13 @@ class ScopedVar(Generic[T]):
         if self._innermost.get() is block:
             self._innermost.set(_not_ended(block.around))
 
+    def leave_one(self, entered: list[Block[T]]) -> None:
+        """End one of these blocks and take it off the list: the caller's own, where several tasks entered them."""
+        here = self._innermost.get()
+        block = here if here in entered else entered[-1]
+        entered.remove(block)
+        self.leave(block)
+
     @contextmanager
     def within(self, value: T) -> Generator[None, None, None]:
         """Let `get` return `value` inside the ``with`` block."""

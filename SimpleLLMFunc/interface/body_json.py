@@ -112,6 +112,10 @@ def mend(value: Any) -> Any:
     return value
 
 
-def head_of(body: bytes) -> str:
+def head_of(body: bytes, charset: str = "") -> str:
     """Return how a body begins: more of it than is kept, so that no secret is cut in two."""
-    return body[:8000].decode("utf-8", "replace").strip()
+    text = body[:8000].decode("utf-8", "replace")
+    if charset and "\ufffd" in text:
+        with suppress(LookupError, ValueError):  # a charset that Python does not know
+            text = body[:8000].decode(charset, "replace")
+    return text.strip()

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TypeAlias, TypeVar
 
-from SimpleLLMFunc.config import MODEL_FORMS, Settings, missing_model_message
+from SimpleLLMFunc.config import MODEL_FORMS, Settings, file_path, missing_model_message
 from SimpleLLMFunc.errors import ConfigError, UsageError, did_you_mean
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
@@ -139,7 +138,7 @@ def _from_file(path: str, provider: str, model: str, named_by: str) -> LLM_Inter
         providers = OpenAICompatible.load_from_json_file(path)
     except FileNotFoundError as error:
         raise ConfigError(
-            f"{named_by} names the provider file {path!r}, and {str(Path(path).absolute())!r} does not exist. "
+            f"{named_by} names the provider file {path!r}, and {str(file_path(path).absolute())!r} does not exist. "
             f"Accepted: {MODEL_FORMS}."
         ) from error
     except ConfigError as error:

@@ -64,7 +64,7 @@ class log_context(AbstractContextManager[None], AbstractAsyncContextManager[None
         self._blocks.append(_current.enter(context))
 
     def __exit__(self, *_: object) -> None:
-        _current.leave(self._blocks.pop())
+        _current.leave_one(self._blocks)
 
     async def __aenter__(self) -> None:
         self.__enter__()

@@ -10,22 +10,15 @@ from SimpleLLMFunc.tools import Tool
 from tests.support.functions import async_function_of
 
 ODD = {
-    "tool_name": {"tool_name": "x"},
-    "self": {"self": 1},
-    "class": {"__class__": 1},
+    "tool_name": {"tool_name": "x"}, "self": {"self": 1}, "class": {"__class__": 1},
     "cls": {"cls": 1, "func": 1, "args": 1, "kwargs": {"a": 1}},
     "context": {"context": {"confirm": True}, "ctx": 1},
     "options": {"timeout": 9999, "confirm": False, "untrusted": False, "max_result_chars": 10**9},
     "dunder": {"__init__": 1, "__dict__": {}, "__globals__": {}, "_func": 1},
     "a thousand": {f"key{number}": number for number in range(1000)},
     "odd names": {"a b": 1, "": 1, "\x00": 1, "ключ": 1, "1": 1, "a.b": 1, "*": 1, "**kwargs": 1},
-    "list": [],
-    "full list": [1, 2],
-    "text": "x",
-    "null": None,
-    "true": True,
-    "number": 1,
-}
+    "list": [], "full list": [1, 2], "text": "x", "null": None, "true": True, "number": 1,
+}  # fmt: skip
 
 
 async def answers(*arguments, tools):

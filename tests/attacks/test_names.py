@@ -18,23 +18,12 @@ from SimpleLLMFunc.testing import ScriptedLLM
 from tests.support.functions import async_function_of
 
 NAMES = {
-    "or": "x' OR 1=1--",
-    "union": "x' UNION SELECT sql FROM sqlite_master--",
-    "drop": '"; DROP TABLE answers; DROP TABLE messages; --',
-    "wildcards": "%",
-    "underscore": "_____",
-    "match": 'a" OR content MATCH "*',
-    "traversal": "../../etc/passwd",
-    "absolute": "/etc/passwd",
-    "windows": "..\\..\\CON",
-    "device": "CON",
-    "nul": "a\x00b",
-    "surrogate": "a\ud800b",
-    "long": "x" * 300,
-    "empty": "",
-    "uri": "file:/etc/passwd?mode=ro",
-    "memory": ":memory:",
-}
+    "or": "x' OR 1=1--", "union": "x' UNION SELECT sql FROM sqlite_master--",
+    "drop": '"; DROP TABLE answers; DROP TABLE messages; --', "wildcards": "%", "underscore": "_____",
+    "match": 'a" OR content MATCH "*', "traversal": "../../etc/passwd", "absolute": "/etc/passwd",
+    "windows": "..\\..\\CON", "device": "CON", "nul": "a\x00b", "surrogate": "a\ud800b", "long": "x" * 300,
+    "empty": "", "uri": "file:/etc/passwd?mode=ro", "memory": ":memory:",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -354,21 +354,15 @@ class Gemini(Speech):
     _KINDS: ClassVar[dict[str | None, Json]] = {
         "overloaded_error": {"code": 503, "status": "UNAVAILABLE"},
         "invalid_api_key": {
-            "code": 400,
-            "status": "INVALID_ARGUMENT",
+            "code": 400, "status": "INVALID_ARGUMENT",
             "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}],
         },
         "insufficient_quota": {
-            "code": 429,
-            "status": "RESOURCE_EXHAUSTED",
-            "details": [
-                {
-                    "@type": "type.googleapis.com/google.rpc.QuotaFailure",
-                    "violations": [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel"}],
-                }
-            ],
+            "code": 429, "status": "RESOURCE_EXHAUSTED",
+            "details": [{"@type": "type.googleapis.com/google.rpc.QuotaFailure",
+                         "violations": [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel"}]}],
         },
-    }
+    }  # fmt: skip
     _USAGE: ClassVar[Json] = {"promptTokenCount": 11, "candidatesTokenCount": 5, "totalTokenCount": 16}
 
     def __init__(self) -> None:

@@ -3,6 +3,7 @@
 import json
 import re
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -160,6 +161,7 @@ def test_a_value_that_names_nothing(environment, value):
     ("content", "value", "said"),
     [
         (None, "missing.json:openai/x", "does not exist"),
+        (None, "~/missing.json:openai/x", f"{str(Path.home() / 'missing.json')!r} does not exist"),
         ({"openai": []}, "p.json:azure/x", "has no provider 'azure'. It has: openai"),
         ({}, "p.json:azure/x", "has no provider 'azure'. It has: none"),
         ({"openai": [{"model_name": "gpt-4o", "api_keys": [CANARY]}]}, "p.json:openai/x",

@@ -198,30 +198,19 @@ released.release()
     ("value", "shown"),
     [
         *((plain, plain) for plain in ("héllo 中文", 3, 0.5, True, None)),
-        ([1, (2, 3)], [1, [2, 3]]),
-        ({1}, [1]),
-        (frozenset({2}), [2]),
+        ([1, (2, 3)], [1, [2, 3]]), ({1}, [1]), (frozenset({2}), [2]),
         ({"a": {"b": 1}, 7: 8}, {"a": {"b": 1}, "7": 8}),
-        (
-            {None: "b", Colour.RED: "c", (1, 2): "d", Point(3): "e"},
-            {"None": "b", "red": "c", "[1, 2]": "d", "{'x': 3}": "e"},
-        ),
-        (Colour.RED, "red"),
-        (Name.ANN, "ann"),
-        (Person(name="Ann"), {"name": "Ann", "password": MASK}),
-        (Point(1), {"x": 1}),
-        (Point, repr(Point)),
-        (dt.date(2026, 1, 2), "2026-01-02"),
-        (decimal.Decimal("1.10"), "1.10"),
-        (pathlib.PurePosixPath("a/b"), "a/b"),
+        ({None: "b", Colour.RED: "c", (1, 2): "d", Point(3): "e"},
+         {"None": "b", "red": "c", "[1, 2]": "d", "{'x': 3}": "e"}),
+        (Colour.RED, "red"), (Name.ANN, "ann"), (Person(name="Ann"), {"name": "Ann", "password": MASK}),
+        (Point(1), {"x": 1}), (Point, repr(Point)), (dt.date(2026, 1, 2), "2026-01-02"),
+        (decimal.Decimal("1.10"), "1.10"), (pathlib.PurePosixPath("a/b"), "a/b"),
         (uuid.UUID(int=0), "00000000-0000-0000-0000-000000000000"),
-        (float("nan"), "nan"),
-        (float("-inf"), "-inf"),
-        (10**6000, "<int of 19932 bits>"),
+        (float("nan"), "nan"), (float("-inf"), "-inf"), (10**6000, "<int of 19932 bits>"),
         *((odd, f"<{type(odd).__name__}>") for odd in (Broken(), Torn(a=1), released)),
     ],
     ids=lambda each: type(each).__name__,
-)
+)  # fmt: skip
 def test_arguments_become_json(value, shown):
     assert rendered(value=value, after=[value], fine=1) == {"value": shown, "after": [shown], "fine": 1}
 

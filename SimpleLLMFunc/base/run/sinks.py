@@ -82,7 +82,7 @@ class watching:  # noqa: N801 - used like a keyword
         self._entered.append(_AROUND.enter(around))
 
     def __exit__(self, *_: object) -> None:
-        _AROUND.leave(self._entered.pop())
+        _AROUND.leave_one(self._entered)
 
 
 def current_sinks() -> tuple[EventSink, ...]:

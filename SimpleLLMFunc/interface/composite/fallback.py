@@ -280,10 +280,10 @@ class FallbackLLM(Uncopied, LLM_Interface):
             raise asked.clock.retold(error) from error
         # 408 and 409 tell of the service at this time and not of the request.
         is_next = isinstance(error, _NEXT) or (isinstance(error, BadRequest) and error.status in {408, 409})
+        if isinstance(error, (BadRequest, ContextTooLong)):
+            self._is_up(member)
         if getattr(error, "partial", "") or not is_next:
             error.tries = asked.tries
-            if isinstance(error, BadRequest):
-                self._is_up(member)
             raise error
         if isinstance(error, _DOWN):
             asked_for = error.retry_after if isinstance(error, RateLimited) else None
@@ -291,7 +291,6 @@ class FallbackLLM(Uncopied, LLM_Interface):
             with self._lock:
                 self._down_until[id(member)] = time.monotonic() + pause
         if isinstance(error, ContextTooLong):
-            self._is_up(member)
             asked.window = max(asked.window, member.context_window or error.limit or 0)
         if asked.left:
             next_model = asked.left[0].model_name

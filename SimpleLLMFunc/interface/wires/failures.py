@@ -240,7 +240,7 @@ def read_error(body: bytes | Any, charset: str = "") -> ErrorReply:
         try:
             data = decode(body, charset=charset)
         except ValueError:
-            return ErrorReply(redact_head(head_of(body), 2000), frozenset())
+            return ErrorReply(redact_head(head_of(body, charset), 2000), frozenset())
     while isinstance(data, list) and data:  # Gemini wraps the error into a list
         data = data[0]
     if not isinstance(data, Mapping):

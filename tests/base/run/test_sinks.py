@@ -59,6 +59,17 @@ async def test_a_scope_may_be_entered_inside_itself():
     assert current_owner() == Owner()
 
 
+async def test_tasks_that_share_a_scope_each_leave_their_own():
+    scope = watching(Seen())
+
+    async def inside(seconds):
+        with scope:
+            await asyncio.sleep(seconds)
+        return current_sinks()
+
+    assert await asyncio.gather(inside(0.0), inside(0.01)) == [(), ()]
+
+
 async def test_a_sink_that_is_named_twice_sees_each_event_once():
     once, seen, everywhere = Seen(), Seen(), Seen()
     with watching(once):

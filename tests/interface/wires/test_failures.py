@@ -164,6 +164,7 @@ def test_the_message_is_found_in_any_shape(body, message):
 
 
 def test_a_body_that_is_no_json_is_shown_and_cut():
+    assert read_error("服务太忙".encode("gbk"), "gbk").message == "服务太忙"
     assert read_error(b"<html>no</html>").message == "<html>no</html>"
     assert read_error(b"\xff\xfe").message == "\ufffd\ufffd"
     error = failed(400, b"x" * 10_000).error
