@@ -132,8 +132,9 @@ def test_the_usage_of_gemini_counts_without_a_total_and_of_its_candidates_the_fi
     whole = {"candidates": [{"content": {"parts": [{"text": "a"}]}, "finishReason": "STOP"}]}
     usage = [{"usageMetadata": each} for each in ({"promptTokenCount": 5}, {"trafficType": "ON_DEMAND"})]
     assert streamed("gemini", whole, *usage).usage.prompt_tokens == 5
-    other = {"candidates": [{**whole["candidates"][0], "index": 1}]}
-    assert streamed("gemini", other, whole, other).text == "a"
+    other = {"candidates": [{**whole["candidates"][0], "index": 1}], "responseId": "r"}
+    reply = streamed("gemini", other, whole, other)
+    assert (reply.text, reply.id) == ("a", "r")
 
 
 def test_what_is_blocked_after_some_text_is_told_with_it():

@@ -336,3 +336,26 @@ def test_a_failed_tool_is_marked_where_the_wire_has_a_mark(name, mark):
         result = {"role": "tool", "tool_call_id": CALL["id"], "content": "no such city", **told}
         body = sent(name, messages=[{"role": "assistant", "content": None, "tool_calls": [CALL]}, result]).body
         assert re.findall(r'"(is_error|error)"', json.dumps(body)) == marks
+
+
+DATA = "data:application/pdf;base64,JVBERi0="
+FILE = {"filename": "a.pdf", "file_data": DATA}
+PDF = {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}
+TEXT = {"type": "text", "media_type": "text/plain", "data": "hi"}
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "goes_out"),
+    [
+        ("chat", FILE, {"type": "file", "file": FILE}),
+        ("responses", FILE, {"type": "input_file", **FILE}),
+        ("messages", FILE, {"type": "document", "source": PDF, "title": "a.pdf"}),
+        ("messages", {"file_data": "data:text/csv;base64,aGk="}, {"type": "document", "source": TEXT}),
+        ("messages", {"file_id": "f1"}, {"type": "document", "source": {"type": "file", "file_id": "f1"}}),
+        ("gemini", FILE, {"inlineData": {"mimeType": "application/pdf", "data": "JVBERi0="}}),
+    ],
+)
+def test_a_document_goes_out_in_the_words_of_the_wire(name, file, goes_out):
+    body = sent(name, messages=[{"role": "user", "content": [{"type": "file", "file": file}]}]).body
+    said = (body.get("messages") or body.get("input") or body["contents"])[0]
+    assert (said.get("content") or said["parts"]) == [goes_out]
