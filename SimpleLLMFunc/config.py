@@ -70,11 +70,14 @@ def file_path(path: Any, what: str = "path") -> Path:
     Raises:
         ConfigError: it is no path, no file can have this name, or it begins with "~name/" and there is no such user.
     """
-    with suppress(TypeError, ValueError):
-        place: str = os.path.expanduser(path)  # noqa: PTH111 - "~$a.csv" is a name too
-        if place and b"\0" not in os.fsencode(place) and (place[0] != "~" or Path(place).name == place):
-            return Path(place)
-    hint = ' "~name" is the home folder of a user, and there is no user of this name.' if str(path)[:1] == "~" else ""
+    place = ""
+    with suppress(TypeError, ValueError, OSError):
+        place = os.path.expanduser(path)  # noqa: PTH111 - "~$a.csv" is a name too
+        found = Path(place)
+        if place and b"\0" not in os.fsencode(place) and (place[0] != "~" or found.parent.is_dir()):
+            # Path drops "./", and the next door would take "~name" for a home folder.
+            return found.absolute() if place[0] != "~" and str(found)[0] == "~" else found
+    hint = ' "~name" is the home folder of a user, and there is no user of this name.' if place[:1] == "~" else ""
     raise ConfigError(f"{what} is the path of a file, not {(str(path) if isinstance(path, Path) else path)!r}.{hint}")
 
 
@@ -85,10 +88,13 @@ def file_to_write(path: str | os.PathLike[str]) -> Path:
         ConfigError: the folder is missing, or it is a folder itself.
     """
     place = file_path(path)
-    if place.is_dir():
-        raise ConfigError(f"{str(place)!r} is a folder. Give the name of a file in it.")
-    if not place.absolute().parent.is_dir():
-        raise ConfigError(f"there is no folder {str(place.parent)!r}. Make it first.")
+    try:
+        if place.is_dir():
+            raise ConfigError(f"{str(place)!r} is a folder. Give the name of a file in it.")
+        if not place.absolute().parent.is_dir():
+            raise ConfigError(f"there is no folder {str(place.parent)!r}. Make it first.")
+    except OSError as error:
+        raise ConfigError(f"{str(place)!r} cannot be written: {error.strerror}.") from error
     return place
 
 

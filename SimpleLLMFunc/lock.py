@@ -280,8 +280,9 @@ def read_lock(path: str | os.PathLike[str]) -> tuple[dict[str, Locked], list[str
     Raises:
         ConfigError: the file is missing, or `write_lock` did not write it.
     """
-    if not file_path(path).exists():
-        raise ConfigError(f"there is no {os.fspath(path)!r}. Write it: simplellmfunc lock PACKAGE")
+    with suppress(OSError):  # one that cannot be looked for is told of when it cannot be read
+        if not file_path(path).exists():
+            raise ConfigError(f"there is no {os.fspath(path)!r}. Write it: simplellmfunc lock PACKAGE")
     data = json_of_file(path, "a lock file")
     try:
         if data["lock"] != _FORMAT:

@@ -9,6 +9,7 @@ import traceback
 from functools import partial
 from itertools import product
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -29,6 +30,9 @@ from SimpleLLMFunc.config import (
     speaks_chinese,
 )
 from SimpleLLMFunc.errors import CheckpointError, ConfigError, UsageError
+from SimpleLLMFunc.lock import read_lock
+from SimpleLLMFunc.observability.store import TraceReader
+from SimpleLLMFunc.serve.http_callers import Callers
 from SimpleLLMFunc.testing import ScriptedLLM
 from SimpleLLMFunc.viewer.files import MapPages
 
@@ -83,26 +87,33 @@ def test_a_path_that_cannot_be_is_a_config_error_at_every_door(monkeypatch, tmp_
         *(lambda path: is_good.with_options(improvement=path), lambda path: is_good.with_options(calibration=path)),
         *(lambda path: durable(path, key="k").__enter__(), partial(CachedLLM, ScriptedLLM()), TraceStore, SqliteMemory),
         *(OpenAICompatible.load_from_json_file, lambda path: MapPages([path]), lambda path: store_path(path, "view")),
+        Callers.load,
     ]
-    wrong = product(doors, ["~nobody-of-this-name/a.jsonl", "a\0b.jsonl", "\ud800.jsonl"])
+    wrong = product(doors, ["~nobody-of-this-name/a.jsonl", "~/a\0b.jsonl", "\ud800.jsonl"])
     for door, path in (*wrong, *product([file_path], ["", b"a", None, 3])):
-        with pytest.raises(ConfigError, match="is the path of a file, not"):
+        with pytest.raises(ConfigError, match="is the path of a file, not") as caught:
             door(path)
-    assert [file_path(each) for each in ("~/a", "~$a.csv")] == [tmp_path / "a", Path("~$a.csv")]
+        assert ("no user of this name" in str(caught.value)) is str(path).startswith("~nobody")
+    monkeypatch.chdir(tmp_path)
+    found = [file_path(file_path(each)) for each in ("~/a", "~$a.csv", "./~root/a")]
+    assert found == [tmp_path / "a", Path("~$a.csv"), tmp_path / "~root" / "a"]
+    for door in (read_lock, is_good.map([1]).write, lambda path: TraceReader(path).runs()):
+        with pytest.raises(ConfigError, match=r"cannot be (read|written|used).*[Tt]oo long|unable to open"):
+            door("x" * 300 + ".jsonl")
     with pytest.raises(FileNotFoundError, match="Rows given as a str are the path"):
-        is_good.map("a long text, given by mistake " * 20)
-    with pytest.raises(CheckpointError, match="there is no journal"):
+        is_good.map("a long text, given by mistake " * 20 + ".parquet")
+    with pytest.raises(CheckpointError, match=r"there is no journal .*, or it may not be read"):
         paused("x" * 300)
-
-
-def test_a_key_is_cleaned():
-    assert clean_key(f"\t{CANARY} \r\n", "here") == CANARY
+    monkeypatch.setattr(Path, "stat", Mock(side_effect=PermissionError(errno.EACCES, "Permission denied")))
+    with pytest.raises(ConfigError, match=r"'a\.jsonl' cannot be read: Permission denied"):
+        is_good.map("a.jsonl")
 
 
 @pytest.mark.parametrize(
     "key", ["", " \n", None, 3, b"sk", [CANARY], f"{CANARY}\nHost: x", f"{CANARY} x", f"é{CANARY}"]
 )
-def test_what_is_no_key_is_refused_and_not_shown(key):
+def test_a_key_is_cleaned_and_what_is_none_is_refused_and_not_shown(key):
+    assert clean_key(f"\t{CANARY} \r\n", "here") == CANARY
     with pytest.raises(ConfigError, match=r"^here: ") as caught:
         clean_key(key, "here")
     assert "CANARY" not in str(caught.value)
@@ -212,8 +223,10 @@ def file(tmp_path):
     return write
 
 
-def test_a_short_entry_has_defaults(file):
-    assert read_provider_file(file({"openai": [ENTRY]})) == {"openai": [ProviderEntry(**ENTRY)]}
+def test_a_short_entry_has_defaults_and_keeps_its_keys_to_itself(file):
+    found = read_provider_file(file({"openai": [ENTRY]}))
+    assert found == {"openai": [ProviderEntry(**ENTRY)]}
+    assert "CANARY" not in repr(found) + str(found["openai"][0])
     (entry,) = read_provider_file(file({"openai": [{"model_name": "m", "api_keys": ["k"]}]}))["openai"]
     told = {name: value for name, value in entry.model_dump().items() if value not in (None, {})}
     assert told == {"model_name": "m", "api_keys": ["k"], "max_retries": 2, "retry_delay": 0.5}
@@ -251,11 +264,6 @@ def test_a_local_service_needs_no_keys(file, keys):
     path = file({"p": [{"model_name": "m", "base_url": "http://localhost:8000/v1", **keys}]})
     (entry,) = read_provider_file(path)["p"]
     assert entry.api_keys == []
-
-
-def test_an_entry_keeps_its_keys_to_itself(file):
-    (entry,) = read_provider_file(file({"p": [ENTRY]}))["p"]
-    assert "CANARY" not in repr(entry) + str(entry)
 
 
 # --- the provider file: what is refused ----------------------------------------------------------------------

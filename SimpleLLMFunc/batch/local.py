@@ -125,7 +125,7 @@ class LocalMap(Generic[R]):
                     await self._take(piece, version)
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError):
-                if self._reader.cancelling():
+                if self._stopped is not None:
                     raise
                 error = RunAborted("the source of the rows was cancelled")
             if isinstance(error, CheckpointError):

@@ -141,7 +141,7 @@ class Task(ByPosition):
                 part.touch(0o600)
                 part.write_bytes(self.to_json().encode("utf-8", "replace"))  # half a character has no place in a file
         except ConfigError as error:
-            why = getattr(error.__cause__, "strerror", None) or error
+            why = str(getattr(error.__cause__, "strerror", None) or error).rstrip(".")
             raise CheckpointError(
                 f"the task cannot be saved as {os.fspath(path)!r}: {why}. Give the name of a file in a folder that you "
                 "may write to."

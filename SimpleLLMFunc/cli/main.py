@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from importlib import import_module
 from typing import Any
 
@@ -32,6 +33,9 @@ COMMANDS = {
     "view": "commands.view:view",
 }
 """Module and name of each command, in this package; loaded when it is used, for a fast start."""
+
+_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""What the disk says that the output goes to."""
 
 
 class _Program(click.Group):
@@ -65,9 +69,9 @@ class _Program(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except (SimpleLLMFuncError, OSError) as error:  # of the system: the disk that the output goes to is full, say
-            if isinstance(error, BrokenPipeError):
-                raise  # click ends quietly then
+        except (SimpleLLMFuncError, OSError) as error:
+            if isinstance(error, OSError) and error.errno not in _DISK:
+                raise  # of the user's code, with its traceback; click ends quietly where a pipe is closed
             if is_debugging():
                 click.echo(printable(shown_traceback(error)), err=True)
             click.secho("Error: ", fg="red", nl=False, err=True)

@@ -9,6 +9,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
@@ -184,8 +185,10 @@ def _is_same(wanted: Any, got: Any, tolerance: float, ignore_case: bool) -> bool
         return wanted is got
     if isinstance(wanted, (int, float)) and isinstance(got, (int, float)):
         # Only a fraction has digits that reckoning changes: two whole numbers may be those of two orders.
-        share = max(tolerance, _CLOSE) if float in (type(wanted), type(got)) else tolerance
-        return wanted == got or (share > 0 and math.isclose(wanted, got, rel_tol=0, abs_tol=abs(wanted) * share))
+        share = max(tolerance, _CLOSE) if wanted % 1 or got % 1 else tolerance
+        with suppress(OverflowError):  # a number of more than 308 digits
+            return wanted == got or (share > 0 and math.isclose(wanted, got, rel_tol=0, abs_tol=abs(wanted) * share))
+        return False
     if isinstance(wanted, str) and isinstance(got, str):
         return wanted == got or (ignore_case and wanted.casefold().split() == got.casefold().split())
     if isinstance(wanted, list) and isinstance(got, list):

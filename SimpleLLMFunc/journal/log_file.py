@@ -100,7 +100,9 @@ class JournalFile:
         self.path = file_path(path).resolve()
         self.shown = f"the journal {redact(str(self.path))!r}"
         if must_exist and not os.path.isfile(self.path):  # noqa: PTH113 - a name too long is no error of the system
-            raise CheckpointError(f"there is no journal {redact(str(self.path))!r}. `durable(path, key)` makes one.")
+            raise CheckpointError(
+                f"there is no journal {redact(str(self.path))!r}, or it may not be read. `durable(path, key)` makes one."
+            )
         self._sync, self._is_open, self._pid = sync, False, os.getpid()
         self._file = SqliteFile(self.path, application_id=_APPLICATION_ID, tables=_TABLES, unusable=self._unusable)
 

@@ -17,7 +17,7 @@ from pydantic_core import to_jsonable_python
 
 from SimpleLLMFunc.base.events import ReActEvent, RunFinished, RunStarted
 from SimpleLLMFunc.base.run import watching
-from SimpleLLMFunc.errors import RunAborted, SchemaError, SimpleLLMFuncError, UsageError, cut
+from SimpleLLMFunc.errors import SchemaError, SimpleLLMFuncError, UsageError, cut
 from SimpleLLMFunc.interface.spending import deadline_scope
 from SimpleLLMFunc.journal import answer, paused, told_answer
 from SimpleLLMFunc.llm_decorator.decorated import Chat
@@ -99,8 +99,8 @@ class Api:
             if not await unless_gone(task, request.receive):
                 return json_response("{}", 499)  # the client has left
             text = task.result()
-        except (Problem, asyncio.CancelledError) as error:  # cancelled: the server ends, and its grace is over
-            problem = error if isinstance(error, Problem) else problem_of(RunAborted("the server ends. Ask again"))
+        except (Problem, asyncio.CancelledError) as error:
+            problem = error if isinstance(error, Problem) else problem_of(error)
             self._log(offer.name, caller, began, problem.status)
             raise problem from None
         self._log(offer.name, caller, began, 200)

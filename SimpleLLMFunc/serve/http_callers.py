@@ -13,11 +13,11 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from SimpleLLMFunc.config import file_path
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.attempts import TokenBucket
 from SimpleLLMFunc.interface.spending import Spent, budget
@@ -157,10 +157,11 @@ class Callers:
             ConfigError: the file is not there, or not what it should be.
         """
         if path is not None:
+            place = file_path(path, "callers")
             try:
-                return cls(_entries(Path(path).read_text(encoding="utf-8"), os.fspath(path)))
+                return cls(_entries(place.read_text(encoding="utf-8"), str(place)))
             except (OSError, UnicodeDecodeError) as error:
-                raise ConfigError(f"the file of callers {os.fspath(path)!r} cannot be read: {error}") from error
+                raise ConfigError(f"the file of callers {str(place)!r} cannot be read: {error}") from error
         text = (os.environ if environment is None else environment).get(KEYS_VARIABLE, "").strip()
         if not text.startswith("["):
             pairs = (part.rpartition(":") for part in text.replace(",", " ").split())

@@ -113,6 +113,11 @@ def problem_of(error: BaseException, what: str = "a request") -> Problem:
         error: of the run.
         what: failed, for the log.
     """
+    if isinstance(error, asyncio.CancelledError):
+        task: Any = asyncio.current_task()
+        # The task itself is cancelled where the server ends and its grace is over, or where a timeout is around it.
+        is_cut = task.cancelling()
+        error = RunAborted("it was cut off, as where the server ends. Ask again" if is_cut else "it was cancelled")
     kind = type(error).__name__
     for status, known in _KINDS.items():
         if isinstance(error, known):
@@ -160,7 +165,8 @@ class Events:
         async with aclosing(self.events) as events:
             try:
                 first = await anext(events, None)
-            except Problem as problem:
+            except (Problem, asyncio.CancelledError) as error:
+                problem = error if isinstance(error, Problem) else problem_of(error)
                 await problem_response(problem)(scope, receive, send)
                 return problem.status
             headers = [(name.encode(), value.encode()) for name, value in self.headers.items()]

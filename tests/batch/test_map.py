@@ -326,6 +326,8 @@ async def test_a_generator_may_ask_a_model_itself() -> None:
 async def test_what_was_read_before_the_source_failed_is_asked_and_kept(failure, is_async, tmp_path) -> None:
     def rows() -> Iterator[str]:
         yield from ("a", "b")
+        if is_async and isinstance(failure, asyncio.CancelledError):
+            asyncio.current_task().cancel()
         raise failure
 
     raised = RunAborted if isinstance(failure, asyncio.CancelledError) else type(failure)

@@ -1,6 +1,7 @@
 """`Task` and `Step`: made by hand, saved and loaded."""
 
 import logging
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -12,11 +13,8 @@ from SimpleLLMFunc.calls.task import Step, StepStatus, Task, TaskRuntime, Waitin
 from SimpleLLMFunc.errors import CheckpointError
 
 
-def test_the_values_of_a_status_are_the_contracts():
+def test_a_task_needs_its_question_alone_and_the_values_of_a_status_are_the_contracts():
     assert [status.value for status in StepStatus] == ["running", "success", "error", "param"]
-
-
-def test_a_task_needs_its_question_alone():
     task = Task("天气?")
     assert task.language is LanguageType.CHINESE
     assert task.background == ExecutorBackground()
@@ -74,15 +72,11 @@ def full_task() -> Task:
     )  # fmt: skip
 
 
-def test_a_task_survives_json():
+def test_a_task_survives_json_and_a_step_that_was_running_has_not_run():
     task = full_task()
     assert Task.from_json(task.to_json()) == task
     assert "天气" in task.to_json()
     assert Task.model_validate_json(task.model_dump_json()) == task
-
-
-def test_a_step_that_was_running_has_not_run():
-    task = full_task()
     task.runtime.status = StepStatus.RUNNING
     assert Task.from_json(task.to_json()).runtime.status is None
 
@@ -130,8 +124,8 @@ def test_a_file_is_whole_or_the_old_one(tmp_path):
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "folder").mkdir()
-    for path in (tmp_path / "none" / "task.json", tmp_path / "folder"):
-        with pytest.raises(CheckpointError, match=f"cannot be saved as '{path}'"):
+    for path in (tmp_path / "none" / "task.json", tmp_path / "folder", "a\0b"):
+        with pytest.raises(CheckpointError, match=rf"cannot be saved as {re.escape(repr(str(path)))}: .*[^.]\. Give"):
             Task("q").save(path)
     assert [each.name for each in tmp_path.iterdir()] == ["folder"]
     assert not list((tmp_path / "folder").iterdir())

@@ -78,11 +78,12 @@ def test_sync_functions_iterators_and_methods():
 
     class Shop:
         @llm_function(ScriptedLLM("7000000001", repeat=True))
-        def price(self, of: str, *, in_euro: bool = True) -> int:
+        def price(self, of: str, *, in_euro: bool = True) -> float:
             """Price."""
 
     report = evaluate(Shop().price, [({"of": "tea", "in_euro": False}, 7_000_000_001), (("tea",), 7_000_000_000)])
-    assert report.scores["exact"].mean == 0.5
+    assert report.scores["exact"].mean == 0.5, "two whole numbers"
+    assert evaluate(decorated(int | float, ScriptedLLM("1.5")), [("x", 10**400)]).scores["exact"].mean == 0.0
     with pytest.raises(UsageError, match="llm_function"):
         evaluate(len, [("x", 1)])
 

@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Literal
+from unittest.mock import Mock
 
 import aiohttp
 import pytest
@@ -167,8 +168,9 @@ async def test_votes_and_nothing():
         assert (await posted(session, "nothing", {"text": "x"}))[1]["value"] is None
 
 
-async def test_health_and_document():
+async def test_health_and_document_and_no_door_without_a_journal():
     async with serving(graded(ScriptedLLM()), title="Shop") as session:
+        await waited(session, "GET", status=404)
         async with session.get("/health") as response:
             assert await response.json() == {"status": "ok"}
         async with session.get("/openapi.json") as response:
@@ -274,15 +276,12 @@ async def test_a_host_or_origin_that_is_no_address_is_a_bad_request(headers):
     assert b"no address" in said
 
 
-async def test_without_keys_no_other_machine():
-    with pytest.raises(ConfigError, match="--new-key"):
-        await serve_functions({"grade": graded(ScriptedLLM())}, host="0.0.0.0", port=0)
-
-
-def test_nothing_to_offer():
+async def test_nothing_to_offer_and_without_keys_no_other_machine():
     with pytest.raises(ConfigError, match="no function"):
         http_app(json)
     graded_one = graded(ScriptedLLM("x"))
+    with pytest.raises(ConfigError, match="--new-key"):
+        await serve_functions({"grade": graded_one}, host="0.0.0.0", port=0)
     for wrong in ({}, {"dumps": json.dumps}, [graded_one], graded_one):
         with pytest.raises(ConfigError, match="a module, or functions under @llm_function and @llm_chat by name"):
             http_app(wrong)
@@ -457,11 +456,6 @@ async def test_what_waits_is_answered_by_those_who_have_a_key(tmp_path):
             assert set((await response.json())["paths"]["/waiting"]) == {"get", "post"}
     assert sell(journal, "asks") == "paid 3"
     assert sell(journal, "lost", confirm=False) == "null"
-
-
-async def test_without_a_journal_there_is_no_door():
-    async with serving(graded(ScriptedLLM())) as session:
-        await waited(session, "GET", status=404)
 
 
 # --- as MCP tools ---------------------------------------------------------------------------------------------
@@ -670,27 +664,27 @@ async def test_an_application_of_ones_own_answers_errors_as_problems(caplog):
     assert "hunter2" in caplog.text  # what is the server's own business
 
 
-async def test_a_call_that_the_end_of_the_server_cuts_off_is_told_so():
+@pytest.mark.parametrize("asks", [posted, streamed])
+async def test_a_call_that_the_end_of_the_server_cuts_off_is_told_so(asks):
     asked = asyncio.Event()
 
     async def never(request):
         asked.set()
         await asyncio.sleep(60)
 
-    app = http_app({"translate": translated(ScriptedLLM(never))})
+    app = http_app({"translate": translated(ScriptedLLM(Mock(side_effect=asyncio.CancelledError), never))})
     with listening("127.0.0.1", 0) as listener:
         server = asyncio.create_task(serve_until_cancelled(app, listener, grace=1))
         async with aiohttp.ClientSession(address_of("127.0.0.1", listener)) as session:
-            calling = asyncio.create_task(posted(session, "translate", {"text": "rain"}))
+            own = await asks(session, "translate", {"text": "rain"})
+            calling = asyncio.create_task(asks(session, "translate", {"text": "rain"}))
             await asked.wait()
             server.cancel()
-            status, problem, _ = await calling
+            told = [own, await calling]
         await asyncio.wait({server})
-    assert (status, problem["type"], "Ask again" in problem["detail"]) == (
-        503,
-        "urn:simplellmfunc:error:RunAborted",
-        True,
-    )
+    for (status, problem, *_), said in zip(told, ("it was cancelled", "Ask again"), strict=True):
+        assert (status, problem["type"]) == (503, "urn:simplellmfunc:error:RunAborted")
+        assert problem["detail"].endswith(said)
 
 
 SLOW = '''

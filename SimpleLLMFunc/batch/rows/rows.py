@@ -89,7 +89,7 @@ def read_rows(source: Rows) -> Generator[InputRow, None, None]:
         return as_told(read_rows(source.source), source)
     if isinstance(source, (str, os.PathLike)):
         path = file_path(source, "rows")
-        if suffix_of(path) in PARQUET and path.exists() and not is_packed(path):
+        if suffix_of(path) in PARQUET and os.path.exists(path) and not is_packed(path):  # noqa: PTH110 - as below
             return _from_records(parquet_records(path))
         return _from_file(text_rows(path), path.name)
     if frame_kind(source) is not None:
@@ -121,8 +121,13 @@ def _from_file(rows: Generator[TextRow, None, None], name: str) -> Generator[Inp
 
 def text_rows(path: Path) -> Generator[TextRow, None, None]:
     """Return the rows of a JSONL or CSV file; raises what `read_rows` does."""
-    if not os.path.exists(path):  # noqa: PTH110 - no error for a text too long for a name, given as rows by mistake
-        raise FileNotFoundError(f"there is no file {str(path)!r}. Rows given as a str are the path of a file.")
+    try:
+        path.stat()
+    except PermissionError as error:
+        raise ConfigError(f"{str(path)!r} cannot be read: {error.strerror}.") from error
+    except OSError:  # or a text too long for a name, given as rows by mistake
+        message = f"there is no file {str(path)!r}. Rows given as a str are the path of a file."
+        raise FileNotFoundError(message) from None
     suffix = suffix_of(path)
     if suffix in {".jsonl", ".ndjson"}:
         return json_lines(path)

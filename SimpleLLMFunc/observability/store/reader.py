@@ -11,6 +11,7 @@ from dataclasses import fields
 from typing import Any, TypeVar
 
 from SimpleLLMFunc.config import file_path
+from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.observability.store.content import unpack
 from SimpleLLMFunc.observability.store.query import RUNS, alive, conditions, order_of, place_of, source_of, stored
 from SimpleLLMFunc.observability.store.rows import (
@@ -307,7 +308,9 @@ class TraceReader:
         try:
             with self._file.opened() as connection:
                 yield connection
-        except sqlite3.Error as error:
+        except ConfigError:
+            raise
+        except (sqlite3.Error, ValueError) as error:  # of int() and float() too, for a damaged cell
             raise self._file.explained(error) from None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -79,11 +79,12 @@ class TraceFile:
             sqlite3.Error: it is damaged, locked, or the disk is full.
         """
         with self._file.lock:
-            if not self._create and not self.path.exists():
-                raise ConfigError(
-                    f"there is no trace store at {redact(str(self.path))!r}. Runs are kept where "
-                    "SIMPLELLMFUNC_TRACE=path or watching(TraceStore(path)) says so."
-                )
+            with suppress(OSError):  # one that cannot be looked for is told of when it cannot be opened
+                if not self._create and not self.path.exists():
+                    raise ConfigError(
+                        f"there is no trace store at {redact(str(self.path))!r}. Runs are kept where "
+                        "SIMPLELLMFUNC_TRACE=path or watching(TraceStore(path)) says so."
+                    )
             connection = self._file.connection()
             if connection is not self._ready:
                 self._bring_up_to_date(connection)
@@ -102,9 +103,10 @@ class TraceFile:
             f"{redact(str(self.path))!r} cannot be used as a trace store: {redact(reason)}. Give the path of another file."
         )
 
-    def explained(self, error: sqlite3.Error) -> ConfigError:
-        """Return our error for one of SQLite's."""
-        made = self.unusable(f"the file is damaged ({error})" if is_damage(error) else str(error))
+    def explained(self, error: sqlite3.Error | ValueError) -> ConfigError:
+        """Return our error for one of SQLite's, or of Python's for a number that is damaged."""
+        is_damaged = isinstance(error, ValueError) or is_damage(error)
+        made = self.unusable(f"the file is damaged ({error})" if is_damaged else str(error))
         made.__cause__ = redacted_cause(error)
         return made
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_
 from pydantic import Field
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonRef, JsonSchemaValue
+from pydantic_core import to_jsonable_python
 
 from SimpleLLMFunc.errors import ToolDefinitionError
 from SimpleLLMFunc.tools.context import ToolContext
@@ -113,6 +114,9 @@ def described(annotation: Any, description: str) -> Any:
     return annotated(annotation, Field(description=description)) if description else annotation
 
 
+_shown = functools.partial(json.dumps, ensure_ascii=False)
+
+
 class EnumSchema(GenerateJsonSchema):
     """JSON Schema in which a member of an enum stands once, and has its name where its value is no text."""
 
@@ -130,8 +134,11 @@ class EnumSchema(GenerateJsonSchema):
         enum = self.get_schema_from_definitions(JsonRef(made["$ref"])) if "$ref" in made else made
         values, about = (enum or {}).get("enum", ()), (enum or {}).get("description", "")
         if enum and self.NAMED not in about and not all(isinstance(value, str) for value in values):
-            pairs = zip(map(json.dumps, values), members, strict=True)
-            enum["description"] = f"{about} {self.NAMED}{'; '.join(map(' is '.join, pairs))}".strip()
+            # By value, not by place: an enum may have a JSON schema that says less, or in another order.
+            names = {_shown(to_jsonable_python(each.value, fallback=repr)): name for name, each in members.items()}
+            told = [f"{text} is {names[text]}" for text in map(_shown, values) if text in names]
+            if told:
+                enum["description"] = f"{about} {self.NAMED}{'; '.join(told)}".strip()
         return made
 
 

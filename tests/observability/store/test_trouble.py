@@ -114,6 +114,9 @@ def test_a_file_without_its_counter_is_read_and_ends_no_thread(tmp_path, caplog)
         assert ask("after") == "yes"
         assert not store.flush()
         assert "counter is gone" in warnings_of(caplog)[0]
+        in_file(store, "INSERT INTO counter VALUES ('abc')")
+        with pytest.raises(ConfigError, match="the file is damaged"):
+            store.reader.runs()
 
 
 def test_while_the_disk_is_full_no_more_waits_than_may(tmp_path, caplog):
