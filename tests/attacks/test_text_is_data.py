@@ -235,12 +235,8 @@ DEEP = {
     "fenced": "```json\n" + "[" * 100_000,
     "quotes": '"' * 100_000,
     "backslashes": '"' + "\\" * 100_001,
-    "digits": "9" * 5_000,
-    "negative digits": "-" + "9" * 5_000 + "e" + "9" * 5_000,
-    "exponent": "1e400",
-    "nan": "NaN",
-    "infinity": "-Infinity",
-    "nan in a list": "[NaN, 1]",
+    "digits": "9" * 5_000, "negative digits": "-" + "9" * 5_000 + "e" + "9" * 5_000, "exponent": "1e400",
+    "nan": "NaN", "infinity": "-Infinity", "nan in a list": "[NaN, 1]",
     "twice": '{"name": "a", "name": "b"}',
     "surrogate": '{"name": "a\\ud800b"}',
     "open surrogate": '"\\ud800',
@@ -254,7 +250,7 @@ DEEP = {
     "null characters": "\x00" * 100_000,
     "surrogates": "\ud800" * 100_000,
     "numbers": "1 " * 30_000,
-}
+}  # fmt: skip
 TYPES = [int, float, str, bool, None, list[int], dict[str, Any], Strict, Any, list[Any], Strict | None]
 
 
