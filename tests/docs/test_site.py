@@ -40,6 +40,7 @@ def site(tmp_path_factory):
 def test_the_site_builds(site):
     page = (site / "reference/api/functions/index.html").read_text("utf-8")
     assert "the docstring says what to do" in page.lower()
+    assert "max_reasks" in page[: page.index("The docstring says what to do")], "each option has its type and default"
     assert (site / "examples/01_first_function/index.html").exists()
     # Nothing is fetched from elsewhere when a page is read.
     assert "fonts.g" not in (site / "index.html").read_text("utf-8")
