@@ -23,7 +23,7 @@ from SimpleLLMFunc.extras import install_line
 from SimpleLLMFunc.utils import refuse_constant
 
 MODEL_FORMS = (
-    "openai:gpt-5-mini, anthropic:claude-sonnet-4-5, gemini:gemini-3.8-flash, local, provider.json:openai/gpt-4o"
+    "openai:gpt-5-mini, anthropic:claude-sonnet-5-5, gemini:gemini-3.8-flash, local, provider.json:openai/gpt-5-mini"
 )
 """The forms of SIMPLELLMFUNC_MODEL."""
 
@@ -162,16 +162,16 @@ def missing_model_message() -> str:
         return (
             "没有可用的模型。已经查找过：调用处外层的 `with use_llm(llm):`、函数自己的 llm_interface（助手和 Call 的 llm）、环境变量 SIMPLELLMFUNC_MODEL，"
             '都没有给出模型。请写 @llm_function(llm_interface=OpenAICompatible("gpt-5-mini")) 并设置 OPENAI_API_KEY，'
-            f"或设置 SIMPLELLMFUNC_MODEL=openai:gpt-5-mini。没有密钥、没有网络时：先 {install_line('local')}，"
-            "再用 llm_interface=LocalModel() 或 SIMPLELLMFUNC_MODEL=local，命令行上用 --model local。"
+            f"或设置 SIMPLELLMFUNC_MODEL=openai:gpt-5-mini。没有密钥时：先 {install_line('local')}，再用 "
+            "llm_interface=LocalModel() 或 SIMPLELLMFUNC_MODEL=local，命令行上用 --model local；第一次调用会下载权重（93 MB），只下载一次。"
         )
     return (
         "No model to ask. Looked at: `with use_llm(llm):` around the call, the function's own llm_interface (the llm of an "
         "assistant or a Call), and the environment variable SIMPLELLMFUNC_MODEL; none of them names one. Write "
         '@llm_function(llm_interface=OpenAICompatible("gpt-5-mini")) with OPENAI_API_KEY set, or set '
-        "SIMPLELLMFUNC_MODEL=openai:gpt-5-mini. Without a key and without a network: llm_interface=LocalModel(), or "
+        "SIMPLELLMFUNC_MODEL=openai:gpt-5-mini. Without a key: llm_interface=LocalModel(), or "
         "SIMPLELLMFUNC_MODEL=local, or --model local on the command line, after "
-        f"{install_line('local')}."
+        f"{install_line('local')}; the first call downloads its weights (93 MB), once."
     )
 
 
@@ -185,13 +185,14 @@ def missing_key_message(
         return (
             f"模型 {model_name}{f'（{address}）' if address else ''} 没有密钥。已经查找过：api_key、api_key_pool、环境变量 "
             f'{names}，都是空的。请写 {made}("{model_name}", api_key=…)，或设置 {variables[0]}。'
-            f"没有密钥、没有网络时：先 {install_line('local')}，再用 LocalModel() 或 SIMPLELLMFUNC_MODEL=local。"
+            f"没有密钥时：先 {install_line('local')}，再用 LocalModel() 或 SIMPLELLMFUNC_MODEL=local；"
+            "第一次调用会下载权重（93 MB），只下载一次。"
         )
     return (
         f"No key for {model_name}{f' at {address}' if address else ''}. Looked at: api_key, api_key_pool, and the "
         f'environment variable {" or ".join(variables)}; all of them are empty. Write {made}("{model_name}", '
-        f"api_key=…), or set {variables[0]}. Without a key and without a network: LocalModel(), or "
-        f"SIMPLELLMFUNC_MODEL=local, after {install_line('local')}."
+        f"api_key=…), or set {variables[0]}. Without a key: LocalModel(), or SIMPLELLMFUNC_MODEL=local, "
+        f"after {install_line('local')}; the first call downloads its weights (93 MB), once."
     )
 
 

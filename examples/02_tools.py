@@ -49,7 +49,7 @@ async def fare(route: Route) -> float:
 
 
 # What a model does here, written down: it misspells a city, reads why that is wrong, asks again, and answers.
-# A real model: llm = OpenAICompatible("gpt-5-mini")
+# A real model: from SimpleLLMFunc import OpenAICompatible; llm = OpenAICompatible("gpt-5-mini")
 llm = ScriptedLLM(
     tool_calls(("distance", {"start": "Bern", "end": "Genf"})),
     tool_calls(

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator
 from SimpleLLMFunc import ChatPair, Message, llm_chat
 from SimpleLLMFunc.testing import ScriptedLLM
 
-# A real model: llm = OpenAICompatible("gpt-5-mini")
+# A real model: from SimpleLLMFunc import OpenAICompatible; llm = OpenAICompatible("gpt-5-mini")
 llm = ScriptedLLM(
     "The old town of Bern stands on a bend of the river Aare, and it is small enough to walk.",
     "In two hours: the Clock Tower, the Minster, and the view from the Rose Garden.",

@@ -40,7 +40,7 @@ GOOD = """{"customer": "Meyer", "due": "2026-11-30", "urgency": "high",
  "items": [{"article": "lamp", "count": 3}, {"article": "bulb", "count": 12}]}"""
 
 # Three answers of a model: one with an impossible count and date, the right one, and none at all.
-# A real model: llm = OpenAICompatible("gpt-5-mini")
+# A real model: from SimpleLLMFunc import OpenAICompatible; llm = OpenAICompatible("gpt-5-mini")
 llm = ScriptedLLM(
     GOOD.replace("2026-11-30", "November").replace("12", "0"),
     GOOD,

@@ -31,7 +31,7 @@ def search(query: str) -> list[str]:
     return [f"'{query}' by A. Author, shelf 12"]
 
 
-# A real model: llm = OpenAICompatible("gpt-5-mini")
+# A real model: from SimpleLLMFunc import OpenAICompatible; llm = OpenAICompatible("gpt-5-mini")
 llm = ScriptedLLM(
     tool_calls(("search", {"query": "tides"}), ("search", {"query": "moon"})),
     "Both books stand on shelf 12.",

@@ -35,7 +35,7 @@ async def look_up(request: ScriptedRequest) -> str:
 
 async def main() -> None:
     forbid_real_calls()  # from here on no request can leave by mistake
-    # A real model: llm = OpenAICompatible("gpt-5-mini"), and no forbid_real_calls()
+    # A real model, and no forbid_real_calls(): from SimpleLLMFunc import OpenAICompatible; llm = OpenAICompatible("gpt-5-mini")
     llm = ScriptedLLM(look_up, repeat=True)
 
     with use_llm(llm):  # the function itself names no model

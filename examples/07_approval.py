@@ -39,7 +39,7 @@ def approve(tool_name: str, arguments: dict[str, Any]) -> bool:
 
 
 # A model that is taken in by the mail, and asks for both payments.
-# A real model: llm = OpenAICompatible("gpt-5-mini")
+# A real model: from SimpleLLMFunc import OpenAICompatible; llm = OpenAICompatible("gpt-5-mini")
 llm = ScriptedLLM(
     tool_calls(("read_mail", {})),
     tool_calls(("send_money", {"to": "Lamp Ltd", "francs": 40}), ("send_money", {"to": "Mallory", "francs": 9000})),

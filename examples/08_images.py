@@ -40,7 +40,7 @@ def main(folder: Path) -> None:
         """Take a photo of the shelf with tiles of a colour."""
         return f"The shelf of {colour} tiles:", ImgPath(write_png(folder / f"{colour}.png", COLOURS[colour]))
 
-    # A real model that sees: llm = OpenAICompatible("gpt-5-mini")
+    # A real model that sees: from SimpleLLMFunc import OpenAICompatible; llm = OpenAICompatible("gpt-5-mini")
     llm = ScriptedLLM(tool_calls(("shelf", {"colour": "blue"})), "No: yours is red, and those on the shelf are blue.")
 
     @llm_function(llm_interface=llm, toolkit=[shelf])

@@ -16,7 +16,8 @@ from SimpleLLMFunc import ReActEvent, budget, llm_function, watching
 from SimpleLLMFunc.base.events import RunFinished, RunStarted, ToolCallStarted
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 
-# What three models do here, written down. A real one, for all three: OpenAICompatible("gpt-5-mini")
+# What three models do here, written down.
+# A real one, for all three: from SimpleLLMFunc import OpenAICompatible; … = OpenAICompatible("gpt-5-mini")
 for_research = ScriptedLLM("Tides follow the moon.", "Spring tides come at full moon.")
 for_checking = ScriptedLLM("true")
 for_editing = ScriptedLLM(

@@ -11,7 +11,7 @@ This file is two programs. Run it, and it starts itself once more as a server (`
 `rate` and `keywords` as MCP tools. Then it connects to that server and lets a model use them. Any other MCP server
 would do: put its command, or its `url=`, in the place of ours. Needs `pip install ".[mcp]"`.
 
-Model: answers written down (`ScriptedLLM`). For a real one change the line `@llm_function(llm_interface=…`.
+Model: answers written down (`ScriptedLLM`). For a real one change the lines `@llm_function(llm_interface=…`.
 """
 
 import asyncio
@@ -29,7 +29,8 @@ class Rating(BaseModel):
     reason: str
 
 
-# What models say here is written down. A real model: OpenAICompatible("gpt-5-mini")
+# What models say here is written down.
+# A real model: from SimpleLLMFunc import OpenAICompatible; llm_interface=OpenAICompatible("gpt-5-mini")
 
 
 @llm_function(llm_interface=ScriptedLLM('{"stars": 4, "reason": "good tea, long wait"}', repeat=True))

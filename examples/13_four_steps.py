@@ -28,7 +28,8 @@ from SimpleLLMFunc.calls import (
 )
 from SimpleLLMFunc.testing import ScriptedLLM
 
-# What the model does here, written down. A real one: OpenAICompatible("gpt-5-mini")
+# What the model does here, written down.
+# A real one: from SimpleLLMFunc import OpenAICompatible; llm = OpenAICompatible("gpt-5-mini")
 llm = ScriptedLLM(
     '{"city": "杭州", "days": 2}',
     "杭州这两天都是晴天，最高气温31度，出门记得防晒。",

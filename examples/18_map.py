@@ -46,7 +46,7 @@ crashes = "--crash" in sys.argv
 
 
 def answer(request: ScriptedRequest) -> str:
-    """Play the model; yours is `OpenAICompatible("gpt-5-mini")` or `LocalModel()`."""
+    """Play the model; yours is `OpenAICompatible("gpt-5-mini")` or `LocalModel()`, from SimpleLLMFunc."""
     review = request.text.split("review: ", 1)[1]
     if crashes and "best buy" in review:
         os._exit(9)

@@ -39,7 +39,7 @@ def service(request: ScriptedRequest) -> str:
     return Judgement(mood="bad" if "Cold" in text else "good", about=about).model_dump_json()
 
 
-# A real model: llm = OpenAICompatible("gpt-5-mini"), and no forbid_real_calls()
+# A real model, and no forbid_real_calls(): from SimpleLLMFunc import OpenAICompatible; llm = OpenAICompatible("gpt-5-mini")
 llm = ScriptedLLM(service, repeat=True)
 
 

@@ -7,7 +7,7 @@
 # ///
 """See what a run did: its spans as a tree, with tokens, re-asks and repairs; a backend would show the same.
 
-Model: answers written down (`ScriptedLLM`). For a real one change the line `@llm_function(llm_interface=…`.
+Model: answers written down (`ScriptedLLM`). For a real one change the lines `@llm_function(llm_interface=…`.
 """
 
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -31,7 +31,7 @@ class Book(BaseModel):
     shelf: int
 
 
-# Real models: OpenAICompatible("gpt-5-mini")
+# Real models: from SimpleLLMFunc import OpenAICompatible; llm_interface=OpenAICompatible("gpt-5-mini")
 @llm_function(llm_interface=ScriptedLLM("The author writes about the sea."))
 def summary(author: str) -> str:
     """Say in one sentence what the author writes about."""

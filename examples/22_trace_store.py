@@ -7,7 +7,7 @@
 # ///
 """Keep every run in one file: see why an answer took two turns, and what a better docstring saves.
 
-Model: answers written down (`ScriptedLLM`). For a real one change the line `@llm_function(llm_interface=…`.
+Model: answers written down (`ScriptedLLM`). For a real one change the lines `@llm_function(llm_interface=…`.
 """
 
 import tempfile

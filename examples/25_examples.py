@@ -33,7 +33,7 @@ EXAMPLES: list[tuple[str, Topic]] = [
 ]
 
 
-# A real model: llm = OpenAICompatible("gpt-5-mini")
+# A real model: from SimpleLLMFunc import OpenAICompatible; llm = OpenAICompatible("gpt-5-mini")
 llm = ScriptedLLM(lambda asked: str(asked.messages[-2]["content"]), repeat=True)
 
 

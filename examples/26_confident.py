@@ -31,7 +31,8 @@ def reading(shop: str, total: float) -> str:
     return json.dumps({"shop": shop, "total": total})
 
 
-# Real ones: OpenAICompatible("gpt-5-nano") and OpenAICompatible("gpt-5")
+# Real ones: from SimpleLLMFunc import OpenAICompatible; clear = blurred = OpenAICompatible("gpt-5-nano");
+# and strong = OpenAICompatible("gpt-5")
 clear = ScriptedLLM(*[reading("Tea House", total) for total in (12.5, 12.5, 17.5, 12.5, 12.5)])
 blurred = ScriptedLLM(*[reading("Tea House", total) for total in (12.5, 72.5, 17.5, 12.9, 12.6)])
 strong = ScriptedLLM(reading("Tea House", 12.9), repeat=True)

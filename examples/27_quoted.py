@@ -36,7 +36,8 @@ def duty(who: str, what: str, quote: str) -> dict[str, str]:
     return {"who": who, "what": what, "quote": quote}
 
 
-# What a model may say: at first one quote is not in the contract. A real one: OpenAICompatible("gpt-5-mini")
+# What a model may say: at first one quote is not in the contract.
+# A real one: from SimpleLLMFunc import OpenAICompatible; llm = OpenAICompatible("gpt-5-mini")
 llm = ScriptedLLM(
     json.dumps([duty("tenant", "pay", "900 euros per month"), duty("tenant", "tell", "提前三个月通知")]),
     json.dumps(

@@ -22,7 +22,8 @@ from SimpleLLMFunc.type import ABSTAIN, Abstention
 
 Mood = Literal["glad", "angry", "neutral"]
 
-# A model that reads the stars. A real one: OpenAICompatible("gpt-5-mini")
+# A model that reads the stars.
+# A real one: from SimpleLLMFunc import OpenAICompatible; llm = OpenAICompatible("gpt-5-mini")
 llm = ScriptedLLM(lambda asked: '"glad"' if "*****" in asked.text else '"neutral"', repeat=True)
 down = ScriptedLLM(ServerUnavailable("gpt-5-mini", status=503), repeat=True)
 

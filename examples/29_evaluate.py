@@ -35,7 +35,8 @@ def careless(asked: ScriptedRequest) -> str:
     return json.dumps("even" if number % 2 == 0 or number % 3 == 0 else "odd")
 
 
-# Real ones: OpenAICompatible("gpt-5-nano") and OpenAICompatible("gpt-5")
+# Real ones: from SimpleLLMFunc import OpenAICompatible; small = OpenAICompatible("gpt-5-nano");
+# and large = OpenAICompatible("gpt-5")
 small = ScriptedLLM(careless, repeat=True, model_name="small")
 large = ScriptedLLM(counting, repeat=True, model_name="large")
 

@@ -30,7 +30,8 @@ class Rating(BaseModel):
     reason: str
 
 
-# What the model says is written down here. A real one: OpenAICompatible("gpt-5-mini")
+# What the model says is written down here.
+# A real one: from SimpleLLMFunc import OpenAICompatible; llm_interface=OpenAICompatible("gpt-5-mini")
 @llm_function(llm_interface=ScriptedLLM('{"stars": 4, "reason": "good tea, long wait"}', repeat=True, chunk_size=12))
 async def rate(review: str) -> Rating:
     """Rate a review of a restaurant.

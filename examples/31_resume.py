@@ -9,7 +9,7 @@
 
 Every run is the same call with the same checkpoint. What it pays is what it says.
 
-Model: answers written down (`ScriptedLLM`). For a real one change the line `@llm_function(llm_interface=…`.
+Model: answers written down (`ScriptedLLM`). For a real one change the lines `@llm_function(llm_interface=…`.
 """
 
 import tempfile
@@ -26,7 +26,7 @@ service = {"is down": True}
 
 
 def answer(request: ScriptedRequest) -> str:
-    """Play the model; yours is `OpenAICompatible("gpt-5-mini")` or `LocalModel()`."""
+    """Play the model; yours is `OpenAICompatible("gpt-5-mini")` or `LocalModel()`, from SimpleLLMFunc."""
     ticket = request.text.split("ticket: ", 1)[1].strip()
     if service["is down"] and "door" in ticket:
         raise ServerUnavailable("scripted", status=503)

@@ -31,7 +31,7 @@ class Reading(BaseModel):
 
 
 def answer(request: ScriptedRequest) -> str:
-    """Play the model; yours is `OpenAICompatible("gpt-5-mini")`, its key in the workers' environment."""
+    """Play the model; yours is SimpleLLMFunc's `OpenAICompatible("gpt-5-mini")`, its key in the workers' environment."""
     text = request.text.split("text: ", 1)[1]
     return f'{{"words": {len(text.split())}, "process": {os.getpid()}}}'
 

@@ -104,7 +104,7 @@ class RateLimited(ProviderError):
         self.kind = kind
         self.body = cut(body)
         when = "later" if retry_after is None else f"in {retry_after:g} s"
-        text = f"too many requests. Try again {when}, or add a key to the pool."
+        text = f"too many requests. Try again {when}, set requests_per_minute, or give several keys: api_key_pool=APIKeyPool([...])."
         if kind == "quota":
             text = "the account's quota is used up. Check its plan and billing, or use another key."
         super().__init__(text, model=model, status=status, **facts)

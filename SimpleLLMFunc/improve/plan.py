@@ -50,7 +50,7 @@ def parted(cases: Sequence[CheckedCase], seed: int) -> Parts:
     """
     if len(cases) < FEWEST:
         raise UsageError(
-            f"improve needs at least {FEWEST} cases, and there are {len(cases)}. With fewer, no test shows anything."
+            f"improve needs at least {FEWEST} cases, but got {len(cases)}. With fewer, no test shows anything."
         )
     equal: dict[bytes, list[CheckedCase]] = {}
     for case in cases:

@@ -161,13 +161,13 @@ class _Search:
         """Compare candidates on the choice part, those that were `made` first; the best one is the first of `_tried` then.
 
         Raises:
-            UsageError: there is nothing to try.
+            UsageError: there is nothing to vary.
         """
         there = [*made, *await in_thread(candidates_of, self._pipeline, lines, self._seed)][:_MOST]
         if not there:
             raise UsageError(
-                f"there is nothing to try for {self._function.__name__}: no case that could be an example, one output mode, a "
-                "prompt of your own. Give proposer= a model that proposes other wordings."
+                f"there is nothing to vary in {self._function.__name__}: no case can serve as an example, only one output mode is "
+                "possible, and the prompt template is your own. Give proposer= a model that proposes other wordings."
             )
         # As it was, first: how many requests a question takes, re-asks and tools included, decides how many can be tried.
         left = self._asking.questions_left()

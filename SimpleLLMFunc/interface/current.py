@@ -110,7 +110,7 @@ MAKERS = {"openai": "OpenAICompatible", "anthropic": "Anthropic", "gemini": "Gem
 
 
 def named_model(value: str, *, named_by: str = _VARIABLE) -> LLM_Interface:
-    """Return the model that a text names: ``local``, ``openai:gpt-5-mini``, ``provider.json:openai/gpt-4o``.
+    """Return the model that a text names: ``local``, ``openai:gpt-5-mini``, ``provider.json:openai/gpt-5-mini``.
 
     Raises:
         ConfigError: it names none; `named_by` says where the text stood.

@@ -27,7 +27,7 @@ class _Block(_GeneratorContextManager[T]):
     def __enter__(self) -> T:
         if not hasattr(self, "args"):  # contextlib takes them away at the first use
             raise UsageError(
-                "a block such as budget(...) serves one with statement. Call it again for each further one."
+                "this block has been entered already. Make a new one for each `with`, as in `with budget(...):`."
             )
         return super().__enter__()
 

@@ -5,7 +5,7 @@
 """Receipts to a table: a folder of texts and pictures becomes typed rows, a CSV file and a page to look at.
 
     python receipts.py samples --out out --demo          # no key: a stand-in reads the texts
-    SIMPLELLMFUNC_MODEL=openai:gpt-5-mini python receipts.py my-receipts --out out
+    python receipts.py my-receipts --out out --model openai:gpt-5-mini
 
 Run it again after adding a receipt, or after it was killed: only what has no row yet is asked for.
 """
@@ -16,6 +16,7 @@ import argparse
 import csv
 import html
 import json
+import os
 import re
 import sys
 from collections import defaultdict
@@ -180,7 +181,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--out", type=Path, default=Path("out"))
     parser.add_argument("--demo", action="store_true", help="let a stand-in read, without a key")
+    parser.add_argument("--model", help="openai:gpt-5-mini, anthropic:…, gemini:…, local")
     chosen = parser.parse_args(arguments)
+    if chosen.model:
+        os.environ["SIMPLELLMFUNC_MODEL"] = chosen.model
     chosen.out.mkdir(parents=True, exist_ok=True)
     names, receipts = receipts_in(chosen.folder)
     model: LLM_Interface | None = ScriptedLLM(stand_in, repeat=True) if chosen.demo else None

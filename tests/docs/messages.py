@@ -1,13 +1,15 @@
 """All messages of the package in one table, for reading: ``python -m tests.docs.messages [WORD …]``.
 
 A row is a place, the error's class (or how the message is told), and its text; ``{…}`` is what is filled in. Words leave
-only the rows that hold one of them.
+only the rows that hold one of them. Left out: what is no literal at its place (a constant of a module, a word file of the
+assistant or the pages), and built-in errors of other kinds than the two in ``TOLD``.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +20,7 @@ from tests.docs.pages import ROOT
 
 OURS = {name for name, value in vars(errors).items() if inspect.isclass(value) and issubclass(value, BaseException)}
 TOLD = {"push_warning", "push_error", "warn", "fail", "echo", "secho", "BadParameter", "UsageError", "ClickException"}
+TOLD |= {"ModelRetry", "Problem", "Refusal", "ValueError", "FileNotFoundError"}
 HELP = {"help", "short_help", "epilog"}
 
 
@@ -49,15 +52,24 @@ def text_of(node: ast.expr) -> str:
 def messages(folder: Path = ROOT / "SimpleLLMFunc") -> Iterator[Told]:
     """Yield each message of the modules in `folder`, in their order."""
     for path in sorted(folder.rglob("*.py")):
+        # An error's own module puts its text together; a command's docstring is its --help.
+        parts = {"__init__"} if path.parent.name == "errors" else set()
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if not isinstance(node, ast.Call):
-                continue
-            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            said = [each for each in node.args if _holds_text(each)] if name in OURS | TOLD else []
-            said += [each.value for each in node.keywords if each.arg in HELP and _holds_text(each.value)]
-            for each in said:
-                place = f"{path.relative_to(folder.parent)}:{each.lineno}"
-                yield Told(place, name, " ".join(text_of(each).split()))
+            name, said = "", list[ast.expr]()
+            if isinstance(node, ast.Call):
+                name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+                said = node.args if name in OURS | TOLD | parts else []
+                said = [*said, *(each.value for each in node.keywords if each.arg in HELP)]
+            elif isinstance(node, ast.Assign) and parts:
+                name, said = "text", [node.value]
+            elif isinstance(node, ast.FunctionDef) and re.search(r"\.(command|group)\b", _decorators(node)):
+                name, said = "--help", [each.value for each in node.body[:1] if isinstance(each, ast.Expr)]
+            for each in filter(_holds_text, said):
+                yield Told(f"{path.relative_to(folder.parent)}:{each.lineno}", name, " ".join(text_of(each).split()))
+
+
+def _decorators(node: ast.FunctionDef) -> str:
+    return " ".join(map(ast.unparse, node.decorator_list))
 
 
 def _holds_text(node: ast.expr) -> bool:

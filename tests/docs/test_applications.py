@@ -45,7 +45,7 @@ def test_a_missing_row_and_an_alarm_are_exit_codes(tmp_path: Path) -> None:
         assert run(shutil.copytree(ROOT / "examples" / name, tmp_path / name), *options).returncode == 1
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda each: each.name)
+@pytest.mark.parametrize("folder", [*FOLDERS, ROOT / "examples/receipts"], ids=lambda each: each.name)
 def test_an_application_takes_a_model(folder: Path) -> None:
     assert "--model" in run(folder, "--help").stdout or folder.name == "fastapi_service"
     assert '"--model"' in (folder / f"{folder.name}.py").read_text("utf-8")

@@ -80,10 +80,12 @@ def test_an_example_says_what_to_install(tmp_path: Path) -> None:
 
 def test_an_example_says_what_it_shows_and_which_model_it_asks() -> None:
     for example in EXAMPLES:
-        docstring = ast.get_docstring(ast.parse(example.read_text("utf-8")))
-        assert docstring, example
+        code = example.read_text("utf-8")
+        docstring = ast.get_docstring(ast.parse(code)) or ""
         assert docstring.split("\n")[0].endswith((".", ":")), example
         assert re.search(r"^Model: .+\.$", docstring, re.MULTILINE), example
+        if re.search(r"# .*\bOpenAICompatible\(", code):  # a line that is there to be uncommented has its import
+            assert re.search(r"import .*\bOpenAICompatible\b", code), example
 
 
 @pytest.mark.parametrize(

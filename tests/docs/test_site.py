@@ -39,12 +39,11 @@ def site(tmp_path_factory):
 
 def test_the_site_builds(site):
     page = (site / "reference/api/functions/index.html").read_text("utf-8")
-    assert "llm_function" in page
     assert "the docstring says what to do" in page.lower()
+    assert "max_reasks" in page[: page.index("The docstring says what to do")], "each option has its type and default"
     assert (site / "examples/01_first_function/index.html").exists()
     # Nothing is fetched from elsewhere when a page is read.
-    start = (site / "index.html").read_text("utf-8")
-    assert "fonts.g" not in start
+    assert "fonts.g" not in (site / "index.html").read_text("utf-8")
 
 
 def test_a_link_that_leads_nowhere_is_told(tmp_path):
@@ -64,6 +63,9 @@ FOUND_AT = {
     "fastapi": "how-to/web-frameworks/",
     "timeout": "how-to/limits/",
     "streaming": "how-to/functions/#streaming-items-as-they-arrive",
+    "llm_function": "reference/api/functions/#SimpleLLMFunc.llm_function",
+    "LocalModel": "reference/api/models/#SimpleLLMFunc.LocalModel",
+    "ScriptedLLM": "reference/api/testing/#SimpleLLMFunc.testing.ScriptedLLM",
 }
 
 

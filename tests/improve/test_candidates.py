@@ -100,5 +100,5 @@ def test_functions_with_their_own_examples_prompt_and_text():
         """Text."""
 
     assert candidates_of(pipeline_of(own), [], 0) == []
-    with pytest.raises(UsageError, match="nothing to try for own"):
+    with pytest.raises(UsageError, match="nothing to vary in own"):
         own.improve([{"args": str(number)} for number in range(40)], scorer=lambda value, wanted: 1, progress=False)

@@ -261,7 +261,7 @@ async def test_a_budget_that_ends_in_the_test_accepts_nothing_and_says_so(tmp_pa
 @pytest.mark.parametrize(
     ("given", "options", "kind", "told"),
     [
-        (cases(29), {}, UsageError, "at least 30 cases, and there are 29"),
+        (cases(29), {}, UsageError, "at least 30 cases, but got 29"),
         ([(1, "plain")] * 40, {}, UsageError, "1 different arguments"),
         (cases(40), {"budget": -1}, UsageError, "whole number of requests"),
         (cases(40), {"budget": 90.5}, UsageError, "whole number of requests"),

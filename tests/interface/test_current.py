@@ -152,7 +152,7 @@ def test_a_value_that_names_nothing(environment, value):
     environment(value)
     with pytest.raises(ConfigError, match=r"SIMPLELLMFUNC_MODEL=.* names no model") as caught:
         resolve_llm(None)
-    for form in ("openai:gpt-5-mini", "local", "provider.json:openai/gpt-4o"):
+    for form in ("openai:gpt-5-mini", "local", "provider.json:openai/gpt-5-mini"):
         assert form in str(caught.value)
     assert f"Did you mean '{value.strip()}'" not in str(caught.value)
 

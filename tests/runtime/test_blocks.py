@@ -41,7 +41,7 @@ def test_a_plain_function_runs_inside_each_time():
 
 
 def test_a_block_serves_one_with_statement():
-    with budget(requests=1) as spent, pytest.raises(UsageError, match="Call it again"):
+    with budget(requests=1) as spent, pytest.raises(UsageError, match="Make a new one"):
         with (once := use_llm(ScriptedLLM())), once:
             pass
     assert spent.requests == 0

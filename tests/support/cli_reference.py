@@ -33,7 +33,7 @@ What a script wants goes to stdout, everything else to stderr. `--json` is on on
 
 | variable | read by | meaning |
 |---|---|---|
-| `SIMPLELLMFUNC_MODEL` | everything that runs a function; `preview`, `chat`, `doctor` | the model of functions that name none: `openai:gpt-5-mini`, `local`, `provider.json:openai/gpt-4o` |
+| `SIMPLELLMFUNC_MODEL` | everything that runs a function; `preview`, `chat`, `doctor` | the model of functions that name none: `openai:gpt-5-mini`, `local`, `provider.json:openai/gpt-5-mini` |
 | `OPENAI_API_KEY`, `ANTHROPIC_API_KEY`, `GOOGLE_API_KEY`; `OPENAI_BASE_URL`, `ANTHROPIC_BASE_URL`, `GOOGLE_GEMINI_BASE_URL` | the same | key and address |
 | `SIMPLELLMFUNC_TRACE`, `SIMPLELLMFUNC_TRACE_CONTENT` | everything that runs a function; of the first, `traces`, `view`, `doctor` | the file that runs are kept in; `0` keeps sizes and hashes only |
 | `SIMPLELLMFUNC_MODEL_DIR` | everything that asks the local model; `model`, `doctor` | where weights are kept |

@@ -68,8 +68,8 @@ class watching:  # noqa: N801 - used like a keyword
     def __init__(self, *sinks: EventSink, session_id: str | None = None, user_id: str | None = None) -> None:
         if wrong := [sink for sink in sinks if not is_sink(sink)]:
             raise UsageError(
-                f"watching() shows runs to what is called with (trace_id, event), not async, and {cut(repr(wrong[0]), 80)} is not. "
-                'A file of traces is watching(TraceStore("runs.sqlite")).'
+                f"watching() takes plain (not async) callables (trace_id, event), not {cut(repr(wrong[0]), 80)}. "
+                'To keep runs in a file: watching(TraceStore("runs.sqlite")).'
             )
         self._sinks = sinks
         given = {"session_id": session_id, "user_id": user_id}

@@ -49,7 +49,9 @@ class _WireSchema(EnumSchema):
 
     def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
         if schema["cls"] is Confident:
-            raise SignatureError("Confident[...] is asked for as a whole: annotate the function `-> Confident[...]`.")
+            raise SignatureError(
+                "Confident[...] cannot stand inside another type. Annotate the function: `-> Confident[list[int]]`."
+            )
         return super().dataclass_schema(schema)
 
     def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:

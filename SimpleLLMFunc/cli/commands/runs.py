@@ -79,7 +79,7 @@ def _told(**given: Any) -> Any:
 @click.option("--no", is_flag=True, help="It may not; the model is told so.")
 @click.option("--text", metavar="TEXT", help="It does not run; the model reads this in its place.")
 @click.option("--result", metavar="JSON", help="Where the outcome of a tool is unknown: its result.")
-@click.option("--run-again", is_flag=True, help="The same, where it is known that it has done nothing: it is run.")
+@click.option("--run-again", is_flag=True, help="The tool's outcome is unknown, and you know it did nothing: run it.")
 @click.pass_obj
 def answer_command(path: Path, /, key: str, call_id: str, **given: Any) -> None:
     """Answer what the run KEY asks about one CALL; both are in the list."""

@@ -42,6 +42,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _BY = click.Choice(get_args(Dimension))
+_SORT = click.Choice(get_args(RunOrder))
 _BYTES = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3}
 
 
@@ -99,10 +100,10 @@ _NUMBERS = {
     "max-cost": "fewer USD",
 }
 _FLAGS = {
-    "asked-again/--not-asked-again": "an answer was sent back",
-    "repaired/--not-repaired": "the answer was repaired",
-    "failed-tries/--no-failed-tries": "a request failed",
-    "marked/--not-marked": "they are marked",
+    "asked-again/--not-asked-again": "Take only runs in which an answer was sent back, or only the others.",
+    "repaired/--not-repaired": "Take only runs in which the answer was repaired, or only the others.",
+    "failed-tries/--no-failed-tries": "Take only runs in which a request failed, or only the others.",
+    "marked/--not-marked": "Take only runs that are marked, or only the others.",
 }
 _WHEN = "2h (ago), 7d, 2026-11-22T08:30"
 _FILTERS = (
@@ -113,10 +114,10 @@ _FILTERS = (
     click.option("--since", type=_moment, metavar="WHEN", help=f"Take runs that began then or later: {_WHEN}."),
     click.option("--until", type=_moment, metavar="WHEN", help=f"Take runs that began before: {_WHEN}."),
     *(click.option(f"--{name}", type=float, help=f"Take runs that took {said}.") for name, said in _NUMBERS.items()),
-    *(click.option(f"--{names}", default=None, help=f"Take runs by whether {what}.") for names, what in _FLAGS.items()),
+    *(click.option(f"--{names}", default=None, help=said) for names, said in _FLAGS.items()),
 )
 _ORDER = (
-    click.option("--sort", type=click.Choice(get_args(RunOrder)), default="started", help="Put these runs first."),
+    click.option("--sort", type=_SORT, default="started", help="Sort by this, the largest or latest first."),
     click.option("--ascending", is_flag=True, help="Begin with the smallest."),
 )
 
@@ -184,7 +185,8 @@ def show(ctx: click.Context, run: str, reader: TraceReader, *, as_data: bool) ->
     """Show one RUN: its number, its trace id, or the beginning of that."""
     detail = reader.run(_run(run))
     if detail is None:
-        click.echo(f"There is no run {escape_control(cut(run, 100))!r}. List them: simplellmfunc traces list", err=True)
+        named = f"{escape_control(cut(run, 100))!r} in {reader.path}"
+        click.echo(f"There is no run {named}. List them: simplellmfunc traces list {reader.path}", err=True)
         ctx.exit(1)
     elif as_data:
         echo_json(detail)

@@ -36,7 +36,7 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.option(
     "--report", "reports", multiple=True, type=_REPORT, help="Show this report of `simplellmfunc eval --report`."
 )
-@click.option("--cases", type=_FOLDER, help="The folder for runs made cases; by default `cases` next to the store.")
+@click.option("--cases", type=_FOLDER, help="Where runs are saved as test cases; default: `cases` next to the store.")
 @click.option("--journal", "journals", multiple=True, type=FILE, help="Show and answer what waits in this journal.")
 @click.option("--open/--no-open", "opens", default=None, help="Open the page in the browser (the default), or do not.")
 def view(

@@ -64,7 +64,7 @@ def _checked(address: str) -> str:
     except ValueError:
         parts, usable = urlsplit(""), False
     if not usable:
-        raise ConfigError("the proxy of the environment is no address. Write it as http://host:port.")
+        raise ConfigError("the proxy in HTTPS_PROXY, HTTP_PROXY or ALL_PROXY is no address. Write http://host:port.")
     if parts.password:
         name, password = unquote(parts.username or ""), unquote(parts.password)
         remember_secret(password)

@@ -105,9 +105,7 @@ def _data(url: str, instead: str) -> Part:
         return {"fileData": {"fileUri": url}}
     found = data_in(url)
     if found is None or ";base64" not in found[1]:
-        raise ConfigError(
-            f"generateContent fetches no address, so that an image or file comes with its data: {instead}(…)."
-        )
+        raise ConfigError(f"Gemini does not fetch images or files from an address. Send the data: {instead}(…).")
     return {"inlineData": {"mimeType": found[0], "data": found[2]}}
 
 

@@ -34,6 +34,6 @@ def process_tools(
             continue
         made = as_tool(candidate, where=f"toolkit of {func_name}" if func_name else "toolkit")
         if made.name in tools.names():
-            raise ToolDefinitionError(made.name, f"{func_name} has two tools of this name. Give one another `name=`.")
+            raise ToolDefinitionError(made.name, f"{func_name} has two tools of this name. Rename one: @tool(name=…).")
         tools.register(made)
     return [*tools.get_tool_definitions(strict=strict), *own] or None, tools.tool_map()

@@ -157,7 +157,7 @@ async def test_a_sink_that_fails_is_logged_and_passed_over(caplog):
 
 @pytest.mark.parametrize("wrong", ["runs.sqlite", TraceStore, None, test_a_sink_that_fails_is_logged_and_passed_over])
 def test_what_cannot_be_a_sink_is_told(wrong):
-    with pytest.raises(UsageError, match=r"and .* is not. A file of traces is watching\(TraceStore"):
+    with pytest.raises(UsageError, match=r"callables .*, not .*\. To keep runs in a file: watching\(TraceStore"):
         watching(print, wrong)
 
 

@@ -64,7 +64,7 @@ def test_one_run(store):
     detail = json.loads(run("show", "1", "--json").stdout)
     assert detail["value"] == {"stars": 5}
     assert run("show", detail["summary"]["trace_id"]).stdout == shown
-    assert "There is no run" in run("show", "77", code=1).stderr
+    assert "t.sqlite. List them: simplellmfunc traces list " in run("show", "77", code=1).stderr
     assert "There is no run" in run("show", "9" * 30, code=1).stderr
 
 

@@ -287,7 +287,7 @@ def test_what_cannot_be_is_said_at_decoration():
     with pytest.raises(errors.SignatureError, match="Confident alone"):
         llm_function()(alone)
     for func in (inside, each):
-        with pytest.raises(errors.SignatureError, match=r"as a whole: annotate the function `-> Confident\[...\]`\.$"):
+        with pytest.raises(errors.SignatureError, match=r"inside another type\. .* `-> Confident\[list\[int\]\]`\.$"):
             llm_function()(func)
     for options in ({"votes": 0}, {"votes": True}, {"min_agreement": 2}, {"escalate_to": "gpt"}, {"vote_on": "score"}):
         with pytest.raises(errors.ConfigError):

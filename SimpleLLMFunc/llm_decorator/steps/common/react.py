@@ -46,7 +46,8 @@ def prepare_toolset(options: Options, func_name: str) -> Toolset:
     embed = None if options.embeddings is None else options.embeddings.embed
     search = ToolSearch(tool_map, options.toolkit_search, embed)
     if search.tool.name in tool_map:
-        raise ToolDefinitionError(search.tool.name, f"{func_name} finds tools by one of this name. Give yours another.")
+        told = f"toolkit_search= adds a tool of this name to {func_name}. Give yours another `name=`."
+        raise ToolDefinitionError(search.tool.name, told)
     services = [each for each in specs or () if "function" not in each]  # what the service runs by itself stays offered
     offered, strict_offered, own = _both_forms([search.tool, *services], func_name)
     return replace(
