@@ -7,7 +7,7 @@ import json
 import pickle
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, List
 
 import pytest
 from pydantic import AfterValidator, BaseModel, Field, create_model
@@ -159,6 +159,7 @@ STRIPPED = Annotated[Quoted[str], AfterValidator(str.strip)]
         (Annotated[Quoted[str] | None, AfterValidator(str.strip)], '"{}"'),
         (Annotated[list[Quoted[str]], AfterValidator(lambda texts: [each.strip() for each in texts])], '["{}"]'),
         *((kind, '["{}"]') for kind in (list[STRIPPED], set[STRIPPED] | None, tuple[STRIPPED, ...])),
+        (Annotated[tuple[STRIPPED, int], AfterValidator(lambda pair: (*pair, 2))], '["{}", 1]'),
         (dict[str, STRIPPED], '{{"a": "{}"}}'),
     ],
 )
@@ -166,14 +167,17 @@ def test_a_validator_that_makes_a_plain_text_of_a_quote_leaves_it_a_quote(kind, 
     holder = create_model("Holder", quote=(kind, ...), __config__={"frozen": True})
     bad, good = (f'{{"quote": {answer.format(text)}}}' for text in ("in 1932", " bridge "))
     found = decorated(holder, ScriptedLLM(bad, good))(REPORT).quote
-    (quote,) = [found] if isinstance(found, str) else found.values() if isinstance(found, dict) else found
-    assert (quote, quote.is_located) == ("bridge", True)
+    quote, *numbers = [found] if isinstance(found, str) else found.values() if isinstance(found, dict) else found
+    assert (quote, quote.is_located, numbers) == ("bridge", True, [1, 2] if "1" in answer else [])
 
 
 def test_a_list_of_a_users_own_class_stays_one_next_to_a_quote():
     tags = type("Tags", (list,), {})
-    holder = create_model("Holder", quote=(Quoted[str], ...), tags=(Annotated[list[str], AfterValidator(tags)], ...))
-    assert type(decorated(holder, ScriptedLLM('{"quote": "bridge", "tags": ["a"]}'))(REPORT).tags) is tags
+    holder = create_model(
+        "Holder", quote=(Quoted[str], ...), tags=(Annotated[list[str], AfterValidator(tags)], ...), bare=(List, ...)
+    )
+    found = decorated(holder, ScriptedLLM('{"quote": "bridge", "tags": ["a"], "bare": [1]}'))(REPORT)
+    assert (type(found.tags), found.bare) == (tags, [1])
 
 
 def test_golden_prompt():

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from enum import Enum
 from functools import cached_property
-from itertools import repeat
+from itertools import chain, repeat
 from operator import is_not
 from types import UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin
@@ -175,7 +175,9 @@ def _marked(value: Any, annotation: Any) -> Any:
         made = _marked(pairs, list[tuple[kinds]])  # type: ignore[valid-type]
         return value if made is pairs else dict(made)
     if origin in (list, set, frozenset, tuple) and type(value) is origin:
-        of = repeat(kinds[0]) if origin is not tuple or kinds[1:] == (...,) else kinds
+        # What no kind is told of stays as it is: the items of a bare `List`, the last ones of a longer tuple.
+        is_fixed = origin is tuple and kinds[1:] != (...,)
+        of = chain(kinds, repeat(None)) if is_fixed else repeat(kinds[0] if kinds else None)
         items = [_marked(item, kind) for item, kind in zip(value, of, strict=False)]
         return origin(items) if any(map(is_not, items, value)) else value
     if origin in (Union, UnionType) and str not in kinds:
