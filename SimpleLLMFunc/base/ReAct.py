@@ -319,8 +319,7 @@ def _answered(reply: ChatCompletion, answer_name: str | None) -> ChatCompletion:
     if not calls or len(answers) < len(calls):
         return reply
     # Two answers that differ are ambiguous: the review reads them one after the other and refuses.
-    texts = dict.fromkeys(call.function.arguments for call in answers)
-    return reply.with_message(content="\n".join(texts if len(texts) == 1 else (c.function.arguments for c in answers)))
+    return reply.with_message(content="\n".join(dict.fromkeys(call.function.arguments for call in answers)))
 
 
 async def _tool_round(

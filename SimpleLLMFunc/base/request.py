@@ -175,11 +175,11 @@ class Toolset:
     @property
     def every_spec(self) -> list[ToolSpec]:
         """The specs of all tools, found or not; what the function is made of."""
-        return [*self.hidden, *(self.specs or ())] if self.search is not None else self.specs or []
+        return [*self.hidden, *(self.specs or ())]
 
     def searched(self, request: ModelRequest) -> ModelRequest:
         """Return the request with the tools that were found in its conversation, besides those of the specs."""
-        if self.search is None or not (request.tools or request.actions):
+        if self.search is None:
             return request
         names = set(self.search.found_in(request.messages))
         hidden = self.hidden_strict if self._is_strict(request.llm) else self.hidden

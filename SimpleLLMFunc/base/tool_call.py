@@ -144,11 +144,9 @@ async def process_tool_calls(
 
 def _waited_for(reasons: list[BaseException]) -> BaseException:
     """Return the one error that says what all of these wait for: an unknown outcome first."""
-    first, *others = sorted(reasons, key=lambda reason: isinstance(reason, RunPaused))
-    for other in others:
-        if isinstance(first, RunPaused) and isinstance(other, RunPaused):
-            first = RunPaused(first.key, [*first.pending, *other.pending])
-    return first
+    pending = [each for reason in reasons if isinstance(reason, RunPaused) for each in reason.pending]
+    first = min(reasons, key=lambda reason: isinstance(reason, RunPaused))
+    return RunPaused(first.key, pending) if isinstance(first, RunPaused) else first
 
 
 async def _cancelled(tasks: Sequence[asyncio.Task[Any]]) -> None:

@@ -62,20 +62,17 @@ def remember_refusal(error: BadRequest, llm: LLM_Interface, way: OutputMode | Li
 
 
 def _key(about: Any) -> bytes:
-    return hashlib.blake2b(json.dumps(about, sort_keys=True, default=repr).encode(), digest_size=16).digest()
+    return hashlib.blake2b(json.dumps(about, default=repr).encode()).digest()
 
 
 def refuses_mode(error: BadRequest, request: ModelRequest) -> bool:
     """Say whether an error means, beyond doubt, the output mode of a request."""
     refused = refused_in(error)
-    if request.output_mode == "native" or (request.output_mode == "choice" and request.response_format is not None):
-        return refused == "response_format"
     if request.output_mode != "tool":
-        return False
-    # A `tool_choice` of the user's own is not ours to change.
-    is_ours = refused == "tools" or (refused == "tool_choice" and "tool_choice" not in request.params)
-    if is_ours or refused:
-        return is_ours
+        return refused == "response_format" and request.response_format is not None
+    if refused:
+        # A `tool_choice` of the user's own is not ours to change.
+        return refused == "tools" or (refused == "tool_choice" and "tool_choice" not in request.params)
     told = error.tool or tool_name(
         error.param, error.body, lambda: [spec_name(tool) for tool in request.wire(is_last=False)["tools"] or ()]
     )
@@ -102,9 +99,7 @@ def json_actions(
     refused = refused_by(llm, specs)
     if wanted == "auto" and "tools" not in refused and llm.profile.tools == "native":
         return None
-    has_schema = llm.profile.native and "native" not in refused
-    if has_schema and answer_schema is not None:
-        has_schema = "native" not in refused_by(llm, answer_schema)
+    has_schema = llm.profile.native and "native" not in {*refused, *refused_by(llm, answer_schema)}
     return JsonActions(functions, answer_schema, native=has_schema)
 
 
@@ -115,7 +110,7 @@ def downgrades_of(request: ModelRequest, *schemas: object) -> tuple[tuple[str, s
         request: as it goes out.
         schemas: that of the answer, and the specs of the tools; None where the user said how to ask.
     """
-    told = {way: said for about in schemas if about is not None for way, said in refused_by(request.llm, about).items()}
+    told = {way: said for about in schemas for way, said in refused_by(request.llm, about).items()}
     mode, actions = request.output_mode, request.actions
     found = []
     for way, said in told.items():
@@ -126,6 +121,6 @@ def downgrades_of(request: ModelRequest, *schemas: object) -> tuple[tuple[str, s
             found.append(("output mode: choice in words instead of a schema", said))
         elif mode not in {"text", way}:
             found.append((f"output mode: {mode} instead of {way}", said))
-        elif actions is not None and not actions.native:
+        elif actions is not None:
             found.append(("tools: JSON actions in words instead of a schema", said))
     return tuple(found)

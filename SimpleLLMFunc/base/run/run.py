@@ -22,7 +22,7 @@ from SimpleLLMFunc.base.run.sinks import EventSink, current_sinks, defaults
 from SimpleLLMFunc.errors import DeadlineExceeded, SimpleLLMFuncError
 from SimpleLLMFunc.interface.attempts import LISTENER, Downgrades
 from SimpleLLMFunc.interface.spending import Deadline, Spent, deadline_scope, strictest_time_limit
-from SimpleLLMFunc.interface.wires import STATE, ServerTool, server_tools_in
+from SimpleLLMFunc.interface.wires import ServerTool, server_tools_in
 from SimpleLLMFunc.logger import begin_run, get_current_trace_id, push_warning, shown_error
 from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, Message, ToolCall
 
@@ -83,7 +83,7 @@ class Run:
         self.messages: list[Message] = []
         self.tool_calls: list[ToolCall] = []
         self.usage = NO_USAGE
-        self._with_state: list[Mapping[str, Any]] = []  # what replies carry that their service wants back
+        self._extras: list[Mapping[str, Any]] = []  # of the replies: what their service wants back is there
         self.last: events.ReplyReceived | None = None
         self.parsed: Parsed[Any] | None = None
         self.finished: events.RunFinished | None = None
@@ -173,8 +173,7 @@ class Run:
             case events.ReplyReceived(usage=usage):
                 self.last = event
                 self.usage += usage
-                if STATE in event.reply.message.extra:
-                    self._with_state.append(event.reply.message.extra)
+                self._extras.append(event.reply.message.extra)
             case events.RunStarted(messages=messages):
                 self.messages = list(messages)
                 event = event if self.observer is None else replace(event, run=self._described(self.observer))
@@ -225,7 +224,7 @@ class Run:
     @property
     def server_tools(self) -> list[ServerTool]:
         """The tools that the service ran by itself, in order."""
-        return server_tools_in(self._with_state)
+        return server_tools_in(self._extras)
 
     def facts(self) -> dict[str, Any]:
         """Return what `Result` and an error have in common, by attribute name."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-import sys
 from collections.abc import Hashable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Literal, get_origin
@@ -279,8 +278,8 @@ def _called(return_type: Any) -> str:
 
 def _type_problem(return_type: Any, error: Exception) -> str:
     name = _called(return_type)
-    said = str(error).split("\n", 1)[0]
-    if "TypedDict" in said and sys.version_info < (3, 12):
+    said = str(error).partition("\n")[0]
+    if "typing_extensions.TypedDict" in said:
         return (
             f"return type {name}: below Python 3.12 use typing_extensions.TypedDict instead of typing.TypedDict "
             "(`from typing_extensions import TypedDict`)."

@@ -105,9 +105,10 @@ class _Example:
 def _distinct(made: list[Any], items: Schema) -> list[Any]:
     if "enum" in items:
         return list(itertools.islice(items["enum"], len(made)))
-    if made and isinstance(made[0], str):
+    first = made[0]
+    if isinstance(first, str):
         return [f"{item}{number}" for number, item in enumerate(made, 1)]
-    if made and isinstance(made[0], int | float) and not isinstance(made[0], bool):
+    if isinstance(first, int | float) and not isinstance(first, bool):
         return [item + number for number, item in enumerate(made)]
     return made
 
@@ -143,6 +144,6 @@ def _text(schema: Schema) -> str:
         return text
     least, most = schema.get("minLength", 0), schema.get("maxLength")
     if len(text) < least:
-        text = (text + " ") * (least // 5 + 1)
+        text = (text + " ") * least
         text = text[:least].rstrip().ljust(least, "x")
     return text if most is None else text[:most]

@@ -77,7 +77,7 @@ class _Environment(ImmutableSandboxedEnvironment):
 
 def _range(*args: int) -> list[int]:
     numbers = range(*args)
-    if numbers[MAX_RANGE : MAX_RANGE + 1]:
+    if numbers[MAX_RANGE:]:
         raise ValueError(f"range gives at most {MAX_RANGE} numbers")
     return list(numbers)
 
