@@ -30,10 +30,11 @@ from SimpleLLMFunc.errors import (
 )
 from SimpleLLMFunc.interface import LLM_Interface
 from SimpleLLMFunc.interface.wires import chunk_of_reply
+from SimpleLLMFunc.journal import durable
 from SimpleLLMFunc.llm_decorator.utils.tools import process_tools
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.tools import tool
-from SimpleLLMFunc.type import ChatCompletion
+from SimpleLLMFunc.type import ChatCompletion, Usage
 
 MESSAGES = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello?"}]
 
@@ -123,27 +124,16 @@ async def test_after_the_last_round_the_model_answers_without_tools():
     events = await run(llm, tools=[add], max_rounds=2)
     assert [bool(call.tools) for call in llm.calls] == [True, True, False]
     assert events[-1].reply.text == "Four."
+    await run(none := ScriptedLLM("No tools here."), tools=[add], max_rounds=0)
+    assert none.calls[0].tools is None
 
 
 async def test_a_tool_called_in_the_turn_without_tools_is_the_limit():
     llm = ScriptedLLM(*[tool_calls(("add", {"a": 1, "b": 1}))] * 3)
     with pytest.raises(ToolCallLimitExceeded) as caught:
         await run(llm, tools=[add], max_rounds=1)
-    assert caught.value.limit == 1
+    assert (caught.value.limit, caught.value.repeated) == (1, 0)
     assert len(llm.calls) == 2
-
-
-async def test_zero_rounds_offer_no_tool():
-    llm = ScriptedLLM("No tools here.")
-    await run(llm, tools=[add], max_rounds=0)
-    assert llm.calls[0].tools is None
-
-
-async def test_a_tool_no_one_offered_is_answered_and_bounded():
-    llm = ScriptedLLM(tool_calls(("rm", {})), "Sorry.")
-    events = await run(llm)
-    assert [e.failed for e in events if isinstance(e, ToolCallFinished)] == [True]
-    assert "rm" in llm.requests[1][-1]["content"]
 
 
 async def test_the_review_sends_back_without_running_tools_again():
@@ -170,22 +160,13 @@ async def test_the_review_sends_back_without_running_tools_again():
     assert [m["role"] for m in events[-1].messages] == ["system", "user", "assistant", "tool", "assistant"]
     assert events[-1].messages[-1]["content"] == "good"
     assert events[-1].turns == 4
-
-
-async def test_usage_counts_rejected_answers():
-    async def review(reply, messages):
-        return None if reply.text == "good" else messages
-
-    events = await run(ScriptedLLM("bad", "good"), review=review)
-    received = [e.usage for e in events if isinstance(e, ReplyReceived)]
-    assert len(received) == 2
-    assert events[-1].usage == received[0] + received[1]
+    assert events[-1].usage == sum((e.usage for e in events if isinstance(e, ReplyReceived)), Usage())
 
 
 class Refusing:
-    """A review that accepts every reply, and asks otherwise, or gives up, where a request is refused."""
+    """A review that accepts every reply, and asks otherwise where a request is refused."""
 
-    def __init__(self, instead=None):
+    def __init__(self, instead):
         self.instead = instead
         self.refused_requests = []
 
@@ -194,9 +175,7 @@ class Refusing:
 
     def refused(self, error, request):
         self.refused_requests.append(request)
-        return self.instead and ModelRequest(
-            request.llm, [*request.messages, {"role": "user", "content": self.instead}]
-        )
+        return ModelRequest(request.llm, [*request.messages, {"role": "user", "content": self.instead}])
 
 
 async def test_a_refused_request_is_asked_otherwise_in_the_same_turn():
@@ -218,12 +197,6 @@ async def test_what_has_come_since_follows_another_first_request():
     assert [request.messages for request in review.refused_requests] == [MESSAGES]
     assert [m["role"] for m in llm.requests[2]] == ["system", "user", "user", "assistant", "tool"]
     assert [m["role"] for m in events[-1].messages] == ["system", "user", "user", "assistant", "tool", "assistant"]
-
-
-async def test_a_refusal_that_cannot_be_helped_is_raised():
-    llm = ScriptedLLM(BadRequest("m", status=400, body="no"))
-    with pytest.raises(BadRequest):
-        await run(llm, review=Refusing())
 
 
 ANSWER_TOOL = {"type": "function", "function": {"name": "answer", "parameters": {"type": "object"}}}
@@ -281,10 +254,8 @@ async def test_the_loop_keeps_the_deadline_for_an_interface_that_does_not():
         async def chat(self, messages, **options):
             await asyncio.sleep(30)
 
-    started = asyncio.get_running_loop().time()
     with pytest.raises(DeadlineExceeded):
         await run(Sleeper(), deadline=0.2)
-    assert asyncio.get_running_loop().time() - started < 5
 
 
 async def test_a_deadline_ends_a_hanging_tool():
@@ -294,10 +265,8 @@ async def test_a_deadline_ends_a_hanging_tool():
         await asyncio.sleep(30)
         return ""
 
-    started = asyncio.get_running_loop().time()
     with pytest.raises(DeadlineExceeded, match="running a tool"):
         await run(ScriptedLLM(tool_calls(("hangs", {}))), tools=[hangs], deadline=0.2)
-    assert asyncio.get_running_loop().time() - started < 5
     assert len(asyncio.all_tasks()) == 1
 
 
@@ -324,6 +293,17 @@ async def test_execute_llm_yields_raw_responses_and_grows_the_list(stream):
     assert {r.object for r in responses} == {"chat.completion.chunk" if stream else "chat.completion"}
     assert "".join(r.text for r in responses) == "It is 3."
     assert llm.calls[0].params == {"temperature": 0.5}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_run_of_no_function_is_known_to_a_journal_by_its_request(stream, tmp_path):
+    llm, told = ScriptedLLM("fine", "other"), []
+    for said in ("Hello?", "Hello?", "Bye?"):
+        with durable(tmp_path / "runs.sqlite", "k"):
+            request = ModelRequest(llm, [{"role": "user", "content": said}])
+            *_, received, _, finished = await read(react_events(request, run=Run(stream=stream)))
+        told.append((finished.reply.text, received.replayed, received.usage.cost, received.usage.total_tokens > 0))
+    assert told == [("fine", False, None, True), ("fine", True, 0.0, True), ("other", False, None, True)]
 
 
 class Own(LLM_Interface):

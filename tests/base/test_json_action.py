@@ -12,12 +12,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from SimpleLLMFunc import BadRequest, ToolCallLimitExceeded, tool
-from SimpleLLMFunc.base.events import ReplyDelta, ToolCallFinished
+from SimpleLLMFunc import tool
 from SimpleLLMFunc.base.json_action import AnswerText, JsonActions
 from SimpleLLMFunc.interface.profile import Profile
-from SimpleLLMFunc.testing import ScriptedLLM
-from SimpleLLMFunc.type import ChatCompletion
+from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
+from SimpleLLMFunc.type import ChatCompletion, FunctionCall, ToolCall
 from tests.support.functions import chat, function_of
 
 LOCAL = Profile("local", native=True, tools="json", tool_choice=False)
@@ -77,6 +76,7 @@ def test_the_schema_is_a_union_of_the_tools_and_the_answer():
     assert ask("where?") == Point(x=1, y=2)
     schema = llm.calls[0].response_format["json_schema"]["schema"]
     add_action, move_action, answer = schema["anyOf"]
+    assert llm.calls[0].response_format["json_schema"]["strict"] is False
     assert add_action["properties"]["tool"] == {"const": "add"}
     assert set(add_action["properties"]["arguments"]["properties"]) == {"a", "b"}
     assert answer["required"] == ["answer"]
@@ -89,6 +89,13 @@ def test_typed_answers_keep_their_digits():
     assert str(ask("x")) == "1.50"
     ask, _ = asking('{"answer": ["a", "b"]}', returns=list[str])
     assert ask("x") == ["a", "b"]
+
+
+def test_of_a_conversation_only_calls_and_results_are_told_otherwise():
+    said = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes?"}]
+    told = {"role": "assistant", "content": "Let me see.", "tool_calls": tool_calls(("add", {"a": 1}))["tool_calls"]}
+    _, *shown = JsonActions([add.to_openai_tool()]).messages([*said, told])
+    assert shown == [*said, {"role": "assistant", "content": f"Let me see.\n{call('add', a=1)}"}]
 
 
 def test_several_calls_in_one_reply_and_in_a_row():
@@ -131,13 +138,6 @@ def test_the_last_turn_offers_the_answer_alone():
     assert llm.requests[1][-1]["content"] == "Result of add:\n3"
 
 
-def test_endless_calls_are_bounded():
-    ask, llm = asking(*[call("add", a=1, b=2)] * 9, max_tool_calls=2)
-    with pytest.raises(ToolCallLimitExceeded):
-        ask("x")
-    assert len(llm.calls) == 3
-
-
 def test_a_value_with_a_field_answer_is_no_action_and_prose_is_an_answer():
     class Reply(BaseModel):
         answer: str
@@ -167,22 +167,6 @@ async def test_a_chat_streams_the_text_of_the_answer_and_nothing_of_an_action():
     assert history[-1]["content"] == "Plain words."
 
 
-async def test_events_are_those_of_native_calls():
-    ask, _ = asking(call("add", a=1, b=2), '{"answer": "3"}')
-    events = list(ask.events("x"))
-    assert [e.content for e in events if isinstance(e, ToolCallFinished)] == ["3"]
-    assert "".join(e.text for e in events if isinstance(e, ReplyDelta)) == "3"
-
-
-def test_after_a_refusal_tools_become_actions():
-    refusal = BadRequest("m", status=400, body="this model does not support tools")
-    ask, llm = asking(refusal, call("add", a=1, b=2), '{"answer": "3"}', "3", profile=Profile())
-    assert ask("1 + 2?") == "3"
-    assert [bool(c.tools) for c in llm.calls] == [True, False, False]
-    ask("again")
-    assert not llm.calls[3].tools
-
-
 def test_the_option_forces_either_way():
     ask, llm = asking('{"answer": "x"}', profile=Profile(), tools="json")
     assert ask("x") == "x"
@@ -193,7 +177,12 @@ def test_the_option_forces_either_way():
 
 
 def test_a_cut_action_and_two_answers_are_no_action_and_of_a_cut_plain_answer_its_text_remains():
-    for none in (reply(call("add", a=1, b=2), finish_reason="length"), reply('{"answer": "a"} {"answer": "b"}')):
+    cut, two = reply(call("add", a=1, b=2), finish_reason="length"), reply('{"answer": "a"} {"answer": "b"}')
+    for none in (
+        cut,
+        two,
+        two.with_message(content='{"answer": "a"}', tool_calls=(ToolCall("c", FunctionCall("f", "")),)),
+    ):
         assert JsonActions([add.to_openai_tool()]).read(none) is none
     cut = {"role": "assistant", "content": '{"answer": "It is ver', "finish_reason": "length"}
     ask, _ = asking(cut)
@@ -229,7 +218,9 @@ def test_the_streamed_answer_is_the_whole_answer_however_it_is_cut(text, sizes):
         assert reader.given == text
 
 
-@pytest.mark.parametrize("other", ['{"tool": "add"}', "Hello", '{"answer": 3}', '{"answers": "x"}', "[1]", ""])
+@pytest.mark.parametrize(
+    "other", ['{"tool": "add"}', "Hello", ': {"answer": "x"}', '{"answer": 3}', '{"answers": "x"}', "[1]", ""]
+)
 def test_nothing_else_is_streamed(other):
     reader = AnswerText()
     assert [reader.feed(character) for character in other] == [""] * len(other)

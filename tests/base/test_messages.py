@@ -147,12 +147,8 @@ def test_a_picture_in_a_dict_or_an_object_is_named_in_its_place_and_follows_the_
     with pytest.raises(UsageError, match="too deep"):
         build_multimodal_content({"x": around}, {})
     schema = TypeAdapter(dict[str, ImgPath | Audio | File | ImgUrl]).json_schema()
-    assert [kind["description"] for kind in schema["$defs"].values()] == [
-        "a sound",
-        "a document",
-        "an image",
-        "an image",
-    ]
+    kinds = [kind["description"] for kind in schema["$defs"].values()]
+    assert kinds == ["a sound", "a document", "an image", "an image"]
 
 
 def test_attack_14_a_text_is_never_a_path(png):
@@ -187,6 +183,7 @@ class Price(BaseModel):
         (Colour.PAIR, '[1, "two"]'), (["雨", 1, None], '["雨", 1, null]'), ((1, 2), "[1, 2]"), ({3}, "[3]"),
         pytest.param(deque([1]), "[1]", marks=WITH_DEQUES), ({"a": {"b": True}}, '{"a": {"b": true}}'), (MappingProxyType({"a": 1}), '{"a": 1}'),
         (Price(amount=Decimal("2.5")), '{"sum": "2.5"}'), ([Price(amount=Decimal(1))], '[{"sum": "1"}]'),
+        (Spot(1.5), '{"x": 1.5}'),
         ([object], "[<class 'object'>]"), ([math.nan, Spot(-math.inf)], '[NaN, {"x": -Infinity}]'),
     ],
 )  # fmt: skip

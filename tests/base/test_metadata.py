@@ -13,7 +13,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from SimpleLLMFunc import ChatPair, Message, llm_chat, llm_function
-from SimpleLLMFunc.base.metadata import FunctionMetadata, function_version, signature_text
+from SimpleLLMFunc.base.metadata import FunctionMetadata, code_version, function_version, signature_text
 from SimpleLLMFunc.testing import ScriptedLLM
 
 LLM = ScriptedLLM(repeat=True)
@@ -143,3 +143,13 @@ def test_the_version_is_the_same_in_every_process_and_a_default_counts_without_i
     )
     printed = subprocess.check_output([sys.executable, "-c", code], text=True).strip()
     assert printed == function_version("Do it.", "(x=<object object>)", {"a": {"2": "<object object>"}, "b": 1}, [])
+
+
+def test_code_without_a_source_is_told_apart_by_what_it_does():
+    made = []
+    for body in ("a + 1", "a + 1", "a - 1"):
+        exec(f"def func(a): return {body}", names := {"__name__": "m"})
+        made.append(code_version(names["func"]))
+    assert made[0] == made[1] != made[2]
+    assert [name for name, _ in made] == ["m:func"] * 3
+    assert re.fullmatch("[0-9a-f]{16}", code_version(len)[1])

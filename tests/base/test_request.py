@@ -1,15 +1,18 @@
 """What a turn sends, and who holds what of it."""
 
 import copy
+import json
 
 import pytest
 
 from SimpleLLMFunc.base.events import MessageAppended, RunStarted
+from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.base.run.sinks import watching
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.profile import PROFILES
-from SimpleLLMFunc.testing import SchemaLLM, ScriptedLLM
-from tests.support.functions import async_function_of, chat, function_of
+from SimpleLLMFunc.interface.wires import STATE
+from SimpleLLMFunc.testing import SchemaLLM, ScriptedLLM, tool_calls
+from tests.support.functions import async_function_of, chat, function_of, weather
 from tests.support.server import LoopbackServer
 
 HISTORY = [{"role": "user", "content": [{"type": "text", "text": "hello"}]}, {"role": "assistant", "content": "hi"}]
@@ -44,12 +47,8 @@ async def test_what_an_interface_does_to_the_messages_stays_there():
             pass
         assert [message["content"] for message in server.requests[0].body["messages"]] == ["vandalised"] * 4 + ["more"]
         assert given == HISTORY
-        assert [message["content"] for message in history[1:]] == [
-            HISTORY[0]["content"],
-            "hi",
-            "message: and now?",
-            "fine",
-        ]
+        told = [message["content"] for message in history[1:]]
+        assert told == [HISTORY[0]["content"], "hi", "message: and now?", "fine"]
 
 
 async def test_who_watches_and_who_reads_the_events_cannot_change_the_run():
@@ -96,3 +95,37 @@ def test_tools_are_strict_where_the_service_takes_that_and_a_double_gets_them_as
     function_of(llm, str, toolkit=[weather])("London")
     (spec,) = llm.calls[0].tools
     assert spec["function"].get("strict", False) is is_strict
+
+
+@pytest.mark.parametrize(
+    ("said", "keeps"),
+    [({}, False), ({"tool_calls": []}, True), ({STATE: {}}, True), ({"tool_calls": [], STATE: {}}, True)],
+)
+def test_the_last_turn_keeps_the_tools_where_the_conversation_holds_calls_or_state(said, keeps):
+    spec = {"type": "function"}
+    llm = OpenAICompatible("m", base_url="http://127.0.0.1:9/v1", api_key="k", wire="responses")
+    messages = [*HISTORY[:1], {**HISTORY[1], **said}]
+    sent = ModelRequest(llm, messages, [spec], params={"tool_choice": "required"}).wire(is_last=True)
+    assert (sent["tools"], sent.get("tool_choice")) == (([spec], "none") if keeps else (None, None))
+    assert ModelRequest(llm, messages).wire(is_last=True)["tools"] is None
+    asked = ModelRequest(llm, messages, [spec], params={"tool_choice": "auto"}, answer_tool=spec).wire(is_last=False)
+    assert (asked["tools"], asked["tool_choice"]) == ([spec, spec], "auto")
+
+
+@pytest.mark.parametrize("options", [{}, {"tools": "json"}])
+def test_what_a_search_found_is_offered_from_then_on(options):
+    def asks(name, **arguments):
+        action = json.dumps({"tool": name, "arguments": arguments})
+        return action if options else tool_calls((name, arguments))
+
+    def deliver(parcel: str) -> str:
+        """Deliver a parcel."""
+        return "done"
+
+    llm = ScriptedLLM(asks("find_tools", query="the weather"), asks("weather", city="Oslo"), "sun")
+    toolkit = [weather, deliver, *([] if options else [{"type": "web_search"}])]
+    assert function_of(llm, toolkit=toolkit, toolkit_search=True, tool_choice="auto", **options)("?") == "sun"
+    told = [str(call.tools) + call.messages[0]["content"] for call in llm.calls]
+    assert ["weather" in each.partition("find_tools")[2] for each in told] == [False, True, True]
+    assert not any("deliver" in each for each in told)
+    assert ("tool_choice" in llm.calls[0].params) is not bool(options)

@@ -21,6 +21,7 @@ from pydantic import BaseModel
 
 from SimpleLLMFunc.base.events import ToolCallFinished, ToolCallProgress, ToolCallStarted
 from SimpleLLMFunc.base.request import ToolPolicy
+from SimpleLLMFunc.base.run import JOURNAL, RunIdentity
 from SimpleLLMFunc.base.tool_call import (
     accumulate_tool_calls_from_chunks,
     build_tool_messages,
@@ -28,7 +29,8 @@ from SimpleLLMFunc.base.tool_call import (
     extract_tool_calls_from_stream_response,
     process_tool_calls,
 )
-from SimpleLLMFunc.errors import ToolDefinitionError, ToolFailed, UsageError
+from SimpleLLMFunc.errors import OutcomeUnknown, RunPaused, ToolDefinitionError, ToolFailed, UsageError
+from SimpleLLMFunc.journal import durable
 from SimpleLLMFunc.llm_decorator.utils.tools import process_tools
 from SimpleLLMFunc.tools import ModelRetry, Tool, ToolContext, tool
 from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, FunctionCall, ImgUrl, ToolCall
@@ -152,10 +154,8 @@ def test_pieces_of_a_stream_of_any_make():
         whole = [call("search", '{"q": 1}')]
         assert accumulate_tool_calls_from_chunks(chunks) == whole
         assert accumulate_tool_calls_from_chunks(map(extract_tool_calls_from_stream_response, chunks)) == whole
-    assert accumulate_tool_calls_from_chunks([DELTAS]) == [call("search", '{"q": 1}')]
-    assert accumulate_tool_calls_from_chunks(extract_tool_calls_from_stream_response(chunk(*DELTAS))) == [
-        call("search", '{"q": 1}')
-    ]
+    assert accumulate_tool_calls_from_chunks([DELTAS]) == whole
+    assert accumulate_tool_calls_from_chunks(extract_tool_calls_from_stream_response(chunk(*DELTAS))) == whole
     assert accumulate_tool_calls_from_chunks([]) == []
     assert extract_tool_calls_from_stream_response(types.SimpleNamespace(choices=[])) == []
 
@@ -711,9 +711,7 @@ async def test_images_follow_in_one_message_of_the_user():
     )
     assert shown == {"role": "user", "content": [chart_of, IMAGE.to_part(), photo_of, IMAGE.to_part()]}
     assert build_tool_messages([]) == []
-
-
-def test_parts_of_text_alone_stay_in_the_tool_message():
+    # Parts of text alone stay in the tool's own message.
     parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
     finished = ToolCallFinished(1, call("x"), parts, failed=False, seconds=0.0)
     assert build_tool_messages([finished]) == [of_tool("c1", "a\nb")]
@@ -742,3 +740,53 @@ async def test_a_long_result_is_written_down_off_the_loop():
     assert isinstance(content, str)
     assert content.startswith('{"key 0": "text ')
     assert len(content) <= 65536
+
+
+# --- in a journal ------------------------------------------------------------------------------------------
+
+
+async def kept(path: Any, toolkit: list[Any], *calls: ToolCall, **policy: Any) -> list[Any]:
+    """Return how the calls ended, in the journal of this block."""
+    with durable(path, "k"):
+        journal = await JOURNAL.get().begin(RunIdentity("f", "", None, None), "f_1")
+        _, tool_map = process_tools(toolkit, "f")
+        made = process_tool_calls(calls, tool_map, policy=ToolPolicy(**policy), journal=journal)
+        return [event for event in [event async for event in made] if isinstance(event, ToolCallFinished)]
+
+
+async def test_a_journal_gives_again_what_has_ended_and_asks_what_became_of_the_rest(tmp_path):
+    runs: list[int] = []
+
+    def found(number: int) -> str:
+        return f"found {number}"
+
+    @tool(once=True, recover=found)
+    def pay(number: int) -> str:
+        """Pay."""
+        runs.append(number)
+        if number == 2:
+            raise asyncio.CancelledError  # as the end of the process
+        return f"paid {number}"
+
+    calls = [call("pay", f'{{"number": {number}}}', f"c{number}") for number in (1, 2)]
+    assert [each.content for each in await kept(tmp_path / "runs.sqlite", [pay], calls[0])] == ["paid 1"]
+    with pytest.raises(asyncio.CancelledError):
+        await kept(tmp_path / "runs.sqlite", [pay], *calls)
+    assert [each.content for each in await kept(tmp_path / "runs.sqlite", [pay], *calls)] == ["paid 1", "found 2"]
+    assert runs == [1, 2]
+
+
+async def test_what_waits_is_told_together_and_an_unknown_outcome_before_it():
+    @tool
+    async def wait(call_id: str) -> str:
+        """Wait."""
+        if call_id:
+            raise RunPaused("k", [{"tool": "wait", "call_id": call_id}])
+        raise OutcomeUnknown("k", "c", "pay", {})
+
+    first, second, unknown = (call("wait", f'{{"call_id": "{each}"}}', f"c{each}") for each in ("1", "2", ""))
+    with pytest.raises(RunPaused) as caught:
+        await run([wait], first, second)
+    assert [each["call_id"] for each in caught.value.pending] == ["1", "2"]
+    with pytest.raises(OutcomeUnknown):
+        await run([wait], first, unknown, second)

@@ -67,6 +67,7 @@ def render(value: Any, limit: int = LIMIT) -> Any:
         (b"\xff\x00", "[2 bytes of binary data, not shown]"),
         ({"blob": bytearray(10_000_000)}, '{"blob": "[10000000 bytes of binary data, not shown]"}'),
         ([10**5000], '["[an integer of 16610 bits]"]'), ({"a": {"b": frozenset([1])}}, '{"a": {"b": [1]}}'),
+        (Row, "<class 'tests.base.test_tool_result.Row'>"),
     ],
 )  # fmt: skip
 def test_text_is_left_as_it_is_and_values_become_json(value, text):
@@ -119,7 +120,8 @@ def test_circles_and_depth_end_in_an_ellipsis():
     circle.append(IMAGE)
     assert render(circle)[-1] == PART
     deep: Any = 1
-    for _ in range(10_000):
+    for level in range(10_000):
+        assert level > 60 or ("…" in render(deep)) is (level > 51)
         deep = [deep]
     assert "…" in render(deep)
 
@@ -153,6 +155,9 @@ def test_an_image_is_a_part_and_text_and_images_keep_their_order():
     text = {"type": "text", "text": "see"}
     assert render(("see", IMAGE)) == [text, PART]
     assert render([IMAGE, "see", [IMAGE, Text("see")]]) == [PART, text, PART, text]
+    assert render([[[IMAGE]]]) == [PART]
+    assert render([[[[IMAGE]]]]) == [{"type": "text", "text": '[[[["[ImgUrl 1]"]]]]'}, PART]
+    assert render([Text("see"), Text("see")]) == [text, text]
     assert render(["see", {"a": 1}, IMAGE]) == [text, {"type": "text", "text": '{"a": 1}'}, PART]
     # inside a value they are named in their place
     named = {"type": "text", "text": '{"a": ["[ImgUrl 1]"], "t": "x", "b": "[ImgUrl 2]"}'}
@@ -166,6 +171,7 @@ def test_texts_share_the_limit_and_images_do_not_count():
     texts = [part["text"] for part in parts if part["type"] == "text"]
     assert sum(map(len, texts)) <= 100
     assert texts[0] == "a" * 60
+    assert render(["a" * 99, IMAGE, "bc"], 100)[-1] == {"type": "text", "text": "b"}
     assert [part for part in parts if part != PART and part["type"] != "text"] == []
     assert parts.count(PART) == 2
 
@@ -210,3 +216,5 @@ def test_the_closing_mark_survives_the_cut():
     found = render_result("<" * 5000 + "x" * 100_000, 1000, untrusted="s")
     assert len(found) == 1000
     assert re.search(r'characters in all\]\n</tool_data id="[0-9a-f]{16}">$', found)
+    # A limit below the marks leaves them alone.
+    assert re.search(r'^<tool_data id="\w+">\n\n</tool_data id="\w+">$', render_result("text", 9, untrusted="s"), re.M)

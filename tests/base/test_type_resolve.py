@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Optional
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, WithJsonSchema
 
 from SimpleLLMFunc.base.schemas.output_mode import compile_output
 from SimpleLLMFunc.base.type_resolve import (
@@ -96,7 +96,8 @@ def test_every_type_has_words_json_and_an_example_that_fits(wanted: Any) -> None
         (Color, 'one of "red", "blue"'), (Literal["a", 1], 'one of "a", 1'), (Any, "any value"), (object, "any value"),
         # choices
         (int | str | None, "integer or string or null"), (Optional[bool], "true, false or null"),
-        (Literal["a"], '"a"'), (Literal["a", "b"] | None, 'one of "a", "b" or null'),
+        (Literal["a"], '"a"'), (Annotated[str, WithJsonSchema({"enum": ["a"]})], '"a"'),
+        (Literal["a", "b"] | None, 'one of "a", "b" or null'),
         (Literal["a", "b"] | int, '(one of "a", "b") or integer'), (Color | None, 'one of "red", "blue" or null'),
         (Level, "one of 1, 2 (1 is LOW; 2 is HIGH)"),
         # lists
@@ -105,6 +106,8 @@ def test_every_type_has_words_json_and_an_example_that_fits(wanted: Any) -> None
         (dict[str, int] | None, "null or object with any keys whose values are integers"),
         (list[bool], "list of true/false values"), (list[int | str], "list of values, each: integer or string"),
         (list[Color], 'list of values, each: one of "red", "blue"'), (list[list[int]], "list of lists of integers"),
+        (list[list[Color]], 'list of values, each: (list of values, each: one of "red", "blue")'),
+        (list[dict[str, bytes | int]], "list of values, each: (object with any keys, each value: bytes or integer)"),
         (list[list[str | None]], "list of values, each: (list of strings, each may be null)"),
         (set[int], "list of integers, without duplicates"), (frozenset[str], "list of strings, without duplicates"),
         (tuple[int, ...], "list of integers"), (tuple[int, str], "list of exactly 2 values: integer, then string"),
@@ -161,7 +164,7 @@ def test_the_identity_of_a_type_is_what_1_0_called_it() -> None:
     assert type_identity(dict[str, int]) == "object with any keys, each value: integer"
     assert type_identity(set[int]) == "list without duplicates of: integer"
     assert type_identity(Annotated[int, Field(ge=1, le=5)]) == "integer, at least 1, at most 5"
-    assert type_identity(Any) == "any JSON value"
+    assert (type_identity(Any), type_identity(list[Any])) == ("any JSON value", "list")
     assert type_identity(Tree) == "Tree object with label: string; kids: list of: Tree …, may be left out (then [])"
     assert type_identity(Tree, as_json=True)["fields"]["kids"] == "list of: Tree …, may be left out (then [])"
 
@@ -183,7 +186,7 @@ def test_a_model_in_words_and_as_json() -> None:
 def test_siblings_of_one_type_are_described_in_full() -> None:
     fields = build_type_description_json(Person)["fields"]
     assert fields["home"]["fields"]["street"] == "string: with the number"
-    assert fields["work"]["choices"][0]["fields"] == fields["home"]["fields"]
+    assert fields["work"]["choices"][0] == {**fields["home"], "description": "Where to find it."}
     assert "as above" not in json.dumps(fields, ensure_ascii=False)
     assert "as above" not in get_detailed_type_description(Person)
 

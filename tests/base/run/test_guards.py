@@ -118,6 +118,11 @@ async def test_what_means_nothing_is_told(guard, problem):
         await made(ScriptedLLM("x"), [guard])("?")
 
 
+async def test_a_value_is_not_changed_into_a_text_of_it():
+    with pytest.raises(UsageError, match="another type"):
+        await made(ScriptedLLM("3"), [lambda value: Change("3")], int)("?")
+
+
 @pytest.mark.parametrize("guards", ["max", 3, [3], [lambda a, b: None], [lambda: None], [lambda valeu, b: None]])
 def test_what_is_no_guard_is_refused_at_decoration(guards):
     with pytest.raises(ConfigError, match="guard"):
@@ -205,9 +210,7 @@ def test_a_row_of_a_map_is_guarded_and_a_batch_file_refuses_guards(tmp_path):
 @pytest.mark.parametrize(
     ("guard", "value", "expected"),
     [
-        (max_length(3), "abc", None),
-        (max_length(3), [1, 2], ModelRetry),
-        (no_match(_TEL), "555-1234", Block),
+        (max_length(3), "abc", None), (max_length(3), [1, 2], ModelRetry), (no_match(_TEL), "555-1234", Block),
         (no_match(_TEL), Note(text="555-1234"), Block),
         (no_match(_TEL, replace_by="x"), {"a": ["555-1234", 5]}, Change({"a": ["x", 5]})),
         (no_match(_TEL, replace_by="x"), Note(text="555-1234"), Block),
@@ -216,7 +219,7 @@ def test_a_row_of_a_map_is_guarded_and_a_batch_file_refuses_guards(tmp_path):
         (no_match(secrets=True), "no secret at all", None),
         (no_match("a", replace_by="x", on="arguments"), {"p": "a", "q": "b"}, Change({"p": "x"})),
     ],
-)
+)  # fmt: skip
 def test_length_and_expressions(guard, value, expected):
     said = guard(value)
     assert said == expected if not isinstance(expected, type) else isinstance(said, expected)

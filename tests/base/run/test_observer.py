@@ -79,7 +79,7 @@ async def test_who_runs_and_with_what():
     run = seen.run("ask")
     assert dict(run.arguments) == {"text": question}
     assert run.arguments["text"] is question
-    assert (run.parent_trace_id, run.parent_call_id) == ("", "")
+    assert (run.parent_trace_id, run.parent_call_id, run.restarts) == ("", "", 0)
     [turn] = seen.of(TurnStarted)
     assert turn.sent.llm is llm
     assert (turn.sent.stream, turn.sent.is_last, turn.sent.output_mode) == (False, False, "text")
@@ -90,8 +90,7 @@ async def test_who_runs_and_with_what():
 
 
 async def test_the_value_is_what_the_caller_gets():
-    seen = Seen()
-    with watching(seen):
+    with watching(seen := Seen()):
         value = await function(ScriptedLLM('{"points": 3}'), Grade)("?")
         assert await function(ScriptedLLM("done"), None)("?") is None
     first, second = seen.of(RunFinished)
@@ -124,10 +123,8 @@ async def test_a_run_inside_a_tool_belongs_to_the_call():
     seen = await shown(lambda: function(ScriptedLLM(calls, "done"), name="outer", toolkit=[first, second])("?"))
     outer, *inners = seen.of(RunStarted)
     ids = {call.call.function.name: call.call.id for call in seen.of(ToolCallFinished)}
-    assert {event.run.arguments["text"]: event.run.parent_call_id for event in inners} == {
-        "a": ids["first"],
-        "b": ids["second"],
-    }
+    parents = {event.run.arguments["text"]: event.run.parent_call_id for event in inners}
+    assert parents == {"a": ids["first"], "b": ids["second"]}
     assert {event.run.parent_trace_id for event in inners} == {outer.trace_id}
 
 
@@ -191,8 +188,7 @@ async def test_what_cannot_be_described_runs_all_the_same(caplog):
 
 
 async def test_a_chat_shows_the_same():
-    seen = Seen()
-    with watching(seen):
+    with watching(seen := Seen()):
         async for _ in chat(ScriptedLLM("hello"), stream=True)([], "hi"):
             pass
     assert seen.run("talk").function.kind == "chat"
@@ -201,11 +197,10 @@ async def test_a_chat_shows_the_same():
 
 
 async def test_a_call_shows_the_same():
-    seen = Seen()
     step = Step("reason", "think", call=LLM, params={"user_prompt": "2 + 2?"})
     executor = StepExecutor(Task("?"), step, llm=ScriptedLLM("4"))
     await executor.init()
-    with watching(seen):
+    with watching(seen := Seen()):
         async for _ in executor.run():
             pass
     run = seen.run("reason")
@@ -215,9 +210,8 @@ async def test_a_call_shows_the_same():
 
 
 async def test_the_assistant_shows_the_same():
-    seen = Seen()
     assistant = AIAssistant(llm=ScriptedLLM("hello"), language="en")
-    with watching(seen, session_id="of the scope", user_id="of the scope"):
+    with watching(seen := Seen(), session_id="of the scope", user_id="of the scope"):
         result = await assistant.process_query("hi", session_id="s1", user_id="u1")
     run = seen.run("assistant")
     assert (run.function.kind, run.session_id, run.user_id) == ("assistant", "s1", "u1")
@@ -235,8 +229,7 @@ async def test_an_answer_from_a_batch_file_shows_the_same(tmp_path):
     response = {"status_code": 200, "body": completion('{"points": 3}')}
     line = json.dumps({"custom_id": request["custom_id"], "response": response, "error": None})
     (tmp_path / "answers.jsonl").write_text(line, "utf-8")
-    seen = Seen()
-    with watching(seen):
+    with watching(seen := Seen()):
         report = await ask.read_batch_file(tmp_path / "answers.jsonl", rows=["?"])
     assert report.rows[0].value == Grade(points=3)
     assert seen.run("ask").function is ask._pipeline.metadata
@@ -247,13 +240,12 @@ async def test_an_answer_from_a_batch_file_shows_the_same(tmp_path):
 
 
 async def test_failed_tries_are_told_with_their_pause():
-    seen = Seen()
     async with LoopbackServer() as server:
         server.answer(error_answer(503))
         server.answer(error_answer(429, headers={"retry-after-ms": "1"}))
         server.reply("good")
         llm = OpenAICompatible("m", base_url=server.base_url, retry_delay=0.001)
-        with watching(seen):
+        with watching(seen := Seen()):
             assert await function(llm)("?") == "good"
     assert seen.names[:5] == ["RunStarted", "TurnStarted", "TryFailed", "TryFailed", "ReplyReceived"]
     first, second = seen.of(TryFailed)
@@ -265,12 +257,11 @@ async def test_failed_tries_are_told_with_their_pause():
 
 
 async def test_a_stream_that_broke_is_asked_for_again():
-    seen = Seen()
     async with LoopbackServer() as server:
         server.reply_sse(sse(chunk({"role": "assistant", "content": ""}), done=False), cut=True)
         server.reply("good")
         llm = OpenAICompatible("m", base_url=server.base_url, retry_delay=0.001)
-        with watching(seen):
+        with watching(seen := Seen()):
             assert [piece async for piece in function(llm).stream("?")]
     [failed] = seen.of(TryFailed)
     assert (failed.turn, failed.tries) == (1, 1)
@@ -280,12 +271,8 @@ async def test_a_stream_that_broke_is_asked_for_again():
 
 
 async def test_a_model_that_failed_is_told_with_the_one_that_is_asked_next():
-    seen = Seen()
-    llm = FallbackLLM(
-        ScriptedLLM(ServerUnavailable("big", status=503), model_name="big"), ScriptedLLM("good", model_name="small")
-    )
-    with watching(seen):
-        assert await function(llm)("?") == "good"
+    big = ScriptedLLM(ServerUnavailable("big", status=503), model_name="big")
+    seen = await shown(lambda: function(FallbackLLM(big, ScriptedLLM("good", model_name="small")))("?"))
     [failed] = seen.of(TryFailed)
     assert (failed.model, failed.next_model, failed.pause) == ("big", "small", 0.0)
 
@@ -296,10 +283,8 @@ async def test_a_mode_that_is_refused_is_told():
             raise BadRequest("m", status=400, body="response_format is not supported")
         return '{"points": 3}'
 
-    seen = Seen()
     llm = ScriptedLLM(answer, repeat=True, profile=PROFILES["openai"])
-    with watching(seen):
-        assert await function(llm, Grade)("?") == Grade(points=3)
+    seen = await shown(lambda: function(llm, Grade)("?"))
     [failed] = seen.of(TryFailed)
     assert (type(failed.error), failed.turn, failed.pause) == (BadRequest, 1, 0.0)
     assert [(turn.turn, turn.sent.output_mode) for turn in seen.of(TurnStarted)] == [(1, "native"), (1, "tool")]
@@ -328,8 +313,7 @@ async def test_a_reply_that_only_calls_tools_is_no_answer():
 
 
 async def test_an_error_is_the_last_event():
-    seen = Seen()
-    with watching(seen), pytest.raises(ResponseParseError) as caught:
+    with watching(seen := Seen()), pytest.raises(ResponseParseError) as caught:
         await function(ScriptedLLM("no", repeat=True), int, max_reasks=1)("?")
     assert seen.names[-2:] == ["AnswerReviewed", "RunFailed"]
     [failed] = seen.of(RunFailed)
@@ -340,50 +324,32 @@ async def test_an_error_is_the_last_event():
 
 
 async def test_a_run_that_never_began_is_shown_too(monkeypatch):
-    seen = Seen()
-    with watching(seen), pytest.raises(ConfigError):
+    with watching(seen := Seen()), pytest.raises(ConfigError):
         await function(None)("?")
     assert seen.names == ["RunStarted", "RunFailed"]
     assert seen.of(RunStarted)[0].messages == []
     assert seen.run("ask").arguments["text"] == "?"
 
 
-async def test_a_cancelled_run_is_shown():
-    seen, asked = Seen(), asyncio.Event()
+@pytest.mark.parametrize("kind", [asyncio.CancelledError, RunAborted])
+async def test_a_run_that_is_cancelled_or_aborted_is_shown(kind: Any):
+    stop = AbortSignal()
 
     async def never(request: Any) -> str:
-        asked.set()
+        stop.abort("enough") if kind is RunAborted else task.cancel()
         await asyncio.Event().wait()
         return ""
 
-    with watching(seen):
-        task = asyncio.ensure_future(function(ScriptedLLM(never))("?"))
-        await asked.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
+    with watching(seen := Seen()), pytest.raises(kind):
+        task = asyncio.ensure_future(function(ScriptedLLM(never), abort_signal=stop)("?"))
+        await task
     [failed] = seen.of(RunFailed)
-    assert (failed.how, type(failed.error)) == ("cancelled", asyncio.CancelledError)
-
-
-async def test_an_aborted_run_is_shown():
-    seen, stop = Seen(), AbortSignal()
-
-    async def never(request: Any) -> str:
-        stop.abort("enough")
-        await asyncio.Event().wait()
-        return ""
-
-    with watching(seen), pytest.raises(RunAborted):
-        await function(ScriptedLLM(never), abort_signal=stop)("?")
-    [failed] = seen.of(RunFailed)
-    assert (failed.how, type(failed.error)) == ("cancelled", RunAborted)
+    assert (failed.how, type(failed.error)) == ("cancelled", kind)
 
 
 async def test_a_stream_that_was_left_is_shown():
-    seen = Seen()
     ask = function(ScriptedLLM("a long answer"))
-    with watching(seen):
+    with watching(seen := Seen()):
         async with aclosing(ask.stream("?")) as pieces:
             async for _ in pieces:
                 break
@@ -393,8 +359,7 @@ async def test_a_stream_that_was_left_is_shown():
 
 
 async def test_a_run_that_is_left_after_its_end_has_not_failed():
-    seen = Seen()
-    with watching(seen):
+    with watching(seen := Seen()):
         async with aclosing(function(ScriptedLLM("yes")).events("?")) as events:
             async for event in events:
                 if isinstance(event, RunFinished):
@@ -451,12 +416,8 @@ async def test_why_a_tool_came_to_nothing():
 
     calls = tool_calls(("broken", {}), ("strict", {"number": "many"}), ("unknown", {}), ("strict", {"number": 1}))
     seen = await shown(lambda: function(ScriptedLLM(calls, "done"), toolkit=[broken, strict])("?"))
-    assert [(event.failed, event.error_type) for event in seen.of(ToolCallFinished)] == [
-        (True, "KeyError"),
-        (True, "invalid_arguments"),
-        (True, "unknown_tool"),
-        (False, ""),
-    ]
+    problems = [(event.failed, event.error_type) for event in seen.of(ToolCallFinished)]
+    assert problems == [(True, "KeyError"), (True, "invalid_arguments"), (True, "unknown_tool"), (False, "")]
 
 
 async def test_only_a_run_is_the_parent_of_a_run():

@@ -9,10 +9,14 @@ from typing import Annotated, Any
 import pytest
 from pydantic import AfterValidator, BaseModel
 
-from SimpleLLMFunc.base.run.review import read_answer
+from SimpleLLMFunc.base.run import Run
+from SimpleLLMFunc.base.run.review import AnyReview, read_answer
 from SimpleLLMFunc.base.schemas.output_mode import compile_output
-from SimpleLLMFunc.errors import ResponseParseError
+from SimpleLLMFunc.errors import EmptyResponseError, OutputTruncated, ResponseParseError
 from SimpleLLMFunc.runtime import LARGE
+from SimpleLLMFunc.testing import ScriptedLLM
+from SimpleLLMFunc.type import NO_USAGE, ChatCompletion, Usage
+from tests.support.functions import function_of
 
 
 class Line(BaseModel):
@@ -63,3 +67,27 @@ async def test_all_kinds_of_answers_are_read(return_type: Any, value: Any) -> No
 async def test_a_long_text_that_is_only_reasoning_is_no_answer() -> None:
     with pytest.raises(ResponseParseError, match="nothing but reasoning"):
         await read_answer(compile_output(str), "<think>" + "a" * 10_000)
+
+
+def test_a_cut_text_is_an_answer_where_it_was_asked_for_as_text_alone() -> None:
+    cut = {"role": "assistant", "content": '{"value": "a"', "finish_reason": "length"}
+    assert function_of(ScriptedLLM(cut))("?") == cut["content"]
+    with pytest.raises(OutputTruncated):
+        function_of(ScriptedLLM(cut), output_mode="native")("?")
+
+
+def test_an_empty_answer_is_asked_for_again_so_many_times() -> None:
+    llm = ScriptedLLM("", repeat=True)
+    with pytest.raises(EmptyResponseError) as caught:
+        function_of(llm, retry_times=2)("?")
+    assert len(llm.calls) == len(caught.value.attempts) == 3
+    assert "3" in str(caught.value)
+
+
+@pytest.mark.parametrize(("sent", "usage"), [({"prompt_tokens": 3, "total_tokens": 3}, Usage(3)), (None, NO_USAGE)])
+async def test_an_attempt_tells_what_was_thought_and_taken(sent: Any, usage: Usage) -> None:
+    message = {"role": "assistant", "content": "b", "reasoning_content": "a or b"}
+    reply = ChatCompletion.from_dict({"choices": [{"index": 0, "message": message}], "usage": sent, "model": "m"})
+    run = Run()
+    assert await AnyReview(run)(reply, []) is None
+    assert [(each.text, each.thinking, each.usage) for each in run.attempts] == [("b", "a or b", usage)]

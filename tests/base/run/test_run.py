@@ -14,6 +14,7 @@ import pytest
 
 from SimpleLLMFunc import BudgetExceeded, RunError, budget, watching
 from SimpleLLMFunc.base.events import ReActEvent, ReplyDelta, RunFailed, RunFinished, RunStarted
+from SimpleLLMFunc.base.metadata import FunctionMetadata, RunMetadata
 from SimpleLLMFunc.base.ReAct import react_events
 from SimpleLLMFunc.base.request import ModelRequest, Toolset
 from SimpleLLMFunc.base.run.run import Run, generate_trace_id
@@ -76,15 +77,23 @@ async def test_a_run_is_named_in_the_log_and_not_outside():
     assert run.usage.total_tokens > 0
 
 
+def test_a_journal_knows_a_run_by_its_arguments_or_by_what_stands_for_them():
+    run = Run("grade", about=RunMetadata(FunctionMetadata("grade"), {"essay": "x"}))
+    assert run.identity().arguments == {"essay": "x"}
+    run.known_by = ["y"]
+    assert run.identity().arguments == ["y"]
+
+
 async def test_an_error_carries_the_facts_of_the_run():
     with pytest.raises(RunError) as caught:
         await read(Run("grade", "grade_1"), ScriptedLLM(RunError("no")))
     assert (caught.value.trace_id, caught.value.func_name) == ("grade_1", "grade")
 
 
-async def test_the_time_of_a_budget_is_told_as_the_budgets():
+@pytest.mark.parametrize("deadline", [60, None])
+async def test_the_time_of_a_budget_is_told_as_the_budgets(deadline: float | None):
     with budget(seconds=0.001), pytest.raises(BudgetExceeded) as caught:
-        await read(Run("grade", "grade_1", deadline=60), ScriptedLLM(never))
+        await read(Run("grade", "grade_1", deadline=deadline), ScriptedLLM(never))
     assert (caught.value.trace_id, caught.value.limit) == ("grade_1", 0.001)
 
 

@@ -7,6 +7,7 @@ import logging
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 
 import pytest
@@ -48,8 +49,7 @@ async def test_scopes_add_up_and_end():
 
 
 async def test_a_scope_may_be_entered_inside_itself():
-    seen = Seen()
-    scope = watching(seen, user_id="u")
+    scope = watching(seen := Seen(), user_id="u")
     with scope:
         with scope:
             assert current_sinks() == (seen,)
@@ -118,23 +118,18 @@ def test_of_two_equal_sinks_the_one_whose_block_ends_goes():
 
 
 async def test_whose_run_it_is():
-    seen = Seen()
-    with watching(session_id="s1", user_id="u1"), watching(seen, user_id="u2"):
+    with watching(session_id="s1", user_id="u1"), watching(seen := Seen(), user_id="u2"):
         await ask("?")
     [run] = [event.run for event in seen.of(RunStarted)]
     assert (run.session_id, run.user_id) == ("s1", "u2")
     assert current_owner() == Owner()
-
-
-async def test_a_name_may_be_taken_back():
     with watching(session_id="s1"), watching(session_id=""):
         assert current_owner() == Owner()
 
 
 async def test_tasks_have_scopes_of_their_own():
     async def one(name: str) -> str:
-        seen = Seen()
-        with watching(seen, session_id=name):
+        with watching(seen := Seen(), session_id=name):
             await asyncio.gather(*(ask("?") for _ in range(3)))
         names = {event.run.session_id for event in seen.of(RunStarted)}
         assert len(names) == 1
@@ -165,8 +160,8 @@ def test_what_cannot_be_a_sink_is_told(wrong):
 
 
 async def test_with_nothing_set_up_no_one_watches(monkeypatch):
-    monkeypatch.setattr(observe, "_has_opentelemetry", lambda: False)
-    defaults.forget()
+    for name in ("trace", "metrics"):
+        monkeypatch.delitem(sys.modules, f"opentelemetry.{name}", raising=False)
     monkeypatch.delenv("SIMPLELLMFUNC_TRACE", raising=False)
     await ask("?")
     assert defaults.are_settled()
@@ -183,15 +178,15 @@ async def test_a_default_sink_is_found_once_and_gives_way_to_one_of_its_kind(mon
     await ask("?")
     assert len(default) == 2 * count
     assert asked == ["SimpleLLMFunc.observability.otel.span_sink:default_sink"]
-    named = Seen()
-    with watching(named):
+    with watching(named := Seen()):
         await ask("?")
     assert (len(default), len(named)) == (2 * count, count)
 
 
 async def test_a_default_sink_is_asked_for_until_there_is_one(monkeypatch):
     found = []
-    monkeypatch.setitem(sys.modules, "opentelemetry.trace", object())
+    monkeypatch.delitem(sys.modules, "opentelemetry.trace", raising=False)
+    monkeypatch.setitem(sys.modules, "opentelemetry.metrics", object())
     monkeypatch.setattr(observe, "resolve_name", lambda name: lambda: found[0] if found else None)
     await ask("?")
     assert not defaults.are_settled()
@@ -206,6 +201,7 @@ async def test_runs_that_begin_at_the_same_time_share_one_default_sink(monkeypat
 
     def slow() -> Seen:
         time.sleep(0.05)  # in the thread that looks
+        assert threading.current_thread() is not threading.main_thread()
         made.append(Seen())
         return made[-1]
 

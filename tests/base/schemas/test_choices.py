@@ -61,9 +61,11 @@ def test_the_labels_of_a_type(hint, labels):
 
 
 def test_all_labels_are_told():
-    for count in (2, 40):
+    for count in (2, 6, 7, 40):
         labels = {f"label {number}": number for number in range(count)}
-        assert all(label in labels_text(labels) for label in labels)
+        told = labels_text(labels)
+        assert all(label in told for label in labels)
+        assert ("\n" in told) is (count > 6)
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8"), max_size=8), min_size=2, max_size=6, unique=True))

@@ -16,9 +16,11 @@ import pytest
 from pydantic import BaseModel, EmailStr, Field
 
 from SimpleLLMFunc.base.schemas.output_mode import ANSWER_TOOL, choose_output_mode, compile_output
+from SimpleLLMFunc.base.schemas.think_first import ThinkFirst
 from SimpleLLMFunc.base.type_resolve import build_type_description_json, generate_example_object, type_identity
 from SimpleLLMFunc.errors import ResponseParseError, SignatureError
 from SimpleLLMFunc.interface.profile import GENERIC, PROFILES
+from SimpleLLMFunc.type import Quoted
 from tests.support.answer_types import Box, Color, Data, Pair, Total
 
 
@@ -121,6 +123,19 @@ def test_what_the_subset_has_no_word_for_is_told_in_the_description() -> None:
     properties = strict_schema(Tree)["properties"]
     assert properties["label"] == {"type": "string", "description": "what it says (at least 1 characters)"}
     assert properties["kids"]["description"] == "default: []"
+    assert strict_schema(set[str])["properties"]["value"]["description"] == "no duplicates"
+
+
+def test_a_pattern_stays_one_where_the_subset_knows_its_signs() -> None:
+    plain, bounded = (strict_schema(Annotated[str, Field(pattern=each)]) for each in ("^a$", r"\ba"))
+    assert plain["properties"]["value"] == {"type": "string", "pattern": "^a$"}
+    assert bounded["properties"]["value"] == {"type": "string", "description": r"matches \ba"}
+
+
+def test_the_mark_of_a_quote_is_on_no_wire() -> None:
+    spec = compile_output(dict[Quoted[str], list[Quoted[str]]])
+    assert spec.quotes == ("[][]", "the keys of the return value")
+    assert spec.schema == {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "string"}}}
 
 
 def test_a_null_that_means_absent_and_an_alias() -> None:
@@ -167,6 +182,7 @@ def test_numbers_of_an_enum_are_told_by_name_once_and_the_identity_of_the_type_s
     assert {"type": ["string", "integer"], "enum": ["高", 1], "description": told} in nodes(strict_schema(wanted))
     assert '("高" is HIGH; 1 is LOW)' in str(build_type_description_json(wanted))
     assert "LOW" not in str(type_identity(wanted, as_json=True))
+    assert type_identity(Level, as_json=True) == 'one of "高", 1: How bad it is.'
 
 
 def test_a_field_that_no_answer_sets_is_not_asked_for() -> None:
@@ -180,7 +196,9 @@ class Opaque:
 
 @pytest.mark.parametrize("wanted", [Opaque, list[Opaque], "Nowhere", typing.Callable[[int], int], BaseModel])
 def test_a_type_no_one_can_ask_for(wanted: Any) -> None:
-    with pytest.raises(SignatureError, match=r"Opaque|Nowhere|Callable|no fields"):
+    with pytest.raises(
+        SignatureError, match=r"^return type (Opaque:|list\[.*Opaque\]:|Nowhere|'Nowhere'|.*Callable|.*no fields)"
+    ):
         compile_output(wanted)
 
 
@@ -215,6 +233,8 @@ def test_the_typed_dict_of_typing_names_the_way_out() -> None:
 def test_auto_follows_the_profile(wanted: Any, profile: str, refused: set[str], mode: str) -> None:
     chosen, reason = choose_output_mode(compile_output(wanted), PROFILES[profile], "auto", refused)
     assert (chosen, reason.partition(": ")[0]) == (mode, mode)
+    reasoned = ThinkFirst(compile_output(wanted))
+    assert choose_output_mode(reasoned, PROFILES[profile], "auto", refused)[0] != "text"
 
 
 @pytest.mark.parametrize("mode", ["native", "tool", "prompt"])
@@ -267,5 +287,6 @@ def test_the_wrapper_depends_on_the_mode_and_a_field_named_value_is_none(
 def test_a_choice_is_asked_for_where_no_tools_are_offered():
     labels = compile_output(Literal["a", "b"])
     assert choose_output_mode(labels, GENERIC, "choice")[0] == "choice"
-    assert choose_output_mode(labels, PROFILES["local"])[0] == "choice"
+    assert choose_output_mode(labels, GENERIC, "choice")[1] == "choice: asked for by output_mode='choice', 2 labels"
+    assert choose_output_mode(labels, PROFILES["local"]) == ("choice", "choice: a small model, 2 labels")
     assert choose_output_mode(labels, PROFILES["local"], has_tools=True)[0] != "choice"

@@ -67,16 +67,11 @@ def test_json_data_stays_what_it_is_and_is_new(value):
 
 def test_models_dataclasses_enums_and_scalars_become_data():
     value = {
-        "step": Step(name="w"),
-        "point": Point(1, dt.date(2026, 11, 22)),
-        "colour": Colour.RED,
-        "many": ({1}, (2, 3)),
-        "id": uuid.UUID(int=5),
-        "price": decimal.Decimal("1.10"),
-        "path": pathlib.PurePosixPath("a/b"),
+        "step": Step(name="w"), "point": Point(1, dt.date(2026, 11, 22)), "colour": Colour.RED, "many": ({1}, (2, 3)),
+        "id": uuid.UUID(int=5), "price": decimal.Decimal("1.10"), "path": pathlib.PurePosixPath("a/b"),
         "moment": dt.datetime(2026, 11, 22, 8, tzinfo=dt.timezone.utc),
         "view": types.MappingProxyType({Colour.RED: None, 7: 1, dt.date(2026, 1, 2): 2}),
-    }
+    }  # fmt: skip
     got = plain_data(value)
     assert got == {
         "step": {"name": "w", "colour": "red", "key": got["step"]["key"]}, "point": {"x": 1, "when": "2026-11-22"},
@@ -129,11 +124,12 @@ def test_a_key_that_is_no_text_and_a_model_that_does_not_turn_into_data_are_refu
 def test_what_holds_itself_or_is_too_deep_or_too_large_is_refused():
     endless = []
     endless.append(endless)
-    deep = 1
+    deep, deep_dict = 1, 1
     for _ in range(MAX_DEPTH):
-        deep = [deep]
+        deep, deep_dict = [deep], {"a": deep_dict}
     assert plain_data(deep) == deep
-    for value in (endless, [deep]):
+    assert plain_data(deep_dict) == deep_dict
+    for value in (endless, [deep], {"a": deep_dict}):
         with pytest.raises(TemplateError, match=f"nested deeper than {MAX_DEPTH} levels"):
             plain_data(value)
     assert len(plain_data([1] * (MAX_NODES - 1))) == MAX_NODES - 1

@@ -1,4 +1,4 @@
-"""A way to ask that a service refused is changed for one function only, what a wire leaves out too, and never in silence."""
+"""A way to ask that a service refused is changed for one function only; what a wire leaves out is told as well."""
 
 import asyncio
 import logging
@@ -6,9 +6,12 @@ from typing import NamedTuple
 
 import pytest
 
-from SimpleLLMFunc import BadRequest, OpenAICompatible, tool
+from SimpleLLMFunc import BadRequest, FallbackLLM, OpenAICompatible, tool
 from SimpleLLMFunc.base.events import RunFinished, to_dict
+from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.base.run import watching
+from SimpleLLMFunc.base.run.refusals import refused_by, refuses_mode, remember_refusal
+from SimpleLLMFunc.testing import ScriptedLLM
 from tests.support.functions import async_decorated, chat, weather
 from tests.support.server import LoopbackServer, completion, error_answer, json_answer, tool_calls_answer
 from tests.support.wires import wired
@@ -140,6 +143,30 @@ async def test_the_word_tool_in_an_error_changes_nothing(server, llm, said):
     with pytest.raises(BadRequest):
         await grader(llm, str, toolkit=[weather])("x")
     assert ways(server) == ["tools"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "said", "is_meant"),
+    [
+        ("native", NO_SCHEMA, True), ("native", "max_tokens is too large", False), ("choice", NO_SCHEMA, True),
+        ("choice in words", NO_SCHEMA, False), ("prompt", NO_SCHEMA, False),
+        ("tool", "Invalid schema for function 'answer': no", True), ("tool", "tools.1.custom.input_schema: no", True),
+        ("tool", "tools.0.custom.input_schema: no", False), ("tool", NO_SCHEMA, False),
+    ],
+)  # fmt: skip
+def test_an_error_means_the_way_to_ask_only_where_it_says_so(mode, said, is_meant):
+    mode, _, in_words = mode.partition(" ")
+    shape = {"type": "json_schema"} if mode in {"native", "choice"} and not in_words else None
+    tools = [each.to_openai_tool() for each in (broken, tool(name="answer")(broken.func))]
+    answer = tools[1] if mode == "tool" else None
+    request = ModelRequest(ScriptedLLM(), [], tools[:1], shape, answer_tool=answer, output_mode=mode)
+    assert refuses_mode(BadRequest("m", status=400, body=said), request) is is_meant
+
+
+def test_of_several_models_the_one_that_refused_is_remembered():
+    one, other = (ScriptedLLM(model_name=name) for name in ("one", "other"))
+    remember_refusal(BadRequest("other", status=400, body="no"), FallbackLLM(one, other), "native", {})
+    assert (refused_by(one, {}), refused_by(other, {})) == ({}, {"native": "no"})
 
 
 async def test_an_error_after_a_change_tells_of_it(server, llm):
