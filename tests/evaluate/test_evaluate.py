@@ -229,6 +229,8 @@ def test_cases_from_a_file(tmp_path):
     assert (tags["easy"]["exact"].mean, tags["hard"]["exact"].mean) == (0.5, 0.0)
     assert evaluate(labeller(RIGHT), lines).results == report.results
     assert evaluate(labeller(RIGHT), read_cases(path)).results == report.results
+    first, second = (result.id for result in evaluate(labeller(RIGHT), [("a", "yes"), ("a", "yes")]).results)
+    assert second == f"{first}#2"
 
 
 @pytest.mark.parametrize(
@@ -236,26 +238,16 @@ def test_cases_from_a_file(tmp_path):
     [
         ([("a", "maybe")], SignatureError, r"cases\[0\]: the value"),
         ([("a", "yes"), (("a", "b", "c"), "yes")], SignatureError, r"cases\[1\]"),
-        ([(5, "yes")], SignatureError, "argument 'text'"),
-        ([], UsageError, "no cases"),
-        ("no_such.jsonl", ConfigError, "no_such.jsonl"),
-        (["a"], UsageError, "A case is a pair"),
-        ([{"expected": "yes"}], UsageError, "args"),
-        ([{"args": "a", "tags": "x"}], UsageError, "tags"),
+        ([(5, "yes")], SignatureError, "argument 'text'"), ([], UsageError, "no cases"),
+        ("no_such.jsonl", ConfigError, "no_such.jsonl"), (["a"], UsageError, "A case is a pair"),
+        ([{"expected": "yes"}], UsageError, "args"), ([{"args": "a", "tags": "x"}], UsageError, "tags"),
         ([Case("a", "yes", "one"), Case("b", "yes", "one")], UsageError, "same id|id 'one'"),
-        ({"a": "yes"}, UsageError, "list of"),
-        (3, UsageError, "list of"),
+        ({"a": "yes"}, UsageError, "list of"), (3, UsageError, "list of"),
     ],
-)
+)  # fmt: skip
 def test_wrong_cases_are_named(cases, kind, told):
     with pytest.raises(kind, match=told):
         evaluate(labeller(RIGHT), cases)
-
-
-def test_the_same_case_twice_is_two_cases():
-    report = evaluate(labeller(RIGHT), [("a", "yes"), ("a", "yes")])
-    first, second = (result.id for result in report.results)
-    assert second == f"{first}#2"
 
 
 def test_other_arguments_that_cannot_be():

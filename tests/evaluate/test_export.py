@@ -100,12 +100,6 @@ def test_what_is_skipped_is_counted(store, tmp_path):
     assert (exported.written, exported.skipped) == (1, {"not wanted": 2})
     assert export_examples(store, bill, path, version="0" * 16).written == 0
     assert export_examples(store, bill, path, version=bill._pipeline.metadata.version).written == 2
-
-    @llm_function(ScriptedLLM())
-    def changed(text: int) -> Bill:
-        """Another signature."""
-
-    changed._pipeline.definition.metadata  # noqa: B018
     other = llm_function(ScriptedLLM())(_bill_of_numbers)
     exported = export_examples(store, other, path)
     assert (exported.written, exported.skipped) == (0, {"does not fit the function": 3})

@@ -85,14 +85,11 @@ def _double(a: int) -> int:
 
 _SPEC = {"name": "double", "description": "Twice.", "parameters": _SCHEMA}
 _TOOLS = {
-    "langchain": LangChainTool(),
-    "llamaindex": LlamaIndexTool(),
-    "pydantic-ai": PydanticAITool(),
-    "smolagents": SmolagentsTool(),
-    "dspy": DSPyTool(),
+    "langchain": LangChainTool(), "llamaindex": LlamaIndexTool(), "pydantic-ai": PydanticAITool(),
+    "smolagents": SmolagentsTool(), "dspy": DSPyTool(),
     "chat completions": ({"type": "function", "function": _SPEC}, _double),
     "responses": ({"type": "function", **_SPEC}, _double),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("theirs", _TOOLS.values(), ids=_TOOLS)

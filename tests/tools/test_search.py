@@ -67,11 +67,8 @@ async def test_what_was_found_stays_and_is_called():
     )
     result = await function(llm, toolkit_search=lambda query, tools: query.split()).call("?")
     assert [set(names) & {"get_weather", "bookTable"} for names in offered(llm)] == [
-        set(),
-        {"get_weather"},
-        {"get_weather", "bookTable"},
-        {"get_weather", "bookTable"},
-    ]
+        set(), {"get_weather"}, {"get_weather", "bookTable"}, {"get_weather", "bookTable"},
+    ]  # fmt: skip
     assert result.messages[5]["content"] == "done"
     assert "No tool fits" in result.messages[-2]["content"]
 

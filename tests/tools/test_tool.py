@@ -43,31 +43,17 @@ def test_a_decorated_function_stays_the_function():
     assert (add.__name__, add.__doc__.splitlines()[0]) == ("add", "Add two numbers.")
     assert str(inspect.signature(add)) == "(a: 'int', b: 'int' = 2) -> 'int'"
     assert asyncio.run(search("x")) == "X"
+    assert pickle.loads(pickle.dumps(add)) is copy.copy(add) is copy.deepcopy(add) is add
 
 
 def test_a_decorated_function_is_a_tool():
     assert isinstance(add, Tool)
     assert facts(add) == ("add", "Add two numbers.", None, False, False)
-    assert add.to_openai_tool() == {
-        "type": "function",
-        "function": {
-            "name": "add",
-            "description": "Add two numbers.",
-            "parameters": {
-                "type": "object",
-                "properties": {
-                    "a": {"type": "integer", "description": "The first."},
-                    "b": {"type": "integer", "default": 2},
-                },
-                "required": ["a"],
-                "additionalProperties": False,
-            },
-        },
-    }
+    properties = {"a": {"type": "integer", "description": "The first."}, "b": {"type": "integer", "default": 2}}
+    parameters = {"type": "object", "properties": properties, "required": ["a"], "additionalProperties": False}
+    told = {"name": "add", "description": "Add two numbers.", "parameters": parameters}
+    assert add.to_openai_tool() == {"type": "function", "function": told}
     assert repr(add) == "FunctionTool('add')"
-
-
-def test_options_are_kept():
     assert facts(search) == ("web.search", "Look it up.", 30, True, True)
     assert search.to_openai_tool()["function"]["name"] == "web_search"
 
@@ -103,12 +89,6 @@ def test_decorating_what_cannot_be_a_tool_fails_at_once():
     ):
         with pytest.raises(ToolDefinitionError, match=said):
             tool(once=True, recover=recover)(lambda: None)
-
-
-def test_a_decorated_function_travels_by_its_name():
-    assert pickle.loads(pickle.dumps(add)) is add
-    assert copy.copy(add) is add
-    assert copy.deepcopy(add) is add
 
 
 # --- methods -----------------------------------------------------------------------------------------------
@@ -162,9 +142,7 @@ def test_a_method_binds_to_its_object():
     assert price.func(*args, **kwargs) == 6
     assert Shop(4).price(2, ToolContext()) == 8
     assert str(inspect.signature(price)) == "(amount: 'int', ctx: 'ToolContext') -> 'int'"
-
-
-def test_options_of_a_method_are_kept():
+    assert pickle.loads(pickle.dumps(price))(2, ToolContext()) == 6
     close = Shop(3).close
     assert (close.name, asyncio.run(close())) == ("shop.close", 3)
 
@@ -189,11 +167,6 @@ def test_a_method_without_its_object_cannot_stand_in_a_toolkit():
     with pytest.raises(ToolDefinitionError, match=r"it is a method\. Put `thing\.price`"):
         as_tool(Shop.price)
     assert Shop.price(Shop(2), 3, ToolContext()) == 6
-
-
-def test_a_bound_method_travels_with_its_object():
-    price = pickle.loads(pickle.dumps(Shop(3).price))
-    assert price(2, ToolContext()) == 6
 
 
 def test_plain_methods_and_callables_of_every_kind():
@@ -257,9 +230,16 @@ def test_a_subclass_is_its_run():
     assert weather.parameters["required"] == ["city"]
     args, kwargs = weather.bind('{"city": "Rome"}')
     assert weather.run(*args, **kwargs) == "Rome: 1"
+    assert weather("Rome", days=2) == "Rome: 2"
+
+    class Storm(Weather):
+        name = "storm"
+
+    assert facts(Storm()) == ("storm", "Tell the weather.", None, False, False)
+    assert Storm().parameters["required"] == ["city"]
 
 
-def test_a_subclass_says_more_about_itself():
+def test_a_subclass_says_more_about_itself_and_its_run_goes_first():
     class Named(Tool):
         name = "weather"
         description = "Tell the weather of a city."
@@ -283,8 +263,6 @@ def test_a_subclass_says_more_about_itself():
         Named(confirm="no")  # type: ignore[arg-type]
     assert Named(name="other").name == "other"
 
-
-def test_the_docstring_of_run_goes_before_that_of_the_class():
     class Both(Tool):
         """About the class."""
 
@@ -326,8 +304,6 @@ def test_what_an_init_set_by_hand_counts():
     with pytest.raises(Exception, match="integer"):
         remote.bind('{"a": "x"}')
 
-
-def test_a_subclass_with_a_schema_of_its_own():
     class Given(Tool):
         parameters = {"type": "object", "properties": {"a": {"type": "integer"}}}
 
@@ -337,24 +313,12 @@ def test_a_subclass_with_a_schema_of_its_own():
     assert Given().bind('{"a": 1}') == ([], {"a": 1})
 
 
-def test_a_subclass_of_a_subclass():
-    class Storm(Weather):
-        name = "storm"
-
-    assert facts(Storm()) == ("storm", "Tell the weather.", None, False, False)
-    assert Storm().parameters["required"] == ["city"]
-
-
-def test_every_tool_can_be_called_by_hand():
-    assert Weather()("Rome", days=2) == "Rome: 2"
-    assert Tool(func=lambda: 3)() == 3
-
-
 def test_a_tool_under_another_name():
     again = Tool(func=Shop(3).price, name="cost", timeout=5)
     assert (again.name, again.description, again.timeout) == ("cost", "Say the price.", 5)
     assert list(again.parameters["properties"]) == ["amount"]
     assert Tool(func=search, name="find").bind('{"query": "x"}') == ([], {"query": "x"})
+    assert Tool(func=lambda: 3)() == 3
 
 
 def test_a_timeout_of_the_class_is_checked_too():
@@ -393,6 +357,7 @@ def test_as_tool_takes_what_a_toolkit_may_hold():
         def __call__(self) -> None: ...
 
     assert as_tool(Decorated()) is add
+    assert as_tool(lambda: 3).name == "function"
 
 
 @pytest.mark.parametrize("candidate", [3, "add", None, [add]])
@@ -406,15 +371,10 @@ def test_as_tool_wants_an_object_and_no_class():
         as_tool(Weather)
 
 
-def test_a_lambda_without_parameters_has_a_name():
-    assert as_tool(lambda: 3).name == "function"
-
-
 # --- context and retry -------------------------------------------------------------------------------------
 
 
 def test_a_context_by_itself_swallows_progress():
     ToolContext().emit("half way")
-    assert repr(ToolContext("t", context=3)) == (
-        "ToolContext(trace_id='t', func_name='', tool_name='', call_id='', context=3)"
-    )
+    told = "ToolContext(trace_id='t', func_name='', tool_name='', call_id='', context=3)"
+    assert repr(ToolContext("t", context=3)) == told

@@ -79,11 +79,8 @@ def test_names_of_which_nothing_would_remain_stay_different():
 
 def test_names_that_would_meet_are_kept_apart_and_the_good_one_keeps_itself():
     assert wire_names(["a.b", "a_b", "a b", "a_b_2"]) == {
-        "a.b": "a_b_3",
-        "a_b": "a_b",
-        "a b": "a_b_4",
-        "a_b_2": "a_b_2",
-    }
+        "a.b": "a_b_3", "a_b": "a_b", "a b": "a_b_4", "a_b_2": "a_b_2",
+    }  # fmt: skip
 
 
 @given(st.lists(st.text(max_size=90), unique=True, max_size=8))

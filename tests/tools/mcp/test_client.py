@@ -141,7 +141,7 @@ LONG = [{"type": "text", "text": "note " * 200}]
 @pytest.mark.parametrize(
     ("result", "value"),
     [
-        ({"content": TEXT}, "3"),
+        ({"content": TEXT}, "3"), ({"content": []}, ""), ({}, ""),
         ({"content": TEXT, "structuredContent": {"result": 3}}, 3),
         ({"content": TEXT, "structuredContent": {"result": "3"}}, "3"),
         ({"content": [{"type": "text", "text": "true"}], "structuredContent": {"result": 1}}, 'true\n{"result": 1}'),
@@ -151,22 +151,14 @@ LONG = [{"type": "text", "text": "note " * 200}]
         ({"content": TEXT, "structuredContent": {"a": "3", "b": 1}}, '3\n{"a": "3", "b": 1}'),
         ({"content": TEXT, "structuredContent": {"a": 1}}, '3\n{"a": 1}'),
         ({"content": TEXT, "structuredContent": {"content": "3"}}, "3"),
-        (
-            {"content": LONG, "structuredContent": {"content": LONG[0]["text"], "b": 1}},
-            f'{LONG[0]["text"]}\n{{"b": 1}}',
-        ),
-        ({"content": []}, ""),
-        ({}, ""),
-        (
-            {"content": [{"type": "image", "data": "AAAA", "mimeType": "image/png"}], "structuredContent": {"a": 1}},
-            [{"a": 1}, ImgUrl("data:image/png;base64,AAAA")],
-        ),
-        (
-            {"content": [{"type": "image", "data": "A" * 40_000_000, "mimeType": "image/png"}]},
-            "[image, image/png, 30000 kB, not shown: too large]",
-        ),
+        ({"content": LONG, "structuredContent": {"content": LONG[0]["text"], "b": 1}},
+         f'{LONG[0]["text"]}\n{{"b": 1}}'),
+        ({"content": [{"type": "image", "data": "AAAA", "mimeType": "image/png"}], "structuredContent": {"a": 1}},
+         [{"a": 1}, ImgUrl("data:image/png;base64,AAAA")]),
+        ({"content": [{"type": "image", "data": "A" * 40_000_000, "mimeType": "image/png"}]},
+         "[image, image/png, 30000 kB, not shown: too large]"),
     ],
-)
+)  # fmt: skip
 def test_values_of_results(result: dict[str, Any], value: Any) -> None:
     found = result_value(result)
     assert found == value
@@ -439,13 +431,10 @@ async def test_an_error_of_the_protocol_is_the_tool_s_failure() -> None:
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        (["true"], "closed"),
-        (["sh", "-c", "echo it is broken, token=abcdefgh12345 >&2; exit 4"], "it is broken"),
-        (["cat"], "no connection"),
-        (["sh", "-c", "yes not-json"], "something else than MCP"),
-        (raw("old"), "1066"),
+        (["true"], "closed"), (["sh", "-c", "echo it is broken, token=abcdefgh12345 >&2; exit 4"], "it is broken"),
+        (["cat"], "no connection"), (["sh", "-c", "yes not-json"], "something else than MCP"), (raw("old"), "1066"),
     ],
-)
+)  # fmt: skip
 async def test_a_command_that_is_no_server(command: list[str], said: str) -> None:
     with pytest.raises(ConnectionFailed, match=said) as caught:
         async with tools_from_mcp(command=command, start_timeout=20):
@@ -635,25 +624,19 @@ async def test_an_address_that_is_no_mcp_server(reply: bytes, said: str) -> None
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({}, "either command="),
-        ({"command": ["x"], "url": "http://127.0.0.1/mcp"}, "either command="),
-        ({"command": []}, "the program and its arguments"),
-        ({"command": [""]}, "the program and its arguments"),
-        ({"command": "python server.py"}, r"\['python', 'server.py'\]"),
-        ({"command": ["a\0b"]}, "NUL"),
+        ({}, "either command="), ({"command": ["x"], "url": "http://127.0.0.1/mcp"}, "either command="),
+        ({"command": []}, "the program and its arguments"), ({"command": [""]}, "the program and its arguments"),
+        ({"command": "python server.py"}, r"\['python', 'server.py'\]"), ({"command": ["a\0b"]}, "NUL"),
         ({"command": ["x"], "headers": {}}, "headers= is for url="),
-        ({"url": "http://h/mcp", "env": {}}, "env= is for command="),
-        ({"url": "file:///etc/passwd"}, "http address"),
-        ({"url": "http://h:99999/mcp"}, "http address"),
-        ({"url": "http://[::1/mcp"}, "http address"),
+        ({"url": "http://h/mcp", "env": {}}, "env= is for command="), ({"url": "file:///etc/passwd"}, "http address"),
+        ({"url": "http://h:99999/mcp"}, "http address"), ({"url": "http://[::1/mcp"}, "http address"),
         ({"url": "http://h/mcp", "headers": {"A": "b\r\nC: d"}}, "one line"),
         ({"command": ["x"], "env": {"A": 1}}, "'A' is a int"),
         ({"command": ["x"], "confirm": "no"}, "confirm= is True, False or a callable"),
-        ({"command": ["x"], "timeout": "1"}, "timeout="),
-        ({"command": ["x"], "start_timeout": None}, "start_timeout="),
+        ({"command": ["x"], "timeout": "1"}, "timeout="), ({"command": ["x"], "start_timeout": None}, "start_timeout="),
         ({"command": ["x"], "only": "echo"}, r"only=\['echo'\]"),
     ],
-)
+)  # fmt: skip
 def test_arguments_that_cannot_be(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         tools_from_mcp(**options)

@@ -113,18 +113,8 @@ def test_no_docstring_says_nothing(text):
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "Just a line.",
-        "Args:\n  broken",
-        "Look: a colon",
-        "x: y\nz: w",
-        ":param",
-        "@",
-        "---\n---",
-        "参数：",
-        "参数：\n\n",
-    ],
-)
+    ["Just a line.", "Args:\n  broken", "Look: a colon", "x: y\nz: w", ":param", "@", "---\n---", "参数：", "参数：\n\n"],
+)  # fmt: skip
 def test_what_follows_no_style_is_kept_or_left_out_but_never_fails(text):
     assert read_docstring(text).parameters == {}
 
@@ -168,16 +158,11 @@ def test_the_types_that_it_gives_are_told_too():
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "Just a text: with colons.\n    And lines.",
-        "Do it.\n\nArgs:\n    All of them are German.\n    a: text.",
-        "Do it.\n\nArguments:\n    a: text.\n    b",
-        "Do it.\n\nArgs:\n\nReturns:\n    It.",
-        "Do it.\n\nArgs: none.",
-        "Say which arguments:\n    a: is one.",
-        "Parameters of the model are set.\n\nNote:\n    a: b",
+        "", "Just a text: with colons.\n    And lines.", "Do it.\n\nArgs:\n    All of them are German.\n    a: text.",
+        "Do it.\n\nArguments:\n    a: text.\n    b", "Do it.\n\nArgs:\n\nReturns:\n    It.", "Do it.\n\nArgs: none.",
+        "Say which arguments:\n    a: is one.", "Parameters of the model are set.\n\nNote:\n    a: b",
     ],
-)
+)  # fmt: skip
 def test_a_docstring_stays_whole_where_a_word_would_be_lost(text):
     assert taken_apart(text) == (text, {})
 

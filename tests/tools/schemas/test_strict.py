@@ -27,6 +27,8 @@ def test_every_key_is_required_and_no_other_allowed():
             kind: Which one.
         """
 
+    fields = {"street": {"type": "string"}, "number": {"anyOf": [{"type": "integer"}, {"type": "null"}]}}
+    address = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
     found = strict(f)
     assert found == {
         "type": "object",
@@ -38,17 +40,7 @@ def test_every_key_is_required_and_no_other_allowed():
         },
         "required": ["a", "kind", "address", "tags"],
         "additionalProperties": False,
-        "$defs": {
-            "Address": {
-                "type": "object",
-                "properties": {
-                    "street": {"type": "string"},
-                    "number": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
-                },
-                "required": ["street", "number"],
-                "additionalProperties": False,
-            }
-        },
+        "$defs": {"Address": address},
     }
     jsonschema.Draft202012Validator.check_schema(found)
 
@@ -84,12 +76,10 @@ def test_what_would_change_its_meaning_has_no_strict_form(func):
 @pytest.mark.parametrize(
     "schema",
     [
-        {"type": "object"},
-        {"type": "object", "properties": {"a": {"type": "array"}}},
-        {"type": "object", "properties": {"a": {"not": {}}}},
-        {"type": "object", "properties": {"a": True}},
+        {"type": "object"}, {"type": "object", "properties": {"a": {"type": "array"}}},
+        {"type": "object", "properties": {"a": {"not": {}}}}, {"type": "object", "properties": {"a": True}},
         {"type": "object", "properties": {"a": {"type": "string"}}, "patternProperties": {"b": {}}},
     ],
-)
+)  # fmt: skip
 def test_schemas_by_hand_that_have_none(schema):
     assert strict_parameters(schema) is None
