@@ -98,20 +98,13 @@ def _error(status: int, **headers: Any) -> Callable[[Recorded], bytes]:
 
 
 WORDS: dict[str, Callable[[Recorded], bytes]] = {
-    "length": _length,
-    "chunks": _chunks,
-    "packed": _packed,
-    "closing": _closing,
-    "call": _broken_call,
-    "400": _error(400),
-    "401": _error(401),
-    "429": _error(429, retry_after="0.01"),
-    "503": _error(503),
+    "length": _length, "chunks": _chunks, "packed": _packed, "closing": _closing, "call": _broken_call,
+    "400": _error(400), "401": _error(401), "429": _error(429, retry_after="0.01"), "503": _error(503),
     "error": lambda request: with_length(body_of({"error": {"message": "no", "code": 503}})),
     "event": lambda request: STREAM_HEAD + in_chunk(event({"error": {"message": f"{request.key}"}})) + LAST,
     "redirect": lambda request: with_length(b"", 307, location=request.path),
     "continue": lambda request: b"HTTP/1.1 100 Continue\r\n\r\n",
-}
+}  # fmt: skip
 FRAMED = ("length", "chunks", "packed")
 """Answers in which a foreign byte cannot pass for a part of the text: their frame breaks."""
 

@@ -97,11 +97,10 @@ def test_a_pickle_speaks_the_same_wire():
 @pytest.mark.parametrize(
     ("maker", "variable", "header"),
     [
-        (Anthropic, "ANTHROPIC_API_KEY", "x-api-key"),
-        (Gemini, "GOOGLE_API_KEY", "x-goog-api-key"),
+        (Anthropic, "ANTHROPIC_API_KEY", "x-api-key"), (Gemini, "GOOGLE_API_KEY", "x-goog-api-key"),
         (Gemini, "GEMINI_API_KEY", "x-goog-api-key"),
     ],
-)
+)  # fmt: skip
 async def test_the_key_goes_where_the_service_wants_it(monkeypatch, maker, variable, header):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-this-one")
     service = MessagesService() if maker is Anthropic else GeminiService()

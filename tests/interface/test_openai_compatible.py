@@ -10,13 +10,7 @@ import zlib
 import pytest
 
 from SimpleLLMFunc import __version__
-from SimpleLLMFunc.errors import (
-    BudgetExceeded,
-    ConfigError,
-    DeadlineExceeded,
-    StreamInterrupted,
-    UsageError,
-)
+from SimpleLLMFunc.errors import BudgetExceeded, ConfigError, DeadlineExceeded, StreamInterrupted, UsageError
 from SimpleLLMFunc.interface.attempts.guard import forbid_real_calls
 from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible

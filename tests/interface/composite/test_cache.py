@@ -88,14 +88,9 @@ async def test_a_kept_reply_is_the_reply(server, cached, is_streamed):
 
 async def test_what_makes_another_question(server, cached, path):
     asked = [
-        {},
-        {"temperature": 0},
-        {"temperature": 1},
-        {"tools": [TOOL]},
-        {"response_format": {"type": "json_object"}},
-        {"seed": 1},
-        {"extra_body": {"top_k": 1}},
-    ]
+        {}, {"temperature": 0}, {"temperature": 1}, {"tools": [TOOL]}, {"response_format": {"type": "json_object"}},
+        {"seed": 1}, {"extra_body": {"top_k": 1}},
+    ]  # fmt: skip
     for more in asked:
         assert not (await cached.chat(HELLO, **more)).cached
     assert not (await cached.chat([*HELLO, {"role": "assistant", "content": "x"}])).cached

@@ -199,19 +199,14 @@ def in_frames(error):
 HELD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 500\r\n\r\n"
 EVENT = b'data: {"choices": [{"index": 0, "delta": {"content": "a"}}]}\n\n'
 FAILURES = {
-    "no answer": (None, {"deadline": 0.1}),
-    "no first byte": (None, {"timeout": 0.1}),
-    "no body": (HELD, {"deadline": 0.1}),
-    "half a stream": (HELD + EVENT, {"deadline": 0.2}),
-    "closed": (b"", {}),
-    "half a head": (b"HTTP/1.1 200", {}),
-    "half a body": (HELD + EVENT + b"end", {}),
-    "no HTTP": (b"220 mail.example\r\n", {}),
-    "a refusal": (b"HTTP/1.1 401 No\r\ncontent-length: 2\r\n\r\n{}", {}),
+    "no answer": (None, {"deadline": 0.1}), "no first byte": (None, {"timeout": 0.1}),
+    "no body": (HELD, {"deadline": 0.1}), "half a stream": (HELD + EVENT, {"deadline": 0.2}), "closed": (b"", {}),
+    "half a head": (b"HTTP/1.1 200", {}), "half a body": (HELD + EVENT + b"end", {}),
+    "no HTTP": (b"220 mail.example\r\n", {}), "a refusal": (b"HTTP/1.1 401 No\r\ncontent-length: 2\r\n\r\n{}", {}),
     "overloaded": (b"HTTP/1.1 503 No\r\ncontent-length: 2\r\n\r\n{}", {}),
     "a bad chunk": (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n", {}),
     "elsewhere": (b"HTTP/1.1 307 No\r\nlocation: http://else.example/\r\ncontent-length: 0\r\n\r\n", {}),
-}
+}  # fmt: skip
 
 
 def failing(data):

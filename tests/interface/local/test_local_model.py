@@ -179,12 +179,10 @@ def test_a_small_model_is_told_which_fields_a_record_has() -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (None, r"there is no model file .*model\.gguf.*Give LocalModel the path"),
-        (b"", r"model\.gguf is empty"),
-        (b"<!DOCTYPE html><html>", r"model\.gguf is not a model file"),
-        (b"GG", "is not a model file"),
+        (None, r"there is no model file .*model\.gguf.*Give LocalModel the path"), (b"", r"model\.gguf is empty"),
+        (b"<!DOCTYPE html><html>", r"model\.gguf is not a model file"), (b"GG", "is not a model file"),
     ],
-)
+)  # fmt: skip
 async def test_a_file_that_is_no_model(tmp_path: Path, content: bytes | None, said: str, stream: bool) -> None:
     path = tmp_path / "my model.gguf"
     if content is not None:
@@ -372,15 +370,12 @@ async def test_a_stream_costs_the_next_turn_no_try() -> None:
 @pytest.mark.local_model
 async def test_a_schema_is_kept_to_and_its_strings_end() -> None:
     schema = {
-        "type": "object",
-        "properties": {
-            "name": {"type": "string", "pattern": r"^(?=A)\w+$", "maxLength": 12},
-            "age": {"type": "integer"},
+        "type": "object", "properties": {
+            "name": {"type": "string", "pattern": r"^(?=A)\w+$", "maxLength": 12}, "age": {"type": "integer"},
             "tags": {"type": "array", "items": {"type": "string", "maxLength": 8}, "maxItems": 3},
         },
-        "required": ["name", "age", "tags"],
-        "additionalProperties": False,
-    }
+        "required": ["name", "age", "tags"], "additionalProperties": False,
+    }  # fmt: skip
     question = [{"role": "user", "content": "Anna is 33, she likes tea. Write it as JSON."}]
     reply = await LocalModel(seed=1).chat(question, response_format=wanted(schema), temperature=0)
     value = json.loads(reply.text)
