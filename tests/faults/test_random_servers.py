@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from SimpleLLMFunc import APIKeyPool, SimpleLLMFuncError
 from SimpleLLMFunc.interface.attempts import http_model
 from SimpleLLMFunc.interface.attempts import reply_reader as replies
+from tests.faults import runner
 from tests.faults.replies import (
     LAST,
     STREAM_HEAD,
@@ -36,17 +37,7 @@ from tests.faults.replies import (
     events_of,
     good,
 )
-from tests.faults.runner import (
-    GRACE,
-    KEY,
-    captured_log,
-    connections_taken,
-    leftovers,
-    model_of,
-    sockets,
-    views_of,
-    warm_up,
-)
+from tests.faults.runner import GRACE, KEY, captured_log, connections_taken, leftovers, model_of, sockets, views_of
 from tests.faults.scenario import WEATHER, Weather
 from tests.faults.server import FaultServer
 from tests.support.connections import Exchange, Recorded, head, in_chunk, with_length
@@ -190,7 +181,7 @@ async def live_through(wire: str, questions: list[tuple[str, list[Script]]]) -> 
     async def act(exchange: Exchange) -> None:
         await (scripts.pop(0).act(exchange) if scripts else good(exchange))
 
-    await warm_up()
+    await runner.warm_up()
     tasks, before, pool = asyncio.all_tasks(), sockets(), APIKeyPool([KEY])
     idle = mock.patch.object(http_model, "IDLE_SECONDS", SILENCE)
     end = mock.patch.object(replies, "_AFTER_END_SECONDS", SILENCE)

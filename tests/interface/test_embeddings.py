@@ -8,18 +8,10 @@ import json
 import openai
 import pytest
 
-from SimpleLLMFunc import (
-    Anthropic,
-    CachedLLM,
-    FallbackLLM,
-    Gemini,
-    LocalModel,
-    OpenAICompatible,
-    budget,
-    forbid_real_calls,
-    llm_function,
-)
+from SimpleLLMFunc import Anthropic, CachedLLM, FallbackLLM, Gemini, LocalModel, OpenAICompatible, llm_function
 from SimpleLLMFunc.errors import BadReply, BudgetExceeded, ConfigError, ServerUnavailable, UsageError
+from SimpleLLMFunc.interface.attempts.guard import forbid_real_calls
+from SimpleLLMFunc.interface.spending import budget
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.tools import Tool
 from tests.support.functions import async_function_of

@@ -30,15 +30,14 @@ def test_each_maker_has_its_address():
 @pytest.mark.parametrize(
     ("address", "said", "path"),
     [
-        (None, None, "/v1/responses"),
-        (None, "chat", "/v1/chat/completions"),
+        (None, None, "/v1/responses"), (None, "chat", "/v1/chat/completions"),
         ("https://r.openai.azure.com/openai/v1", None, "/openai/v1/responses"),
         ("https://r.openai.azure.com/openai/v1/", "chat", "/openai/v1/chat/completions"),
         ("https://r.openai.azure.com/openai/deployments/d", None, "/openai/deployments/d/chat/completions"),
         ("https://openrouter.ai/api/v1", None, "/api/v1/chat/completions"),
         ("https://openrouter.ai/api/v1", "responses", "/api/v1/responses"),
     ],
-)
+)  # fmt: skip
 def test_openai_is_asked_by_responses_and_all_others_by_chat_completions(address, said, path):
     assert OpenAICompatible("gpt-5.6", base_url=address, wire=said).url().endswith(path)
     with pytest.raises(ConfigError, match="Anthropic"):

@@ -65,8 +65,6 @@ class Limits:
 
     def _bucket(self, capacity: float, rate: float) -> TokenBucket:
         """Return a bucket of this part; whole, it holds as much as ever, so that what fits into a rate fits into its part."""
-        if self._parts == 1:
-            return TokenBucket(capacity, rate)
         bucket = TokenBucket(capacity, rate / self._parts)
         bucket.limit_to(capacity / self._parts)
         return bucket
@@ -132,7 +130,7 @@ class Limits:
 
     def _part_of(self, told: Told) -> Told:
         limit = None if told.limit is None else max(1.0, told.limit / self._parts)
-        return told if self._parts == 1 else replace(told, left=told.left / self._parts, limit=limit)
+        return replace(told, left=told.left / self._parts, limit=limit)
 
 
 def _learned(bucket: TokenBucket | None, told: Told, flying: int) -> TokenBucket | None:

@@ -16,14 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from SimpleLLMFunc.errors import (
-    BadRequest,
-    ConfigError,
-    DeadlineExceeded,
-    ServerUnavailable,
-    StreamInterrupted,
-    UsageError,
-)
+from SimpleLLMFunc import BadRequest
+from SimpleLLMFunc.errors import ConfigError, DeadlineExceeded, ServerUnavailable, StreamInterrupted, UsageError
 from SimpleLLMFunc.interface.composite import cache as module
 from SimpleLLMFunc.interface.composite.answer_store import AnswerStore
 from SimpleLLMFunc.interface.composite.cache import CachedLLM
@@ -168,6 +162,17 @@ async def test_a_stream_is_kept_when_it_is_complete(server, cached):
             break
     assert not (await streamed(cached)).cached
     assert (await streamed(cached)).cached
+
+
+async def test_what_another_cache_has_kept_is_kept_there_only(path, tmp_path):
+    inner = CachedLLM(ScriptedLLM("one", "two"), path)
+    outer = CachedLLM(inner, tmp_path / "outer.sqlite")
+    await inner.chat(HELLO)
+    assert (await outer.chat(HELLO)).text == "one"
+    inner.clear()
+    assert (await outer.chat(HELLO)).text == "two"
+    outer.close()
+    inner.close()
 
 
 # --- secrets ---------------------------------------------------------------------------------------------

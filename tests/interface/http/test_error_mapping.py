@@ -12,14 +12,8 @@ import pytest
 from multidict import CIMultiDict
 from yarl import URL
 
-from SimpleLLMFunc.errors import (
-    BadReply,
-    ConnectionFailed,
-    DeadlineExceeded,
-    ServerUnavailable,
-    SimpleLLMFuncError,
-    UsageError,
-)
+from SimpleLLMFunc import BadReply
+from SimpleLLMFunc.errors import ConnectionFailed, DeadlineExceeded, ServerUnavailable, SimpleLLMFuncError, UsageError
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http.error_mapping import BodyBroken, failure_of_exception
 from SimpleLLMFunc.interface.http.timeouts import Silence
@@ -116,7 +110,7 @@ def test_every_exception_of_aiohttp_has_a_translation(monkeypatch):
             connector_error(aiohttp.ClientConnectorCertificateError, ssl.SSLCertVerificationError("bad")),
             ConnectionFailed, "never", "TLS: host:1: ",
         ),
-        (response_error(aiohttp.ClientHttpProxyError, status=503), ConnectionFailed, "always", "proxy answered 503"),
+        (response_error(aiohttp.ClientHttpProxyError, status=500), ConnectionFailed, "always", "proxy answered 500"),
         (response_error(aiohttp.ClientHttpProxyError, status=408), ConnectionFailed, "always", "proxy answered 408"),
         (response_error(aiohttp.ClientHttpProxyError, status=407), ConnectionFailed, "never", "proxy answered 407"),
         (response_error(aiohttp.ClientResponseError, status=400, message="no line:\n\n  b'220'\n  ^"), BadReply, "once", "220"),

@@ -50,6 +50,10 @@ def test_an_address_is_shown_without_the_secrets_of_its_query(address, shown, se
     assert redact(f"asked {made}") == redact(f"asked {shown}")
 
 
+def test_the_query_of_an_address_has_each_value():
+    assert Address("https://h/v1?a&b=1&b=2&c=3").query == {"a": "", "b": ["1", "2"], "c": "3"}
+
+
 def test_a_hidden_dict_shows_nothing():
     hidden = Hidden({KEY: KEY})
     assert (repr(hidden), repr(Hidden()), hidden[KEY]) == ("{***}", "{}", KEY)

@@ -15,17 +15,10 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, Field
 
-from SimpleLLMFunc import OpenAICompatible, budget, llm_function
-from SimpleLLMFunc.errors import (
-    BadRequest,
-    ConfigError,
-    ContextTooLong,
-    DeadlineExceeded,
-    ProviderError,
-    RunAborted,
-    SimpleLLMFuncError,
-)
+from SimpleLLMFunc import BadRequest, ConfigError, OpenAICompatible, budget, llm_function
+from SimpleLLMFunc.errors import ContextTooLong, DeadlineExceeded, ProviderError, RunAborted, SimpleLLMFuncError
 from SimpleLLMFunc.extras import install_line
+from SimpleLLMFunc.interface.attempts.guard import forbid_real_calls
 from SimpleLLMFunc.interface.composite import sample_scope
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.local import local_model
@@ -35,6 +28,7 @@ from SimpleLLMFunc.interface.local.server import LocalServer, ServerOptions, run
 from SimpleLLMFunc.interface.local.weights import SMOLLM2_135M, fetch_weights
 from tests.support.asking import streamed
 from tests.support.processes import run_script
+from tests.support.server import LoopbackServer
 
 COLOUR = [{"role": "user", "content": "Name a colour."}]
 STORY = [{"role": "user", "content": "Tell a very long story."}]
@@ -85,7 +79,7 @@ def test_default_threads_are_half_the_processors(monkeypatch: pytest.MonkeyPatch
     assert default_threads() >= 1
     for there, half in ((1, 1), (2, 1), (8, 4)):
         monkeypatch.setattr(
-            local_model.os, "sched_getaffinity", lambda _pid, there=there: set(range(there)), raising=False
+            local_model.os, "sched_getaffinity", lambda pid, there=there: {0: set(range(there))}[pid], raising=False
         )
         assert default_threads() == half
     monkeypatch.delattr(local_model.os, "sched_getaffinity", raising=False)
@@ -257,23 +251,52 @@ async def test_a_start_that_failed_is_tried_again_by_the_next(started: list[str]
 
 
 async def test_the_download_stops_when_no_one_waits_any_more(started: list[str]) -> None:
-    entered, stopped = threading.Event(), threading.Event()
+    entered, stops = threading.Event(), []
 
     def prepare(stop: threading.Event) -> None:
+        stops.append(stop)
         entered.set()
-        if stop.wait(30):
-            stopped.set()
+        stop.wait(30)
         raise RunAborted("stopped")
 
     waiting = [asyncio.ensure_future(running_server(options("a"), prepare)) for _ in range(2)]
     await asyncio.to_thread(entered.wait, 30)
     for task in waiting:
-        assert not stopped.is_set(), "one still waits"
+        assert not stops[0].is_set(), "one still waits"
         task.cancel()
         await asyncio.wait({task})
-    assert await asyncio.to_thread(stopped.wait, 10)
+    assert stops[0].is_set()
     # Who comes now does not get the stopped one.
     assert (await running_server(options("a"), ready)).options.name == "a"
+
+
+async def test_a_load_that_has_begun_goes_on(started: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    entered, go_on, start = threading.Event(), threading.Event(), local_server.start_server
+
+    def loading(wanted: ServerOptions) -> LocalServer:
+        entered.set()
+        go_on.wait(30)
+        return start(wanted)
+
+    monkeypatch.setattr(local_server, "start_server", loading)
+    waiting = asyncio.ensure_future(running_server(options("a"), ready))
+    await asyncio.to_thread(entered.wait, 30)
+    waiting.cancel()
+    await asyncio.wait({waiting})
+    go_on.set()
+    await running_server(options("a"), ready)
+    assert started == ["a"]
+
+
+async def test_where_real_calls_are_forbidden_the_server_is_asked(server: LoopbackServer) -> None:
+    with forbid_real_calls():
+        reply = await LocalServer(options("a"), server.base_url, "key", None).client.chat(COLOUR)
+    assert (reply.text, server.requests[0].key) == ("Name a colour.", "key")
+
+
+def test_without_the_extra_a_request_is_shown_as_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    assert local_server.reads_guidance.__wrapped__()
 
 
 async def test_a_slow_start_ends_at_the_deadline(started: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -416,6 +439,9 @@ async def test_only_this_process_may_use_the_server() -> None:
     async with aiohttp.ClientSession(server.base_url + "/", headers={"Origin": "http://page.example"}) as session:
         async with session.post("chat/completions", json={"messages": COLOUR}) as response:
             assert response.status == 401
+        own = {"Authorization": f"Bearer {server.key}"}
+        async with session.get(server.base_url.removesuffix("v1") + "slots", headers=own) as response:
+            assert response.status == 501, "what others ask is not shown"
         async with session.options("models") as response:
             assert response.headers.get("Access-Control-Allow-Origin") in {None, ""}
 

@@ -6,16 +6,17 @@ import asyncio
 
 import pytest
 
-from SimpleLLMFunc import BudgetExceeded, UsageError
-from SimpleLLMFunc.interface.spending.budget import (
+from SimpleLLMFunc import BudgetExceeded, DeadlineExceeded, UsageError
+from SimpleLLMFunc.interface.spending import (
     budget,
+    charge_fetch,
     charge_lost,
     charge_question,
     charge_try,
     counting_tries,
-    is_limited,
-    paid_already,
 )
+from SimpleLLMFunc.interface.spending.budget import is_limited, paid_already, time_limits
+from SimpleLLMFunc.interface.spending.deadline import deadline_scope
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.type import ChatCompletion, Usage
 from tests.support.functions import async_function_of, function_of
@@ -134,6 +135,12 @@ async def test_seconds_stop_a_call_that_is_under_way():
     assert asyncio.get_running_loop().time() - started < 5
 
 
+def test_of_a_budget_and_a_deadline_the_one_that_ends_is_told():
+    for seconds, left, error in ((1e-9, 9, BudgetExceeded), (9, 0, DeadlineExceeded), (None, 0, DeadlineExceeded)):
+        with budget(seconds=seconds), deadline_scope(left), pytest.raises(error), time_limits() as clock:
+            clock.check()
+
+
 def test_a_question_pays_its_first_try_and_further_tries_pay_themselves():
     with budget(requests=2) as spent:
         with charge_question(10) as charge:
@@ -194,9 +201,10 @@ def test_what_is_limited():
 def test_what_no_one_waited_for_counts_and_the_clock_stands_still_after_the_scope():
     with budget() as spent:
         charge_lost(Usage(10, cost=0.5))
-    assert (spent.tokens, spent.usd, spent.requests) == (10, 0.5, 0)
+        charge_fetch()  # what was paid before
+    assert (spent.tokens, spent.usd, spent.requests) == (10, 0.5, 1)
     assert spent.seconds == spent.seconds
-    assert "requests=0" in repr(spent)
+    assert "requests=1" in repr(spent)
 
 
 def test_tries_are_counted_in_every_block_around_them():

@@ -4,14 +4,8 @@ import copy
 
 import pytest
 
-from SimpleLLMFunc.interface.spending.tokens import (
-    IMAGE_TOKENS,
-    MESSAGE_TOKENS,
-    SMALL_IMAGE_TOKENS,
-    count_request,
-    estimate_text_tokens,
-    estimate_tokens,
-)
+from SimpleLLMFunc.interface.spending import count_request, estimate_text_tokens, estimate_tokens
+from SimpleLLMFunc.interface.spending.tokens import IMAGE_TOKENS, MESSAGE_TOKENS, SMALL_IMAGE_TOKENS
 
 
 @pytest.mark.parametrize(
