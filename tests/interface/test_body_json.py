@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from SimpleLLMFunc.errors import UsageError
-from SimpleLLMFunc.interface.body_json import decode, encode, text_size
+from SimpleLLMFunc.interface.body_json import decode, encode, head_of, text_size
 from SimpleLLMFunc.runtime import LARGE
 from SimpleLLMFunc.type.usage import Usage
 from SimpleLLMFunc.type.wire import without_surrogates
@@ -37,6 +37,7 @@ def test_what_is_encoded_decodes_to_itself_and_any_text_can_be_sent(value, text)
 def test_text_stays_readable_on_the_wire_and_lone_surrogates_are_replaced():
     assert encode({"a": "中文 é"}) == '{"a":"中文 é"}'.encode()
     assert encode("a\ud800b").decode() == '"a\ufffdb"'
+    assert head_of("é".encode(), "latin-1") == head_of("é".encode("latin-1"), "latin-1") == "é"
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,8 @@ async def test_each_wire_gives_a_vector_for_each_text(server, make):
         assert spent.requests == 2  # a hundred go out at a time
         assert (spent.tokens == 14) is (make != "gemini")
         assert await llm.embed([]) == []
+    assert server.requests[0].headers["accept"] == "application/json"
+    assert make != "gemini" or server.requests[0].path.startswith("/v1beta/")
 
 
 @pytest.mark.parametrize(

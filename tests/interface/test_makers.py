@@ -182,6 +182,7 @@ def test_a_server_that_may_be_any_gets_no_schema_on_responses():
     assert not is_native("http://127.0.0.1:11434/v1", wire="responses")
     assert is_native(here) and is_native(here, wire="responses", profile="vllm")  # noqa: PT018
     assert is_native(None) and is_native("https://openrouter.ai/api/v1", wire="responses")  # noqa: PT018
+    assert Anthropic("claude-opus-5").profile.strict, "its schemas are closed"
 
 
 async def test_the_address_of_the_client_chooses_the_wire():

@@ -161,11 +161,9 @@ def chat_events(reply: Json) -> list[Json]:
 
 
 REPLIES: dict[str, tuple[Callable[[Json], Json], Callable[[Json], list[Json]]]] = {
-    "chat": (chat_reply, chat_events),
-    "messages": (messages_reply, messages_events),
-    "responses": (responses_reply, responses_events),
-    "gemini": (gemini_reply, gemini_events),
-}
+    "chat": (chat_reply, chat_events), "messages": (messages_reply, messages_events),
+    "responses": (responses_reply, responses_events), "gemini": (gemini_reply, gemini_events),
+}  # fmt: skip
 
 
 # --- services -----------------------------------------------------------------------------------------------

@@ -50,11 +50,12 @@ class Limits:
         for name in LimitSettings.__slots__:
             if (given := getattr(settings, name)) is not None:
                 number(name, given, above=0)
-        if (settings.rate_limit_capacity is None) != (settings.rate_limit_refill_rate is None):
-            raise ConfigError("rate_limit_capacity and rate_limit_refill_rate only make sense together; give both.")
         self._requests: list[TokenBucket] = []
-        if settings.rate_limit_capacity is not None and settings.rate_limit_refill_rate is not None:
-            self._requests.append(self._bucket(settings.rate_limit_capacity, settings.rate_limit_refill_rate))
+        capacity, rate = settings.rate_limit_capacity, settings.rate_limit_refill_rate
+        if capacity is not None and rate is not None:
+            self._requests.append(self._bucket(capacity, rate))
+        elif capacity is not None or rate is not None:
+            raise ConfigError("rate_limit_capacity and rate_limit_refill_rate only make sense together; give both.")
         if settings.requests_per_minute is not None:
             self._requests.append(self._bucket(settings.requests_per_minute, settings.requests_per_minute / 60))
         tokens = settings.tokens_per_minute

@@ -300,6 +300,11 @@ async def test_a_limited_key_that_is_the_only_one_is_not_used_before_its_time():
             with pytest.raises(RateLimited):
                 await llm.chat(HELLO)
         assert len(server.requests) == 1
+        server.handler = lambda request: error_answer(429, headers={"retry-after": "0"})
+        llm = OpenAICompatible("m", base_url=server.base_url, max_retries=0)
+        with pytest.raises(RateLimited):
+            await llm.chat(HELLO)
+        assert llm._circuit.is_closed, "it may be asked at once"
 
 
 async def test_when_all_keys_are_limited_the_first_that_is_ready_is_waited_for():

@@ -25,6 +25,7 @@ async def test_without_settings_nothing_waits():
 async def test_tokens_wait_for_their_turn_and_are_corrected():
     limits = Limits(LimitSettings(tokens_per_minute=100))
     assert limits.counts_tokens
+    await Limits(LimitSettings(tokens_per_minute=90)).wait("m", 90, SOON(5))
     await limits.wait("m", 90, SOON(5))
     with pytest.raises(DeadlineExceeded, match="tokens"):
         await limits.wait("m", 90, SOON(0.02))

@@ -368,6 +368,10 @@ def test_the_file_stays_within_its_size_and_the_latest_stay(store, path):
     kept = [number for number in range(200) if one.get(key(number)) is not None]
     assert len(kept) >= 10
     assert kept == list(range(200 - len(kept), 200))
+    for number, size in ((200, 150_000), (201, 300_000)):  # several have to go, and more than there are
+        one.put(key(number), bytes(size))
+        assert path.stat().st_size < 260_000 or number == 201
+    assert len(one) == 1
 
 
 def test_what_was_used_goes_later(store):

@@ -168,6 +168,15 @@ async def test_after_the_first_text_there_is_no_other(server, other):
     with pytest.raises(StreamInterrupted) as caught:
         await streamed(pair(server, other))
     assert caught.value.partial == "It will"
+
+    class Breaks(ScriptedLLM):
+        async def chat_stream(self, messages, **options):
+            async for piece in super().chat_stream(messages, **options):
+                yield piece
+            raise ServerUnavailable("m")
+
+    with pytest.raises(ServerUnavailable):
+        await streamed(FallbackLLM(Breaks("x"), model(other)))
     assert other.requests == []
 
 

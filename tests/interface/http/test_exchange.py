@@ -245,8 +245,8 @@ async def test_a_redirect_to_another_host_takes_neither_key_nor_messages(server,
         assert other.requests == []
 
 
-@pytest.mark.parametrize("kind", ["openai", "azure"])
-async def test_a_clients_redirect_on_the_same_host_is_followed_and_ends(server, kind):
+@pytest.mark.parametrize("kind", ["ours", "openai", "azure"])
+async def test_a_redirect_on_the_same_host_is_followed_and_ends(server, kind):
     async with model_at(server.base_url, kind) as llm:
         server.answer(Answer(307, {"location": "/other/path?x=1"}, body=b"moved"))
         assert (await llm.chat(HELLO)).text == "hello"

@@ -117,7 +117,11 @@ async def test_where_it_is_not_wrapped_nothing_is_parsed_twice(server, monkeypat
     async with openai.AsyncOpenAI(base_url=server.base_url, api_key="k") as client:
         llm = OpenAICompatible("m", client=client)
         assert "".join([chunk.text async for chunk in llm.chat_stream(HELLO)]) == "hello"
-        assert (parsed, llm.is_traced, OpenAICompatible("m", api_key="k").is_traced) == ([], False, False)
+        own = OpenAICompatible("m", base_url="https://h/v1?v=1", api_key="k")
+        assert (parsed, llm.is_traced, own.is_traced) == ([], False, False)
+        async with llm.lent_client() as lent, own.lent_client() as made:
+            assert (lent, made.default_query) == (client, {"v": "1"})
+        assert (client.is_closed(), made.is_closed()) == (False, True)
 
 
 # --- many event loops --------------------------------------------------------------------------------------

@@ -26,6 +26,8 @@ from SimpleLLMFunc.interface.local import server as local_server
 from SimpleLLMFunc.interface.local.local_model import DEFAULT_MAX_TOKENS, REPEAT_PENALTY, LocalModel, default_threads
 from SimpleLLMFunc.interface.local.server import LocalServer, ServerOptions, running_server
 from SimpleLLMFunc.interface.local.weights import SMOLLM2_135M, fetch_weights
+from SimpleLLMFunc.interface.spending import Deadline
+from SimpleLLMFunc.testing import ScriptedLLM
 from tests.support.asking import streamed
 from tests.support.processes import run_script
 from tests.support.server import LoopbackServer
@@ -317,6 +319,17 @@ def test_a_server_that_is_never_ready(monkeypatch: pytest.MonkeyPatch) -> None:
         server = LocalServer(options("a"), f"http://127.0.0.1:{taken.getsockname()[1]}/v1", "key", None)
         with pytest.raises(ProviderError, match="was not ready"):
             local_server._wait_until_ready(server)
+
+
+async def test_a_text_that_its_bound_ended_is_told_as_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def client(deadline: float | None) -> tuple[LLM_Interface, Deadline]:
+        return ScriptedLLM(json.dumps("a" * 1001)), Deadline.after(None)
+
+    llm, asked = LocalModel(), {"response_format": wanted({"type": "string"})}
+    monkeypatch.setattr(llm, "_client", client)
+    for stream in (False, True):
+        assert (await answer(llm, COLOUR, stream=stream, **asked))[1] == "length"
+        assert (await answer(llm, COLOUR, stream=stream))[1] == "stop"
 
 
 # --- with the model ----------------------------------------------------------------------------------------

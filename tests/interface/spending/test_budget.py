@@ -139,6 +139,8 @@ def test_of_a_budget_and_a_deadline_the_one_that_ends_is_told():
     for seconds, left, error in ((1e-9, 9, BudgetExceeded), (9, 0, DeadlineExceeded), (None, 0, DeadlineExceeded)):
         with budget(seconds=seconds), deadline_scope(left), pytest.raises(error), time_limits() as clock:
             clock.check()
+    with budget(requests=0), pytest.raises(BudgetExceeded):
+        charge_try()
 
 
 def test_a_question_pays_its_first_try_and_further_tries_pay_themselves():
@@ -205,6 +207,9 @@ def test_what_no_one_waited_for_counts_and_the_clock_stands_still_after_the_scop
     assert (spent.tokens, spent.usd, spent.requests) == (10, 0.5, 1)
     assert spent.seconds == spent.seconds
     assert "requests=1" in repr(spent)
+    with budget(tokens=10), pytest.raises(BudgetExceeded):
+        charge_fetch()
+        charge_question(11).__enter__()
 
 
 def test_tries_are_counted_in_every_block_around_them():
