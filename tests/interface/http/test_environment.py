@@ -40,9 +40,6 @@ def test_a_login_is_masked_in_every_text(monkeypatch):
     assert proxy_for("https://far.example/v1") == "http://user:proxy-password@proxy.example:3128"
     assert "proxy-password" not in redact("it said proxy-password")
     assert "dXNlcjpwcm94" not in redact("it said dXNlcjpwcm94eS1wYXNzd29yZA==")
-    monkeypatch.setenv("https_proxy", "http://:proxy-word@proxy.example:3128")  # nor one without a name
-    assert proxy_for("https://far.example/v1")
-    assert "proxy-word" not in redact("it said proxy-word")
 
 
 @pytest.mark.parametrize("address", ["http://", "http://[bad", "http://h:99999", "http://h:0"])

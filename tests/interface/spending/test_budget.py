@@ -161,7 +161,10 @@ def test_the_first_request_of_a_question_is_not_taken_for_that_of_the_question_a
         assert outer.prepaid
 
 
-def test_a_question_that_is_over_pays_for_nothing_more():
+async def test_a_question_that_is_over_pays_for_nothing_more():
+    async def late():
+        charge_try()
+
     with budget() as spent:
         first, second = charge_question(1), charge_question(1)
         first.__enter__()
@@ -169,7 +172,13 @@ def test_a_question_that_is_over_pays_for_nothing_more():
         first.__exit__()
         second.__exit__()  # in the order of streams that overlap: the first one is in force again
         charge_try()
-    assert spent.requests == 3
+        with charge_question(1):
+            begun_inside = asyncio.create_task(late())
+            with charge_question(1):
+                charge_try()
+            charge_try()  # that of the question around
+        await begun_inside
+    assert spent.requests == 6
 
 
 def test_an_answer_from_a_cache_is_no_request():
