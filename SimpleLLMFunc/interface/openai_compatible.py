@@ -120,7 +120,7 @@ class OpenAICompatible(ServiceModel):
 
     def _profile(self, address: str) -> Profile:
         found = super()._profile(address)
-        if found.name in _UNSURE and (self._said_wire or _wire_of(address)) == "responses":
+        if found.name in _UNSURE and self._said_wire == "responses":
             # llama.cpp passes over `text.format` in silence: the type is described where nothing else is known.
             return Profile("responses")
         return found

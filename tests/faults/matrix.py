@@ -39,11 +39,9 @@ ON_WIRE: dict[str, list[Scenario]] = {
 """What is played on each wire, as it is there."""
 
 _VIEWS = {
-    ("function", True): "`async def` function",
-    ("function", False): "`def` function",
-    ("chat", True): "`async def` chat",
-    ("chat", False): "`def` chat",
-}
+    ("function", True): "`async def` function", ("function", False): "`def` function",
+    ("chat", True): "`async def` chat", ("chat", False): "`def` chat",
+}  # fmt: skip
 
 
 async def run(

@@ -6,18 +6,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from tests.faults import scenario as checks
 from tests.faults.replies import body_of, call, chunk, completion, delta, good, replies, says, sends, streams
-from tests.faults.scenario import (
-    TOOL_TEXT,
-    Scenario,
-    answered,
-    both,
-    forecast_tool,
-    has,
-    sends_json,
-    sent_back,
-    tool_that,
-)
+from tests.faults.scenario import TOOL_TEXT, Scenario, answered, both, forecast_tool, has, sent_back, tool_that
 from tests.faults.server import Act
 from tests.support.connections import Exchange, with_length
 
@@ -207,7 +198,7 @@ TEXTS = [
     Scenario("nul", "39", "a NUL and an escape sequence in the reply", [says("a\x00b\x1b[31m")])
     .using(returns=str, value="a\x00b\x1b[31m", text="a\x00b\x1b[31m"),
     Scenario("surrogate_in_prompt", "39", "a lone surrogate in the prompt", [good])
-    .using(argument="K\ud800ln\x00").then(check=sends_json),
+    .using(argument="K\ud800ln\x00").then(check=checks.sends_json),
     Scenario("deep_reply", "40", "JSON 100,000 deep", [sends(with_length(b"[" * 100_000))])
     .then("BadReply", requests=2),
     Scenario("deep_answer", "40", "an answer 100,000 deep", [says("[" * 100_000)]).only("function", "whole")

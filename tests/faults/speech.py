@@ -98,16 +98,11 @@ class Messages(Speech):
     has_names = True
 
     _STOPS: ClassVar[dict[str, str]] = {
-        "stop": "end_turn",
-        "length": "max_tokens",
-        "tool_calls": "tool_use",
-        "content_filter": "refusal",
-    }
+        "stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal",
+    }  # fmt: skip
     _KINDS: ClassVar[dict[str | None, str]] = {
-        "invalid_api_key": "authentication_error",
-        "insufficient_quota": "billing_error",
-        None: "strange_error",
-    }
+        "invalid_api_key": "authentication_error", "insufficient_quota": "billing_error", None: "strange_error",
+    }  # fmt: skip
     _USAGE: ClassVar[Json] = {"input_tokens": 11, "output_tokens": 5}
 
     def __init__(self) -> None:
@@ -346,11 +341,8 @@ class Gemini(Speech):
     name = "gemini"
 
     _FINISH: ClassVar[dict[str, str]] = {
-        "stop": "STOP",
-        "tool_calls": "STOP",
-        "length": "MAX_TOKENS",
-        "content_filter": "SAFETY",
-    }
+        "stop": "STOP", "tool_calls": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY",
+    }  # fmt: skip
     _KINDS: ClassVar[dict[str | None, Json]] = {
         "overloaded_error": {"code": 503, "status": "UNAVAILABLE"},
         "invalid_api_key": {
@@ -444,11 +436,8 @@ class Gemini(Speech):
 
 
 SPEECHES: dict[str, Callable[[], Speech]] = {
-    "chat": Speech,
-    "messages": Messages,
-    "responses": Responses,
-    "gemini": Gemini,
-}
+    "chat": Speech, "messages": Messages, "responses": Responses, "gemini": Gemini,
+}  # fmt: skip
 WIRES = tuple(SPEECHES)
 
 SPEECH: ContextVar[Speech] = ContextVar("SPEECH", default=Speech())  # noqa: B039 - that of chat keeps nothing

@@ -22,31 +22,10 @@ from hypothesis import strategies as st
 from SimpleLLMFunc import APIKeyPool, SimpleLLMFuncError
 from SimpleLLMFunc.interface.attempts import http_model
 from SimpleLLMFunc.interface.attempts import reply_reader as replies
-from tests.faults.replies import (
-    LAST,
-    STREAM_HEAD,
-    TEXT,
-    answer_of,
-    answer_text,
-    body_of,
-    chunk,
-    completion,
-    delta,
-    event,
-    events_of,
-    good,
-)
-from tests.faults.runner import (
-    GRACE,
-    KEY,
-    captured_log,
-    connections_taken,
-    leftovers,
-    model_of,
-    sockets,
-    views_of,
-    warm_up,
-)
+from tests.faults import replies as spoken
+from tests.faults import runner
+from tests.faults.replies import LAST, STREAM_HEAD, answer_of, answer_text, body_of, chunk, delta, event, events_of
+from tests.faults.runner import GRACE, KEY, captured_log, connections_taken, leftovers, model_of, sockets, views_of
 from tests.faults.scenario import WEATHER, Weather
 from tests.faults.server import FaultServer
 from tests.support.connections import Exchange, Recorded, head, in_chunk, with_length
@@ -72,7 +51,7 @@ def _chunks(request: Recorded) -> bytes:
     text = answer_text(request)
     if request.stream:
         return STREAM_HEAD + b"".join(map(in_chunk, events_of(text, end=b"\r\n"))) + LAST
-    body = body_of(completion(text))
+    body = body_of(spoken.completion(text))
     head_ = head(content_type="application/json", transfer_encoding="chunked")
     return head_ + in_chunk(body[:50]) + in_chunk(body[50:]) + LAST
 
@@ -98,20 +77,13 @@ def _error(status: int, **headers: Any) -> Callable[[Recorded], bytes]:
 
 
 WORDS: dict[str, Callable[[Recorded], bytes]] = {
-    "length": _length,
-    "chunks": _chunks,
-    "packed": _packed,
-    "closing": _closing,
-    "call": _broken_call,
-    "400": _error(400),
-    "401": _error(401),
-    "429": _error(429, retry_after="0.01"),
-    "503": _error(503),
+    "length": _length, "chunks": _chunks, "packed": _packed, "closing": _closing, "call": _broken_call,
+    "400": _error(400), "401": _error(401), "429": _error(429, retry_after="0.01"), "503": _error(503),
     "error": lambda request: with_length(body_of({"error": {"message": "no", "code": 503}})),
     "event": lambda request: STREAM_HEAD + in_chunk(event({"error": {"message": f"{request.key}"}})) + LAST,
     "redirect": lambda request: with_length(b"", 307, location=request.path),
     "continue": lambda request: b"HTTP/1.1 100 Continue\r\n\r\n",
-}
+}  # fmt: skip
 FRAMED = ("length", "chunks", "packed")
 """Answers in which a foreign byte cannot pass for a part of the text: their frame breaks."""
 
@@ -168,7 +140,7 @@ SCRIPTS = st.one_of(
 async def ask(views: Mapping[str, Any], view: str, pool: APIKeyPool, log: Any, server: FaultServer) -> float:
     """Ask once; return the seconds it took."""
     tasks = asyncio.all_tasks()
-    expected = TEXT if view in {"chat", "pieces"} else WEATHER
+    expected = spoken.TEXT if view in {"chat", "pieces"} else WEATHER
     started = time.monotonic()
     try:
         async with asyncio.timeout(SECONDS + 5):
@@ -195,9 +167,9 @@ async def live_through(wire: str, questions: list[tuple[str, list[Script]]]) -> 
     scripts: list[Script] = []
 
     async def act(exchange: Exchange) -> None:
-        await (scripts.pop(0).act(exchange) if scripts else good(exchange))
+        await (scripts.pop(0).act(exchange) if scripts else spoken.good(exchange))
 
-    await warm_up()
+    await runner.warm_up()
     tasks, before, pool = asyncio.all_tasks(), sockets(), APIKeyPool([KEY])
     idle = mock.patch.object(http_model, "IDLE_SECONDS", SILENCE)
     end = mock.patch.object(replies, "_AFTER_END_SECONDS", SILENCE)

@@ -8,18 +8,10 @@ import json
 import openai
 import pytest
 
-from SimpleLLMFunc import (
-    Anthropic,
-    CachedLLM,
-    FallbackLLM,
-    Gemini,
-    LocalModel,
-    OpenAICompatible,
-    budget,
-    forbid_real_calls,
-    llm_function,
-)
+from SimpleLLMFunc import Anthropic, CachedLLM, FallbackLLM, Gemini, LocalModel, OpenAICompatible, llm_function
 from SimpleLLMFunc.errors import BadReply, BudgetExceeded, ConfigError, ServerUnavailable, UsageError
+from SimpleLLMFunc.interface.attempts.guard import forbid_real_calls
+from SimpleLLMFunc.interface.spending import budget
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.tools import Tool
 from tests.support.functions import async_function_of
@@ -70,6 +62,8 @@ async def test_each_wire_gives_a_vector_for_each_text(server, make):
         assert spent.requests == 2  # a hundred go out at a time
         assert (spent.tokens == 14) is (make != "gemini")
         assert await llm.embed([]) == []
+    assert server.requests[0].headers["accept"] == "application/json"
+    assert make != "gemini" or server.requests[0].path.startswith("/v1beta/")
 
 
 @pytest.mark.parametrize(
@@ -117,7 +111,7 @@ async def test_a_cache_asks_for_new_texts_only_and_a_fallback_for_one_model_s_ve
     assert await llm.embed(["stock", "share"]) == [vector("stock"), vector("share")]
     assert [request.body["input"] for request in server.requests] == [["cat", "stock"], ["share"]]
     await llm.embed(["cat"], dimensions=1)
-    assert len(server.requests) == 3
+    assert [request.key for request in server.requests] == ["k"] * 3
     llm.close()
 
 

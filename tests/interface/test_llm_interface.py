@@ -26,6 +26,9 @@ async def test_two_methods_make_a_provider_and_the_rest_has_defaults():
     tool = {"type": "function", "function": {"name": "f"}}
     asked = {"tools": [tool], "response_format": {"type": "text"}, "stream": True, "seed": 1}
     assert parrot.render(HELLO, **asked) == {"model": "parrot", "messages": HELLO, **asked}
+    assert (parrot.url(), parrot.is_traced) == ("", False)
+    parrot.base_url = "https://h/v1"
+    assert parrot.url() == "https://h/v1"
     with pytest.raises(TypeError):
         LLM_Interface()  # without the two methods
 

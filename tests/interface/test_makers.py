@@ -30,15 +30,14 @@ def test_each_maker_has_its_address():
 @pytest.mark.parametrize(
     ("address", "said", "path"),
     [
-        (None, None, "/v1/responses"),
-        (None, "chat", "/v1/chat/completions"),
+        (None, None, "/v1/responses"), (None, "chat", "/v1/chat/completions"),
         ("https://r.openai.azure.com/openai/v1", None, "/openai/v1/responses"),
         ("https://r.openai.azure.com/openai/v1/", "chat", "/openai/v1/chat/completions"),
         ("https://r.openai.azure.com/openai/deployments/d", None, "/openai/deployments/d/chat/completions"),
         ("https://openrouter.ai/api/v1", None, "/api/v1/chat/completions"),
         ("https://openrouter.ai/api/v1", "responses", "/api/v1/responses"),
     ],
-)
+)  # fmt: skip
 def test_openai_is_asked_by_responses_and_all_others_by_chat_completions(address, said, path):
     assert OpenAICompatible("gpt-5.6", base_url=address, wire=said).url().endswith(path)
     with pytest.raises(ConfigError, match="Anthropic"):
@@ -97,11 +96,10 @@ def test_a_pickle_speaks_the_same_wire():
 @pytest.mark.parametrize(
     ("maker", "variable", "header"),
     [
-        (Anthropic, "ANTHROPIC_API_KEY", "x-api-key"),
-        (Gemini, "GOOGLE_API_KEY", "x-goog-api-key"),
+        (Anthropic, "ANTHROPIC_API_KEY", "x-api-key"), (Gemini, "GOOGLE_API_KEY", "x-goog-api-key"),
         (Gemini, "GEMINI_API_KEY", "x-goog-api-key"),
     ],
-)
+)  # fmt: skip
 async def test_the_key_goes_where_the_service_wants_it(monkeypatch, maker, variable, header):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-this-one")
     service = MessagesService() if maker is Anthropic else GeminiService()
@@ -184,6 +182,7 @@ def test_a_server_that_may_be_any_gets_no_schema_on_responses():
     assert not is_native("http://127.0.0.1:11434/v1", wire="responses")
     assert is_native(here) and is_native(here, wire="responses", profile="vllm")  # noqa: PT018
     assert is_native(None) and is_native("https://openrouter.ai/api/v1", wire="responses")  # noqa: PT018
+    assert Anthropic("claude-opus-5").profile.strict, "its schemas are closed"
 
 
 async def test_the_address_of_the_client_chooses_the_wire():

@@ -9,21 +9,16 @@ import zlib
 
 import pytest
 
-from SimpleLLMFunc import __version__
-from SimpleLLMFunc.errors import (
-    BudgetExceeded,
-    ConfigError,
-    DeadlineExceeded,
-    StreamInterrupted,
-    UsageError,
-)
+from SimpleLLMFunc import Anthropic, BadRequest, __version__
+from SimpleLLMFunc.errors import ConfigError, DeadlineExceeded, StreamInterrupted, UsageError
 from SimpleLLMFunc.interface.attempts.guard import forbid_real_calls
 from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool
+from SimpleLLMFunc.interface.attempts.listener import noting_downgrades
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
-from SimpleLLMFunc.interface.spending.budget import budget
 from SimpleLLMFunc.interface.spending.deadline import deadline_scope
-from tests.support.asking import HELLO, streamed
-from tests.support.server import Answer, chunk, sse
+from tests.support.asking import HELLO, ask_either, both_ways, streamed
+from tests.support.server import Answer, chunk, error_answer, sse
+from tests.support.services import MessagesService, ResponsesService
 
 CANARY = "sk-CANARY0123456789abcdefghij"
 
@@ -45,16 +40,6 @@ async def test_one_request_and_its_reply(server):
         f"Bearer {CANARY}", "application/json", f"SimpleLLMFunc/{__version__}"
     ]  # fmt: skip
     assert (reply.text, reply.finish_reason, reply.tries, reply.usage.total_tokens) == ("hello", "stop", 1, 8)
-
-
-async def test_tools_and_format_go_out_and_calls_come_back(server):
-    server.reply_tool_calls([("f", {"x": 1}), ("g", "")])
-    tool = {"type": "function", "function": {"name": "f", "parameters": {}}}
-    reply = await model(server).chat(HELLO, tools=[tool], response_format={"type": "json_object"}, tool_choice="auto")
-    body = server.requests[0].body
-    assert (body["tools"], body["response_format"], body["tool_choice"]) == ([tool], {"type": "json_object"}, "auto")
-    calls = [(call.function.name, call.function.arguments) for call in reply.tool_calls]
-    assert calls == [("f", '{"x": 1}'), ("g", "{}")]
 
 
 async def test_a_message_of_the_openai_package_goes_out(server):
@@ -192,12 +177,13 @@ async def test_a_deadline_may_come_from_three_places(server, given):
     assert caught.value.seconds == 0.05
 
 
-async def test_a_deadline_that_has_passed_sends_nothing_and_the_timeout_may_come_with_a_call(server):
+async def test_a_deadline_that_has_passed_sends_nothing_and_the_timeout_may_come_with_a_call(server, caplog):
     with pytest.raises(DeadlineExceeded):
         await model(server).chat(HELLO, deadline=0)
     assert server.requests == []
     server.answer(Answer(body=b"{}", hold=asyncio.Event()))
     assert (await model(server).chat(HELLO, timeout=0.5)).tries == 2
+    assert "try 1 failed, the next one in" in caplog.text
 
 
 async def test_a_slow_reader_is_not_taken_for_a_silent_service(server, monkeypatch):
@@ -242,6 +228,74 @@ async def test_a_stream_that_no_one_closed_is_closed_by_the_loop(server):
     del stream
     gc.collect()
     await server.all_closed()
+
+
+@both_ways
+async def test_an_estimate_of_tokens_is_corrected_by_the_reply(server, is_streamed):
+    llm = model(server, tokens_per_minute=1000)
+    server.reply("x", usage={"prompt_tokens": 9000, "completion_tokens": 1, "total_tokens": 9001})
+    await ask_either(llm, is_streamed)
+    with pytest.raises(DeadlineExceeded, match="tokens per minute"):
+        await llm.chat(HELLO, deadline=0.05)
+
+
+# --- a request that is written in another way ------------------------------------------------------------
+
+OTHER_WIRE = "Function tools with reasoning_effort are not supported for m. To use function tools, use /v1/responses."
+CHANGED = ("wire: responses instead of chat", OTHER_WIRE)
+
+
+@both_ways
+async def test_a_service_may_ask_for_responses_where_no_wire_was_said(server, caplog, is_streamed):
+    service = ResponsesService({"texts": ["ok"], "thinking": "hm"}, {"texts": ["ok"], "thinking": "hm"})
+
+    async def answer(request):
+        if request.path.endswith("/responses"):
+            return service(request)
+        await server.received(2)
+        return error_answer(400, OTHER_WIRE) if len(server.requests) <= 4 else "not asked for"
+
+    server.handler = answer
+    llm, said = model(server), model(server, wire="responses")
+    assert (llm.keeps_tools, said.keeps_tools) == (False, True)
+    with noting_downgrades() as noted:
+        replies = await asyncio.gather(*(ask_either(llm, is_streamed) for _ in range(2)))
+        assert [reply.text for reply in replies] == ["ok"] * 2
+        history = [*HELLO, replies[0].message.to_dict(), *HELLO]
+        assert (await llm.chat(HELLO)).text == (await said.chat(history)).text == "ok"
+    assert list(noted.told) == [CHANGED]
+    assert caplog.text.count(CHANGED[0]) == 1
+    assert (llm.keeps_tools, [request.path[4:] for request in server.requests[2:]]) == (True, ["responses"] * 4)
+    assert "encrypted_content" in str(server.requests[-1].body["input"]), "another model of the service takes it"
+    assert "prompt_cache_key" in server.requests[-1].body
+    assert "prompt_cache_key" not in model(server, wire="responses", prompt_cache="off").render(HELLO)
+
+
+async def test_a_wire_that_was_said_stays_and_one_without_a_word_for_what_is_asked_is_not_taken(server):
+    messages = Anthropic("m", api_key="k", base_url=server.base_url.removesuffix("/v1"))
+    for llm, asked in ((model(server, wire="chat"), {}), (model(server), {"stop": "x"}), (messages, {})):
+        wire = llm.wire_name
+        server.answer(error_answer(400, OTHER_WIRE))
+        with pytest.raises(BadRequest, match="/v1/responses"):
+            await llm.chat(HELLO, **asked)
+        assert llm.wire_name == wire
+    server.answer(error_answer(400, OTHER_WIRE))
+    with pytest.raises(BadRequest):
+        await model(server).embed(["x"])
+
+
+async def test_state_that_was_refused_is_left_out_from_then_on(server, caplog):
+    service = MessagesService({"texts": ["one"], "thinking": "hm"})
+    refusal = "messages.1.content.0: The block is bound to a different conversation."
+    server.handler = lambda asked: service.error(400, refusal) if "signature" in str(asked.body) else service(asked)
+    llm = Anthropic("m", api_key="k", base_url=server.base_url.removesuffix("/v1"))
+    history = [*HELLO, (await llm.chat(HELLO)).message.to_dict(), *HELLO]
+    for count in (3, 4):
+        with noting_downgrades() as noted:
+            assert (await llm.chat(history)).text == "ok"
+        assert len(server.requests) == count
+        assert list(noted.told) == [("provider state: what was refused is left out", refusal)]
+    assert caplog.text.count("what was refused is left out") == 1
 
 
 # --- as an object ----------------------------------------------------------------------------------------
@@ -343,17 +397,7 @@ async def test_client_is_an_openai_client_set_up_the_same_way(server):
     assert isinstance(client, openai.AsyncOpenAI)
     assert llm.client is client
     assert (client.api_key, client.max_retries, str(client.base_url)) == (CANARY, 4, f"{server.base_url}/")
-    reply = await client.chat.completions.create(model="m", messages=HELLO)
-    assert reply.choices[0].message.content == "hello"
     await client.close()
-
-
-async def test_every_try_counts_in_a_budget(server):
-    for _ in range(5):
-        server.reply_status(503)
-    with budget(requests=2) as spent, pytest.raises(BudgetExceeded, match="requests"):
-        await model(server, max_retries=5).chat(HELLO)
-    assert (spent.requests, len(server.requests)) == (2, 2)
 
 
 @pytest.mark.parametrize(

@@ -135,18 +135,11 @@ class BatchServer(LoopbackServer):
         }
         assert urls == {body["endpoint"]} <= {"/v1/chat/completions", "/v1/responses"}
         batch = {
-            "id": f"batch_{len(self.batches)}",
-            "object": "batch",
-            "endpoint": body["endpoint"],
-            "completion_window": body["completion_window"],
-            "input_file_id": body["input_file_id"],
-            "status": "validating",
-            "created_at": 1,
-            "metadata": body.get("metadata"),
-            "output_file_id": None,
-            "error_file_id": None,
-            "errors": None,
-        }
+            "id": f"batch_{len(self.batches)}", "object": "batch", "endpoint": body["endpoint"],
+            "completion_window": body["completion_window"], "input_file_id": body["input_file_id"],
+            "status": "validating", "created_at": 1, "metadata": body.get("metadata"), "output_file_id": None,
+            "error_file_id": None, "errors": None,
+        }  # fmt: skip
         self.batches[batch["id"]] = batch
         self._ending[batch["id"]] = self.outcomes.popleft() if self.outcomes else Outcome()
         return json_answer(batch)

@@ -78,19 +78,12 @@ CANARIES = [
 def dressed(key: str) -> dict[str, str]:
     """How a key may stand in a text."""
     return {
-        "plain": key,
-        "url": quote(key, safe=""),
-        "form": quote_plus(key),
-        "html": html.escape(key),
-        "json": json.dumps(key),
-        "json in json": json.dumps(json.dumps(key)),
-        "repr": repr({"Authorization": f"Bearer {key}"}),
-        "bytes": repr(key.encode()),
-        "lower": key.lower(),
-        "upper": key.upper(),
-        "base64": base64.b64encode(b"user:" + key.encode()).decode(),
+        "plain": key, "url": quote(key, safe=""), "form": quote_plus(key), "html": html.escape(key),
+        "json": json.dumps(key), "json in json": json.dumps(json.dumps(key)),
+        "repr": repr({"Authorization": f"Bearer {key}"}), "bytes": repr(key.encode()), "lower": key.lower(),
+        "upper": key.upper(), "base64": base64.b64encode(b"user:" + key.encode()).decode(),
         "urlsafe": base64.urlsafe_b64encode(key.encode()).decode(),
-    }
+    }  # fmt: skip
 
 
 def chain_of(error: BaseException) -> Iterator[BaseException]:

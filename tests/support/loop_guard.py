@@ -274,17 +274,13 @@ def _import(arguments: tuple[Any, ...]) -> str | None:
 
 
 _AUDITED: dict[str, Callable[[tuple[Any, ...]], str | None]] = {
-    "import": _import,
-    "open": _file,
-    "os.system": lambda _: "runs a command",
-    "socket.connect": _connection,
+    "import": _import, "open": _file, "os.system": lambda _: "runs a command", "socket.connect": _connection,
     "socket.getaddrinfo": lambda arguments: f"looks up {arguments[0]!r}",
     "socket.gethostbyaddr": lambda arguments: f"looks up {arguments[0]!r}",
     "socket.gethostbyname": lambda arguments: f"looks up {arguments[0]!r}",
-    "sqlite3.connect": lambda _: "opens a database",
-    "subprocess.Popen": lambda _: "starts a process",
+    "sqlite3.connect": lambda _: "opens a database", "subprocess.Popen": lambda _: "starts a process",
     "urllib.Request": lambda _: "asks over urllib",
-}
+}  # fmt: skip
 
 
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:

@@ -64,12 +64,9 @@ class PackageIndex:
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}/simple/"
         self.environment = {
-            "PIP_CONFIG_FILE": os.devnull,
-            "PIP_INDEX_URL": self.url,
-            "PIP_NO_CACHE_DIR": "1",
-            "PIP_RETRIES": "0",
+            "PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": self.url, "PIP_NO_CACHE_DIR": "1", "PIP_RETRIES": "0",
             "PIP_TIMEOUT": "20",
-        }
+        }  # fmt: skip
 
     def __enter__(self) -> PackageIndex:
         self._thread.start()

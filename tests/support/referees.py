@@ -42,12 +42,9 @@ def check_gemini(body: Mapping[str, Any]) -> None:
     from google.genai import types
 
     known = {
-        "contents": types.Content,
-        "tools": types.Tool,
-        "systemInstruction": types.Content,
-        "toolConfig": types.ToolConfig,
-        "generationConfig": types.GenerationConfig,
-    }
+        "contents": types.Content, "tools": types.Tool, "systemInstruction": types.Content,
+        "toolConfig": types.ToolConfig, "generationConfig": types.GenerationConfig,
+    }  # fmt: skip
     for name, value in body.items():
         for part in value if isinstance(value, list) else [value]:
             known[name].model_validate(part)

@@ -21,13 +21,10 @@ def run(path: Path) -> dict[str, object]:
         frames = [frame for frame, _ in walk_tb(getattr(error, "whole_traceback", None))]
         ours = [each for each in frames if str(each.f_globals.get("__name__")).startswith("SimpleLLMFunc.")]
         return {
-            "source": source,
-            "printed": sys.stderr.getvalue(),
-            "kind": type(error).__name__,
-            "said": str(error).rpartition("\n")[2],
-            "frames_of_ours": len(ours),
+            "source": source, "printed": sys.stderr.getvalue(), "kind": type(error).__name__,
+            "said": str(error).rpartition("\n")[2], "frames_of_ours": len(ours),
             "functions": [each.f_code.co_name for each in ours],
-        }
+        }  # fmt: skip
     finally:
         sys.stderr = kept
     return {"source": source, "printed": "", "kind": "", "said": "", "frames_of_ours": 0, "functions": []}

@@ -69,15 +69,12 @@ def completion(
     if tool_calls:
         message["tool_calls"] = [dict(call) for call in tool_calls]
     return {
-        "id": "chatcmpl-loopback",
-        "object": "chat.completion",
-        "created": 1,
-        "model": model,
+        "id": "chatcmpl-loopback", "object": "chat.completion", "created": 1, "model": model,
         "choices": [
             {"index": 0, "message": message, "finish_reason": finish_reason or ("tool_calls" if tool_calls else "stop")}
         ],
         "usage": dict(usage or {"prompt_tokens": 5, "completion_tokens": 3, "total_tokens": 8}),
-    }
+    }  # fmt: skip
 
 
 def tool_call(name: str, arguments: Any, number: int | str = 0, **more: Any) -> dict[str, Any]:
@@ -97,12 +94,9 @@ def sse(*events: Any, done: bool = True) -> bytes:
 def chunk(delta: Mapping[str, Any], *, finish_reason: str | None = None, model: str = "loopback") -> dict[str, Any]:
     """One piece of a streamed reply on the wire."""
     return {
-        "id": "chatcmpl-loopback",
-        "object": "chat.completion.chunk",
-        "created": 1,
-        "model": model,
+        "id": "chatcmpl-loopback", "object": "chat.completion.chunk", "created": 1, "model": model,
         "choices": [{"index": 0, "delta": dict(delta), "finish_reason": finish_reason}],
-    }
+    }  # fmt: skip
 
 
 def chunks_of(reply: Mapping[str, Any], *, include_usage: bool, size: int = 4) -> list[dict[str, Any]]:

@@ -40,14 +40,10 @@ def messages_reply(said: Json) -> Json:
         for place, (name, arguments) in enumerate(said["calls"])
     ]
     return {
-        "id": "msg_1",
-        "type": "message",
-        "role": "assistant",
-        "model": "m",
-        "content": blocks,
+        "id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": blocks,
         "stop_reason": "pause_turn" if said.get("pause") else "tool_use" if said["calls"] else "end_turn",
         "usage": {"input_tokens": 3, "output_tokens": 4},
-    }
+    }  # fmt: skip
 
 
 def messages_events(reply: Json) -> list[Json]:
@@ -165,11 +161,9 @@ def chat_events(reply: Json) -> list[Json]:
 
 
 REPLIES: dict[str, tuple[Callable[[Json], Json], Callable[[Json], list[Json]]]] = {
-    "chat": (chat_reply, chat_events),
-    "messages": (messages_reply, messages_events),
-    "responses": (responses_reply, responses_events),
-    "gemini": (gemini_reply, gemini_events),
-}
+    "chat": (chat_reply, chat_events), "messages": (messages_reply, messages_events),
+    "responses": (responses_reply, responses_events), "gemini": (gemini_reply, gemini_events),
+}  # fmt: skip
 
 
 # --- services -----------------------------------------------------------------------------------------------

@@ -130,7 +130,7 @@ class Circuit:
     def forget(self, ticket: int) -> None:
         """Note that the outcome of the request will never be known; does nothing where it is."""
         with self._lock:
-            if ticket == self._openings and self._error is not None:
+            if ticket == self._openings:
                 self._probe_since = None
 
     def _open(self, now: float, error: SimpleLLMFuncError, pause: float | None) -> None:

@@ -50,11 +50,12 @@ class Limits:
         for name in LimitSettings.__slots__:
             if (given := getattr(settings, name)) is not None:
                 number(name, given, above=0)
-        if (settings.rate_limit_capacity is None) != (settings.rate_limit_refill_rate is None):
-            raise ConfigError("rate_limit_capacity and rate_limit_refill_rate only make sense together; give both.")
         self._requests: list[TokenBucket] = []
-        if settings.rate_limit_capacity is not None and settings.rate_limit_refill_rate is not None:
-            self._requests.append(self._bucket(settings.rate_limit_capacity, settings.rate_limit_refill_rate))
+        capacity, rate = settings.rate_limit_capacity, settings.rate_limit_refill_rate
+        if capacity is not None and rate is not None:
+            self._requests.append(self._bucket(capacity, rate))
+        elif capacity is not None or rate is not None:
+            raise ConfigError("rate_limit_capacity and rate_limit_refill_rate only make sense together; give both.")
         if settings.requests_per_minute is not None:
             self._requests.append(self._bucket(settings.requests_per_minute, settings.requests_per_minute / 60))
         tokens = settings.tokens_per_minute
@@ -65,8 +66,6 @@ class Limits:
 
     def _bucket(self, capacity: float, rate: float) -> TokenBucket:
         """Return a bucket of this part; whole, it holds as much as ever, so that what fits into a rate fits into its part."""
-        if self._parts == 1:
-            return TokenBucket(capacity, rate)
         bucket = TokenBucket(capacity, rate / self._parts)
         bucket.limit_to(capacity / self._parts)
         return bucket
@@ -132,7 +131,7 @@ class Limits:
 
     def _part_of(self, told: Told) -> Told:
         limit = None if told.limit is None else max(1.0, told.limit / self._parts)
-        return told if self._parts == 1 else replace(told, left=told.left / self._parts, limit=limit)
+        return replace(told, left=told.left / self._parts, limit=limit)
 
 
 def _learned(bucket: TokenBucket | None, told: Told, flying: int) -> TokenBucket | None:

@@ -192,7 +192,7 @@ class CachedLLM(Uncopied, ModelInFront):
         if data is None:
             return None
         try:
-            reply = ChatCompletion.from_dict(decode(data), tries=0)
+            reply = ChatCompletion.from_dict(decode(data))
         except (ValueError, AttributeError):  # checked by its checksum, so it was written so
             return None
         return _as_kept(reply)

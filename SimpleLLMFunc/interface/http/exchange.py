@@ -64,9 +64,10 @@ class HttpReply:
         is_checked: whether the pieces so far stand as they are; not amid a packed body, whose checksum comes at its end.
     """
 
+    status: int
+    headers: Mapping[str, str]
+
     def __init__(self, request: HttpRequest, timeout: TryTimeout) -> None:
-        self.status = 0
-        self.headers: Mapping[str, str] = {}
         self.request, self.url = request, request.url
         self.timeout = timeout
         self.is_checked = True

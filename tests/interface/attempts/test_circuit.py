@@ -6,15 +6,8 @@ import time
 
 import pytest
 
-from SimpleLLMFunc.errors import (
-    AuthenticationError,
-    BadReply,
-    BadRequest,
-    ConnectionFailed,
-    DeadlineExceeded,
-    RateLimited,
-    ServerUnavailable,
-)
+from SimpleLLMFunc import AuthenticationError, BadReply
+from SimpleLLMFunc.errors import BadRequest, ConnectionFailed, DeadlineExceeded, RateLimited, ServerUnavailable
 from SimpleLLMFunc.interface.attempts import circuit as module
 from SimpleLLMFunc.interface.attempts.circuit import Circuit
 from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool
@@ -73,14 +66,13 @@ async def test_it_opens_at_once_where_the_service_asks_for_a_pause(status):
 @pytest.mark.parametrize(
     "failed",
     [
-        AttemptFailed(BadRequest("m", status=400), again="never"),
+        AttemptFailed(BadRequest("m", status=400), again="never"), AttemptFailed(BadRequest("m", status=408)),
         AttemptFailed(AuthenticationError("m", status=401), again="never"),
-        AttemptFailed(BadRequest("m", status=408)),
         AttemptFailed(BadReply("m", problem="odd"), again="once"),
         AttemptFailed(RateLimited("m", kind="quota"), again="never"),
         AttemptFailed(ConnectionFailed("m", reason="TLS"), again="never"),
     ],
-)
+)  # fmt: skip
 async def test_other_failures_do_not_count(failed):
     circuit = Circuit(0.5, clock=Clock())
     for _ in range(20):
@@ -308,6 +300,11 @@ async def test_a_limited_key_that_is_the_only_one_is_not_used_before_its_time():
             with pytest.raises(RateLimited):
                 await llm.chat(HELLO)
         assert len(server.requests) == 1
+        server.handler = lambda request: error_answer(429, headers={"retry-after": "0"})
+        llm = OpenAICompatible("m", base_url=server.base_url, max_retries=0)
+        with pytest.raises(RateLimited):
+            await llm.chat(HELLO)
+        assert llm._circuit.is_closed, "it may be asked at once"
 
 
 async def test_when_all_keys_are_limited_the_first_that_is_ready_is_waited_for():

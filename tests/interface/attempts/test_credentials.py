@@ -45,12 +45,10 @@ def test_keys_are_masked_from_then_on(monkeypatch):
     ("failed", "spared"),
     [
         (AttemptFailed(AuthenticationError("m", status=401)), True),
-        (AttemptFailed(RateLimited("m", kind="quota")), True),
-        (AttemptFailed(RateLimited("m"), retry_after=20), True),
-        (AttemptFailed(RateLimited("m")), True),
-        (AttemptFailed(ServerUnavailable("m")), False),
+        (AttemptFailed(RateLimited("m", kind="quota")), True), (AttemptFailed(RateLimited("m"), retry_after=20), True),
+        (AttemptFailed(RateLimited("m")), True), (AttemptFailed(ServerUnavailable("m")), False),
     ],
-)
+)  # fmt: skip
 async def test_a_refused_key_lets_the_others_go_first(failed, spared):
     pool = APIKeyPool(["sk-aaaaaaaa", "sk-bbbbbbbb"])
     credentials = Credentials("m", FAR, None, pool)

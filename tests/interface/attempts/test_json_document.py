@@ -7,15 +7,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from SimpleLLMFunc.errors import (
-    AuthenticationError,
-    BadRequest,
-    ConfigError,
-    ConnectionFailed,
-    DeadlineExceeded,
-    ProviderError,
-    ServerUnavailable,
-)
+from SimpleLLMFunc import AuthenticationError, BadRequest
+from SimpleLLMFunc.errors import ConfigError, ConnectionFailed, DeadlineExceeded, ProviderError, ServerUnavailable
 from SimpleLLMFunc.interface.attempts.json_document import get_json
 from SimpleLLMFunc.interface.spending.deadline import deadline_scope
 from tests.support.server import Answer, LoopbackServer

@@ -25,6 +25,7 @@ async def test_without_settings_nothing_waits():
 async def test_tokens_wait_for_their_turn_and_are_corrected():
     limits = Limits(LimitSettings(tokens_per_minute=100))
     assert limits.counts_tokens
+    await Limits(LimitSettings(tokens_per_minute=90)).wait("m", 90, SOON(5))
     await limits.wait("m", 90, SOON(5))
     with pytest.raises(DeadlineExceeded, match="tokens"):
         await limits.wait("m", 90, SOON(0.02))
@@ -218,13 +219,10 @@ def test_moments_and_spans(text, seconds):
 
 def test_requests_and_tokens():
     headers = {
-        "x-ratelimit-limit-requests": "500",
-        "x-ratelimit-remaining-requests": "499",
-        "x-ratelimit-reset-requests": "120ms",
-        "x-ratelimit-limit-tokens": "30000",
-        "x-ratelimit-remaining-tokens": "15000",
-        "x-ratelimit-reset-tokens": "30s",
-    }
+        "x-ratelimit-limit-requests": "500", "x-ratelimit-remaining-requests": "499",
+        "x-ratelimit-reset-requests": "120ms", "x-ratelimit-limit-tokens": "30000",
+        "x-ratelimit-remaining-tokens": "15000", "x-ratelimit-reset-tokens": "30s",
+    }  # fmt: skip
     requests, tokens = told_limits(headers, NOW)
     assert requests == Told(499, 500, pytest.approx(0.12))
     assert requests.refill_rate == pytest.approx(500 / 60)
@@ -244,15 +242,12 @@ def test_other_names():
 @pytest.mark.parametrize(
     "headers",
     [
-        {},
-        {"x-ratelimit-limit-requests": "5"},
-        {"x-ratelimit-remaining-requests": "many"},
-        {"x-ratelimit-remaining-requests": "-1"},
-        {"x-ratelimit-remaining-requests": "nan"},
+        {}, {"x-ratelimit-limit-requests": "5"}, {"x-ratelimit-remaining-requests": "many"},
+        {"x-ratelimit-remaining-requests": "-1"}, {"x-ratelimit-remaining-requests": "nan"},
         {"x-ratelimit-remaining-requests": "0", "x-ratelimit-limit-requests": "0"},
         {"x-ratelimit-remaining-tokens": "-1", "x-ratelimit-limit-tokens": "-1"},
     ],
-)
+)  # fmt: skip
 def test_what_says_nothing(headers):
     assert told_limits(headers, NOW) == (None, None)
 

@@ -232,6 +232,16 @@ def test_a_waiter_whose_loop_is_blocked_holds_no_other_up():
     assert got == [True]
 
 
+def test_who_waits_on_a_loop_that_is_closed_takes_nothing():
+    bucket, loop = TokenBucket(2, 0.0001), asyncio.new_event_loop()
+    loop.run_until_complete(bucket.acquire(2))
+    waiting = loop.create_task(bucket.acquire(2))
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+    bucket.adjust(2)
+    assert (round(bucket.level), waiting.done()) == (2, False)
+
+
 @forks
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 async def test_a_child_process_does_not_wait_behind_its_parents_calls():

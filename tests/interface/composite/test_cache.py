@@ -16,14 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from SimpleLLMFunc.errors import (
-    BadRequest,
-    ConfigError,
-    DeadlineExceeded,
-    ServerUnavailable,
-    StreamInterrupted,
-    UsageError,
-)
+from SimpleLLMFunc import BadRequest
+from SimpleLLMFunc.errors import ConfigError, DeadlineExceeded, ServerUnavailable, StreamInterrupted, UsageError
 from SimpleLLMFunc.interface.composite import cache as module
 from SimpleLLMFunc.interface.composite.answer_store import AnswerStore
 from SimpleLLMFunc.interface.composite.cache import CachedLLM
@@ -88,14 +82,9 @@ async def test_a_kept_reply_is_the_reply(server, cached, is_streamed):
 
 async def test_what_makes_another_question(server, cached, path):
     asked = [
-        {},
-        {"temperature": 0},
-        {"temperature": 1},
-        {"tools": [TOOL]},
-        {"response_format": {"type": "json_object"}},
-        {"seed": 1},
-        {"extra_body": {"top_k": 1}},
-    ]
+        {}, {"temperature": 0}, {"temperature": 1}, {"tools": [TOOL]}, {"response_format": {"type": "json_object"}},
+        {"seed": 1}, {"extra_body": {"top_k": 1}},
+    ]  # fmt: skip
     for more in asked:
         assert not (await cached.chat(HELLO, **more)).cached
     assert not (await cached.chat([*HELLO, {"role": "assistant", "content": "x"}])).cached
@@ -173,6 +162,17 @@ async def test_a_stream_is_kept_when_it_is_complete(server, cached):
             break
     assert not (await streamed(cached)).cached
     assert (await streamed(cached)).cached
+
+
+async def test_what_another_cache_has_kept_is_kept_there_only(path, tmp_path):
+    inner = CachedLLM(ScriptedLLM("one", "two"), path)
+    outer = CachedLLM(inner, tmp_path / "outer.sqlite")
+    await inner.chat(HELLO)
+    assert (await outer.chat(HELLO)).text == "one"
+    inner.clear()
+    assert (await outer.chat(HELLO)).text == "two"
+    outer.close()
+    inner.close()
 
 
 # --- secrets ---------------------------------------------------------------------------------------------
@@ -368,6 +368,10 @@ def test_the_file_stays_within_its_size_and_the_latest_stay(store, path):
     kept = [number for number in range(200) if one.get(key(number)) is not None]
     assert len(kept) >= 10
     assert kept == list(range(200 - len(kept), 200))
+    for number, size in ((200, 150_000), (201, 300_000)):  # several have to go, and more than there are
+        one.put(key(number), bytes(size))
+        assert path.stat().st_size < 260_000 or number == 201
+    assert len(one) == 1
 
 
 def test_what_was_used_goes_later(store):

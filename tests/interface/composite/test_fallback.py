@@ -7,17 +7,11 @@ import time
 
 import pytest
 
-from SimpleLLMFunc.errors import (
-    BadRequest,
-    BudgetExceeded,
-    ConfigError,
-    DeadlineExceeded,
-    RateLimited,
-    ServerUnavailable,
-    StreamInterrupted,
-    UsageError,
-)
+from SimpleLLMFunc import BadRequest, BudgetExceeded, ConfigError
+from SimpleLLMFunc.errors import DeadlineExceeded, RateLimited, ServerUnavailable, StreamInterrupted, UsageError
+from SimpleLLMFunc.interface.anthropic import Anthropic
 from SimpleLLMFunc.interface.attempts.guard import forbid_real_calls
+from SimpleLLMFunc.interface.attempts.listener import LISTENER, Downgrades
 from SimpleLLMFunc.interface.composite import fallback as module
 from SimpleLLMFunc.interface.composite.fallback import FallbackLLM
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
@@ -97,8 +91,16 @@ async def test_each_member_makes_its_own_tries_and_they_add_up(server, other):
     for _ in range(3):
         server.reply_status(503)
     other.reply_status(500)
-    llm = FallbackLLM(model(server, max_retries=2), model(other, max_retries=2))
-    reply = await llm.chat(HELLO)
+    heard = []
+
+    class Listener(Downgrades):
+        def try_failed(self, error, **told):
+            heard.append((told["model"], told["next_model"]))
+
+    llm = FallbackLLM(model(server, max_retries=2), model(other, "second", max_retries=2))
+    with LISTENER.within(Listener()):
+        reply = await llm.chat(HELLO)
+    assert heard == [*[("first", "first")] * 2, ("first", "second"), ("second", "second")]
     assert (reply.text, reply.tries) == ("from the other", 5)
     assert len(server.requests) + len(other.requests) == 5
 
@@ -166,6 +168,15 @@ async def test_after_the_first_text_there_is_no_other(server, other):
     with pytest.raises(StreamInterrupted) as caught:
         await streamed(pair(server, other))
     assert caught.value.partial == "It will"
+
+    class Breaks(ScriptedLLM):
+        async def chat_stream(self, messages, **options):
+            async for piece in super().chat_stream(messages, **options):
+                yield piece
+            raise ServerUnavailable("m")
+
+    with pytest.raises(ServerUnavailable):
+        await streamed(FallbackLLM(Breaks("x"), model(other)))
     assert other.requests == []
 
 
@@ -386,7 +397,11 @@ def test_it_looks_like_its_first_member(monkeypatch):
     llm = FallbackLLM([first, ScriptedLLM("x")])
     assert (llm.model_name, llm.provider, llm.base_url) == ("gpt-5-mini", "openai", first.base_url)
     assert llm.render(HELLO, stream=True, temperature=0) == first.render(HELLO, stream=True, temperature=0)
-    assert llm.context_window == 4000
+    assert (llm.context_window, llm.url(), llm.wire_name) == (4000, first.url(), "chat")
+    other = FallbackLLM(ScriptedLLM("x"), Anthropic("claude-opus-5"))
+    assert other.render(HELLO, extra_body={"k": 1}, n=2) == ScriptedLLM().render(HELLO, k=1, n=2)
+    assert other.render(HELLO, extra_body=None) == ScriptedLLM().render(HELLO)
+    assert "x-api-key" in FallbackLLM(*other.members[::-1]).shown_headers(HELLO)
     assert FallbackLLM(ScriptedLLM("x")).context_window is None
     smaller = OpenAICompatible("m", context_window=1000)
     assert FallbackLLM(first, smaller, ScriptedLLM()).context_window == 1000

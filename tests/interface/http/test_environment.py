@@ -42,7 +42,7 @@ def test_a_login_is_masked_in_every_text(monkeypatch):
     assert "dXNlcjpwcm94" not in redact("it said dXNlcjpwcm94eS1wYXNzd29yZA==")
 
 
-@pytest.mark.parametrize("address", ["http://", "http://[bad", "http://h:99999"])
+@pytest.mark.parametrize("address", ["http://", "http://[bad", "http://h:99999", "http://h:0"])
 def test_a_proxy_that_has_no_address_is_said(monkeypatch, address):
     monkeypatch.setenv("all_proxy", address)
     with pytest.raises(ConfigError, match="http://host:port"):

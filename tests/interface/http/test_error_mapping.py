@@ -12,14 +12,8 @@ import pytest
 from multidict import CIMultiDict
 from yarl import URL
 
-from SimpleLLMFunc.errors import (
-    BadReply,
-    ConnectionFailed,
-    DeadlineExceeded,
-    ServerUnavailable,
-    SimpleLLMFuncError,
-    UsageError,
-)
+from SimpleLLMFunc import BadReply
+from SimpleLLMFunc.errors import ConnectionFailed, DeadlineExceeded, ServerUnavailable, SimpleLLMFuncError, UsageError
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http.error_mapping import BodyBroken, failure_of_exception
 from SimpleLLMFunc.interface.http.timeouts import Silence
@@ -116,7 +110,7 @@ def test_every_exception_of_aiohttp_has_a_translation(monkeypatch):
             connector_error(aiohttp.ClientConnectorCertificateError, ssl.SSLCertVerificationError("bad")),
             ConnectionFailed, "never", "TLS: host:1: ",
         ),
-        (response_error(aiohttp.ClientHttpProxyError, status=503), ConnectionFailed, "always", "proxy answered 503"),
+        (response_error(aiohttp.ClientHttpProxyError, status=500), ConnectionFailed, "always", "proxy answered 500"),
         (response_error(aiohttp.ClientHttpProxyError, status=408), ConnectionFailed, "always", "proxy answered 408"),
         (response_error(aiohttp.ClientHttpProxyError, status=407), ConnectionFailed, "never", "proxy answered 407"),
         (response_error(aiohttp.ClientResponseError, status=400, message="no line:\n\n  b'220'\n  ^"), BadReply, "once", "220"),
@@ -199,19 +193,14 @@ def in_frames(error):
 HELD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 500\r\n\r\n"
 EVENT = b'data: {"choices": [{"index": 0, "delta": {"content": "a"}}]}\n\n'
 FAILURES = {
-    "no answer": (None, {"deadline": 0.1}),
-    "no first byte": (None, {"timeout": 0.1}),
-    "no body": (HELD, {"deadline": 0.1}),
-    "half a stream": (HELD + EVENT, {"deadline": 0.2}),
-    "closed": (b"", {}),
-    "half a head": (b"HTTP/1.1 200", {}),
-    "half a body": (HELD + EVENT + b"end", {}),
-    "no HTTP": (b"220 mail.example\r\n", {}),
-    "a refusal": (b"HTTP/1.1 401 No\r\ncontent-length: 2\r\n\r\n{}", {}),
+    "no answer": (None, {"deadline": 0.1}), "no first byte": (None, {"timeout": 0.1}),
+    "no body": (HELD, {"deadline": 0.1}), "half a stream": (HELD + EVENT, {"deadline": 0.2}), "closed": (b"", {}),
+    "half a head": (b"HTTP/1.1 200", {}), "half a body": (HELD + EVENT + b"end", {}),
+    "no HTTP": (b"220 mail.example\r\n", {}), "a refusal": (b"HTTP/1.1 401 No\r\ncontent-length: 2\r\n\r\n{}", {}),
     "overloaded": (b"HTTP/1.1 503 No\r\ncontent-length: 2\r\n\r\n{}", {}),
     "a bad chunk": (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n", {}),
     "elsewhere": (b"HTTP/1.1 307 No\r\nlocation: http://else.example/\r\ncontent-length: 0\r\n\r\n", {}),
-}
+}  # fmt: skip
 
 
 def failing(data):

@@ -67,6 +67,7 @@ async def test_what_wraps_the_client_sees_each_call_once_with_its_tokens(wire, w
             wrapped = Wrapped(*((resource, "create") if where == "create" else (client, "request")))
 
             llm, watched = OpenAICompatible("m", client=client, wire=wire), SpanSink(tracer_provider=provider)
+            assert llm.is_traced
             options = {"watching": watched, "temperature": 0.5, "extra_body": {"of_the_service": 1}}
             tell = async_function_of(llm, name="tell", toolkit=[look], **options)
             result = await tell.call("a")
@@ -111,10 +112,16 @@ async def test_a_client_that_asks_no_one_is_named():
 
 
 async def test_where_it_is_not_wrapped_nothing_is_parsed_twice(server, monkeypatch):
-    monkeypatch.setattr(openai.AsyncStream, "__aiter__", lambda _: pytest.fail("parsed"))
+    parsed = []
+    monkeypatch.setattr(openai.AsyncStream, "__aiter__", parsed.append)
     async with openai.AsyncOpenAI(base_url=server.base_url, api_key="k") as client:
         llm = OpenAICompatible("m", client=client)
         assert "".join([chunk.text async for chunk in llm.chat_stream(HELLO)]) == "hello"
+        own = OpenAICompatible("m", base_url="https://h/v1?v=1", api_key="k")
+        assert (parsed, llm.is_traced, own.is_traced) == ([], False, False)
+        async with llm.lent_client() as lent, own.lent_client() as made:
+            assert (lent, made.default_query) == (client, {"v": "1"})
+        assert (client.is_closed(), made.is_closed()) == (False, True)
 
 
 # --- many event loops --------------------------------------------------------------------------------------
@@ -181,7 +188,7 @@ def serve_many_loops(served, kind):
     assert {request.headers["x-mine"] for request in served.requests} == {"kept"}
 
 
-async def test_the_first_loop_has_the_client_itself(served):
+async def test_the_first_loop_has_the_client_itself_and_a_wrapper_that_sees_no_other_is_told(served, caplog):
     async with client_for(served) as client:
         clients = ClientPerLoop(client)
         assert clients.here() is client
@@ -190,6 +197,10 @@ async def test_the_first_loop_has_the_client_itself(served):
         assert copy.is_closed()
         assert not client.is_closed()
         assert clients.here() is client
+        assert caplog.text == ""
+        Wrapped(client, "request")
+        await asyncio.to_thread(asyncio.run, here(clients))
+        assert "client= is wrapped, and used from a second event loop" in caplog.text
 
 
 async def here(clients):

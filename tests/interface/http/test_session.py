@@ -32,9 +32,12 @@ async def test_a_loop_has_one_session_and_another_after_it_was_closed():
     assert await opened() is not first
 
 
-def test_each_loop_has_its_own_and_closes_it():
+def test_each_loop_has_its_own_and_closes_it_and_reads_certificates_off_the_loop(monkeypatch):
+    threads = []
+    monkeypatch.setattr(session, "tls_context", lambda: bool(threads.append(threading.current_thread())) or True)
     first, second = asyncio.run(opened()), asyncio.run(opened())
     assert (first is second, first.closed, second.closed) == (False, True, True)
+    assert threads[0] is not threading.current_thread()
 
 
 def test_nothing_is_kept_of_a_connection_that_is_closed():

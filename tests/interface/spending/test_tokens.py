@@ -4,14 +4,8 @@ import copy
 
 import pytest
 
-from SimpleLLMFunc.interface.spending.tokens import (
-    IMAGE_TOKENS,
-    MESSAGE_TOKENS,
-    SMALL_IMAGE_TOKENS,
-    count_request,
-    estimate_text_tokens,
-    estimate_tokens,
-)
+from SimpleLLMFunc.interface.spending import count_request, estimate_text_tokens, estimate_tokens
+from SimpleLLMFunc.interface.spending.tokens import IMAGE_TOKENS, MESSAGE_TOKENS, SMALL_IMAGE_TOKENS
 
 
 @pytest.mark.parametrize(
@@ -55,7 +49,7 @@ def test_tools_the_schema_and_an_unknown_part_count():
     tools = [{"type": "function", "function": {"name": "f", "description": "a" * 400, "parameters": {}}}]
     schema = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"description": "中" * 100}}}
     assert estimate_tokens([], tools) >= 100
-    assert estimate_tokens([], None, schema) >= 100
+    assert 100 <= estimate_tokens([], None, schema) < 140
     assert estimate_tokens([], tools, schema) == estimate_tokens([], tools) + estimate_tokens([], None, schema)
     unknown = {"type": "new", "data": "a" * 400}
     assert estimate_tokens([{"role": "user", "content": [unknown]}]) > 100
