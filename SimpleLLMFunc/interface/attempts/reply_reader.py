@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable
 from dataclasses import replace
 
-from SimpleLLMFunc.errors import ConnectionFailed, DeadlineExceeded
+from SimpleLLMFunc.errors import ConnectionFailed, DeadlineExceeded, SimpleLLMFuncError
 from SimpleLLMFunc.interface.attempts.retry import now
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.http import Address, HttpReply, read_all
@@ -150,3 +150,6 @@ async def _finish(reply: HttpReply, decoder: EventReader) -> None:
             pass
     except (AttemptFailed, DeadlineExceeded) as error:
         decoder.end(error, is_checked=reply.is_checked)
+    except SimpleLLMFuncError:
+        if not reply.is_checked:
+            raise
