@@ -41,7 +41,7 @@ class RowArguments:
         self._required = [each.name for each in single if each.default is _KIND.empty]
         first = next((each for each in parameters.values() if each.kind not in _BY_NAME), None)
         hint = _KIND.empty if first is None else function.type_hints.get(first.name, Any)
-        self._takes_any = len(self._required) <= 1 and hint in (Any, object)
+        self._takes_any = hint in (Any, object)
         self._takes_a_dict = len(self._required) <= 1 and first is not None and _takes_a_dict(hint)
         if column is not None:
             if len(self._required or self._names) != 1:

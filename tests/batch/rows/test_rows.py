@@ -113,7 +113,8 @@ async def test_columns_are_renamed_and_rows_counted(table, tmp_path):
     renamed = [{"id": "1", "review": "a"}, {"id": "2", "review": "b"}]
     assert await values(RowSource(table, {"text": "review"}, limit=2)) == renamed
     # The column that had the parameter's name before gives way.
-    assert await values(RowSource([{"a": 1, "b": 2}], {"a": "b"})) == [{"b": 1}]
+    assert await values(source := RowSource([{"a": 1, "b": 2}], {"a": "b"})) == [{"b": 1}]
+    assert Feed(source).rows[0] == {"b": 1}
     assert await values(RowSource(table, limit=0)) == []
     with pytest.raises(ConfigError, match="line 2: there is no column 'txt'; the columns are 'id', 'text'"):
         await values(RowSource(table, {"txt": "review"}))
