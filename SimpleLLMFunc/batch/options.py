@@ -176,6 +176,7 @@ class AutoConcurrency(Concurrency):
         self._is_doubling = True
         self._fastest = math.inf
         self._cut_at = -math.inf
+        self._was_full = False
         self._begin_round()
 
     def finished(self, began: float, ended: float, *, is_refused: bool, is_full: bool) -> None:

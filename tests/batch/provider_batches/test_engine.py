@@ -284,7 +284,7 @@ async def test_a_batch_whose_answer_was_lost_is_found_and_not_made_twice(server,
 
 
 @pytest.mark.parametrize(("answer", "error"), [
-    (error_answer(401, f"bad key {KEY}"), AuthenticationError),
+    (error_answer(401, f"bad key {KEY}"), AuthenticationError), (error_answer(400, "no"), ProviderError),
     *((error_answer(status, "no such endpoint"), BadRequest) for status in (404, 405)),
     (Answer(body=b"<html>", headers={"content-type": "text/html"}), Exception),
 ])  # fmt: skip
