@@ -101,7 +101,7 @@ class RowArguments:
         if self._column is not None:
             return UsageError(f"{place}: there is no column {self._column!r}; the columns are {_listed(columns)}.")
         missing = [name for name in self._required if name not in row.value] or self._names
-        others = [name for name in columns if name not in self._names] or columns
+        others = [name for name in columns if name not in self._names]
         close = get_close_matches(missing[0], others) if missing else []
         which = close[0] if close else others[0] if len(others) == 1 else "…"
         how = (
