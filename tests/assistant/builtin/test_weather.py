@@ -36,13 +36,11 @@ def forecast(offset=28800, first=date(2026, 11, 19), count=23, empty_from=99, **
             "time": [(first + timedelta(number)).isoformat() for number in numbers],
             "weather_code": values(lambda number: 61 if number == 8 else 0),
             "temperature_2m_max": values(lambda number: 10.0 + number),
-            "temperature_2m_min": values(lambda number: 1.5 + number),
-            "precipitation_sum": values(lambda _: 2.1),
-            "precipitation_probability_max": values(lambda _: 75),
-            "wind_speed_10m_max": values(lambda _: 15.3),
+            "temperature_2m_min": values(lambda number: 1.5 + number), "precipitation_sum": values(lambda _: 2.1),
+            "precipitation_probability_max": values(lambda _: 75), "wind_speed_10m_max": values(lambda _: 15.3),
         },
         **more,
-    }
+    }  # fmt: skip
 
 
 class Service:

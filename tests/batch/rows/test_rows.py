@@ -303,7 +303,9 @@ def test_the_delimiter_is_found(written, delimiter):
 
 
 def test_commas_in_the_text_of_one_column_are_text_where_no_row_agrees(written):
-    assert cells(written("text\nfine\nwet, but fun\n", "rows.csv"))[0] == (2, {"text": "fine"})
+    found = cells(written("text\nfine\nwet, but fun\n", "rows.csv"))
+    assert found == [(2, {"text": "fine"}), (3, "it has 2 cells for 1 column")]
+    assert cells(written("a,b;c\n1,2;3\n", "rows.csv")) == [(2, {"a": "1", "b;c": "2;3"})]
     found = cells(written("text, short;n\nwet, but fun;1\nfine;2\n", "rows.csv"))
     assert found[0][1] == {"text, short": "wet, but fun", "n": "1"}
     # No row agrees with the names of the columns, which decide.
@@ -320,6 +322,10 @@ def test_another_encoding_is_refused_instead_of_read_as_other_characters(written
     for text, encoding in (("id,text\n1,très bon café à Orléans\n", "cp1252"), ("id,text\n1,たのしい\n", "shift_jis")):
         with pytest.raises(ConfigError, match=r"not UTF-8 \(line 2\)"):
             cells(written(text.encode(encoding), "rows.csv"))
+    broken = "编号,文\n1,".encode() + b"\xff\n"
+    assert "not UTF-8" in cells(written(broken, "rows.csv"))[0][1]
+    with pytest.raises(ConfigError, match=r"not UTF-8 \(line 1\)"):
+        cells(written(broken.replace(b"\n", b" "), "rows.csv"))
 
 
 def test_a_bad_row_is_named_and_the_next_one_is_read(written):
