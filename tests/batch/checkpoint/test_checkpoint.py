@@ -651,7 +651,7 @@ async def troubled(path: Path, trouble) -> CheckpointError:
 
 
 async def test_a_file_that_is_removed_or_replaced_in_the_middle_ends_the_map(tmp_path, path) -> None:
-    folder = tmp_path / "runs"
+    folder, other = tmp_path / "runs", tmp_path / "other.sqlite"
     assert "is gone" in str(await troubled(folder / "run.sqlite", lambda: shutil.rmtree(folder)))
     assert not (folder / "run.sqlite").exists()
 
@@ -661,7 +661,6 @@ async def test_a_file_that_is_removed_or_replaced_in_the_middle_ends_the_map(tmp
 
     assert "is gone" in str(await troubled(path, replace))
     assert path.stat().st_size == 0
-    other = tmp_path / "other.sqlite"
     assert "is damaged (no such table: rows)" in str(await troubled(other, lambda: run_sql(other, "DROP TABLE rows")))
 
 

@@ -62,7 +62,7 @@ async def test_a_function_of_no_module_is_the_same_over_there() -> None:
 
 
 def test_settings_and_actors_that_cannot_be() -> None:
-    assert RayEngine(workers=1, cpus=0) == RayEngine(1, 0)  # the least
+    RayEngine(workers=1, cpus=0)  # the least
     for wrong in ({"workers": 0}, {"workers": True}, {"workers": 1.5}, {"cpus": -1}, {"cpus": "many"}):
         with pytest.raises(UsageError, match="is a"):
             RayEngine(**wrong)

@@ -147,6 +147,7 @@ async def test_the_worker_with_the_fewest_rows_has_the_next_one(cluster) -> None
 async def test_a_function_asks_its_own_model_outside_of_use_llm(cluster) -> None:
     report = await asyncio.create_task(inner.map(["a"], engine="ray"), context=contextvars.Context())
     assert report.rows[0].value == "asked by its own model"
+    assert (await numbers([]), len(cluster.workers)) == ([], 3)  # no rows, no workers
 
 
 async def test_what_goes_wrong_with_a_row_is_its_error(cluster, caplog) -> None:
