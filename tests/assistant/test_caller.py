@@ -23,23 +23,12 @@ PARAMETERS = {
 def test_the_parameters_of_the_note_become_a_definition():
     invoker = ToolInvoker()
     invoker.register_tool("get_weather", weather, "获取天气", PARAMETERS)
-    assert invoker.get_tool_definitions() == [
-        {
-            "type": "function",
-            "function": {
-                "name": "get_weather",
-                "description": "获取天气",
-                "parameters": {
-                    "type": "object",
-                    "properties": {
-                        "city": {"type": "string", "description": "城市名称"},
-                        "date": {"type": "string", "description": "日期"},
-                    },
-                    "required": ["city"],
-                },
-            },
-        }
-    ]
+    properties = {
+        name: {"type": "string", "description": said} for name, said in (("city", "城市名称"), ("date", "日期"))
+    }
+    parameters = {"type": "object", "properties": properties, "required": ["city"]}
+    told = {"name": "get_weather", "description": "获取天气", "parameters": parameters}
+    assert invoker.get_tool_definitions() == [{"type": "function", "function": told}]
     assert PARAMETERS["date"]["optional"] is True
 
 

@@ -14,18 +14,14 @@ from tests.support.golden import as_text, golden
 
 SAID: dict[str, dict[str, Any]] = {
     "zh": {
-        "memory": "用户住在杭州。",
-        "before": "我住在杭州的西湖边",
-        "question": "杭州的西湖边现在有什么展览？",
-        "unsure": "我不知道现在有什么展览。",
+        "memory": "用户住在杭州。", "before": "我住在杭州的西湖边",
+        "question": "杭州的西湖边现在有什么展览？", "unsure": "我不知道现在有什么展览。",
         "found": {"title": "西湖展览", "url": "https://museum.example/zh", "content": "宋代山水画展，到五月底。"},
         "summary": "共有一个展览。",
     },
     "en": {
-        "memory": "The user lives in Bern.",
-        "before": "I live in Bern near the museum",
-        "question": "Which exhibition is on in the museum in Bern?",
-        "unsure": "I don't know which exhibition is on.",
+        "memory": "The user lives in Bern.", "before": "I live in Bern near the museum",
+        "question": "Which exhibition is on in the museum in Bern?", "unsure": "I don't know which exhibition is on.",
         "found": {"title": "Museum", "url": "https://museum.example/en", "content": "Landscapes, until the end of May."},
         "summary": "There is one exhibition.",
     },

@@ -33,6 +33,7 @@ from SimpleLLMFunc import (
     SignatureError,
     UsageError,
     budget,
+    durable,
     llm_function,
     use_llm,
 )
@@ -149,16 +150,18 @@ async def test_a_row_that_does_not_fit_the_parameters_fails_alone_and_is_not_sen
 
 async def test_the_failure_of_a_row_is_its_result() -> None:
     def reply(request) -> str:
+        if text_of(request) == "ended":
+            raise asyncio.CancelledError
         return 1 / 0 if text_of(request) == "broken" else graded(request)
 
     with use_llm(ScriptedLLM(reply, repeat=True)):
-        report = await grade.with_options(max_reasks=0).map(["a", "bad", "b", "broken"])
+        report = await grade.with_options(max_reasks=0).map(["a", "bad", "ended", "broken"])
     errors = [row.error for row in report.rows]
-    assert [type(error) for error in errors] == [type(None), ResponseParseError, type(None), ZeroDivisionError]
+    assert [type(error) for error in errors] == [type(None), ResponseParseError, RunAborted, ZeroDivisionError]
     with pytest.raises(ResponseParseError):
         _ = report.rows[1].value
-    assert report.errors == {"ResponseParseError": 1, "ZeroDivisionError": 1}
-    assert "2 failed" in str(report)
+    assert report.errors == {"ResponseParseError": 1, "RunAborted": 1, "ZeroDivisionError": 1}
+    assert "3 failed" in str(report)
     assert report.rows[1].usage.total_tokens > 0
     assert errors[3].__traceback__ is None  # it would hold what its functions held
 
@@ -284,6 +287,9 @@ async def test_a_row_of_a_slow_source_is_asked_before_the_next_one_comes() -> No
         yield "a"
         await more.wait()
         yield "b"
+        for _ in range(100):  # rounds until the answer is kept
+            await asyncio.sleep(0)
+        yield "a"
 
     with use_llm(gate.llm):
         mapping = asyncio.create_task(shout.map(rows()))
@@ -293,7 +299,8 @@ async def test_a_row_of_a_slow_source_is_asked_before_the_next_one_comes() -> No
         await gate.until(lambda: "b" in gate.waiting)
         gate.let("b")
         report = await mapping
-    assert [(row.row, row.value) for row in report.rows] == [("a", "A"), ("b", "B")]
+    assert [(row.row, row.value) for row in report.rows] == [("a", "A"), ("b", "B"), ("a", "A")]
+    assert (report.counts.duplicates, report.counts.restored) == (1, 0)
 
 
 async def test_a_blocking_generator_does_not_block_the_loop() -> None:
@@ -424,15 +431,19 @@ async def test_a_budget_around_the_map_counts_as_well_and_raise_raises_it() -> N
 async def test_a_deadline_ends_the_map_and_what_waits_for_rows() -> None:
     gate = Gate()
 
-    async def rows() -> AsyncIterator[str]:
-        yield "a"
+    async def rows(*texts: str) -> AsyncIterator[str]:
+        for text in texts:
+            yield text
         await asyncio.Event().wait()
 
     with use_llm(gate.llm):
-        report = await shout.map(rows(), deadline=0.5)
+        report = await shout.map(rows("a"), deadline=0.5)
+        nothing = await shout.map(rows(), budget={"seconds": 0.1})
     assert isinstance(report.stopped, DeadlineExceeded)
     assert isinstance(report.rows[0].error, DeadlineExceeded)
     assert report.counts.unasked == 1
+    assert isinstance(nothing.stopped, BudgetExceeded)
+    assert (nothing.counts.rows, nothing.counts.failed) == (0, 0)
 
 
 async def test_the_deadline_of_one_call_is_the_failure_of_its_row() -> None:
@@ -548,25 +559,18 @@ async def test_without_a_model_or_its_price_nothing_begins(tmp_path) -> None:
     llm = OpenAICompatible("no-such-model", base_url="https://api.example.com/v1", api_key="sk-not-a-key-at-all")
     with pytest.raises(ConfigError, match="price"):
         await shout.with_options(llm_interface=llm).map(["a", "b"], budget=1.0, checkpoint=tmp_path / "run.sqlite")
+    with durable(tmp_path / "journal.sqlite", "k"), pytest.raises(UsageError, match="a journal does not keep maps"):
+        await shout.map(["a"])
 
 
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        ({"concurrency": 0}, "concurrency"),
-        ({"on_error": "ignore"}, "on_error"),
-        ({"retry_errors": "all"}, "retry_errors is None, True or False"),
-        ({"budget": {"euros": 3}}, "euros"),
-        ({"budget": -1}, "budget"),
-        ({"progress": "yes"}, "progress"),
-        ({"engine": "cloud"}, "engine"),
-        ({"deadline": "soon"}, "deadline"),
-        ({"checkpoint": ""}, "checkpoint"),
-        ({"checkpoint": 3}, "checkpoint"),
-        ({"concurency": 3}, "no option 'concurency'. Did you mean 'concurrency'"),
-        ({"rows_at_a_time": 3}, "Known: concurrency, checkpoint, "),
-    ],
-)
+@pytest.mark.parametrize(("options", "problem"), [
+    ({"concurrency": 0}, "concurrency"), ({"on_error": "ignore"}, "on_error"),
+    ({"retry_errors": "all"}, "retry_errors is None, True or False"), ({"budget": {"euros": 3}}, "euros"),
+    ({"budget": -1}, "budget"), ({"progress": "yes"}, "progress"), ({"engine": "cloud"}, "engine"),
+    ({"deadline": "soon"}, "deadline"), ({"checkpoint": ""}, "checkpoint"), ({"checkpoint": 3}, "checkpoint"),
+    ({"concurency": 3}, "no option 'concurency'. Did you mean 'concurrency'"),
+    ({"rows_at_a_time": 3}, "Known: concurrency, checkpoint, "),
+])  # fmt: skip
 async def test_arguments_that_cannot_be(options, problem) -> None:
     with pytest.raises(UsageError, match=problem):
         await shout.map(["a"], **options)

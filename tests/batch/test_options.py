@@ -36,7 +36,7 @@ def test_a_number_stays_what_it_is_and_nothing_else_is_one() -> None:
 
 def test_a_service_that_bears_everything_gets_everything() -> None:
     limits = simulate(AutoConcurrency(1000), 3000)
-    assert limits[0] == 8
+    assert limits[6:8] == [8, 16]
     assert limits[-1] == 1000
     assert limits.index(1000) < 1100  # in doubling rounds
 
@@ -59,6 +59,14 @@ def test_one_storm_of_refusals_counts_once() -> None:
     for _ in range(500):
         pace.finished(100.0, 200.0, is_refused=True, is_full=True)
     assert pace.limit == 600
+
+
+def test_after_a_slow_round_it_grows_by_a_few() -> None:
+    pace = AutoConcurrency(1000)
+    for seconds in (1.0, 1.0, 1.6, 1.0):
+        for _ in range(pace.limit):
+            pace.finished(0.0, seconds, is_refused=False, is_full=True)
+    assert pace.limit == 34
 
 
 def test_it_does_not_grow_where_there_are_no_more_rows() -> None:

@@ -32,6 +32,7 @@ def test_it_tells_rate_cost_failures_and_time_left() -> None:
     assert str(state(total=None, cost=None)) == "grade: 30 rows, 2.0 a second, 2 failed"
     assert str(state(total=72_030)).endswith("10:00:00 left")
     assert state(asked=0).seconds_left is None
+    assert (state(seconds=0.5).rate, state(seconds=0.0).rate, state(done=91).seconds_left) == (40.0, 0.0, 0.0)
 
 
 def test_a_bar_where_tqdm_is(monkeypatch) -> None:
@@ -62,11 +63,12 @@ def test_lines_elsewhere_are_few(monkeypatch, capsys) -> None:
     now = 0.0
     monkeypatch.setattr(module.time, "monotonic", lambda: now)
     view = progress_view(True)
-    now = 100.0
     view(state(), None)
     view(state(done=31), None)
-    view(state(done=90), "")
-    assert capsys.readouterr().err.splitlines() == [str(state()), str(state(done=90))]
+    now = 10.0
+    for done, note in ((32, None), (33, None), (90, "")):
+        view(state(done=done), note)
+    assert capsys.readouterr().err.splitlines() == [str(state(done=done)) for done in (30, 32, 90)]
 
 
 def test_without_a_terminal_nothing_is_shown_but_in_a_notebook(monkeypatch) -> None:

@@ -11,15 +11,9 @@ from benchmarks.growth import BY_KEY, KINDS, caller, exponent, measure, page, pl
 from benchmarks.server import ServerProcess
 
 SMALL = {
-    "messages": (200, 800),
-    "tools": (50, 200),
-    "text": (100_000, 1_000_000),
-    "typed": (100_000, 400_000),
-    "chunks": (1_000, 8_000),
-    "items": (100, 400),
-    "nesting": (30, 120),
-    "flight": (50, 400),
-}
+    "messages": (200, 800), "tools": (50, 200), "text": (100_000, 1_000_000), "typed": (100_000, 400_000),
+    "chunks": (1_000, 8_000), "items": (100, 400), "nesting": (30, 120), "flight": (50, 400),
+}  # fmt: skip
 
 
 def test_the_exponent_tells_linear_from_quadratic() -> None:

@@ -12,17 +12,10 @@ from benchmarks.quick import BASES, KEYS, RECORDED, main, quick_rows, report, wo
 from benchmarks.rows import BY_KEY
 
 
-@pytest.mark.parametrize(
-    ("key", "before", "now", "is_worse"),
-    [
-        ("plain", 0.2, 0.39, False),
-        ("plain", 0.2, 0.41, True),
-        ("plain", 0.2, 0.01, False),
-        ("flight256", 12.0, 6.1, False),
-        ("flight256", 12.0, 5.9, True),
-        ("flight256", 12.0, 90.0, False),
-    ],
-)
+@pytest.mark.parametrize(("key", "before", "now", "is_worse"), [
+    ("plain", 0.2, 0.39, False), ("plain", 0.2, 0.41, True), ("plain", 0.2, 0.01, False),
+    ("flight256", 12.0, 6.1, False), ("flight256", 12.0, 5.9, True), ("flight256", 12.0, 90.0, False),
+])  # fmt: skip
 def test_worse_is_more_time_or_a_lower_rate(key: str, before: float, now: float, is_worse: bool) -> None:
     assert bool(worse({key: {"openai": now}}, {key: {"openai": before}})) == is_worse
     # One base is enough.

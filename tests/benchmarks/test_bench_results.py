@@ -35,14 +35,11 @@ class Told(Bench):
 def test_rounds_are_interleaved_and_who_fails_is_listed_and_left_out() -> None:
     bench = Told(
         {
-            ("plain", "openai"): [3.0, 1.0, 2.0],
-            ("plain", "ours"): [0.3, 0.2, 0.1],
-            ("plain", "dspy"): Failed("it broke"),
-            ("typed", "openai"): [4.0, 4.0, 4.0],
-            ("typed", "ours"): [1.0, 1.0, 1.0],
-            ("typed", "dspy"): Lacks("has no types"),
+            ("plain", "openai"): [3.0, 1.0, 2.0], ("plain", "ours"): [0.3, 0.2, 0.1],
+            ("plain", "dspy"): Failed("it broke"), ("typed", "openai"): [4.0, 4.0, 4.0],
+            ("typed", "ours"): [1.0, 1.0, 1.0], ("typed", "dspy"): Lacks("has no types"),
         }
-    )
+    )  # fmt: skip
     results = Results()
     contenders, rows = [BY_NAME[name] for name in ("openai", "dspy", "ours")], [BY_KEY["plain"], BY_KEY["typed"]]
     assert len(list(samples(bench, contenders, rows, 3, results))) == 3 * 4 + 2
@@ -63,16 +60,8 @@ def test_rounds_are_interleaved_and_who_fails_is_listed_and_left_out() -> None:
 
 @pytest.fixture
 def results() -> Results:
-    made = Results(
-        about={
-            "date": "2026-11-22",
-            "rounds": 1,
-            "server": "uvloop",
-            "server_us": 10.0,
-            "server_times": 9.5,
-            **machine(),
-        }
-    )
+    about = {"date": "2026-11-22", "rounds": 1, "server": "uvloop", "server_us": 10.0, "server_times": 9.5}
+    made = Results(about=about | machine())
     made.versions = {"aiohttp": "3.1", "openai": "3.2", "ours": "1.0"}
     for name, us, rate in (("aiohttp", 100.0, 5_000.0), ("openai", 1_000.0, 200.0), ("ours", 150.0, 3_000.0)):
         made.add("plain", name, us)

@@ -110,19 +110,12 @@ def test_what_a_contender_lacks_is_told() -> None:
 SEEN = {"requests": 4, "streams": 0, "models": {"gpt-4o-mini": 4}, "messages": {"2": 4}, "last": ""}
 
 
-@pytest.mark.parametrize(
-    ("key", "changed", "said"),
-    [
-        ("plain", {}, ""),
-        ("plain", {"requests": 3}, "3 requests for 4 calls"),
-        ("plain", {"models": {"gpt-4o-mini": 3, "small": 1}}, "small"),
-        ("chunk200", {"streams": 3}, "3 of 4"),
-        ("history", {}, "a conversation of 2 messages"),
-        ("typed", {}, "nothing about the type"),
-        ("tool", {}, "4 requests for 4 calls, 8 were due"),
-        ("tool", {"requests": 8}, "no result of the tool"),
-    ],
-)
+@pytest.mark.parametrize(("key", "changed", "said"), [
+    ("plain", {}, ""), ("plain", {"requests": 3}, "3 requests for 4 calls"),
+    ("plain", {"models": {"gpt-4o-mini": 3, "small": 1}}, "small"), ("chunk200", {"streams": 3}, "3 of 4"),
+    ("history", {}, "a conversation of 2 messages"), ("typed", {}, "nothing about the type"),
+    ("tool", {}, "4 requests for 4 calls, 8 were due"), ("tool", {"requests": 8}, "no result of the tool"),
+])  # fmt: skip
 def test_what_the_server_saw_has_to_fit(key: str, changed: dict[str, Any], said: str) -> None:
     wrong = what_is_wrong(BY_KEY[key], {**SEEN, **changed}, 4)
     assert said in wrong

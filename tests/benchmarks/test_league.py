@@ -42,23 +42,15 @@ def test_the_expected_answer_of_every_row_is_right_and_a_task_says_whose_it_is(n
     assert told["attribution"]
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "kind"),
-    [
-        ("sentiment", "positive ", "type"),
-        ("sentiment", None, "type"),
-        ("word_problem", "12", "type"),
-        ("word_problem", True, "type"),
-        ("word_problem", 12.0, "type"),
-        ("word_problem", -1, "wrong"),
-        ("restaurant_record", {"city": "Ubly"}, "type"),
-        ("restaurant_record", "Ubly", "type"),
-        ("chinese_record", {"category": "店", "name": None, "price": None, "rating": None}, "type"),
-        ("chinese_record", {"category": "酒店", "name": None, "price": None, "rating": None}, "wrong"),
-        ("function_call", {"function": "f", "arguments": {"a": None}}, "type"),
-        ("function_call", {"function": "f", "arguments": {}}, "wrong"),
-    ],
-)
+@pytest.mark.parametrize(("name", "value", "kind"), [
+    ("sentiment", "positive ", "type"), ("sentiment", None, "type"), ("word_problem", "12", "type"),
+    ("word_problem", True, "type"), ("word_problem", 12.0, "type"), ("word_problem", -1, "wrong"),
+    ("restaurant_record", {"city": "Ubly"}, "type"), ("restaurant_record", "Ubly", "type"),
+    ("chinese_record", {"category": "店", "name": None, "price": None, "rating": None}, "type"),
+    ("chinese_record", {"category": "酒店", "name": None, "price": None, "rating": None}, "wrong"),
+    ("function_call", {"function": "f", "arguments": {"a": None}}, "type"),
+    ("function_call", {"function": "f", "arguments": {}}, "wrong"),
+])  # fmt: skip
 def test_a_value_of_another_type_is_told_from_a_wrong_one(name: str, value: Any, kind: str) -> None:
     task = Task(name)
     assert task.judged(task.split("dev")[0], {"value": value})["kind"] == kind
@@ -78,13 +70,8 @@ def test_a_call_is_right_with_every_accepted_value_and_with_nothing_else() -> No
     task = Task("function_call")
     row = task.split("dev")[1]
     right = {"identifier": "achd", "include_images": True}
-    for more, kind in [
-        ({}, "right"),
-        ({"search_type": "MPN"}, "right"),
-        ({"search_type": "SKU"}, "wrong"),
-        ({"include_images": 1}, "wrong"),
-        ({"unit": "kg"}, "wrong"),
-    ]:
+    wrong = [({key: value}, "wrong") for key, value in (("search_type", "SKU"), ("include_images", 1), ("unit", "kg"))]
+    for more, kind in [({}, "right"), ({"search_type": "MPN"}, "right"), *wrong]:
         value = {"function": row["expected"]["function"], "arguments": {**right, **more}}
         assert task.judged(row, {"value": value})["kind"] == kind, more
 

@@ -17,16 +17,9 @@ ROOT = Path(__file__).parent.parent.parent
 
 def in_flight(client, **more):
     run = {
-        "client": client,
-        "calls": 100,
-        "errors": 0,
-        "error_texts": [],
-        "wrong": 0,
-        "seconds": 1.0,
-        "cpu_seconds": 1.0,
-        "peak_mb": 50.0,
-        "server": {"peak_open": 100, "requests": 100},
-    }
+        "client": client, "calls": 100, "errors": 0, "error_texts": [], "wrong": 0, "seconds": 1.0, "cpu_seconds": 1.0,
+        "peak_mb": 50.0, "server": {"peak_open": 100, "requests": 100},
+    }  # fmt: skip
     return run | more
 
 
@@ -34,18 +27,12 @@ def broken(verdicts):
     return [verdict.promise for verdict in verdicts if not verdict.is_kept]
 
 
-@pytest.mark.parametrize(
-    ("more", "promise"),
-    [
-        ({}, None),
-        ({"peak_mb": 50 + ALLOWED_MB}, None),
-        ({"peak_mb": 51 + ALLOWED_MB}, "at most"),
-        ({"errors": 1, "error_texts": [["OSError: too many open files", 1]]}, "no error"),
-        ({"wrong": 1}, "no wrong answer"),
-        ({"server": {"peak_open": 99, "requests": 100}}, "all in flight"),
-        ({"server": {"peak_open": 100, "requests": 101}}, "none sent twice"),
-    ],
-)
+@pytest.mark.parametrize(("more", "promise"), [
+    ({}, None), ({"peak_mb": 50 + ALLOWED_MB}, None), ({"peak_mb": 51 + ALLOWED_MB}, "at most"),
+    ({"errors": 1, "error_texts": [["OSError: too many open files", 1]]}, "no error"),
+    ({"wrong": 1}, "no wrong answer"), ({"server": {"peak_open": 99, "requests": 100}}, "all in flight"),
+    ({"server": {"peak_open": 100, "requests": 101}}, "none sent twice"),
+])  # fmt: skip
 def test_what_a_client_does_wrong_breaks_the_promise(more, promise):
     found = broken(judge_in_flight([in_flight("aiohttp"), in_flight("llm_function -> str", **more)]))
     assert len(found) == (promise is not None)
@@ -58,17 +45,10 @@ def soak(seconds=900.0, **more):
         for second in range(0, int(seconds), 5)
     ]
     run = {
-        "seconds": seconds,
-        "rate": 100.0,
-        "calls": 1000,
-        "ended": {"plain": 1000},
-        "wrong": [],
-        "wrong_count": 0,
-        "unfinished": 0,
-        "before": {"descriptors": 7, "tasks": 1, "threads": 1},
-        "after": {"descriptors": 17, "tasks": 1, "threads": 4},
-        "samples": samples,
-    }
+        "seconds": seconds, "rate": 100.0, "calls": 1000, "ended": {"plain": 1000}, "wrong": [], "wrong_count": 0,
+        "unfinished": 0, "before": {"descriptors": 7, "tasks": 1, "threads": 1},
+        "after": {"descriptors": 17, "tasks": 1, "threads": 4}, "samples": samples,
+    }  # fmt: skip
     return run | more
 
 
@@ -79,22 +59,15 @@ def grown(name, per_minute, seconds=900.0):
     return run
 
 
-@pytest.mark.parametrize(
-    ("run", "promise"),
-    [
-        (soak(), None),
-        (grown("rss_mb", ALLOWED_SLOPE * 0.9), None),
-        (grown("rss_mb", ALLOWED_SLOPE * 1.1), "memory"),
-        (grown("rss_mb", 100, seconds=10.0), None),  # too short to tell
-        (grown("descriptors", 10), "descriptors"),
-        (grown("descriptors", 1000, seconds=10.0), None),
-        (grown("tasks", 10), "tasks"),
-        (grown("threads", 2), "threads"),
-        (soak(wrong_count=1, wrong=[["plain: AssertionError: ", 1]]), "ends as it should"),
-        (soak(unfinished=1), "ends as it should"),
-        (soak(after={"descriptors": 17, "tasks": 2, "threads": 4}), "no task left"),
-    ],
-)
+@pytest.mark.parametrize(("run", "promise"), [
+    (soak(), None), (grown("rss_mb", ALLOWED_SLOPE * 0.9), None), (grown("rss_mb", ALLOWED_SLOPE * 1.1), "memory"),
+    (grown("rss_mb", 100, seconds=10.0), None),  # too short to tell
+    (grown("descriptors", 10), "descriptors"), (grown("descriptors", 1000, seconds=10.0), None),
+    (grown("tasks", 10), "tasks"), (grown("threads", 2), "threads"),
+    (soak(wrong_count=1, wrong=[["plain: AssertionError: ", 1]]), "ends as it should"),
+    (soak(unfinished=1), "ends as it should"),
+    (soak(after={"descriptors": 17, "tasks": 2, "threads": 4}), "no task left"),
+])  # fmt: skip
 def test_what_grows_or_goes_wrong_breaks_the_promise(run, promise):
     found = broken(judge_soak(run))
     assert len(found) == (promise is not None)

@@ -22,11 +22,9 @@ from tests.viewer import shop
 DAY = 86400.0
 
 LETTERS = [
-    "Two teapots, please, and a tray. Ines, Porto.",
-    "Dear shop, I'd like one tray (18 euros). Not urgent. Yours, Tom",
-    "你好，请给我寄三个茶壶和一个托盘。王芳，上海",
-    "Six teapots for the café by Friday!! – Marta",
-]
+    "Two teapots, please, and a tray. Ines, Porto.", "Dear shop, I'd like one tray (18 euros). Not urgent. Yours, Tom",
+    "你好，请给我寄三个茶壶和一个托盘。王芳，上海", "Six teapots for the café by Friday!! – Marta",
+]  # fmt: skip
 MOODS = ["Thank you so much!", "This is the third time I ask.", "It arrived.", "壶盖碎了，我很失望。", "Lovely, again."]
 
 

@@ -71,12 +71,11 @@ PICTURES = [
     Picture("run", "/run/{run}", ".fall .row", height=1100),
     Picture("versions", "/function/read_order", ".diff", height=1180),
     Picture("playground", "/play/read_order?run={run}", "form", try_two, height=1500),
-    Picture("chat", "/chat/clerk", ".talk", talk, height=620),
-    Picture("map", "/map/0", ".rows", height=760),
+    Picture("chat", "/chat/clerk", ".talk", talk, height=620), Picture("map", "/map/0", ".rows", height=760),
     Picture("runs-zh-dark", "/runs", "tbody tr", context={"locale": "zh-CN", "color_scheme": "dark"}),
     Picture("run-phone", "/run/{run}", ".fall .row", context=PHONE),
     Picture("run-phone-dark", "/run/{run}", ".fall .row", context={**PHONE, "color_scheme": "dark"}),
-]
+]  # fmt: skip
 
 
 def small(png: bytes) -> bytes:

@@ -17,10 +17,9 @@ from tests.viewer import shop
 from tests.viewer.served import PHONE, Served, Visit, app_of, in_thread, keep, until
 
 OWN_TOOLS = {
-    "responses": [{"type": "web_search"}],
-    "messages": [{"type": "web_search_20250305", "name": "web_search"}],
+    "responses": [{"type": "web_search"}], "messages": [{"type": "web_search_20250305", "name": "web_search"}],
     "gemini": [{"googleSearch": {}}],
-}
+}  # fmt: skip
 
 
 def stock(item: str) -> str:

@@ -72,15 +72,10 @@ def test_most_of_a_text_shows_as_it_comes():
     assert chinese.add("茶壶可以装一升") == "茶壶可以装一升"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        json.dumps([{"name": f"Item {number}", "price": number * 1.5} for number in range(3000)]),
-        "abcdefgh01" * 10_000,
-        "好" * 100_000,
-    ],
-    ids=["JSON", "one word", "Chinese"],
-)
+@pytest.mark.parametrize("text", [
+    json.dumps([{"name": f"Item {number}", "price": number * 1.5} for number in range(3000)]),
+    "abcdefgh01" * 10_000, "好" * 100_000,
+], ids=["JSON", "one word", "Chinese"])  # fmt: skip
 def test_the_work_on_a_long_line_is_proportional_to_it(text, monkeypatch):
     looked_at = 0
 

@@ -252,14 +252,10 @@ def test_tools_of_a_chat_are_shown(store):
     assert told[-1]["type"] == "done"
 
 
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [
-        *(({"message": said}, 400) for said in (None, "", "  ", 3, "x" * 300_000)),
-        *(({"message": "x", "session": session}, 404) for session in ("unknown", 3, ["x"], "")),
-    ],
-    ids=lambda each: str(each)[:30],
-)
+@pytest.mark.parametrize(("body", "status"), [
+    *(({"message": said}, 400) for said in (None, "", "  ", 3, "x" * 300_000)),
+    *(({"message": "x", "session": session}, 404) for session in ("unknown", 3, ["x"], "")),
+], ids=lambda each: str(each)[:30])  # fmt: skip
 def test_something_has_to_be_said_in_a_conversation_that_is_kept(client, body, status):
     assert client.post("/api/chats/clerk", json=body).status_code == status
 

@@ -61,21 +61,14 @@ def test_a_failed_try_tells_its_attempts_and_its_run(client, store, monkeypatch)
     assert f'"trace_id": "{store.reader.runs().runs[0].trace_id}"' in line
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"tools": []}, "tools: Extra"),
-        ({"model": "gpt-9"}, "Name a model"),
-        ({"model": "/etc/passwd:x/y"}, "Name a model"),
-        ({"model": "secret.json:openai/gpt"}, "Name a model"),
-        ({"temperature": "hot"}, "temperature: Input should be a valid number"),
-        ({"output_mode": "magic"}, "output_mode: Input should be 'auto'"),
-        ({"examples": {}}, "examples: Input should be a valid list"),
-        ({"examples": ["/etc/passwd"]}, "examples.0"),
-        ({"examples": [{"args": {"letter": 1}, "value": 2}]}, "letter"),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("change", "said"), [
+    ({"tools": []}, "tools: Extra"), ({"model": "gpt-9"}, "Name a model"),
+    ({"model": "/etc/passwd:x/y"}, "Name a model"), ({"model": "secret.json:openai/gpt"}, "Name a model"),
+    ({"temperature": "hot"}, "temperature: Input should be a valid number"),
+    ({"output_mode": "magic"}, "output_mode: Input should be 'auto'"),
+    ({"examples": {}}, "examples: Input should be a valid list"), ({"examples": ["/etc/passwd"]}, "examples.0"),
+    ({"examples": [{"args": {"letter": 1}, "value": 2}]}, "letter"),
+], ids=str)  # fmt: skip
 def test_what_cannot_be_changed_is_refused(client, change, said):
     for what in ("play/mood", "play/mood/preview", "play/mood/patch"):
         reply = client.post(f"/api/{what}", json={"arguments": TEXT, "change": change})

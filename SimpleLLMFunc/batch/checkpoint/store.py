@@ -142,8 +142,7 @@ class Store:
         file = RowFile(path, function.output, function.repair, f"the temporary file {name!r}")
         weakref.finalize(file, _remove, path, os.getpid())
         file.open()
-        for start in range(0, len(self._memory), 1000):
-            file.write(self._memory[start : start + 1000], progress)
+        file.write(self._memory, progress)
         return file
 
     # --- when it has ended -----------------------------------------------------------------------------------

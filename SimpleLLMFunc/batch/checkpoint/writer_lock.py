@@ -70,7 +70,7 @@ class WriterLock:
         if not Path(self._lock.lock_file).exists():
             return None
         try:
-            with filelock.FileLock(self._lock.lock_file, timeout=0, thread_local=False):
+            with filelock.FileLock(self._lock.lock_file, timeout=0):
                 return None
         except filelock.Timeout:
             return self._writer()
@@ -103,7 +103,7 @@ class WriterLock:
             for path in (self._note, Path(self._lock.lock_file)):
                 with suppress(OSError):  # Windows removes no open file
                     path.unlink()
-        self._lock.release(force=True)
+        self._lock.release()
 
     def _read(self) -> dict[str, Any]:
         try:

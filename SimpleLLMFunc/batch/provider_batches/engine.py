@@ -94,7 +94,7 @@ def _how_to_go_on(store: AnswerStore, service: BatchService, kept: RowFile | Non
 
 def _teller(progress: Progress) -> Callable[[str], object]:
     """Return the receiver of progress messages: the log, and a terminal if the progress is shown on one."""
-    if callable(progress) or progress_view(progress) is None or sys.stderr is None:
+    if callable(progress) or progress_view(progress) is None:
         return push_info
     return lambda text: sys.stderr.write(f"{escape_control(text)}\n")
 

@@ -183,7 +183,7 @@ class BatchService:
                     return each
             if not batches or not page.get("has_more"):
                 break
-            after = {"after": str(batches[-1].get("id") or "")}
+            after = {"after": str(batches[-1].get("id"))}
         return None
 
     async def download(self, file_id: str, path: Path) -> None:

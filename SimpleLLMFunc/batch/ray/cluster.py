@@ -216,7 +216,7 @@ class RowWorker:
         if answer is not None:
             return Outcome(True, data, answer.mode, answer.usage, answer.tries, amounts)
         usage = getattr(error, "usage", None) or NO_USAGE
-        return Outcome(False, data, "text", usage, getattr(error, "tries", 0), amounts)
+        return Outcome(False, data, "text", usage, 0, amounts)
 
 
 def _loading_error(error: Exception) -> SimpleLLMFuncError:

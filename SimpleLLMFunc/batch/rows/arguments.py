@@ -41,7 +41,7 @@ class RowArguments:
         self._required = [each.name for each in single if each.default is _KIND.empty]
         first = next((each for each in parameters.values() if each.kind not in _BY_NAME), None)
         hint = _KIND.empty if first is None else function.type_hints.get(first.name, Any)
-        self._takes_any = len(self._required) <= 1 and hint in (Any, object)
+        self._takes_any = hint in (Any, object)
         self._takes_a_dict = len(self._required) <= 1 and first is not None and _takes_a_dict(hint)
         if column is not None:
             if len(self._required or self._names) != 1:
@@ -101,8 +101,8 @@ class RowArguments:
         if self._column is not None:
             return UsageError(f"{place}: there is no column {self._column!r}; the columns are {_listed(columns)}.")
         missing = [name for name in self._required if name not in row.value] or self._names
-        others = [name for name in columns if name not in self._names] or columns
-        close = get_close_matches(missing[0], others, n=1) if missing else []
+        others = [name for name in columns if name not in self._names]
+        close = get_close_matches(missing[0], others) if missing else []
         which = close[0] if close else others[0] if len(others) == 1 else "…"
         how = (
             f"Rename it, or name it: column={which!r} (--column {which})."

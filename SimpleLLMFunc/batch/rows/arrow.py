@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from SimpleLLMFunc.batch.rows.tables import WHOLE, Reported, cell_text, check_columns, frame_kind, plain_cell, table_of
+from SimpleLLMFunc.batch.rows.tables import WHOLE, Reported, cell_text, check_columns, plain_cell, table_of
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.extras import load_extra
 from SimpleLLMFunc.logger import shown_error
@@ -34,13 +34,13 @@ def parquet_package(what: str) -> Any:
 
 
 def is_arrow(source: Any) -> bool:
-    """Say whether rows come as Arrow batches: by the Arrow stream protocol, of a lazy frame, or of a data set.
+    """Say whether rows that are no frame come as Arrow batches: by the stream protocol, of a lazy frame or a data set.
 
-    A frame is read as a frame, and a single column as the values that it holds.
+    A single column is read as the values that it holds.
 
     Source: the Arrow PyCapsule interface, method ``__arrow_c_stream__``.
     """
-    if frame_kind(source) is not None or isinstance(source, type):
+    if isinstance(source, type):
         return False
     if _is_lazy(source) or _is_data_set(source):
         return True

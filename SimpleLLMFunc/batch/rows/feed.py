@@ -55,13 +55,13 @@ class Feed:
         base, limit = self._told.source, self._told.limit
         is_frame = frame_kind(base) is not None
         is_plain = not is_frame and not is_arrow(base) and isinstance(base, Iterable) and not isinstance(base, str)
-        self.frame: Any = source if is_frame and base is source else None
+        self.frame: Any = source if frame_kind(source) is not None else None
         self.rows: Sequence[Any] | RowsAgain | None = None
         if is_plain and base is source:
             self.rows = base if isinstance(base, Sequence) else None
         elif can_read_again(source):
             self.rows = RowsAgain(source)
-        self.total = arrow_length(base) if is_arrow(base) else None
+        self.total = arrow_length(base) if not is_frame and is_arrow(base) else None
         if isinstance(base, Sized) and (is_plain or is_frame):
             self.total = len(base)
         if self.total is not None and limit is not None:

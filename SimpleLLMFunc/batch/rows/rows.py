@@ -186,7 +186,7 @@ TextRow: TypeAlias = tuple[int, Any, str]
 
 def suffix_of(path: Path) -> str:
     """Return the suffix for the kind of a file, without a ``.gz``."""
-    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
+    suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] == ".gz":
         suffixes.pop()
     return suffixes[-1] if suffixes else ""

@@ -179,10 +179,8 @@ async def test_findings_of_all_parts_are_gathered_once(monkeypatch):
 
     found = await Digest(ScriptedLLM(reply, repeat=True)).extract("x" * 1500 + " LAST", "names")
     assert [(finding.label, finding.value) for finding in found] == [
-        ("name", "Li"),
-        ("part", "first"),
-        ("part", "last"),
-    ]
+        ("name", "Li"), ("part", "first"), ("part", "last"),
+    ]  # fmt: skip
 
 
 async def test_a_failure_is_the_error_itself_and_ends_the_others(monkeypatch):

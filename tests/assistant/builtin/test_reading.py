@@ -133,12 +133,10 @@ def test_a_docx_in_its_order():
     document = read_document("a.docx", docx_bytes(fill))
     assert document.text.splitlines() == [
         "# 议题",
-        "第一段。",
-        "姓名 | 任务",
-        "李雷 | 写 报告",
+        "第一段。", "姓名 | 任务", "李雷 | 写 报告",
         "## Decisions",
         "We ship.",
-    ]
+    ]  # fmt: skip
 
 
 def with_member(name, content):
@@ -193,15 +191,10 @@ def test_entities_are_not_expanded():
     assert len(text) < 1000
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"", "no .docx"),
-        (b"PK\x03\x04", "no .docx"),
-        (b"plain text", "no .docx"),
-        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600, "old .doc, or encrypted"),
-    ],
-)
+@pytest.mark.parametrize(("content", "said"), [
+    (b"", "no .docx"), (b"PK\x03\x04", "no .docx"), (b"plain text", "no .docx"),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600, "old .doc, or encrypted"),
+])  # fmt: skip
 def test_what_is_no_docx_is_refused(content, said):
     with pytest.raises(ValueError, match=said):
         read_document("a.docx", content)

@@ -36,13 +36,11 @@ def forecast(offset=28800, first=date(2026, 11, 19), count=23, empty_from=99, **
             "time": [(first + timedelta(number)).isoformat() for number in numbers],
             "weather_code": values(lambda number: 61 if number == 8 else 0),
             "temperature_2m_max": values(lambda number: 10.0 + number),
-            "temperature_2m_min": values(lambda number: 1.5 + number),
-            "precipitation_sum": values(lambda _: 2.1),
-            "precipitation_probability_max": values(lambda _: 75),
-            "wind_speed_10m_max": values(lambda _: 15.3),
+            "temperature_2m_min": values(lambda number: 1.5 + number), "precipitation_sum": values(lambda _: 2.1),
+            "precipitation_probability_max": values(lambda _: 75), "wind_speed_10m_max": values(lambda _: 15.3),
         },
         **more,
-    }
+    }  # fmt: skip
 
 
 class Service:
@@ -79,10 +77,9 @@ async def test_today_where_the_place_is():
     async with Service(found(place())) as service:
         said = await service.tool()("北京")
     assert said.splitlines() == [
-        "北京, 北京市, 中国 的天气（当地日期）：",
-        "2026-11-26 (周四, 今天): 晴，气温 8.5～17 °C，降水概率 75%，降水量 2.1 毫米，最大风速 15.3 公里/小时",
+        "北京, 北京市, 中国 的天气（当地日期）：", "2026-11-26 (周四, 今天): 晴，气温 8.5～17 °C，降水概率 75%，降水量 2.1 毫米，最大风速 15.3 公里/小时",
         "数据来源：Open-Meteo。",
-    ]
+    ]  # fmt: skip
     geocoding, weather = service.asked
     assert geocoding["name"] == ["北京"]
     assert geocoding["language"] == ["zh"]
@@ -152,16 +149,11 @@ SPRINGFIELDS = (
 )
 
 
-@pytest.mark.parametrize(
-    ("city", "region"),
-    [
-        ("Springfield, Massachusetts", "Massachusetts"),
-        ("Springfield，Oregon", "Oregon"),
-        ("Springfield (Ontario)", "Ontario"),
-        ("Springfield, Massachusetts, US", "Massachusetts"),
-        ("Springfield, canada", "Ontario"),
-    ],
-)
+@pytest.mark.parametrize(("city", "region"), [
+    ("Springfield, Massachusetts", "Massachusetts"), ("Springfield，Oregon", "Oregon"),
+    ("Springfield (Ontario)", "Ontario"), ("Springfield, Massachusetts, US", "Massachusetts"),
+    ("Springfield, canada", "Ontario"),
+])  # fmt: skip
 async def test_a_region_chooses(city, region):
     async with Service(found(*SPRINGFIELDS)) as service:
         told = await service.tool("en")(city, "tomorrow")
@@ -195,22 +187,16 @@ async def test_an_unknown_code_and_missing_values_do_no_harm():
     assert "2026-11-26 (周四, 今天): 天气代码 123，降水概率 75%" in told
 
 
-@pytest.mark.parametrize(
-    ("places", "weather", "kind"),
-    [
-        (json_answer({"error": True, "reason": "Value of parameter name is invalid"}, status=400), None, BadRequest),
-        (found(place()), json_answer({"error": True, "reason": "Cannot initialize"}, status=400), BadRequest),
-        (Answer(500, body=b""), None, ServerUnavailable),
-        (Answer(200, body=b"<html>"), None, ProviderError),
-        ([], None, ProviderError),
-        ({"results": {"a": 1}}, None, ProviderError),
-        ({"results": [{"name": "x"}]}, None, ProviderError),
-        ({"results": [place(latitude=1e9)]}, None, ProviderError),
-        (found(place()), {}, ProviderError),
-        (found(place()), {"utc_offset_seconds": 0, "daily": {"time": ["never"]}}, ProviderError),
-        (found(place()), forecast(offset=10**12), ProviderError),
-    ],
-)
+@pytest.mark.parametrize(("places", "weather", "kind"), [
+    (json_answer({"error": True, "reason": "Value of parameter name is invalid"}, status=400), None, BadRequest),
+    (found(place()), json_answer({"error": True, "reason": "Cannot initialize"}, status=400), BadRequest),
+    (Answer(500, body=b""), None, ServerUnavailable), (Answer(200, body=b"<html>"), None, ProviderError),
+    ([], None, ProviderError), ({"results": {"a": 1}}, None, ProviderError),
+    ({"results": [{"name": "x"}]}, None, ProviderError), ({"results": [place(latitude=1e9)]}, None, ProviderError),
+    (found(place()), {}, ProviderError),
+    (found(place()), {"utc_offset_seconds": 0, "daily": {"time": ["never"]}}, ProviderError),
+    (found(place()), forecast(offset=10**12), ProviderError),
+])  # fmt: skip
 async def test_a_failing_service_is_our_error(places, weather, kind):
     async with Service(places, weather) as service:
         with pytest.raises(kind, match="Open-Meteo"):

@@ -80,9 +80,8 @@ async def test_the_same_said_again_is_one_memory_and_other_digits_are_two(memory
     assert not await memory.add_memory("u", "the user lives at number 5")
     assert await memory.add_memory("u", "The user lives at number 6.")
     assert [each.text for each in await memory.memories("u")] == [
-        "The user lives at number 6.",
-        "The user lives at number 5.",
-    ]
+        "The user lives at number 6.", "The user lives at number 5.",
+    ]  # fmt: skip
     with pytest.raises(UsageError):
         await memory.add_memory("u", "  ")
 
@@ -98,9 +97,8 @@ async def test_memories_are_drawn_every_n_messages_with_type_and_source(opened):
     assert len(llm.calls) == 1
     assert "I like tea" in llm.calls[0].text
     assert {(each.type, each.text, each.source) for each in await memory.memories("u")} == {
-        ("preference", "The user likes tea.", "s1"),
-        ("fact", "用户住在杭州。", "s1"),
-    }
+        ("preference", "The user likes tea.", "s1"), ("fact", "用户住在杭州。", "s1"),
+    }  # fmt: skip
     for _ in range(2):
         await memory.remember("u", "more", "yes", "s1")
     await memory.settle()

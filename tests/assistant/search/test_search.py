@@ -133,13 +133,10 @@ def test_nothing_found_is_a_reply_and_is_empty(data):
     assert is_empty(reply)
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "javascript:alert(1)", "data:text/html,x", "file:///etc/passwd", "//host/x", "http://", "http://[::1",
-        "https://a b/", 5, "https://x/" + "a" * 3000,
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("url", [
+    "javascript:alert(1)", "data:text/html,x", "file:///etc/passwd", "//host/x", "http://", "http://[::1",
+    "https://a b/", 5, "https://x/" + "a" * 3000,
+])  # fmt: skip
 def test_an_address_nobody_should_click_is_dropped(url):
     assert read_reply({"results": [{"title": "t", "url": url, "content": "c"}]})["results"][0]["url"] == ""
 

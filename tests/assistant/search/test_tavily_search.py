@@ -82,24 +82,20 @@ def error(status, said="no", **headers):
     return json_answer({"detail": {"error": said}}, status=status, headers=headers)
 
 
-@pytest.mark.parametrize(
-    ("answer", "kind"),
-    [
-        (error(401, "Unauthorized: missing or invalid API key."), AuthenticationError),
-        (error(403), AuthenticationError), (error(400, "Query is too long."), BadRequest),
-        (error(429), RateLimited), (error(432, "This request exceeds your plan's set usage limit."), RateLimited),
-        (error(500), ServerUnavailable),
-        (Answer(502, {"content-type": "text/html"}, body=b"<h1>Bad gateway</h1>"), ServerUnavailable),
-        (Answer(302, {"location": "http://127.0.0.1:9/"}, body=b""), ProviderError),
-        (Answer(204, body=b""), ProviderError),
-        (Answer(200, {"content-type": "text/html"}, body=b"<html>Log in</html>"), ProviderError),
-        (Answer(200, body=b""), ProviderError), (Answer(200, body=b"[" * 100_000), ProviderError),
-        (json_answer([]), ProviderError), (json_answer("x"), ProviderError),
-        (json_answer({"answer": None, "results": "none"}), ProviderError),
-        (Answer(raw=b"garbage\r\n\r\n"), ProviderError), (Answer(raw=b"", reset=True), ConnectionFailed),
-        (Answer(200, {"content-encoding": "gzip"}, body=b"\x1f\x8b"), ProviderError),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("answer", "kind"), [
+    (error(401, "Unauthorized: missing or invalid API key."), AuthenticationError),
+    (error(403), AuthenticationError), (error(400, "Query is too long."), BadRequest),
+    (error(429), RateLimited), (error(432, "This request exceeds your plan's set usage limit."), RateLimited),
+    (error(500), ServerUnavailable),
+    (Answer(502, {"content-type": "text/html"}, body=b"<h1>Bad gateway</h1>"), ServerUnavailable),
+    (Answer(302, {"location": "http://127.0.0.1:9/"}, body=b""), ProviderError), (Answer(204, body=b""), ProviderError),
+    (Answer(200, {"content-type": "text/html"}, body=b"<html>Log in</html>"), ProviderError),
+    (Answer(200, body=b""), ProviderError), (Answer(200, body=b"[" * 100_000), ProviderError),
+    (json_answer([]), ProviderError), (json_answer("x"), ProviderError),
+    (json_answer({"answer": None, "results": "none"}), ProviderError),
+    (Answer(raw=b"garbage\r\n\r\n"), ProviderError), (Answer(raw=b"", reset=True), ConnectionFailed),
+    (Answer(200, {"content-encoding": "gzip"}, body=b"\x1f\x8b"), ProviderError),
+])  # fmt: skip
 async def test_every_failure_is_one_of_ours_and_names_the_service(answer, kind):
     with pytest.raises(kind, match="Tavily") as caught:
         await ask(answer)

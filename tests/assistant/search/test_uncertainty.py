@@ -41,19 +41,11 @@ def test_it_is_uncertain(answer):
     assert is_uncertain(answer), explain(answer)
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "",
-        "   \n",
-        "```\nprint('I do not know')\n```\nThis prints a line.",
-        "```\nI do not know",
-        "> I don't know\n\nThat is what you wrote; the answer is 4.",
-        "    I don't know\n\nis the output.",
-        "The translation is:\n\nI don't know where he lives.",
-        "译文如下：\n我不知道他住在哪里。",
-    ],
-)
+@pytest.mark.parametrize("answer", [
+    "", "   \n", "```\nprint('I do not know')\n```\nThis prints a line.", "```\nI do not know",
+    "> I don't know\n\nThat is what you wrote; the answer is 4.", "    I don't know\n\nis the output.",
+    "The translation is:\n\nI don't know where he lives.", "译文如下：\n我不知道他住在哪里。",
+])  # fmt: skip
 def test_it_is_not_uncertain(answer):
     assert not is_uncertain(answer), explain(answer)
 
@@ -75,16 +67,12 @@ def test_what_the_users_own_things_and_safety_are_about_is_no_lack_of_knowledge(
 # --- long and hostile texts ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a" * 10_000_000, "我" * 10_000_000, "i " * 5_000_000, '"' * 10_000_000, "“" * 3_000_000, "`" * 10_000_000,
-        "```" * 3_000_000, "'" * 5_000_000, "i can not " * 1_000_000, "我没有" * 3_000_000, " ," * 5_000_000,
-        "\n" * 10_000_000, "    \n" * 2_000_000, "> " * 5_000_000, "dear \n" * 1_000_000, "." * 10_000_000,
-        "?!" * 5_000_000, "\x00" * 1_000_000, "不" * 5_000_000 + "知道", "(" * 5_000_000, "\ud800" * 1_000_000,
-    ],
-    ids=range(21),
-)  # fmt: skip
+@pytest.mark.parametrize("text", [
+    "a" * 10_000_000, "我" * 10_000_000, "i " * 5_000_000, '"' * 10_000_000, "“" * 3_000_000, "`" * 10_000_000,
+    "```" * 3_000_000, "'" * 5_000_000, "i can not " * 1_000_000, "我没有" * 3_000_000, " ," * 5_000_000,
+    "\n" * 10_000_000, "    \n" * 2_000_000, "> " * 5_000_000, "dear \n" * 1_000_000, "." * 10_000_000,
+    "?!" * 5_000_000, "\x00" * 1_000_000, "不" * 5_000_000 + "知道", "(" * 5_000_000, "\ud800" * 1_000_000,
+], ids=range(21))  # fmt: skip
 def test_a_text_of_megabytes_ends_soon(text):
     is_uncertain(text)
 

@@ -13,20 +13,14 @@ from tests.support.server import Answer, LoopbackServer
 
 def page(title, index, extract, **more):
     return {
-        "title": title,
-        "index": index,
-        "fullurl": f"https://en.wikipedia.org/wiki/{title}",
-        "extract": extract,
-        **more,
-    }
+        "title": title, "index": index, "fullurl": f"https://en.wikipedia.org/wiki/{title}", "extract": extract, **more,
+    }  # fmt: skip
 
 
 PAGES = [
-    page("Second", 2, "The second is a unit."),
-    page("First", 1, "The first article."),
-    page("Mercury", 3, "may refer to", pageprops={"disambiguation": ""}),
-    page("Empty", 4, ""),
-]
+    page("Second", 2, "The second is a unit."), page("First", 1, "The first article."),
+    page("Mercury", 3, "may refer to", pageprops={"disambiguation": ""}), page("Empty", 4, ""),
+]  # fmt: skip
 RECORDED = {"batchcomplete": True, "continue": {"gsroffset": 2}, "query": {"pages": PAGES}}
 
 
@@ -53,15 +47,10 @@ async def test_the_best_articles_come_first_and_those_without_words_are_left_out
     assert request.headers["user-agent"].startswith("SimpleLLMFunc")
 
 
-@pytest.mark.parametrize(
-    ("query", "options", "language"),
-    [
-        ("珠穆朗玛峰有多高？", {}, "zh"),
-        ("How high is Everest?", {}, "en"),
-        ("エベレストの高さ", {}, "en"),
-        ("How high is Everest?", {"language": "de"}, "de"),
-    ],
-)
+@pytest.mark.parametrize(("query", "options", "language"), [
+    ("珠穆朗玛峰有多高？", {}, "zh"), ("How high is Everest?", {}, "en"), ("エベレストの高さ", {}, "en"),
+    ("How high is Everest?", {"language": "de"}, "de"),
+])  # fmt: skip
 async def test_the_language_goes_by_the_question(query, options, language):
     _, request = await ask({"batchcomplete": True}, query, **options)
     assert f"/{language}/api.php" in request.path
@@ -72,17 +61,12 @@ async def test_who_asks_can_be_said():
     assert request.headers["user-agent"] == "shop/1.0 (mail@example.org)"
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        [],
-        {"query": {"pages": {"10": {}}}},
-        {"query": []},
-        {"error": {"code": "ratelimited", "info": "You've exceeded your rate limit"}},
-        Answer(200, {"content-type": "text/html"}, body=b"<html>portal</html>"),
-        Answer(403, body=b"Please set a user-agent"),
-    ],
-)
+@pytest.mark.parametrize("reply", [
+    [], {"query": {"pages": {"10": {}}}}, {"query": []},
+    {"error": {"code": "ratelimited", "info": "You've exceeded your rate limit"}},
+    Answer(200, {"content-type": "text/html"}, body=b"<html>portal</html>"),
+    Answer(403, body=b"Please set a user-agent"),
+])  # fmt: skip
 async def test_another_reply_is_our_error(reply):
     with pytest.raises(ProviderError, match="Wikipedia"):
         await ask(reply)

@@ -35,12 +35,9 @@ async def main(count: int, checkpoint: str | None) -> dict[str, float]:
     total = sum(row.value.number for row in report.rows)
     assert total == count * (count - 1) // 2
     return {
-        "rows": count,
-        "seconds": mapped,
-        "reading": time.monotonic() - began - mapped,
-        "cpu": time.process_time(),
+        "rows": count, "seconds": mapped, "reading": time.monotonic() - began - mapped, "cpu": time.process_time(),
         "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-    }
+    }  # fmt: skip
 
 
 if __name__ == "__main__":

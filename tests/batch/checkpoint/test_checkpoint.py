@@ -171,12 +171,10 @@ def tool_of(text: str) -> str:
 
 
 CHANGES: dict[str, dict[str, Any]] = {
-    "model": {"llm_interface": ScriptedLLM("1", repeat=True, model_name="other")},
-    "params": {"temperature": 0.5},
-    "prompt": {"user_prompt_template": "Now: {parameters}"},
-    "tools": {"toolkit": [tool_of]},
+    "model": {"llm_interface": ScriptedLLM("1", repeat=True, model_name="other")}, "params": {"temperature": 0.5},
+    "prompt": {"user_prompt_template": "Now: {parameters}"}, "tools": {"toolkit": [tool_of]},
     "types": {"repair": "off"},
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("what", CHANGES)
@@ -211,6 +209,9 @@ async def test_the_name_of_the_function_and_the_address_of_the_service_do_not_co
             report = await function.with_options(llm_interface=llm, max_reasks=5).map(["a"], checkpoint=path)
             assert report.rows[0].value == 1
         assert len(one.requests) + len(other.requests) == 1
+        llm = OpenAICompatible("m", base_url=one.base_url, wire="responses", max_retries=0)
+        with pytest.warns(UserWarning, match='If only the wire is another, wire="chat" of the model takes them'):
+            await count.with_options(llm_interface=llm, max_reasks=5).map(["a"], checkpoint=path)
 
 
 # --- values come back as what they were ----------------------------------------------------------------------------
@@ -261,32 +262,14 @@ class Strict(BaseModel, extra="forbid"):
 
 OUTER = '{"inner": [{"when": "2024-02-29", "price": 1.10}], "color": "red", "givenName": "Ann", "secret": "pass", "left_out": 7}'
 VALUES = [
-    (str, "text"),
-    (int, "12"),
-    (float, "1.5"),
-    (bool, "true"),
-    (None, "whatever"),
-    (Decimal, "1.10"),
-    (date, "2024-02-29"),
-    (datetime, "2024-02-29T10:00:00Z"),
-    (timedelta, "PT3S"),
-    (UUID, '"12345678-1234-5678-1234-567812345678"'),
-    (Color, "red"),
-    (Literal["a", 1], "1"),
-    (date | str, '"2024-02-29"'),
-    (Color | str, '"red"'),
-    (int | None, "null"),
-    (list[int | float], "[1, 1.0, 2.5]"),
-    (tuple[int, str], '[1, "a"]'),
-    (set[int], "[3, 1]"),
-    (dict[str, Decimal], '{"a": 0.10}'),
-    (Annotated[int, Field(ge=0)], "3"),
-    (Outer, OUTER),
-    (Point, '{"x": 1, "tags": ["b", "a"]}'),
-    (Movie, '{"title": "M", "year": 1931}'),
-    (Strict, '{"number": 4}'),
-    (Any, '{"a": [1, null, "x"]}'),
-]
+    (str, "text"), (int, "12"), (float, "1.5"), (bool, "true"), (None, "whatever"), (Decimal, "1.10"),
+    (date, "2024-02-29"), (datetime, "2024-02-29T10:00:00Z"), (timedelta, "PT3S"),
+    (UUID, '"12345678-1234-5678-1234-567812345678"'), (Color, "red"), (Literal["a", 1], "1"),
+    (date | str, '"2024-02-29"'), (Color | str, '"red"'), (int | None, "null"), (list[int | float], "[1, 1.0, 2.5]"),
+    (tuple[int, str], '[1, "a"]'), (set[int], "[3, 1]"), (dict[str, Decimal], '{"a": 0.10}'),
+    (Annotated[int, Field(ge=0)], "3"), (Outer, OUTER), (Point, '{"x": 1, "tags": ["b", "a"]}'),
+    (Movie, '{"title": "M", "year": 1931}'), (Strict, '{"number": 4}'), (Any, '{"a": [1, null, "x"]}'),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("kind", "answer"), VALUES, ids=[str(kind) for kind, _ in VALUES])
@@ -377,7 +360,7 @@ async def test_a_second_writer_is_refused_with_the_first_ones_pid_and_host(write
 
 async def test_an_empty_file_is_a_new_checkpoint_beside_which_no_other_file_stays(tmp_path, path) -> None:
     path.touch(0o600)
-    assert Checkpoint.status(path).values == 0
+    assert (Checkpoint.status(path).values, Checkpoint.status(path).size) == (0, 0)
     await filled(path)
     assert Checkpoint.status(path).values == 5
     path.unlink()
@@ -401,17 +384,12 @@ async def test_a_disk_too_full_for_the_lock_is_said_and_leaves_no_lock(tmp_path,
     assert Checkpoint.status(path).values == 5
 
 
-@pytest.mark.parametrize(
-    "planted",
-    [
-        "CREATE TRIGGER planted AFTER INSERT ON rows BEGIN DELETE FROM rows WHERE id < new.id; END",
-        "CREATE VIEW planted AS SELECT * FROM rows",
-        "CREATE INDEX planted ON rows (error)",
-        "CREATE VIRTUAL TABLE planted USING fts5(x)",
-        "ALTER TABLE rows ADD COLUMN planted DEFAULT 1",
-        "DROP TABLE progress",
-    ],
-)
+@pytest.mark.parametrize("planted", [
+    "CREATE TRIGGER planted AFTER INSERT ON rows BEGIN DELETE FROM rows WHERE id < new.id; END",
+    "CREATE VIEW planted AS SELECT * FROM rows", "CREATE INDEX planted ON rows (error)",
+    "CREATE VIRTUAL TABLE planted USING fts5(x)", "ALTER TABLE rows ADD COLUMN planted DEFAULT 1",
+    "DROP TABLE progress",
+])  # fmt: skip
 async def test_a_file_with_anything_that_is_not_ours_in_it_is_refused(path, planted) -> None:
     await filled(path)
     run_sql(path, planted)
@@ -477,7 +455,10 @@ async def test_garbage_in_the_file_is_never_believed_and_never_paid_for(tmp_path
 @pytest.mark.parametrize("cell", ["answer", "usage", "error", "given"])
 async def test_a_changed_cell_is_named_by_its_row(cell, path) -> None:
     await filled(path)
-    changed = f"UPDATE rows SET {cell} = '[9,9,9,9,9]' WHERE id = (SELECT id FROM rows ORDER BY id LIMIT 1 OFFSET 2)"
+    # What was given is as long as before.
+    changed = (
+        f"UPDATE rows SET {cell} = '[false,\"999\"]' WHERE id = (SELECT id FROM rows ORDER BY id LIMIT 1 OFFSET 2)"
+    )
     ((key,),) = run_sql(path, changed, "SELECT key FROM rows ORDER BY id LIMIT 1 OFFSET 2")
     with use_llm(counting()) as llm, pytest.raises(CheckpointError) as caught:
         await count.map(TEXTS, checkpoint=path)
@@ -545,7 +526,8 @@ async def test_what_is_no_checkpoint_is_refused_and_left_alone(tmp_path) -> None
     run_sql(database, "CREATE TABLE mine (a)")
     for path in (text, database, tmp_path):
         before = path.read_bytes() if path.is_file() else b""
-        with pytest.raises(CheckpointError, match=path.name):
+        said = "it is no checkpoint, or all but its first bytes" if before else "it is a folder"
+        with pytest.raises(CheckpointError, match=f"{path.name}.* cannot be used: {said}"):
             await count.map(TEXTS, checkpoint=path)
         if path.is_file():
             assert path.read_bytes() == before
@@ -567,7 +549,10 @@ async def test_a_full_disk_ends_the_map_and_costs_no_row_that_was_kept(path, mon
         write(self, records, *progress)
 
     monkeypatch.setattr(RowFile, "write", full)
-    with use_llm(counting()) as llm, pytest.raises(CheckpointError, match="full"):
+    with (
+        use_llm(counting()) as llm,
+        pytest.raises(CheckpointError, match="cannot be written: database or disk is full"),
+    ):
         await count.map(texts, checkpoint=path, concurrency=4)
     monkeypatch.undo()
     kept = Checkpoint.status(path).values
@@ -598,6 +583,8 @@ async def test_the_status_tells_what_a_run_took(path) -> None:
 
 
 async def test_the_status_tells_how_far_the_latest_map_came(path) -> None:
+    await count.map([], checkpoint=path)
+    assert Checkpoint.status(path).versions[0].progress.done == 0
     await count.map([*TEXTS, "a"] * 2, checkpoint=path, budget={"requests": 3}, concurrency=1)
     (version,) = Checkpoint.status(path).versions
     # The fourth row stopped it; those that are the same as an earlier one are finished with that.
@@ -664,7 +651,7 @@ async def troubled(path: Path, trouble) -> CheckpointError:
 
 
 async def test_a_file_that_is_removed_or_replaced_in_the_middle_ends_the_map(tmp_path, path) -> None:
-    folder = tmp_path / "runs"
+    folder, other = tmp_path / "runs", tmp_path / "other.sqlite"
     assert "is gone" in str(await troubled(folder / "run.sqlite", lambda: shutil.rmtree(folder)))
     assert not (folder / "run.sqlite").exists()
 
@@ -674,6 +661,7 @@ async def test_a_file_that_is_removed_or_replaced_in_the_middle_ends_the_map(tmp
 
     assert "is gone" in str(await troubled(path, replace))
     assert path.stat().st_size == 0
+    assert "is damaged (no such table: rows)" in str(await troubled(other, lambda: run_sql(other, "DROP TABLE rows")))
 
 
 async def test_a_file_that_is_overwritten_in_the_middle_is_never_believed(path) -> None:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from SimpleLLMFunc.base.run.mappable import Answer
 from SimpleLLMFunc.base.schemas.output_mode import compile_output
-from SimpleLLMFunc.batch.checkpoint.codec import decode_error, decode_value, encode_answer, encode_error
+from SimpleLLMFunc.batch.checkpoint.codec import decode_error, decode_value, encode_answer, encode_error, is_sound
 from SimpleLLMFunc.errors import OutputTruncated, ResponseParseError, RunError
 from SimpleLLMFunc.logger import remember_secret
 from SimpleLLMFunc.type.usage import Usage
@@ -55,6 +55,11 @@ def test_what_data_does_not_say_is_written_as_the_answer(one) -> None:
     for value in (Loose(value=one), Loose(inner=Loose(value=[one])), Loose(more=one)):
         data = encode_answer(Answer(value, "{}", "prompt", USAGE), compile_output(Loose), "coerce")
         assert data == b't["prompt","coerce","{}"]'
+
+
+def test_a_row_that_another_version_of_the_library_wrote_is_known_as_sound() -> None:
+    row = (7, b"key", 2, None, b"p1", "[1,2]", b'[false,"a"]', 12.5)
+    assert is_sound((*row, bytes.fromhex("1e40913480c9807f")))
 
 
 def test_of_texts_without_end_the_beginning_is_kept() -> None:

@@ -17,6 +17,7 @@ import pytest
 from pydantic import BaseModel
 
 from SimpleLLMFunc import Anthropic, Gemini, Usage, budget, forbid_real_calls, llm_function
+from SimpleLLMFunc.batch import Checkpoint
 from SimpleLLMFunc.batch.checkpoint.row_file import BATCH_TABLES
 from SimpleLLMFunc.batch.provider_batches import lines as openai_lines
 from SimpleLLMFunc.batch.provider_batches import run as openai_run
@@ -175,13 +176,13 @@ async def test_failed_lines_missing_ones_and_bad_answers_are_asked_live(server, 
             line_errors={0: (500, "oops"), 1: (429, "slow down")},
             texts={2: "I cannot say.", 3: "", 4: {"choices": []}},
             missing=(5,),
-            garbage=(b"broken{", b"{}", b""),
+            garbage=(b"broken{", b"{}", b"", b'{"custom_id": "%032x-native-7", "response": {"status_code": 204}}' % 7),
         )
     )
     report = await mapped(review, [f"row {number}" for number in range(7)])
     assert values(report) == [Review(title="T", stars=3)] * 7
     assert len(server.live) == 6
-    assert report.rows[2].usage.input_tokens == 10  # the bad answer was paid as well
+    assert [report.rows[place].usage.input_tokens for place in (2, 3)] == [10, 10]  # the bad answer was paid as well
 
 
 async def test_what_would_come_again_is_not_asked_live(server, echo):
@@ -196,10 +197,11 @@ async def test_what_would_come_again_is_not_asked_live(server, echo):
     assert server.live == []
 
 
-async def test_what_expired_goes_into_another_batch(server, echo):
+async def test_what_expired_goes_into_another_batch(server, echo, caplog):
     server.outcomes.extend([Outcome("expired", answered=2), Outcome("expired", answered=1)])
     assert values(await mapped(echo)) == ROWS
     assert [len(server._requests(batch)) for batch in server.batches.values()] == [6, 4, 3]
+    assert ("batch_1: expired" in caplog.text, "batch_2" in caplog.text) == (True, False)  # no warning of a good end
     assert sorted(server.paid) == ROWS
     assert server.live == []
 
@@ -281,14 +283,11 @@ async def test_a_batch_whose_answer_was_lost_is_found_and_not_made_twice(server,
     assert len(server.batches) == before + 1
 
 
-@pytest.mark.parametrize(
-    ("answer", "error"),
-    [
-        (error_answer(401, f"bad key {KEY}"), AuthenticationError),
-        (error_answer(404, "no such endpoint"), BadRequest),
-        (Answer(body=b"<html>", headers={"content-type": "text/html"}), Exception),
-    ],
-)
+@pytest.mark.parametrize(("answer", "error"), [
+    (error_answer(401, f"bad key {KEY}"), AuthenticationError), (error_answer(400, "no"), ProviderError),
+    *((error_answer(status, "no such endpoint"), BadRequest) for status in (404, 405)),
+    (Answer(body=b"<html>", headers={"content-type": "text/html"}), Exception),
+])  # fmt: skip
 async def test_a_service_that_refuses_is_an_error_of_the_map(server, echo, answer, error):
     server.trouble("POST /files", answer)
     with pytest.raises(error) as caught:
@@ -296,8 +295,7 @@ async def test_a_service_that_refuses_is_an_error_of_the_map(server, echo, answe
     assert type(caught.value).__module__ == "SimpleLLMFunc.errors"
     text = "".join([str(caught.value), repr(caught.value.__cause__), *getattr(caught.value, "__notes__", ())])
     assert KEY not in text
-    if error is BadRequest:
-        assert "may have no files or batches" in text
+    assert ("may have no files or batches" in text) == (error is BadRequest)
 
 
 async def test_the_file_of_a_batch_that_was_refused_does_not_stay_or_is_named(server, echo, caplog):
@@ -326,8 +324,12 @@ async def test_the_file_of_a_batch_that_may_have_begun_is_seen_to_by_the_next_ru
     assert any("the file file-0 stays at the service" in note for note in caught.value.__notes__)
     assert "file-0" in server.files
     server._troubles.clear()
+    for _ in range(4):  # the batch is on the third page of the list
+        await mapped(echo, [os.urandom(4).hex()])
+    seen = len(server.requests)
     assert values(await mapped(echo, checkpoint=checkpoint)) == ROWS
-    assert len(server.batches) == 1
+    assert len(server.batches) == 4 + 1
+    assert len([request for request in server.requests[seen:] if "/batches?" in request.path]) == 2 + has_begun
     assert ("file-0" in server.files) == has_begun
 
 
@@ -346,8 +348,9 @@ async def test_forbidden_calls_and_budgets_hold(server, echo):
     with forbid_real_calls(), pytest.raises(UsageError, match="forbid_real_calls"):
         await mapped(echo)
     assert server.requests == []
-    with budget(tokens=10):
-        assert values(await mapped(echo)) == [BudgetExceeded] * 6
+    for limit in ({"tokens": 10}, {"usd": 1e-9}):
+        with budget(**limit):
+            assert values(await mapped(echo)) == [BudgetExceeded] * 6
     assert server.requests == []
     with budget(usd=1, tokens=10_000, requests=100) as spent:
         report = await mapped(echo)
@@ -415,6 +418,7 @@ async def test_a_rerun_sends_only_rows_without_a_value_in_batches_and_live(serve
     report = await mapped(echo, [*ROWS, "new"], checkpoint=checkpoint)
     assert values(report) == [*ROWS, "new"]
     assert report.counts.restored == 3
+    assert Checkpoint.status(checkpoint).versions[0].cost == pytest.approx(sum(row.usage.cost for row in report.rows))
     assert (server.lines, len(server.live)) == (5, 2)
     for again in (mapped(echo, checkpoint=checkpoint), echo.map(ROWS, checkpoint=checkpoint, progress=False)):
         assert values(await again) == ROWS
@@ -439,13 +443,14 @@ async def test_cancelled_at_every_request_and_begun_again_nothing_is_asked_twice
     assert len([batch for batch in server.batches.values() if batch["status"] == "completed"]) == 1
 
 
-async def test_a_batch_that_1_0_began_is_waited_for(server, echo, tmp_path):
+async def test_a_batch_that_1_0_began_is_waited_for(server, echo, tmp_path, caplog):
     checkpoint, old = tmp_path / "run.sqlite", tmp_path / "run.sqlite-batches"
     server.outcomes.append(Outcome(polls=10**9))
     first = asyncio.ensure_future(mapped(echo, checkpoint=checkpoint))
     await server.received(3)
     first.cancel()
     await asyncio.gather(first, return_exceptions=True)
+    assert "Batches under way at the service: batch_0. The same call" in caplog.text
     with contextlib.closing(sqlite3.connect(checkpoint)) as connection:  # 1.0 kept the same tables in a second file
         connection.execute("ATTACH ? AS old", (str(old),))
         connection.execute(f"PRAGMA old.application_id = {0x534C4242}")
@@ -557,14 +562,11 @@ async def service(server):
 def test_a_batch_as_the_service_tells_of_it():
     state = BatchState.read(
         {
-            "id": "b",
-            "status": "failed",
-            "output_file_id": None,
-            "error_file_id": "f",
+            "id": "b", "status": "failed", "output_file_id": None, "error_file_id": "f",
             "request_counts": {"total": 5, "completed": 2, "failed": 1},
             "errors": {"data": [{"code": "c", "message": "bad", "line": 2}, {"code": "d"}, None]},
         }
-    )
+    )  # fmt: skip
     assert (state.files, state.total, state.done, state.has_ended) == (("f",), 5, 3, True)
     assert state.problem == "bad (line 2); d"
     assert state.codes == {"c", "d"}

@@ -204,10 +204,6 @@ def test_every_block_of_the_page_runs(tmp_path) -> None:
     assert done.returncode == 0, err.read_text()[-3000:]
     shown = [line for line in out.read_text().splitlines() if not line.startswith("---")]
     assert shown == [
-        "['good', 'bad', 'good'] 3 asked",
-        "['good', 'bad', 'good'] 3 asked",
-        "3 asked, 0 failed",
-        "bad",
-        "('Review 99, cold', 'bad')",
-        "4 checkpoints",
-    ]
+        "['good', 'bad', 'good'] 3 asked", "['good', 'bad', 'good'] 3 asked", "3 asked, 0 failed", "bad",
+        "('Review 99, cold', 'bad')", "4 checkpoints",
+    ]  # fmt: skip

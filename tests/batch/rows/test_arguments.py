@@ -31,7 +31,9 @@ Mapped = NewType("Mapped", dict[str, int])
 
 def rows_of(function, column=None):
     asked: Any = SimpleNamespace(
-        name=function.__name__, signature=inspect.signature(function), type_hints=get_type_hints(function)
+        name=function.__name__,
+        signature=inspect.signature(function),
+        type_hints=get_type_hints(function, None, None, True),
     )
     return RowArguments(asked, column)
 
@@ -59,10 +61,13 @@ def test_tuples_dicts_and_values():
         arguments(one, None, error=UsageError("line 3: broken"))
 
 
-@pytest.mark.parametrize("value", [{"other": 1}, {}, {1: 2}, {"other": 1, "note": 2}])
-def test_a_dict_with_other_keys_is_refused(value):
+@pytest.mark.parametrize(
+    ("value", "which"), [({"other": 1}, "other"), ({}, "…"), ({1: 2}, "1"), ({"other": 1, "note": 2}, "…")]
+)
+def test_a_dict_with_other_keys_is_refused(value, which):
+    said = rf"row 0: no column for 'text'; .*, and one\(\) takes 'text'. Rename it, or name it: column='{which}'"
     for is_record in (False, True):
-        with pytest.raises(UsageError, match=r"row 0: no column for 'text'; .*, and one\(\) takes 'text'"):
+        with pytest.raises(UsageError, match=said):
             arguments(one, value, is_record=is_record)
 
 
@@ -82,6 +87,8 @@ def test_a_dict_is_the_value_of_a_parameter_that_may_be_one(hint):
     assert arguments(named, {"order": {"item": "a"}}) == ((), {"order": {"item": "a"}})
     assert arguments(named, {"item": "a", "n": 1}, is_record=True) == (({"item": "a", "n": 1},), {})
     assert arguments(named, {"order": "a", "n": 1}, is_record=True) == ((), {"order": "a"})
+    alone = "a" if hint in (Any, object) else {"item": "a"}
+    assert arguments(named, {"item": "a"}, is_record=True) == ((alone,), {})
 
 
 @pytest.mark.parametrize("hint", [str, int, list[dict[str, int]], ImgUrl, bytes | None])
@@ -89,8 +96,12 @@ def test_a_dict_is_not_the_value_of_any_other(hint):
     def named(order): ...
 
     named.__annotations__ = {"order": hint}
-    with pytest.raises(UsageError, match="no column for 'order'"):
-        arguments(named, {"item": "a"})
+
+    def both(order: Order, lang: str): ...
+
+    for function in (named, both):
+        with pytest.raises(UsageError, match="no column for 'order'"):
+            arguments(function, {"item": "a"})
 
 
 def test_without_annotation_a_dict_is_the_value_and_one_column_a_list_of_values():
@@ -141,6 +152,8 @@ def test_one_column_is_named():
     def other(text: str, *, strict: bool = False): ...
 
     assert arguments(other, {"strict": True, "txt": "a", "id": 1}, column="txt") == ((), {"strict": True, "text": "a"})
+    with pytest.raises(UsageError, match="Rename it, or name it: column='id'"):
+        arguments(other, {"id": 1}, is_record=True)
     for value, said in (({"id": 1}, "there is no column 'txt'; the columns are 'id'"), ("a", "a str has no columns")):
         with pytest.raises(UsageError, match=said):
             arguments(one, value, column="txt")

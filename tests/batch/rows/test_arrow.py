@@ -108,8 +108,7 @@ def test_a_map_of_arrow_gives_arrow(is_read_once, tmp_path):
             rows = found.to_pylist()
             error = rows[2].pop("error")
             assert rows == [
-                {"id": 7, "text": "a", "value": 1, "error": None},
-                {"id": 8, "text": "bb", "value": 2, "error": None},
+                {"id": 7, "text": "a", "value": 1, "error": None}, {"id": 8, "text": "bb", "value": 2, "error": None},
                 {"id": 9, "text": "ccc", "value": None},
-            ]
+            ]  # fmt: skip
             assert error.startswith("ResponseParseError")

@@ -34,6 +34,8 @@ async def test_iterables_of_every_kind():
     assert await values(["a", ("b", 1), {"text": "c"}, None]) == ["a", ("b", 1), {"text": "c"}, None]
     assert await values(x for x in "ab") == ["a", "b"]
     assert await values(()) == []
+    # One of the methods that a data set has makes none.
+    assert await values(type("Rows", (list,), {"iter": list.__iter__})("ab")) == ["a", "b"]
 
 
 async def test_an_async_iterable_is_closed_when_the_map_needs_no_more():
@@ -51,10 +53,11 @@ async def test_an_async_iterable_is_closed_when_the_map_needs_no_more():
     await pieces.aclose()
     assert closed == [True]
     assert await values(source()) == list(range(100))
-    assert await values(RowSource(source(), limit=7)) == list(range(7))
+    for limit in (0, 1, 7):
+        assert await values(RowSource(source(), limit=limit)) == list(range(limit))
     with pytest.raises(ConfigError, match="it has no columns"):
         await values(RowSource(source(), {"a": "x"}))
-    assert closed == [True] * 4
+    assert closed == [True] * 5
 
 
 def test_rows_are_read_as_they_are_wanted():
@@ -72,7 +75,7 @@ async def test_files_by_their_ending(tmp_path, table):
     assert await values(table) == [{"id": str(n), "text": t} for n, t in ((1, "a"), (2, "b"), (3, "c"))]
     assert await values(str(tmp_path / "rows.parquet")) == [{"text": "a", "n": 1}, {"text": None, "n": 2}]
     good, bad = [*read_rows(lines)]
-    assert (good.index, good.line, good.value, good.error) == (0, 1, {"text": "a"}, None)
+    assert (good.index, good.line, good.value, good.error, good.is_record) == (0, 1, {"text": "a"}, None, True)
     assert (bad.index, bad.line) == (1, 3)
     assert str(bad.error).startswith("rows.jsonl, line 3: it is not JSON")
 
@@ -95,6 +98,7 @@ async def test_what_holds_no_rows_is_refused(tmp_path):
 async def test_frames_give_plain_values():
     moment = pd.Timestamp("2026-01-02 03:04:05")
     frame = pd.DataFrame({"n": [1, 2], "text": ["a", None], "x": [0.5, float("nan")], "at": [moment, pd.NaT]}, [7, 9])
+    assert next(read_rows(frame)).is_record
     first, second = await values(frame)
     assert first == {"n": 1, "text": "a", "x": 0.5, "at": moment.to_pydatetime()}
     assert second == {"n": 2, "text": None, "x": None, "at": None}
@@ -110,10 +114,13 @@ async def test_columns_are_renamed_and_rows_counted(table, tmp_path):
     renamed = [{"id": "1", "review": "a"}, {"id": "2", "review": "b"}]
     assert await values(RowSource(table, {"text": "review"}, limit=2)) == renamed
     # The column that had the parameter's name before gives way.
-    assert await values(RowSource([{"a": 1, "b": 2}], {"a": "b"})) == [{"b": 1}]
+    assert await values(source := RowSource([{"a": 1, "b": 2}], {"a": "b"})) == [{"b": 1}]
+    assert Feed(source).rows[0] == {"b": 1}
     assert await values(RowSource(table, limit=0)) == []
     with pytest.raises(ConfigError, match="line 2: there is no column 'txt'; the columns are 'id', 'text'"):
         await values(RowSource(table, {"txt": "review"}))
+    with pytest.raises(ConfigError, match="line 1: there is no column 'txt'"):
+        await values(RowSource(pl.DataFrame({"text": ["a"]}), {"txt": "review"}))
     with pytest.raises(ConfigError, match="limit is -1"):
         RowSource(table, limit=-1)
     with pytest.raises(ConfigError, match="cannot be the source of another one"):
@@ -129,9 +136,10 @@ def test_what_can_be_read_twice(table):
     async def source():
         yield 1
 
-    for again in ([1], "rows.csv", table, pd.DataFrame(), pl.DataFrame(), range(3), RowSource([1])):
+    arrow = pa.table({"n": [1]})
+    for again in ([1], "rows.csv", table, pd.DataFrame(), pl.DataFrame(), arrow, range(3), RowSource([1])):
         assert can_read_again(again), again
-    for once in (iter([1]), (x for x in "a"), source(), RowSource(iter([1]))):
+    for once in (iter([1]), (x for x in "a"), source(), arrow.to_reader(), RowSource(iter([1]))):
         assert not can_read_again(once), once
 
 
@@ -142,6 +150,7 @@ def test_rows_of_a_file_are_read_again_where_they_are_looked_at(table):
     rows.close()
     assert rows[1] == {"id": "2", "text": "b"}
     rows.close()
+    rows.close()  # a second time
     named = RowsAgain(RowSource(table, {"text": "review"}, limit=2))
     assert (named[1], named[2]) == ({"id": "2", "review": "b"}, None)
     assert RowsAgain(pl.DataFrame({"a": [1, 2]}))[1] == {"a": 2}
@@ -162,6 +171,7 @@ def test_forwards_each_row_is_read_once_and_backwards_a_few_times_only():
     rows = RowsAgain(RowSource(Source(), {"n": "m"}))
     assert [rows[place] for place in reversed(range(5_010))] == [None] * 10 + [{"m": n} for n in reversed(range(5_000))]
     assert read < 20 * 5_000
+    rows.close()
     read = 0
     assert [rows[place]["m"] for place in range(4_990, 5_000)] == list(range(4_990, 5_000))
     assert read <= 5_000
@@ -178,7 +188,7 @@ def test_a_file_that_grew_is_the_same_and_another_one_is_not(table, caplog):
     assert rows[1]["id"] == "2"
     rows.close()
     table.write_text("id,text\n9,x\n")
-    assert (cut_off[0], cut_off[1]) == (None, None)
+    assert (cut_off[1], cut_off[0]) == (None, None)
     table.unlink()
     assert gone[0] is None
     assert caplog.text.count("rows.csv has changed since the map") == 2
@@ -203,9 +213,10 @@ def test_rows_that_ask_the_same_keep_their_own_columns(tmp_path):
     (tmp_path / "rows.csv").write_text("id,text\n7,other\n8,same\n9,same\n")
     report = say.map(tmp_path / "rows.csv", checkpoint=tmp_path / "run.sqlite", progress=False)
     assert (report.counts.asked, ids(report)) == (0, ["7", "8", "9"])
-    frame = pd.DataFrame({"id": [4, 5], "text": ["same", "same"]})
+    frame = pd.DataFrame({"id": [4, 5], "text": ["same", "same"]}, ["x", "y"])
     report = say.map(frame, checkpoint=tmp_path / "run.sqlite", progress=False)
     assert [row.row["id"] for row in report.rows] == report.to_frame()["id"].tolist() == [4, 5]
+    assert [*report.to_frame().index] == ["x", "y"]
     report.close()
 
 
@@ -218,9 +229,10 @@ async def test_rows_are_counted_where_a_look_tells(tmp_path):
     assert count_rows(lines) == 3  # blank lines do not count, bad ones do
     assert count_rows(packed) == 2
     assert count_rows(table) == 5
-    assert await Feed(RowSource(str(table), limit=2)).counted() == 2
+    assert (await Feed(table).counted(), await Feed(RowSource(str(table), limit=2)).counted()) == (5, 2)
+    assert (Feed(pd.DataFrame({"a": [1, 2]})).total, Feed(pl.DataFrame({"a": [1]})).total) == (2, 1)
     assert (Feed(RowSource([1, 2, 3])).total, Feed(RowSource([1, 2, 3], limit=2)).total) == (3, 2)
-    assert Feed(RowSource(iter([1]), limit=1)).total is None
+    assert (Feed(RowSource(iter([1]), limit=1)).total, await Feed(iter([1])).counted()) == (None, None)
     if hasattr(os, "mkfifo"):  # a pipe is not read, which would wait for ever
         os.mkfifo(tmp_path / "pipe.jsonl")
     for broken in (tmp_path / "none.csv", tmp_path / "a.txt", tmp_path, tmp_path / "pipe.jsonl"):
@@ -281,10 +293,8 @@ def test_packed_files_and_broken_ones(written):
 def test_rows_are_dicts_of_text(written):
     path = written('id,text\n1,"a, b"\n2,"two\nlines"\n\n3,"say ""hi"""\n', "rows.csv")
     assert cells(path) == [
-        (2, {"id": "1", "text": "a, b"}),
-        (3, {"id": "2", "text": "two\nlines"}),
-        (6, {"id": "3", "text": 'say "hi"'}),
-    ]
+        (2, {"id": "1", "text": "a, b"}), (3, {"id": "2", "text": "two\nlines"}), (6, {"id": "3", "text": 'say "hi"'}),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
@@ -295,8 +305,12 @@ def test_the_delimiter_is_found(written, delimiter):
 
 
 def test_commas_in_the_text_of_one_column_are_text_where_no_row_agrees(written):
-    assert cells(written("text\nfine\nwet, but fun\n", "rows.csv"))[0] == (2, {"text": "fine"})
-    assert cells(written("text;n\nwet, but fun;1\nfine;2\n", "rows.csv"))[0][1] == {"text": "wet, but fun", "n": "1"}
+    found = cells(written("text\nfine\nwet, but fun\n", "rows.csv"))
+    assert found == [(2, {"text": "fine"}), (3, "it has 2 cells for 1 column")]
+    assert cells(written("a,b;c\n1,2;3\n", "rows.csv")) == [(2, {"a": "1", "b;c": "2;3"})]
+    assert cells(written("a, b;n\nwet, but fun;1\nfine;2\n", "rows.csv"))[0][1] == {"a, b": "wet, but fun", "n": "1"}
+    # No row agrees with the names of the columns, which decide.
+    assert cells(written("text;n\nwet, but fun;1\nfine;2;3\n", "rows.csv"))[0][1] == {"text": "wet, but fun", "n": "1"}
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "gb18030"])
@@ -309,6 +323,10 @@ def test_another_encoding_is_refused_instead_of_read_as_other_characters(written
     for text, encoding in (("id,text\n1,très bon café à Orléans\n", "cp1252"), ("id,text\n1,たのしい\n", "shift_jis")):
         with pytest.raises(ConfigError, match=r"not UTF-8 \(line 2\)"):
             cells(written(text.encode(encoding), "rows.csv"))
+    broken = "编号,文\n1,".encode() + b"\xff\n"
+    assert "not UTF-8" in cells(written(broken, "rows.csv"))[0][1]
+    with pytest.raises(ConfigError, match=r"not UTF-8 \(line 1\)"):
+        cells(written(broken.replace(b"\n", b" "), "rows.csv"))
 
 
 def test_a_bad_row_is_named_and_the_next_one_is_read(written):
@@ -338,7 +356,7 @@ def test_columns_without_name_and_with_one_name_and_large_or_strange_cells(writt
 
 def test_empty_files_have_no_rows_and_packed_ones_and_tabs_are_known_by_name(written):
     found = [cells(written("", "rows.csv")), cells(written("\n\na,b\n", "rows.csv")), lines(written("", "rows.jsonl"))]
-    assert found == [[], [], []]
+    assert [*found, lines(written(b"\xef\xbb\xbf\n", "rows.jsonl"))] == [[]] * 4
 
     assert cells(written(gzip.compress(b"a,b\n1,2\n"), "rows.csv.gz")) == [(2, {"a": "1", "b": "2"})]
     assert cells(written("a\tb\n1,5\t2\n", "rows.tsv")) == [(2, {"a": "1,5", "b": "2"})]
