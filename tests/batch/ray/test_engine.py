@@ -22,6 +22,8 @@ from SimpleLLMFunc import (
     RunAborted,
     RunError,
     UsageError,
+    budget,
+    forbid_real_calls,
     llm_function,
     tool,
     use_llm,
@@ -31,7 +33,7 @@ from SimpleLLMFunc.batch import RayEngine
 from SimpleLLMFunc.batch.ray import engine as ray
 from SimpleLLMFunc.testing import ScriptedLLM
 from tests.batch.ray.ray_app import Word, answer_to, dangerous, look, read
-from tests.support.server import LoopbackServer, text_answer, tool_calls_answer
+from tests.support.server import LoopbackServer, error_answer, text_answer, tool_calls_answer
 
 ONE, TWO = RayEngine(workers=1), RayEngine(workers=2)
 QUIET_AND_QUICK = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
@@ -251,6 +253,56 @@ async def test_a_tool_that_holds_a_key_does_not_travel(cluster) -> None:
         await local.map(texts(3), engine=TWO)
 
 
+async def test_errors_are_results(cluster) -> None:
+    bad = {"row number 3": text_answer("no idea"), "row number 5": lambda _: error_answer(500, "broken")}
+    async with Server() as server:
+        server.answer_to = lambda text, request: bad.get(text, text_answer(answer_to(text)))(request)
+        with use_llm(server.model):
+            report = await read.map(texts(8), engine=ONE)
+            errors = {row.index: type(row.error).__name__ for row in report.rows if row.error is not None}
+            assert errors == {3: "ResponseParseError", 5: "ServerUnavailable"}
+            assert report.rows[3].error.violations
+            assert report.rows[3].usage.input_tokens == 15  # with two re-asks
+
+
+class SecondTry(Server):
+    """Every row needs two requests."""
+
+    def answer_to(self, text, request):
+        return text_answer("no idea" if self.paid[text] == 1 else answer_to(text))(request)
+
+
+async def test_a_budget_holds_over_all_workers_and_re_asks(cluster) -> None:
+    async with SecondTry() as server:
+        with use_llm(server.model), budget(requests=100) as around:
+            report = await read.map(texts(40), engine=TWO, concurrency=6, budget={"requests": 21})
+        assert isinstance(report.stopped, BudgetExceeded)
+        assert server.paid.total() == 21
+        assert around.requests == 21
+        assert around.tokens == 21 * 8
+        assert report.counts.unasked
+        assert 5 <= report.counts.asked <= 10
+
+
+async def test_a_budget_that_just_suffices_does(cluster) -> None:
+    async with SecondTry() as server:
+        with use_llm(server.model), budget(requests=60) as spent:
+            report = await read.map(texts(30), engine=TWO, concurrency=30)
+        assert report.stopped is None
+        assert spent.requests == 60 == server.paid.total()
+
+
+async def test_rows_whose_part_of_the_budget_is_too_small_wait_for_a_larger_one(cluster) -> None:
+    async with Server() as server:
+        with use_llm(server.model):
+            with pytest.raises(BudgetExceeded) as caught, budget(tokens=1):
+                await read(texts(6)[5])
+            needed = int(caught.value.needed)
+            report = await read.map(texts(6), engine=ONE, concurrency=6, budget={"tokens": 6 * 8 + needed})
+        assert report.stopped is None
+        assert report.counts.asked == 6
+
+
 @pytest.mark.parametrize("limit", [{"budget": {"seconds": 5}}, {"deadline": 5}])
 async def test_a_budget_of_time_and_a_deadline_end_what_is_asked(cluster, limit) -> None:
     async with Server(delay=60) as server:
@@ -314,6 +366,13 @@ async def test_rates_hold_for_all_workers_together(cluster) -> None:
     # 8.9 s from the first to the last; if each worker had the whole rate, half of it. The margin is for first requests
     # that wait for their connection on a busy machine.
     assert max(server.times) - min(server.times) > 5.5
+
+
+async def test_what_is_forbidden_here_is_forbidden_there(cluster) -> None:
+    async with Server() as server:
+        with use_llm(server.model), forbid_real_calls(), pytest.raises(UsageError, match="forbid_real_calls"):
+            await read.map(texts(3), engine=ONE)
+        assert not server.paid
 
 
 async def test_a_function_that_is_not_there_is_named(cluster, monkeypatch) -> None:
