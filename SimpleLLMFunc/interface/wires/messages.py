@@ -94,7 +94,7 @@ class BlockHistory(History):
         parts = [part for part in parts if part.get("type") != "text" or str(part.get("text") or "").strip()]
         if not self._is_bound or not prefix or prefix == self.prefix.value():
             return parts
-        self.dropped = self.dropped or "what stands before the thinking has changed"
+        self.dropped = "what stands before the thinking has changed"
         return [part for part in parts if part.get("type") not in _THINKING]
 
     def said(self, content: Any, calls: list[Part]) -> list[Part]:

@@ -116,13 +116,13 @@ class BlockReader(EventReader):
             self.is_done = self._is_ended
         return None  # a ping, or an event of a kind we do not know
 
-    def _started(self, message: Mapping[str, Any]) -> ChatCompletionChunk | None:
+    def _started(self, message: Mapping[str, Any]) -> ChatCompletionChunk:
         if self._blocks:
             # A proxy that asked again: what stood before is void, which can be told only while nothing is shown.
             raise self.broken("the service began its reply a second time")
         self._facts = self.facts_of(message)
         self._usage = dict(mapping(message.get("usage")))
-        return self.chunk({"role": "assistant"}) if not self.count else None
+        return self.chunk({"role": "assistant"})
 
     def _block_started(self, index: int, block: Mapping[str, Any]) -> ChatCompletionChunk | None:
         self._blocks[index] = dict(block)
@@ -175,7 +175,7 @@ class BlockReader(EventReader):
             return None
         finish = _FINISH.get(str(reason))
         if finish is None:
-            raise self.no_answer(f"it stopped for a reason that is not known: {str(reason)[:100]}")
+            raise self.no_answer(f"it stopped for a reason that is not known: {reason}")
         for index in list(self._pieces):
             self._close(index)
         self._is_ended = True
