@@ -108,6 +108,7 @@ def test_retry_after_counts_wherever_a_further_try_may_help_and_a_used_up_quota_
     for status in (429, 500, 503, 408):
         assert failed(status, headers={"retry-after": "3"}).retry_after == 3
         assert failed(status).retry_after is None
+    assert failed(429, headers={"retry-after": "Thu, 01 Jan 1970 00:00:00 GMT"}).retry_after is None  # it is over
     error = failed(429, headers={"retry-after": "2.5"}).error
     assert (error.retry_after, error.kind) == (2.5, "rate")
     for field, said in (("code", "insufficient_quota"), ("type", "exceeded_current_quota_error"), ("code", "1113")):
@@ -118,13 +119,9 @@ def test_retry_after_counts_wherever_a_further_try_may_help_and_a_used_up_quota_
 @pytest.mark.parametrize(
     ("status", "said", "again"),
     [
-        (429, "false", "never"),
-        (503, "false", "never"),
-        (400, "true", "always"),
-        (429, "?", "always"),
-        (404, "", "never"),
+        (429, "false", "never"), (503, "false", "never"), (400, "true", "always"), (429, "?", "always"), (404, "", "never"),
     ],
-)
+)  # fmt: skip
 def test_the_service_says_whether_a_further_try_may_help(status, said, again):
     assert WIRES["chat"].error(b"{}", Received("m", 1, status, {"x-should-retry": said})).again == again
 
@@ -216,6 +213,7 @@ def test_a_404_names_the_address_and_the_one_to_write(asked, better):
     assert failure.again == "never"
     assert all(part in text for part in (f"404 at {asked}.", "page not found", better or ""))
     assert bool(better) is ("Write base_url" in text)
+    assert "answered" not in str(told(400, "no", asked).error)
 
 
 @pytest.mark.parametrize(
@@ -233,9 +231,15 @@ def test_the_address_to_write_has_no_version_where_the_wire_writes_it(asked, bet
     assert (f'Write base_url="{better}".' in text) is ("Write base_url" in text) is bool(better)
 
 
-@pytest.mark.parametrize(("status", "code"), [(404, "model_not_found"), (404, None), (400, "model_not_found")])
-def test_a_model_that_is_not_there_is_told_by_its_name(status, code):
-    error = told(status, "The model `m-7` does not exist", "http://h/chat/completions", code=code).error
+@pytest.mark.parametrize(
+    ("status", "code", "said"),
+    [
+        (404, "model_not_found", "no"), (400, "model_not_found", "no"), (404, None, "The model `m-7` does not exist"),
+        (400, None, "The model `m-7` does not exist"), (404, "not_found_error", "model: m-7"),
+    ],
+)  # fmt: skip
+def test_a_model_that_is_not_there_is_told_by_its_name(status, code, said):
+    error = told(status, said, "http://h/chat/completions", code=code).error
     assert type(error) is BadRequest
     assert all(part in str(error) for part in ("has no model 'm-7'", "model_name"))
     assert "Write base_url" not in str(error)

@@ -179,15 +179,15 @@ WORDS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     ),
     "responses": (
         "gpt-4.1",
-        {"max_completion_tokens": 9, "verbosity": "low", "n": 1, "logprobs": True, "top_logprobs": 2, "user": "u"},
+        {"max_completion_tokens": 9, "verbosity": "low", "n": 1, "top_logprobs": 2, "user": "u"},
         {"max_output_tokens": 9, "text": {"verbosity": "low"}, "top_logprobs": 2, "user": "u",
          "include": ["reasoning.encrypted_content", "message.output_text.logprobs"]},
     ),
     "gemini": (
         "gemini-2.5-flash",
-        {"max_tokens": 9, "stop": ["A", "B"], "seed": 1, "n": 2, "top_k": 3, "logprobs": True, "presence_penalty": 0.1},
+        {"max_tokens": 9, "stop": ["A", "B"], "seed": 1, "n": 2, "top_k": 3, "top_logprobs": 4, "presence_penalty": 0.1},
         {"generationConfig": {"maxOutputTokens": 9, "stopSequences": ["A", "B"], "seed": 1, "candidateCount": 2, "topK": 3,
-                              "responseLogprobs": True, "presencePenalty": 0.1}},
+                              "responseLogprobs": True, "logprobs": 4, "presencePenalty": 0.1}},
     ),
 }  # fmt: skip
 
@@ -227,22 +227,35 @@ def test_schemas_and_strict_tools():
     loose: Any = {"type": "function", "function": {"name": "f"}}
     strict = [tool["strict"] for tool in sent("responses", tools=[TOOL, loose]).body["tools"]]
     assert strict == [True, False]  # left out it would count as true
+    takes = [tool["input_schema"] for tool in sent("messages", tools=[TOOL, loose]).body["tools"]]
+    declared = sent("gemini", tools=[TOOL, loose]).body["tools"][0]["functionDeclarations"]
+    assert takes == [tool["parametersJsonSchema"] for tool in declared] == [SCHEMA, {"type": "object"}]
     assert sent("messages", tools=[TOOL]).body["tools"][0]["strict"] is True
     with pytest.raises(ConfigError, match="response_format"):
         sent("messages", response_format={"type": "json_object"})
 
 
 def test_what_messages_does_not_enforce_is_told_in_the_description():
-    schema = {
-        "type": "object",
-        "properties": {"n": {"type": "integer", "minimum": 1, "description": "How many."}, "s": {"oneOf": [{"type": "string"}]}},
+    text, texts = {"type": "string"}, {"type": "array", "items": {"type": "string", "default": "a"}}
+    fields = {
+        "number": {"type": "integer", "minimum": 1, "description": "How many."}, "one": {"oneOf": [text]},
+        "date": {**text, "format": "date"}, "phone": {**text, "format": "phone"}, "any": {**texts, "minItems": 0},
+        "some": {**texts, "minItems": 1}, "more": {**texts, "minItems": 2}, "open": {"type": "array", "items": True},
+        "other": {"$ref": "#/$defs/x", "description": "Another."},
     }  # fmt: skip
-    made = sent(
+    schema = {"type": "object", "title": "A", "properties": fields, "$defs": {"x": {"type": "object", "title": "X"}}}
+    body = sent(
         "messages", response_format={"type": "json_schema", "json_schema": {"name": "a", "schema": schema}}
-    ).body["output_config"]["format"]["schema"]
-    assert made["properties"]["n"] == {"type": "integer", "description": "How many. {minimum: 1}"}
-    assert "anyOf" in made["properties"]["s"]
-    assert made["additionalProperties"] is False
+    ).body
+    plain = {"type": "array", "items": text}
+    told = {
+        "number": {"type": "integer", "description": "How many. {minimum: 1}"}, "one": {"anyOf": [text]},
+        "phone": {**text, "description": '{format: "phone"}'}, "any": {**plain, "minItems": 0},
+        "some": {**plain, "minItems": 1}, "more": {**plain, "description": "{minItems: 2}"}, "other": {"$ref": "#/$defs/x"},
+    }  # fmt: skip
+    closed = {"type": "object", "additionalProperties": False}
+    made = {**closed, "properties": {**fields, **told}, "$defs": {"x": closed}}
+    assert body["output_config"]["format"]["schema"] == made
 
 
 CHOICES = [
@@ -262,12 +275,14 @@ def test_which_tool_may_be_called(choice, messages, responses, gemini):
     assert config["functionCallingConfig"] == gemini
     for name in NEW:
         assert not {"tool_choice", "toolConfig"} & sent(name, tool_choice=choice).body.keys()  # without a tool
+        assert not {"tool_choice", "toolConfig"} & sent(name, tools=[TOOL]).body.keys()
 
 
 def test_the_newest_models_cannot_be_made_to_call_a_tool():
     request = sent("messages", tools=[TOOL], tool_choice="required", parallel_tool_calls=False)
     assert request.body["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
     assert [what for what, _ in request.downgrades] == ["tools: no tool is forced"]
+    assert sent("responses", tools=[TOOL], parallel_tool_calls=False).body["parallel_tool_calls"] is False
     told = sent("gemini", tools=[TOOL], parallel_tool_calls=False).downgrades
     assert [what for what, _ in told] == ["tools: parallel_tool_calls is left out"]
 
@@ -277,7 +292,9 @@ TALK: list[Any] = [{"role": "system", "content": "Be brief."}, *HELLO, *SAID]
 
 
 def test_the_prompt_cache_is_told_where_it_may_begin():
-    body = sent("messages", messages=TALK, tools=[TOOL]).body
+    other: Any = {"type": "function", "function": {"name": "g"}}
+    body = sent("messages", messages=TALK, tools=[other, TOOL]).body
+    assert [tool["name"] for tool in body["tools"]] == ["g", "f"]
     for each in (body["tools"][-1], body["system"][-1], body["messages"][1]["content"][-1]):
         assert each["cache_control"] == {"type": "ephemeral"}
     assert json.dumps(body).count("cache_control") == 3
@@ -317,12 +334,12 @@ def test_a_history_that_was_cut_fits(name):
     """A call without its result, a result without its call, an answer at the beginning, arguments that are no object."""
     talk = [
         {"role": "assistant", "content": None, "tool_calls": [CALL]},
-        {"role": "tool", "tool_call_id": "lost", "content": "late"},
+        {"role": "tool", "tool_call_id": "lost", "content": [{"type": "text", "text": "spät"}]},
         *HELLO,
     ]
-    shown = json.dumps(sent(name, messages=talk).body)
+    shown = json.dumps(sent(name, messages=talk).body, ensure_ascii=False)
     assert "The result of this call is not known." in shown
-    assert "The result of an earlier tool call: late" in shown
+    assert re.search("The result of an earlier tool call: .*spät", shown)
     assert "weird id/1" not in shown or name == "responses"
     answered = [*talk[:1], {"role": "tool", "tool_call_id": CALL["id"], "content": "fine"}, *HELLO]
     assert "is not known" not in json.dumps(sent(name, messages=answered).body)
@@ -336,26 +353,40 @@ def test_a_failed_tool_is_marked_where_the_wire_has_a_mark(name, mark):
         result = {"role": "tool", "tool_call_id": CALL["id"], "content": "no such city", **told}
         body = sent(name, messages=[{"role": "assistant", "content": None, "tool_calls": [CALL]}, result]).body
         assert re.findall(r'"(is_error|error)"', json.dumps(body)) == marks
+        if name == "gemini":
+            assert body["contents"][-1]["parts"][0]["functionResponse"]["name"] == "f"
 
 
 DATA = "data:application/pdf;base64,JVBERi0="
 FILE = {"filename": "a.pdf", "file_data": DATA}
 PDF = {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}
 TEXT = {"type": "text", "media_type": "text/plain", "data": "hi"}
+SOUND = {"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav"}}
 
 
 @pytest.mark.parametrize(
-    ("name", "file", "goes_out"),
+    ("name", "given", "goes_out"),
     [
-        ("chat", FILE, {"type": "file", "file": FILE}),
-        ("responses", FILE, {"type": "input_file", **FILE}),
+        ("chat", FILE, {"type": "file", "file": FILE}), ("responses", FILE, {"type": "input_file", **FILE}),
         ("messages", FILE, {"type": "document", "source": PDF, "title": "a.pdf"}),
         ("messages", {"file_data": "data:text/csv;base64,aGk="}, {"type": "document", "source": TEXT}),
+        ("messages", {"file_data": "data:application/json,h%69"}, {"type": "document", "source": TEXT}),
+        ("messages", {"file_data": "data:text/plain;base64,a"}, "not base64"),
+        ("messages", {"file_data": "data:application/zip,a"}, "not application/zip"),
         ("messages", {"file_id": "f1"}, {"type": "document", "source": {"type": "file", "file_id": "f1"}}),
         ("gemini", FILE, {"inlineData": {"mimeType": "application/pdf", "data": "JVBERi0="}}),
+        ("gemini", {"file_id": "f1"}, {"fileData": {"fileUri": "f1"}}), ("gemini", {}, "Send the data"),
+        ("gemini", {"file_data": "data:text/plain,a"}, "Send the data"),
+        ("gemini", SOUND, {"inlineData": {"mimeType": "audio/wav", "data": "aGk="}}), ("chat", SOUND, SOUND),
+        ("messages", SOUND, "takes no audio"), ("responses", SOUND, "takes no audio"),
     ],
-)
-def test_a_document_goes_out_in_the_words_of_the_wire(name, file, goes_out):
-    body = sent(name, messages=[{"role": "user", "content": [{"type": "file", "file": file}]}]).body
+)  # fmt: skip
+def test_files_and_sounds_go_out_in_the_words_of_the_wire(name, given, goes_out):
+    talk: list[Any] = [{"role": "user", "content": [given if "type" in given else {"type": "file", "file": given}]}]
+    if isinstance(goes_out, str):
+        with pytest.raises(ConfigError, match=goes_out):
+            sent(name, messages=talk)
+        return
+    body = sent(name, messages=talk).body
     said = (body.get("messages") or body.get("input") or body["contents"])[0]
     assert (said.get("content") or said["parts"]) == [goes_out]

@@ -200,6 +200,9 @@ def test_what_is_odd_goes_back_as_the_service_takes_it(name):
         Asked([{"role": "user", "content": "a"}, answer], TOOLS), MODELS[name], PROFILE, stream=False
     )
     assert (model_turns(name, request.body), request.downgrades) == ([back], [])
+    other: Any = [{"role": "user", "content": "a"}, {**answer, "content": "other"}]
+    ((what, why),) = WIRES[name].request(Asked(other, TOOLS), MODELS[name], PROFILE, stream=False).downgrades
+    assert (what.partition(":")[0], why) == ("provider state", "the message was changed after it had come")
 
 
 @pytest.mark.heavy
