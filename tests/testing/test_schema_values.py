@@ -144,12 +144,10 @@ def test_lengths_hold(pattern, least, most):
 @pytest.mark.parametrize(
     ("pattern", "least", "most", "said"),
     [
-        (r"^\d{3}$", 5, None, "at least 5"),
-        (r"(", 0, None, "cannot read"),
-        (r"a(?=b)c", 0, 9, "0 to 9|cannot read"),
+        (r"^\d{3}$", 5, None, "at least 5"), (r"(", 0, None, "cannot read"), (r"a(?=b)c", 0, 9, "0 to 9|cannot read"),
         (r"^a$", 0, 0, "0 to 0"),
     ],
-)
+)  # fmt: skip
 def test_a_pattern_that_cannot_be_matched_is_said(pattern, least, most, said):
     pytest.importorskip("rstr")
     with pytest.raises(UsageError, match=said) as caught:

@@ -141,6 +141,13 @@ def test_a_piece_of_responses_that_names_no_item_belongs_to_the_latest():
     assert [(each.id, each.function.arguments) for each in reply.tool_calls] == [("a", "[a]"), ("b", "[b]")]
 
 
+def test_parts_of_the_thinking_of_responses_stand_apart():
+    begun = {"type": "response.reasoning_summary_part.added"}
+    said = [{"type": "response.reasoning_summary_text.delta", "delta": each} for each in "abc"]
+    end = {"type": "response.completed", "response": {"status": "completed"}}
+    assert streamed("responses", begun, *said[:2], begun, said[2], end).message.reasoning_content == "ab\n\nc"
+
+
 def test_the_pieces_of_a_block_are_joined_with_its_beginning_and_all_it_cites():
     begun = {"type": "content_block_start", "content_block": {"type": "text", "text": "He"}}
     deltas = [
@@ -149,7 +156,7 @@ def test_the_pieces_of_a_block_are_joined_with_its_beginning_and_all_it_cites():
     ]
     grown = [{"type": "content_block_delta", "index": 0, "delta": delta} for delta in deltas]
     closed = {"type": "content_block_stop"}, {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}
-    reply = streamed("messages", begun, *grown, *closed)
+    reply = streamed("messages", {}, begun, *grown, *closed)
     (block,) = reply.message.extra["provider_state"]["items"]
     assert (reply.text, block["text"], [each.url for each in citations_in(reply.message.extra)]) == (
         "Hello",
@@ -227,6 +234,8 @@ def test_an_error_in_a_choice_or_in_place_of_them_is_told():
     with pytest.raises(AttemptFailed) as caught:
         read(CHAT, b'{"choices": [{"message": {}, "error": {"message": "gone"}}]}', stream=False)
     assert (type(caught.value.error), caught.value.error.status) == (ServerUnavailable, 503)
+    with pytest.raises(AttemptFailed, match="broke off the answer"):
+        read(CHAT, b'{"choices": [{"message": {}, "finish_reason": "network_error"}]}', stream=False)
     with pytest.raises(AttemptFailed) as caught:
         read(WIRES["gemini"], b' {"error": {\n"message": "gone", "code": 429\n}}\n', stream=True)
     assert isinstance(caught.value.error, RateLimited)

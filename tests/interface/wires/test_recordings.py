@@ -74,6 +74,7 @@ def facts(file: str, size: int = 1 << 30) -> dict[str, Any]:
         "state": [next(iter(item)) if "type" not in item else item["type"] for item in state["items"]] if state else None,
         "server tools": [[tool.type, str(tool.input)[:30], str(tool.output)[:30]] for tool in server_tools_in([said])],
         "citations": [[each.url[:30], each.title[:30], each.text[:30]] for each in citations_in(said)],
+        "is": [reply.id[:12], reply.model, len(str(reply.created or ""))],
         "usage": usage and [getattr(usage.tokens, f"{each}_tokens") for each in ("input", "output", "cached", "reasoning")],
     }  # fmt: skip
     return {name: value for name, value in made.items() if value not in (None, [], 0)}

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.interface.anthropic import Anthropic
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.wires import Asked, WireRequest
 from SimpleLLMFunc.interface.wires.messages import MessagesWire
@@ -67,7 +68,8 @@ THINKING = [
     ("messages", "claude-opus-4-6 claude-opus-4-7 claude-opus-5 claude-sonnet-5-5 claude-fable-9", "high",
      {"thinking": {"type": "adaptive", "display": "summarized"}, "output_config.effort": "high"}),
     ("messages", "claude-opus-4-7 claude-opus-5-5", 3000, "It has: None"),
-    ("messages", "claude-haiku-4-5", 500, "a number of tokens"),
+    ("messages", "claude-haiku-4-5", 1023, "a number of tokens"),
+    ("messages", "claude-haiku-4-5", 1024, {"thinking.budget_tokens": 1024}),
     ("messages", "claude-opus-4-7 claude-opus-5 claude-sonnet-4-5", "off", {"thinking": {"type": "disabled"}}),
     ("messages", "claude-sonnet-5-5", "off", {"thinking": {"type": "between_tools"}}),
     ("messages", "claude-opus-5-5 claude-fable-5-1 claude-haiku-5-5", "off", HAS_NO_OFF),
@@ -101,15 +103,16 @@ def test_thinking_in_the_words_of_each_family(name, model, word, expected):
 
 
 @pytest.mark.parametrize(
-    ("model", "least"),
+    ("model", "most", "native"),
     [
-        ("claude-opus-4-6", 128_000), ("claude-opus-5-5", 128_000), ("claude-haiku-4-5", 64_000),
-        ("claude-opus-4-5", 64_000), ("claude-opus-4", 32_000), ("claude-3-7-sonnet-20250219", 64_000),
-        ("claude-3-5-sonnet-20241022", 8_192), ("claude-3-haiku", 4_096), ("qwen3-coder", 32_000),
+        ("claude-opus-4-6", 128_000, True), ("claude-opus-5-5", 128_000, True), ("claude-haiku-4-5", 64_000, True),
+        ("claude-opus-4-5", 64_000, True), ("claude-opus-4", 32_000, False), ("claude-3-7-sonnet-20250219", 64_000, False),
+        ("claude-3-5-sonnet-20241022", 8_192, False), ("claude-3-haiku", 4_096, False), ("qwen3-coder", 32_000, False),
     ],
 )  # fmt: skip
-def test_the_most_tokens_of_the_family_are_sent_where_none_are_said(model, least):
-    assert sent("messages", model).body["max_tokens"] == least
+def test_the_most_tokens_of_the_family_are_sent_where_none_are_said(model, most, native):
+    assert Anthropic(model, api_key="k").profile.native is native
+    assert sent("messages", model).body["max_tokens"] == most
     assert [sent("messages", model, max_tokens=said).body["max_tokens"] for said in (7, 0)] == [7, 0]
     assert "max_output_tokens" not in sent("responses").body
     assert "generationConfig" not in sent("gemini").body
@@ -352,7 +355,7 @@ def test_a_failed_tool_is_marked_where_the_wire_has_a_mark(name, mark):
     for told, marks in (({}, []), ({"is_error": True}, mark)):
         result = {"role": "tool", "tool_call_id": CALL["id"], "content": "no such city", **told}
         body = sent(name, messages=[{"role": "assistant", "content": None, "tool_calls": [CALL]}, result]).body
-        assert re.findall(r'"(is_error|error)"', json.dumps(body)) == marks
+        assert re.findall(r'"(is_error|error)": (?:true|")', json.dumps(body)) == marks
         if name == "gemini":
             assert body["contents"][-1]["parts"][0]["functionResponse"]["name"] == "f"
 

@@ -52,12 +52,10 @@ async def test_they_go_out_as_they_are_next_to_the_users_own(name):
 @pytest.mark.parametrize(
     ("name", "unknown"),
     [
-        ("chat", {"googleSearch": {}}),
-        ("responses", {"googleSearch": {}}),
-        ("messages", {"type": "web_search"}),
+        ("chat", {"googleSearch": {}}), ("responses", {"googleSearch": {}}), ("messages", {"type": "web_search"}),
         ("gemini", {"type": "web_search"}),
     ],
-)
+)  # fmt: skip
 async def test_one_that_the_wire_does_not_know_is_refused_before_anything_is_sent(name, unknown):
     async with wired(name) as (llm, server):
         with pytest.raises(ConfigError, match="not a server tool of this service"):

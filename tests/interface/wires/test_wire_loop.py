@@ -182,13 +182,10 @@ def shortened(history: list[Any]) -> list[Any]:
 @pytest.mark.parametrize(
     ("changed", "is_left_out"),
     [
-        ({}, False),
-        ({"toolkit": [weather, wind]}, True),
-        ({"toolkit": []}, True),
-        ({"window": 1_200}, True),
+        ({}, False), ({"toolkit": [weather, wind]}, True), ({"toolkit": []}, True), ({"window": 1_200}, True),
         ({"window": 1_000, "compact": shortened}, True),
     ],
-)
+)  # fmt: skip
 async def test_thinking_stays_out_where_what_it_is_bound_to_has_changed(changed, is_left_out, stream):
     said = [{**(CALL if at == 2 else {"texts": ["sun " * 300]}), "thinking": f"thought {at}"} for at in range(1, 5)]
     service = MessagesService(*said)

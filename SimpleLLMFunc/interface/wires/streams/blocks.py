@@ -62,7 +62,7 @@ class BlockReader(EventReader):
         super().__init__(received, service)
         self._usage: dict[str, Any] = {}
         self._blocks: dict[int, dict[str, Any]] = {}
-        self._pieces: dict[int, list[str]] = {}  # joined when the block ends, so that the work stays linear
+        self._pieces: dict[int, list[str]] = {}  # joined at the end, so that the work stays linear
         self._is_ended = False
 
     def problem_of(self, data: Mapping[str, Any]) -> str:
@@ -100,7 +100,7 @@ class BlockReader(EventReader):
     def chunk_of(self, value: dict[str, Any], event: ServerSentEvent) -> ChatCompletionChunk | None:
         """Return the chunk in an event; raises what `read` does."""
         kind = value.get("type") or event.event
-        if kind == "error" or (not kind and value.get("error")):
+        if kind == "error" or value.get("error"):
             raise self.error_in(value)
         if kind == "message_start":
             return self._started(mapping(value.get("message")))
@@ -108,13 +108,11 @@ class BlockReader(EventReader):
             return self._block_started(index_of(value, 0), mapping(value.get("content_block")))
         if kind == "content_block_delta":
             return self._grown(index_of(value, 0), mapping(value.get("delta")))
-        if kind == "content_block_stop":
-            self._close(index_of(value, 0))
-        elif kind == "message_delta":
+        if kind == "message_delta":
             return self._ended(mapping(value.get("delta")), value)
-        elif kind == "message_stop":
+        if kind == "message_stop":
             self.is_done = self._is_ended
-        return None  # a ping, or an event of a kind we do not know
+        return None  # the end of a block, a ping, or an event of a kind we do not know
 
     def _started(self, message: Mapping[str, Any]) -> ChatCompletionChunk:
         if self._blocks:
