@@ -88,12 +88,11 @@ def test_types_of_pydantic(kind):
     "schema",
     [
         {"type": "integer", "minimum": 5, "maximum": 4},
-        {"type": "array", "items": {"const": 1}, "minItems": 2, "uniqueItems": True},
-        {"$ref": "#/$defs/gone"},
+        {"type": "array", "items": {"const": 1}, "minItems": 2, "uniqueItems": True}, {"$ref": "#/$defs/gone"},
         {"anyOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}]}}},
         {"type": "object", "propertyNames": {"const": "x"}, "additionalProperties": {}, "minProperties": 2},
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_is_said(schema):
     with pytest.raises(UsageError):
         value_of(schema, random.Random(1))

@@ -59,11 +59,9 @@ def test_an_error_that_names_something_else_means_that():
         ("tools.1.function.name", "String should match pattern", "second"),
         ("", "tools.0.custom.input_schema: JSON schema is invalid.", "first"),
         ("", "* GenerateContentRequest.tools[0].function_declarations[1].parameters.type: missing field.", "second"),
-        ("", "Invalid schema for function 'second': no", "second"),
-        ("tools[7]", "no", ""),
-        ("messages[0]", "no", ""),
+        ("", "Invalid schema for function 'second': no", "second"), ("tools[7]", "no", ""), ("messages[0]", "no", ""),
     ],
-)
+)  # fmt: skip
 def test_a_number_becomes_the_name_of_the_tool(param, said, name):
     assert tool_name(param, said, lambda: ["first", "second"]) == name
 
@@ -219,13 +217,12 @@ def test_a_404_names_the_address_and_the_one_to_write(asked, better):
 @pytest.mark.parametrize(
     ("asked", "better"),
     [
-        ("https://h.example/v1/messages", None),
-        ("https://h.example/v1/v1/messages", "https://h.example"),
+        ("https://h.example/v1/messages", None), ("https://h.example/v1/v1/messages", "https://h.example"),
         ("https://h.example/v1/messages/v1/messages", "https://h.example"),
         ("https://h.example/anthropic/v1/v1/messages", "https://h.example/anthropic"),
         ("https://h.example/v1beta/v1beta/models/g:streamGenerateContent?alt=sse", "https://h.example"),
     ],
-)
+)  # fmt: skip
 def test_the_address_to_write_has_no_version_where_the_wire_writes_it(asked, better):
     text = str(told(404, "page not found", asked, path="" if "beta" in asked else "/v1/messages").error)
     assert (f'Write base_url="{better}".' in text) is ("Write base_url" in text) is bool(better)

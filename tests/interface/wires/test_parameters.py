@@ -34,19 +34,15 @@ def test_known_is_what_some_wire_knows():
     [
         ({"temprature": 0}, r"no option temprature\. Did you mean temperature\?"),
         ({"shoes": 0}, r"no option shoes\. Did you mean shoe\?"),
-        (
-            {"qqqq": 1},
-            r"no option qqqq\. A parameter that your service alone knows goes into extra_body={'qqqq': \.{3}}",
-        ),
+        ({"qqqq": 1},
+         r"no option qqqq\. A parameter that your service alone knows goes into extra_body={'qqqq': \.{3}}"),
         ({"sock": 1, "seed": 2, "qqqq": 1}, r"no option sock\. Wear it\. There is no option qqqq"),
-        ({"timeout": 10}, "deadline="),
-        ({"api_key": "x"}, "constructor of the model"),
-        ({"extra_body": [1]}, "mapping"),
-        ({"extra_body": {1: 2}}, "1 in extra_body"),
+        ({"timeout": 10}, "deadline="), ({"api_key": "x"}, "constructor of the model"),
+        ({"extra_body": [1]}, "mapping"), ({"extra_body": {1: 2}}, "1 in extra_body"),
         ({"extra_body": {"model": "x", "stream": True}}, "model, stream in extra_body"),
         ({"extra_body": {"base_url": "x"}}, "base_url in extra_body"),
     ],
-)
+)  # fmt: skip
 def test_an_option_that_no_one_knows_is_told(given, said):
     with pytest.raises(ConfigError, match=said):
         check_options(given, ["shoe"], {"sock": "Wear it"})

@@ -22,13 +22,11 @@ def test_what_cannot_be_taken_apart_is_refused(params):
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ("https://x.example/v1", "https://x.example/v1"),
-        (" https://x.example/v1/// ", "https://x.example/v1"),
-        ("http://localhost:80/", "http://localhost:80"),
-        ("http://[::1]:8000/v1#frag", "http://[::1]:8000/v1"),
+        ("https://x.example/v1", "https://x.example/v1"), (" https://x.example/v1/// ", "https://x.example/v1"),
+        ("http://localhost:80/", "http://localhost:80"), ("http://[::1]:8000/v1#frag", "http://[::1]:8000/v1"),
         ("https://x.example/v1/?api-version=1", "https://x.example/v1?api-version=1"),
     ],
-)
+)  # fmt: skip
 def test_an_address_is_tidied(given, expected):
     assert check_base_url(given) == expected
 

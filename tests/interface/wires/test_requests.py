@@ -26,6 +26,7 @@ HELLO: list[Any] = [{"role": "user", "content": "hi"}]
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
 FORMAT = {"type": "json_schema", "json_schema": {"name": "a", "schema": SCHEMA, "strict": True}}
 TOOL: Any = {"type": "function", "function": {"name": "f", "description": "F.", "parameters": SCHEMA, "strict": True}}
+LOOSE: Any = {"type": "function", "function": {"name": "g"}}
 
 
 def sent(name: str, model: str = "", *, messages: Any = HELLO, caches: bool = True, **params: Any) -> WireRequest:
@@ -127,6 +128,7 @@ def test_a_conversation_that_the_model_begins_gets_a_turn_before_it_where_the_wi
     assert (first["role"] == "user") is not is_first
 
 
+SAID = [{"role": "assistant", "content": "hello"}, {"role": "user", "content": "and?"}]
 ROUND: list[Any] = [
     *HELLO,
     {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "{}"}}]},
@@ -142,7 +144,8 @@ def test_a_round_that_began_without_thinking_ends_without_it():
     request = sent("messages", "claude-sonnet-4-5", messages=ROUND, thinking=2048)
     assert request.body["thinking"] == {"type": "disabled"}
     assert [what for what, _ in request.downgrades] == ["thinking: off for this turn"]
-    assert sent("messages", "claude-sonnet-4-5", thinking=2048).body["thinking"]["type"] == "enabled"
+    for talk in (HELLO, [*ROUND, *SAID]):
+        assert sent("messages", "claude-sonnet-4-5", messages=talk, thinking=2048).body["thinking"]["type"] == "enabled"
     assert "thinking" not in sent("messages", "claude-sonnet-4-5", messages=ROUND).body
 
 
@@ -181,8 +184,7 @@ WORDS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         {"max_tokens": 9, "stop_sequences": ["END"], "metadata": {"user_id": "u"}, "top_p": 0.5, "service_tier": "auto"},
     ),
     "responses": (
-        "gpt-4.1",
-        {"max_completion_tokens": 9, "verbosity": "low", "n": 1, "top_logprobs": 2, "user": "u"},
+        "gpt-4.1", {"max_completion_tokens": 9, "verbosity": "low", "n": 1, "top_logprobs": 2, "user": "u"},
         {"max_output_tokens": 9, "text": {"verbosity": "low"}, "top_logprobs": 2, "user": "u",
          "include": ["reasoning.encrypted_content", "message.output_text.logprobs"]},
     ),
@@ -227,11 +229,10 @@ def test_schemas_and_strict_tools():
     assert sent("messages", response_format=FORMAT).body["output_config"]["format"]["schema"] == SCHEMA
     config = sent("gemini", response_format=FORMAT).body["generationConfig"]
     assert (config["responseMimeType"], config["responseJsonSchema"]) == ("application/json", SCHEMA)
-    loose: Any = {"type": "function", "function": {"name": "f"}}
-    strict = [tool["strict"] for tool in sent("responses", tools=[TOOL, loose]).body["tools"]]
+    strict = [tool["strict"] for tool in sent("responses", tools=[TOOL, LOOSE]).body["tools"]]
     assert strict == [True, False]  # left out it would count as true
-    takes = [tool["input_schema"] for tool in sent("messages", tools=[TOOL, loose]).body["tools"]]
-    declared = sent("gemini", tools=[TOOL, loose]).body["tools"][0]["functionDeclarations"]
+    takes = [tool["input_schema"] for tool in sent("messages", tools=[TOOL, LOOSE]).body["tools"]]
+    declared = sent("gemini", tools=[TOOL, LOOSE]).body["tools"][0]["functionDeclarations"]
     assert takes == [tool["parametersJsonSchema"] for tool in declared] == [SCHEMA, {"type": "object"}]
     assert sent("messages", tools=[TOOL]).body["tools"][0]["strict"] is True
     with pytest.raises(ConfigError, match="response_format"):
@@ -285,18 +286,18 @@ def test_the_newest_models_cannot_be_made_to_call_a_tool():
     request = sent("messages", tools=[TOOL], tool_choice="required", parallel_tool_calls=False)
     assert request.body["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
     assert [what for what, _ in request.downgrades] == ["tools: no tool is forced"]
+    none = sent("messages", tools=[TOOL], tool_choice="none", parallel_tool_calls=False)
+    assert (none.body["tool_choice"], none.downgrades) == ({"type": "none"}, [])
     assert sent("responses", tools=[TOOL], parallel_tool_calls=False).body["parallel_tool_calls"] is False
     told = sent("gemini", tools=[TOOL], parallel_tool_calls=False).downgrades
     assert [what for what, _ in told] == ["tools: parallel_tool_calls is left out"]
 
 
-SAID = [{"role": "assistant", "content": "hello"}, {"role": "user", "content": "and?"}]
 TALK: list[Any] = [{"role": "system", "content": "Be brief."}, *HELLO, *SAID]
 
 
 def test_the_prompt_cache_is_told_where_it_may_begin():
-    other: Any = {"type": "function", "function": {"name": "g"}}
-    body = sent("messages", messages=TALK, tools=[other, TOOL]).body
+    body = sent("messages", messages=TALK, tools=[LOOSE, TOOL]).body
     assert [tool["name"] for tool in body["tools"]] == ["g", "f"]
     for each in (body["tools"][-1], body["system"][-1], body["messages"][1]["content"][-1]):
         assert each["cache_control"] == {"type": "ephemeral"}
@@ -337,9 +338,8 @@ def test_a_history_that_was_cut_fits(name):
     """A call without its result, a result without its call, an answer at the beginning, arguments that are no object."""
     talk = [
         {"role": "assistant", "content": None, "tool_calls": [CALL]},
-        {"role": "tool", "tool_call_id": "lost", "content": [{"type": "text", "text": "spät"}]},
-        *HELLO,
-    ]
+        {"role": "tool", "tool_call_id": "lost", "content": [{"type": "text", "text": "spät"}]}, *HELLO,
+    ]  # fmt: skip
     shown = json.dumps(sent(name, messages=talk).body, ensure_ascii=False)
     assert "The result of this call is not known." in shown
     assert re.search("The result of an earlier tool call: .*spät", shown)

@@ -392,10 +392,8 @@ async def test_a_run_that_is_cancelled_inside_a_tool(seen):
         with pytest.raises(asyncio.CancelledError):
             await task
     assert {span.name: span.attributes.get("error.type") for span in seen.spans} == {
-        "invoke_agent ask": "CancelledError",
-        "chat scripted": None,
-        "execute_tool never": "CancelledError",
-    }
+        "invoke_agent ask": "CancelledError", "chat scripted": None, "execute_tool never": "CancelledError",
+    }  # fmt: skip
 
 
 async def test_a_stream_that_is_left_early(seen):
@@ -515,7 +513,6 @@ async def test_content_has_the_form_of_the_conventions(told_all):
 
 
 async def test_content_is_redacted(told_all):
-
     def leaky(api_key: str) -> str:
         """Leak."""
         return f"Bearer {KEY}"
