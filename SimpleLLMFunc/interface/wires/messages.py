@@ -378,5 +378,4 @@ def _ends_exchange(message: Mapping[str, Any]) -> bool:
 
 
 def _can_be_marked(block: Mapping[str, Any]) -> bool:
-    kind = block.get("type")
-    return kind in {"tool_result", "image", "document"} or (kind == "text" and bool(str(block.get("text", "")).strip()))
+    return block.get("type") in {"text", "tool_result"}

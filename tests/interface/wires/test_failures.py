@@ -49,7 +49,8 @@ def test_param_and_code_decide_with_any_words(part, param, code):
 def test_an_error_that_names_something_else_means_that():
     for expected, facts in {"tools": {}, "": {"param": "reasoning_effort"}}.items():
         assert refused_in(BadRequest("m", **{"status": 400, "body": "tools are not supported", **facts})) == expected
-    assert refused_in(BadRequest("m", status=402, body="tools are not supported")) == ""
+    for status, body in ((402, "tools are not supported"), (422, "model m not found")):
+        assert refused_in(BadRequest("m", status=status, body=body)) == ""
 
 
 @pytest.mark.parametrize(
@@ -59,7 +60,7 @@ def test_an_error_that_names_something_else_means_that():
         ("tools.1.function.name", "String should match pattern", "second"),
         ("", "tools.0.custom.input_schema: JSON schema is invalid.", "first"),
         ("", "* GenerateContentRequest.tools[0].function_declarations[1].parameters.type: missing field.", "second"),
-        ("", "Invalid schema for function 'second': no", "second"), ("tools[7]", "no", ""), ("messages[0]", "no", ""),
+        ("", "Invalid schema for function 'second': no", "second"), ("tools[2]", "no", ""), ("messages[0]", "no", ""),
     ],
 )  # fmt: skip
 def test_a_number_becomes_the_name_of_the_tool(param, said, name):
@@ -139,8 +140,8 @@ TOO_LONG = [
 
 @pytest.mark.parametrize(("body", "limit"), TOO_LONG)
 def test_a_request_too_long_is_told_apart_with_its_limit(body, limit):
-    failure = failed(400, body)
-    assert (type(failure.error), failure.error.limit, failure.again) == (ContextTooLong, limit, "never")
+    for failure in [failed(status, body) for status in (400, 413, 422)]:
+        assert (type(failure.error), failure.error.limit, failure.again) == (ContextTooLong, limit, "never")
     for message in ("invalid schema", "max_tokens is too large: 99999", "unknown parameter: context"):
         assert type(failed(400, {"error": {"message": message}}).error) is BadRequest
 
@@ -210,7 +211,7 @@ def test_a_404_names_the_address_and_the_one_to_write(asked, better):
     text = str(failure.error)
     assert failure.again == "never"
     assert all(part in text for part in (f"404 at {asked}.", "page not found", better or ""))
-    assert bool(better) is ("Write base_url" in text)
+    assert bool(better) is ("Write base_url" in text) is ("Write base_url" in str(told(405, "no", asked).error))
     assert "answered" not in str(told(400, "no", asked).error)
 
 
@@ -267,8 +268,7 @@ def test_the_param_is_kept_also_where_it_is_a_place():
 @pytest.mark.parametrize(("wire", "named"), [("chat", {"type": "function", "function": {"name": "f"}}), ("messages", {"name": "f"}), ("gemini", {"functionDeclarations": [{"name": "f"}]})])  # fmt: skip
 def test_a_tool_that_is_told_by_its_number_is_named_on_any_wire(wire, named):
     sent = json.dumps({"tools": [named]}).encode()
-    body = json.dumps(
-        {"error": {"message": "tools.0: its schema is invalid", "type": "invalid_request_error"}}
-    ).encode()
-    error = WIRES[wire].error(body, Received("m", status=400, sent=sent)).error
+    said = {"message": "tools.0: its schema is invalid", "type": "invalid_request_error"}
+    error = WIRES[wire].error(json.dumps({"error": said}).encode(), Received("m", status=400, sent=sent)).error
     assert "'f'" in str(error)
+    assert error.tool == "f"

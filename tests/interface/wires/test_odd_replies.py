@@ -125,7 +125,7 @@ def test_what_only_the_last_event_of_responses_tells_counts():
     assert [(each.id, each.function.arguments) for each in reply.tool_calls] == [("a", '{"x": 1}'), ("b", '{"x": 1}')]
     assert reply.message.refusal == "no"
     refused = {"type": "response.refusal.delta", "delta": "n"}, {"type": "response.refusal.delta", "delta": "o"}
-    assert streamed("responses", *refused, end).message.refusal == "no", "not again"
+    assert streamed("responses", {}, *refused, end).message.refusal == "no", "not again"
     moved = {"type": "response.output_item.done", "output_index": 0, "item": {**call, "call_id": "z"}}
     reply = streamed("responses", begun, moved, {**end, "response": {"status": "completed"}})
     assert [(each.id, each.function.arguments) for each in reply.tool_calls] == [("a", '{"x": 1}')], "not a second call"

@@ -55,12 +55,11 @@ def facts(file: str, size: int = 1 << 30) -> dict[str, Any]:
     except (AttemptFailed, ProviderError) as error:
         inner: Any = getattr(error, "error", error)
         said: dict[str, Any] = {
-            "error": type(inner).__name__,
-            "again": getattr(error, "again", None),
+            "error": type(inner).__name__, "again": getattr(error, "again", None),
             "wait": getattr(error, "retry_after", None) if isinstance(error, AttemptFailed) else None,
             "kind": "quota" if getattr(inner, "kind", "") == "quota" else None,
             "partial": len(getattr(inner, "partial", "")) or None,
-        }
+        }  # fmt: skip
         return {name: value for name, value in said.items() if value is not None}
     message, usage = reply.message, reply.usage
     state, said = message.extra.get("provider_state"), {**message.extra, "content": reply.text}

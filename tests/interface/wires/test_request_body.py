@@ -34,7 +34,7 @@ def test_an_address_is_tidied(given, expected):
 @pytest.mark.parametrize(
     "given",
     [
-        "", "x.example/v1", "ftp://x.example", "https://", "http://x:99999", "http://[::1", None, 3,
+        "", "x.example/v1", "ftp://x.example", "https://", "http://x:99999", "http://x:0", "http://me@x", "http://[::1", None, 3,
         "https://user:hunter2secret@x.example/v1",
     ],
 )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from SimpleLLMFunc import BadRequest, ConfigError
+from SimpleLLMFunc import ConfigError
 from SimpleLLMFunc.base.events import RunFinished
 from SimpleLLMFunc.errors import ToolDefinitionError
 from SimpleLLMFunc.interface.wires import citations_in, server_tools_in
@@ -136,11 +136,3 @@ async def test_a_result_and_a_stream_tell_what_the_service_did_and_cited(file, k
         own = json.dumps(json.loads((DATA / file).read_text()))
         assert all(0 < kept.count(each.url) <= own.count(each.url) for each in cited)  # once
     assert f"{len(cited)} citation" in result._repr_html_()
-
-
-async def test_a_server_tool_that_is_refused_is_named():
-    async with wired("messages") as (llm, server):
-        server.answer(server.handler.error(400, "tools.0: unknown type"))
-        with pytest.raises(BadRequest) as caught:
-            await asker(llm, OWN["messages"])("x")
-    assert caught.value.tool == "web_search"
