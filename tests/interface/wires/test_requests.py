@@ -13,6 +13,7 @@ import pytest
 
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.anthropic import Anthropic
+from SimpleLLMFunc.interface.gemini import Gemini
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.wires import Asked, WireRequest
 from SimpleLLMFunc.interface.wires.messages import MessagesWire
@@ -225,6 +226,8 @@ def test_schemas_and_strict_tools():
         "type": "json_schema", "name": "a", "schema": SCHEMA, "strict": True
     }  # fmt: skip
     assert sent("messages", response_format=FORMAT).body["output_config"]["format"]["schema"] == SCHEMA
+    profiles = [Gemini(each, api_key="k").profile for each in ("gemini-2.5-pro", "gemini-3.8-flash")]
+    assert [each.schema_with_tools for each in profiles] == [False, True]
     config = sent("gemini", response_format=FORMAT).body["generationConfig"]
     assert (config["responseMimeType"], config["responseJsonSchema"]) == ("application/json", SCHEMA)
     strict = [tool["strict"] for tool in sent("responses", tools=[TOOL, LOOSE]).body["tools"]]
