@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, groupby, pairwise, repeat
+from itertools import chain, groupby, repeat
 from typing import Any
 
 from SimpleLLMFunc.interface.wires.provider_state import STATE, state_of
@@ -236,7 +236,7 @@ def _put(arguments: dict[str, Any], piece: Mapping[str, Any]) -> None:
         raise ValueError(f"a piece has no place: {path}")
     value = next((piece[name] for name in _VALUES if name in piece), None)
     place: Any = arguments
-    for step, following in pairwise([*steps, None]):
+    for step, following in zip(steps, [*steps[1:], None], strict=True):
         if not _has(place, step):
             raise ValueError(f"a piece has no place: {path}")
         if isinstance(step, int) and step == len(place):
