@@ -59,11 +59,10 @@ def test_ids_of_calls_do_not_count():
     def history(one, two):
         call = {"type": "function", "function": {"name": "f", "arguments": "{}"}}
         return [
-            *HELLO,
-            {"role": "assistant", "content": None, "tool_calls": [{**call, "id": one}, {**call, "id": two}]},
+            *HELLO, {"role": "assistant", "content": None, "tool_calls": [{**call, "id": one}, {**call, "id": two}]},
             {"role": "tool", "tool_call_id": two, "content": "2"},
             {"role": "tool", "tool_call_id": one, "content": "1"},
-        ]
+        ]  # fmt: skip
 
     asked = plain_request(history("abc", "xyz"))
     assert asked == plain_request(history("1", "2"))

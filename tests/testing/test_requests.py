@@ -29,8 +29,7 @@ def said(data, *, system="Be brief.", tools=None, response_format=None):
 @pytest.mark.parametrize(
     ("data", "options", "text"),
     [
-        ("plain", {}, "plain"),
-        ({"x": 1}, {}, '{"x": 1}'),
+        ("plain", {}, "plain"), ({"x": 1}, {}, '{"x": 1}'),
         ("plain", {"response_format": native(WRAPPED)}, '{"value": "plain"}'),
         ([1], {"response_format": native(WRAPPED)}, '{"value": [1]}'),
         ({"value": [1]}, {"response_format": native(WRAPPED)}, '{"value": [1]}'),
@@ -41,7 +40,7 @@ def said(data, *, system="Be brief.", tools=None, response_format=None):
         ([1], {"tools": [tool("answer", WRAPPED)]}, ("answer", {"value": [1]})),
         ({"x": 1}, {"tools": [tool("look")]}, '{"x": 1}'),
     ],
-)
+)  # fmt: skip
 def test_a_value_goes_the_way_it_is_asked_for(data, options, text):
     assert said(data, **options) == text
 

@@ -88,12 +88,11 @@ def test_types_of_pydantic(kind):
     "schema",
     [
         {"type": "integer", "minimum": 5, "maximum": 4},
-        {"type": "array", "items": {"const": 1}, "minItems": 2, "uniqueItems": True},
-        {"$ref": "#/$defs/gone"},
+        {"type": "array", "items": {"const": 1}, "minItems": 2, "uniqueItems": True}, {"$ref": "#/$defs/gone"},
         {"anyOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"anyOf": [{"$ref": "#/$defs/a"}]}}},
         {"type": "object", "propertyNames": {"const": "x"}, "additionalProperties": {}, "minProperties": 2},
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_is_said(schema):
     with pytest.raises(UsageError):
         value_of(schema, random.Random(1))
@@ -144,12 +143,10 @@ def test_lengths_hold(pattern, least, most):
 @pytest.mark.parametrize(
     ("pattern", "least", "most", "said"),
     [
-        (r"^\d{3}$", 5, None, "at least 5"),
-        (r"(", 0, None, "cannot read"),
-        (r"a(?=b)c", 0, 9, "0 to 9|cannot read"),
+        (r"^\d{3}$", 5, None, "at least 5"), (r"(", 0, None, "cannot read"), (r"a(?=b)c", 0, 9, "0 to 9|cannot read"),
         (r"^a$", 0, 0, "0 to 0"),
     ],
-)
+)  # fmt: skip
 def test_a_pattern_that_cannot_be_matched_is_said(pattern, least, most, said):
     pytest.importorskip("rstr")
     with pytest.raises(UsageError, match=said) as caught:

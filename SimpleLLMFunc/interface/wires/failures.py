@@ -196,6 +196,7 @@ _ADVICE: dict[Refused, str] = {
 # "You're speaking plain HTTP to an SSL-enabled server port."
 _PLAIN_TO_TLS = re.compile(r"HTTP request (?:was sent )?to (?:an )?HTTPS|plain HTTP to an SSL", re.IGNORECASE)
 
+_FAILED = re.compile(r"[45]\d\d", re.ASCII)
 _TOO_LONG_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error", "context_window_exceeded"})
 _TOO_LONG = re.compile(
     r"maximum context length|context[ _-]?(?:length|size|window)|too many (?:input )?tokens|prompt is too long"
@@ -371,6 +372,4 @@ def _better_base(url: str, status: int, path: str) -> str:
 
 
 def _status(word: Any) -> int | None:
-    if isinstance(word, str) and word.isascii() and word.isdigit():
-        word = int(word[:4])
-    return word if isinstance(word, int) and not isinstance(word, bool) and 400 <= word <= 599 else None
+    return int(word) if _FAILED.fullmatch(str(word)) else None

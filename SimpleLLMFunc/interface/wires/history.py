@@ -157,7 +157,7 @@ class History(ABC):
             if self.text_in(came) != (content_text(message.get("content")) or "") or not _are_same(
                 self.calls_in(came), calls
             ):
-                self.dropped = self.dropped or "the message was changed after it had come"
+                self.dropped = "the message was changed after it had come"
             elif kept := self.kept(came, state[1]):
                 return kept
         return self.said(message.get("content"), calls)

@@ -94,7 +94,7 @@ class BlockHistory(History):
         parts = [part for part in parts if part.get("type") != "text" or str(part.get("text") or "").strip()]
         if not self._is_bound or not prefix or prefix == self.prefix.value():
             return parts
-        self.dropped = self.dropped or "what stands before the thinking has changed"
+        self.dropped = "what stands before the thinking has changed"
         return [part for part in parts if part.get("type") not in _THINKING]
 
     def said(self, content: Any, calls: list[Part]) -> list[Part]:
@@ -237,11 +237,11 @@ def _tool(spec: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(function, Mapping):
         fits = isinstance(spec.get("name"), str) and isinstance(spec.get("type"), str)
         return own_tool(spec, '{"type": "web_search_20250305", "name": "web_search"}', fits=fits)
-    schema = dict(function.get("parameters") or {"type": "object", "properties": {}})
+    schema = {"type": "object", **(function.get("parameters") or {})}
     tool = {"name": function["name"], **described(function)}
     if function.get("strict"):
         return {**tool, "input_schema": _fit_schema(schema), "strict": True}
-    return {**tool, "input_schema": {"type": "object", **schema}}
+    return {**tool, "input_schema": schema}
 
 
 def _format(response_format: Mapping[str, Any]) -> dict[str, Any]:
@@ -378,5 +378,4 @@ def _ends_exchange(message: Mapping[str, Any]) -> bool:
 
 
 def _can_be_marked(block: Mapping[str, Any]) -> bool:
-    kind = block.get("type")
-    return kind in {"tool_result", "image", "document"} or (kind == "text" and bool(str(block.get("text", "")).strip()))
+    return block.get("type") in {"text", "tool_result"}

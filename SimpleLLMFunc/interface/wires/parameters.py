@@ -87,7 +87,7 @@ def _told(name: str, own: Iterable[str], places: Mapping[str, str]) -> str:
 def _nearest(name: str, names: list[str], cutoff: float) -> str | None:
     from difflib import get_close_matches
 
-    return next(iter(get_close_matches(name, names, n=1, cutoff=cutoff)), None)
+    return next(iter(get_close_matches(name, names, cutoff=cutoff)), None)
 
 
 def _check_extra_body(extra: object) -> None:

@@ -85,18 +85,9 @@ def test_reasoning_goes_back_only_where_the_provider_wants_it(name):
 @pytest.mark.parametrize(
     "messages",
     [
-        [],
-        None,
-        "hello",
-        ["hello"],
-        [{"content": "x"}],
-        [None],
-        [{"role": 3}],
-        {"role": "user"},
-        [user(3)],
-        [user(["x"])],
+        [], None, "hello", ["hello"], [{"content": "x"}], [None], [{"role": 3}], {"role": "user"}, [user(3)], [user(["x"])],
     ],
-)
+)  # fmt: skip
 def test_what_is_no_conversation_is_refused(messages):
     with pytest.raises(UsageError):
         Asked.of(messages)
@@ -119,7 +110,7 @@ def test_a_plain_body_holds_nothing_that_was_not_asked_for():
 
 
 def test_a_stream_asks_for_its_usage_where_the_provider_tells_it():
-    assert body(stream=True)["stream_options"] == {"include_usage": True}
+    assert body(stream=True) == {**body(), "stream": True, "stream_options": {"include_usage": True}}
     assert "stream_options" not in body(Profile(stream_usage=False), stream=True)
     assert body(stream=True, stream_options={"include_usage": False})["stream_options"] == {"include_usage": False}
 

@@ -49,7 +49,8 @@ def test_param_and_code_decide_with_any_words(part, param, code):
 def test_an_error_that_names_something_else_means_that():
     for expected, facts in {"tools": {}, "": {"param": "reasoning_effort"}}.items():
         assert refused_in(BadRequest("m", **{"status": 400, "body": "tools are not supported", **facts})) == expected
-    assert refused_in(BadRequest("m", status=402, body="tools are not supported")) == ""
+    for status, body in ((402, "tools are not supported"), (422, "model m not found")):
+        assert refused_in(BadRequest("m", status=status, body=body)) == ""
 
 
 @pytest.mark.parametrize(
@@ -59,11 +60,9 @@ def test_an_error_that_names_something_else_means_that():
         ("tools.1.function.name", "String should match pattern", "second"),
         ("", "tools.0.custom.input_schema: JSON schema is invalid.", "first"),
         ("", "* GenerateContentRequest.tools[0].function_declarations[1].parameters.type: missing field.", "second"),
-        ("", "Invalid schema for function 'second': no", "second"),
-        ("tools[7]", "no", ""),
-        ("messages[0]", "no", ""),
+        ("", "Invalid schema for function 'second': no", "second"), ("tools[2]", "no", ""), ("messages[0]", "no", ""),
     ],
-)
+)  # fmt: skip
 def test_a_number_becomes_the_name_of_the_tool(param, said, name):
     assert tool_name(param, said, lambda: ["first", "second"]) == name
 
@@ -108,6 +107,7 @@ def test_retry_after_counts_wherever_a_further_try_may_help_and_a_used_up_quota_
     for status in (429, 500, 503, 408):
         assert failed(status, headers={"retry-after": "3"}).retry_after == 3
         assert failed(status).retry_after is None
+    assert failed(429, headers={"retry-after": "Thu, 01 Jan 1970 00:00:00 GMT"}).retry_after is None  # it is over
     error = failed(429, headers={"retry-after": "2.5"}).error
     assert (error.retry_after, error.kind) == (2.5, "rate")
     for field, said in (("code", "insufficient_quota"), ("type", "exceeded_current_quota_error"), ("code", "1113")):
@@ -118,13 +118,9 @@ def test_retry_after_counts_wherever_a_further_try_may_help_and_a_used_up_quota_
 @pytest.mark.parametrize(
     ("status", "said", "again"),
     [
-        (429, "false", "never"),
-        (503, "false", "never"),
-        (400, "true", "always"),
-        (429, "?", "always"),
-        (404, "", "never"),
+        (429, "false", "never"), (503, "false", "never"), (400, "true", "always"), (429, "?", "always"), (404, "", "never"),
     ],
-)
+)  # fmt: skip
 def test_the_service_says_whether_a_further_try_may_help(status, said, again):
     assert WIRES["chat"].error(b"{}", Received("m", 1, status, {"x-should-retry": said})).again == again
 
@@ -144,8 +140,8 @@ TOO_LONG = [
 
 @pytest.mark.parametrize(("body", "limit"), TOO_LONG)
 def test_a_request_too_long_is_told_apart_with_its_limit(body, limit):
-    failure = failed(400, body)
-    assert (type(failure.error), failure.error.limit, failure.again) == (ContextTooLong, limit, "never")
+    for failure in [failed(status, body) for status in (400, 413, 422)]:
+        assert (type(failure.error), failure.error.limit, failure.again) == (ContextTooLong, limit, "never")
     for message in ("invalid schema", "max_tokens is too large: 99999", "unknown parameter: context"):
         assert type(failed(400, {"error": {"message": message}}).error) is BadRequest
 
@@ -215,27 +211,33 @@ def test_a_404_names_the_address_and_the_one_to_write(asked, better):
     text = str(failure.error)
     assert failure.again == "never"
     assert all(part in text for part in (f"404 at {asked}.", "page not found", better or ""))
-    assert bool(better) is ("Write base_url" in text)
+    assert bool(better) is ("Write base_url" in text) is ("Write base_url" in str(told(405, "no", asked).error))
+    assert "answered" not in str(told(400, "no", asked).error)
 
 
 @pytest.mark.parametrize(
     ("asked", "better"),
     [
-        ("https://h.example/v1/messages", None),
-        ("https://h.example/v1/v1/messages", "https://h.example"),
+        ("https://h.example/v1/messages", None), ("https://h.example/v1/v1/messages", "https://h.example"),
         ("https://h.example/v1/messages/v1/messages", "https://h.example"),
         ("https://h.example/anthropic/v1/v1/messages", "https://h.example/anthropic"),
         ("https://h.example/v1beta/v1beta/models/g:streamGenerateContent?alt=sse", "https://h.example"),
     ],
-)
+)  # fmt: skip
 def test_the_address_to_write_has_no_version_where_the_wire_writes_it(asked, better):
     text = str(told(404, "page not found", asked, path="" if "beta" in asked else "/v1/messages").error)
     assert (f'Write base_url="{better}".' in text) is ("Write base_url" in text) is bool(better)
 
 
-@pytest.mark.parametrize(("status", "code"), [(404, "model_not_found"), (404, None), (400, "model_not_found")])
-def test_a_model_that_is_not_there_is_told_by_its_name(status, code):
-    error = told(status, "The model `m-7` does not exist", "http://h/chat/completions", code=code).error
+@pytest.mark.parametrize(
+    ("status", "code", "said"),
+    [
+        (404, "model_not_found", "no"), (400, "model_not_found", "no"), (404, None, "The model `m-7` does not exist"),
+        (400, None, "The model `m-7` does not exist"), (404, "not_found_error", "model: m-7"),
+    ],
+)  # fmt: skip
+def test_a_model_that_is_not_there_is_told_by_its_name(status, code, said):
+    error = told(status, said, "http://h/chat/completions", code=code).error
     assert type(error) is BadRequest
     assert all(part in str(error) for part in ("has no model 'm-7'", "model_name"))
     assert "Write base_url" not in str(error)
@@ -266,8 +268,7 @@ def test_the_param_is_kept_also_where_it_is_a_place():
 @pytest.mark.parametrize(("wire", "named"), [("chat", {"type": "function", "function": {"name": "f"}}), ("messages", {"name": "f"}), ("gemini", {"functionDeclarations": [{"name": "f"}]})])  # fmt: skip
 def test_a_tool_that_is_told_by_its_number_is_named_on_any_wire(wire, named):
     sent = json.dumps({"tools": [named]}).encode()
-    body = json.dumps(
-        {"error": {"message": "tools.0: its schema is invalid", "type": "invalid_request_error"}}
-    ).encode()
-    error = WIRES[wire].error(body, Received("m", status=400, sent=sent)).error
+    said = {"message": "tools.0: its schema is invalid", "type": "invalid_request_error"}
+    error = WIRES[wire].error(json.dumps({"error": said}).encode(), Received("m", status=400, sent=sent)).error
     assert "'f'" in str(error)
+    assert error.tool == "f"

@@ -5,10 +5,11 @@ The oracle: a reply, or an error of ours; never a foreign exception.
 
 import json
 import random
+from typing import Any
 
 import pytest
 
-from SimpleLLMFunc.errors import ContentBlocked, RateLimited, SimpleLLMFuncError, StreamInterrupted
+from SimpleLLMFunc.errors import ContentBlocked, RateLimited, ServerUnavailable, SimpleLLMFuncError, StreamInterrupted
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.wires import CHAT, Received, citations_in, server_tools_in
 from tests.interface.wires.test_recordings import DATA, FILES, WIRES, read_stream
@@ -123,9 +124,82 @@ def test_what_only_the_last_event_of_responses_tells_counts():
     reply = streamed("responses", {"type": "response.created"}, begun, end)
     assert [(each.id, each.function.arguments) for each in reply.tool_calls] == [("a", '{"x": 1}'), ("b", '{"x": 1}')]
     assert reply.message.refusal == "no"
+    refused = {"type": "response.refusal.delta", "delta": "n"}, {"type": "response.refusal.delta", "delta": "o"}
+    assert streamed("responses", {}, *refused, end).message.refusal == "no", "not again"
     moved = {"type": "response.output_item.done", "output_index": 0, "item": {**call, "call_id": "z"}}
     reply = streamed("responses", begun, moved, {**end, "response": {"status": "completed"}})
     assert [(each.id, each.function.arguments) for each in reply.tool_calls] == [("a", '{"x": 1}')], "not a second call"
+
+
+def test_a_piece_of_responses_that_names_no_item_belongs_to_the_latest():
+    items = [{"type": "function_call", "id": each, "call_id": each, "name": "f", "arguments": ""} for each in "ab"]
+    events = []
+    for item in items:
+        events.append({"type": "response.output_item.added", "item": item})
+        events += [{"type": "response.function_call_arguments.delta", "delta": part} for part in ("[", item["id"], "]")]
+    reply = streamed("responses", *events, {"type": "response.completed", "response": {"status": "completed"}})
+    assert [(each.id, each.function.arguments) for each in reply.tool_calls] == [("a", "[a]"), ("b", "[b]")]
+
+
+def test_parts_of_the_thinking_of_responses_stand_apart():
+    begun = {"type": "response.reasoning_summary_part.added"}
+    said = [{"type": "response.reasoning_summary_text.delta", "delta": each} for each in "abc"]
+    end = {"type": "response.completed", "response": {"status": "completed"}}
+    assert streamed("responses", begun, *said[:2], begun, said[2], end).message.reasoning_content == "ab\n\nc"
+
+
+def test_the_pieces_of_a_block_are_joined_with_its_beginning_and_all_it_cites():
+    begun = {"type": "content_block_start", "content_block": {"type": "text", "text": "He"}}
+    cited = [{"type": "citations_delta", "citation": {"url": url}} for url in "ab"]
+    deltas = [{"type": "text_delta", "text": "llo"}, *cited]
+    grown = [{"type": "content_block_delta", "index": 0, "delta": delta} for delta in deltas]
+    closed = {"type": "content_block_stop"}, {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}
+    reply = streamed("messages", {}, begun, *grown, *closed)
+    (block,) = reply.message.extra["provider_state"]["items"]
+    assert (reply.text, block["text"], block["citations"]) == ("Hello", "Hello", [{"url": "a"}, {"url": "b"}])
+
+
+def test_the_citations_of_chat_stand_in_their_kind_or_next_to_it():
+    cited = {"url": "u", "title": "t", "start_index": 1, "end_index": 3}
+    message = {"content": "Hello", "annotations": [{"type": "url_citation", **cited}, {"type": "x", "x": cited}]}
+    assert [(each.url, each.title, each.text) for each in citations_in(message)] == [("u", "t", "el")] * 2
+
+
+TOLD = {"logprobs": [{"token": "a", "logprob": -1}]}
+LOGPROBS: dict[str, dict[str, Any]] = {
+    "responses": {"status": "completed", "output": [
+        {"type": "message", "content": [{"type": "output_text", "text": "a", **TOLD}]}]},
+    "gemini": {"candidates": [{"content": {"parts": [{"text": "a"}]}, "finishReason": "STOP", "logprobsResult": {
+        "chosenCandidates": [{"token": "a", "logProbability": -1}]}}]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wire", LOGPROBS)
+def test_log_probabilities_have_the_form_of_chat(wire):
+    data, said = LOGPROBS[wire], {"type": "response.output_text.delta", "delta": "a", **TOLD}
+    events = [said, {"type": "response.completed", "response": data}] if wire == "responses" else [data]
+    whole = WIRES[wire].reply(json.dumps(data).encode(), Received("m"))
+    (one,), (other,) = (reply.choices[0].logprobs["content"] for reply in (whole, streamed(wire, *events)))
+    assert {"token": "a", "logprob": -1}.items() <= one.items() == other.items()
+
+
+def test_a_call_of_gemini_grows_where_its_pieces_say():
+    pieces = [("$.a[0].b", "stringValue", "x"), ("$.a[0].b", "stringValue", "y"), ("$.a[1]", "numberValue", 2),
+              ("$['c d'].e", "boolValue", True), ("$.a[0].n", "nullValue", None), ("$.f.g[0][0]", "numberValue", 3)]  # fmt: skip
+
+    def reply(*pieces):
+        calls = [
+            {"partialArgs": [{"jsonPath": path, kind: value}], "willContinue": True} for path, kind, value in pieces
+        ]
+        calls = [{"name": "f", "willContinue": True}, *calls, {}]
+        events = [{"candidates": [{"content": {"parts": [{"functionCall": call}]}}]} for call in calls]
+        return streamed("gemini", *events, {"candidates": [{"finishReason": "STOP"}]})
+
+    made = {"a": [{"b": "xy", "n": None}, 2], "c d": {"e": True}, "f": {"g": [[3]]}}
+    assert json.loads(reply(*pieces).tool_calls[0].function.arguments) == made
+    for path in ("$.a[3]", "$[0]", "$", "$.a[0][0].b[1]", "$.a.b"):
+        with pytest.raises(AttemptFailed, match="a piece has no place"):
+            reply(*pieces, (path, "stringValue", ""))
 
 
 def test_the_usage_of_gemini_counts_without_a_total_and_of_its_candidates_the_first():
@@ -147,6 +221,14 @@ def test_what_is_blocked_after_some_text_is_told_with_it():
 def test_an_error_in_a_choice_or_in_place_of_them_is_told():
     choice = {"message": {"content": "He"}, "delta": {"content": "He"}, "error": {"message": "gone", "code": 429}}
     whole, bare = {"choices": [choice]}, {"message": "gone", "code": 429}
+    with pytest.raises(AttemptFailed) as caught:
+        read(CHAT, b'{"choices": [{"message": {}, "error": {"message": "gone"}}]}', stream=False)
+    assert (type(caught.value.error), caught.value.error.status) == (ServerUnavailable, 503)
+    with pytest.raises(AttemptFailed, match="broke off the answer"):
+        read(CHAT, b'{"choices": [{"message": {}, "finish_reason": "network_error"}]}', stream=False)
+    with pytest.raises(AttemptFailed) as caught:
+        read(WIRES["gemini"], b' {"error": {\n"message": "gone", "code": 429\n}}\n', stream=True)
+    assert isinstance(caught.value.error, RateLimited)
     for start, said, end in ((b"", whole, b""), (b"data: ", whole, b""), (b"data: ", bare, b": alive\n\nid: 7\n\n")):
         with pytest.raises(AttemptFailed) as caught:
             read(CHAT, start + json.dumps(said).encode() + b"\n\n" + end, stream=bool(start))

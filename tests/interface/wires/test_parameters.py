@@ -1,10 +1,14 @@
 """Which parameters a request may carry."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from openai.types.chat.completion_create_params import CompletionCreateParamsBase
 
 from SimpleLLMFunc.errors import ConfigError, UsageError
-from SimpleLLMFunc.interface.wires import CHAT, check_call_params, check_options, extra_headers_of
+from SimpleLLMFunc.interface.profile import Profile
+from SimpleLLMFunc.interface.wires import CHAT, check_call_params, check_options, extra_headers_of, gives_logprobs
 from SimpleLLMFunc.interface.wires.parameters import known_parameters
 from tests.interface.wires.test_recordings import WIRES
 from tests.support.referees import is_of_today
@@ -30,19 +34,15 @@ def test_known_is_what_some_wire_knows():
     [
         ({"temprature": 0}, r"no option temprature\. Did you mean temperature\?"),
         ({"shoes": 0}, r"no option shoes\. Did you mean shoe\?"),
-        (
-            {"qqqq": 1},
-            r"no option qqqq\. A parameter that your service alone knows goes into extra_body={'qqqq': \.{3}}",
-        ),
+        ({"qqqq": 1},
+         r"no option qqqq\. A parameter that your service alone knows goes into extra_body={'qqqq': \.{3}}"),
         ({"sock": 1, "seed": 2, "qqqq": 1}, r"no option sock\. Wear it\. There is no option qqqq"),
-        ({"timeout": 10}, "deadline="),
-        ({"api_key": "x"}, "constructor of the model"),
-        ({"extra_body": [1]}, "mapping"),
-        ({"extra_body": {1: 2}}, "1 in extra_body"),
+        ({"timeout": 10}, "deadline="), ({"api_key": "x"}, "constructor of the model"),
+        ({"extra_body": [1]}, "mapping"), ({"extra_body": {1: 2}}, "1 in extra_body"),
         ({"extra_body": {"model": "x", "stream": True}}, "model, stream in extra_body"),
         ({"extra_body": {"base_url": "x"}}, "base_url in extra_body"),
     ],
-)
+)  # fmt: skip
 def test_an_option_that_no_one_knows_is_told(given, said):
     with pytest.raises(ConfigError, match=said):
         check_options(given, ["shoe"], {"sock": "Wear it"})
@@ -92,3 +92,21 @@ def test_headers_are_told_apart_and_a_service_may_know_more_parameters_than_any_
     assert extra_headers_of({}) == ({}, {})
     params = {"enable_thinking": False, "samplers": ["top_k"], "top_a": 0.1}
     assert extra_headers_of(params) == ({}, params)
+
+
+THINKS = {"model_name": "gpt-5.6"}
+
+
+@pytest.mark.parametrize(
+    ("llm", "params", "most"),
+    [
+        ({}, {}, 20), ({"profile": Profile("x")}, {}, 0), ({"wire_name": "messages"}, {}, 0), ({"wire_name": "responses"}, {}, 20),
+        ({"profile": Profile("x", logprobs=20, grammar=True)}, {}, 20), (THINKS, {"thinking": "off"}, 20), (THINKS, {}, 0),
+        ({"profile": Profile("x", logprobs=20, grammar=True), "wire_name": "responses"}, {}, 0), (THINKS, {"thinking": "low"}, 0),
+        (THINKS, {"reasoning_effort": "none"}, 20), ({**THINKS, "api_params": {"reasoning_effort": "none"}}, {}, 20),
+    ],
+)  # fmt: skip
+def test_log_probabilities_are_given_by_services_that_have_them_while_a_model_does_not_think(llm, params, most):
+    own = {"profile": Profile("x", logprobs=20), "wire_name": "chat", "model_name": "m", "api_params": {}, **llm}
+    asked: Any = SimpleNamespace(**own)
+    assert gives_logprobs(asked, params) == most

@@ -9,8 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from SimpleLLMFunc.errors import BadRequest
+from SimpleLLMFunc.interface.wires import provider_state
 from SimpleLLMFunc.interface.wires.provider_state import Prefix, refuses_state, state_in, state_of
+from SimpleLLMFunc.type import Message
 
+ASKED: Message = {"role": "user", "content": "b"}
 ITEMS = [{"type": "thinking", "thinking": "hm", "signature": "sig"}]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -23,6 +26,8 @@ def test_a_state_goes_back_to_its_own_service():
     assert state_in(message, "w", "h") == (ITEMS, "")
     assert state_in(message, "other", "h") is state_in(message, "w", "other") is None
     assert state_in({"provider_state": state_of("w", "h", ITEMS, "abc")}, "w", "h") == (ITEMS, "abc")
+    key = provider_state.state_key(message)
+    assert provider_state.without_state([message, ASKED], [key]) == [{"role": "assistant", "content": "a"}, ASKED]
 
 
 @pytest.mark.parametrize(

@@ -55,12 +55,11 @@ def facts(file: str, size: int = 1 << 30) -> dict[str, Any]:
     except (AttemptFailed, ProviderError) as error:
         inner: Any = getattr(error, "error", error)
         said: dict[str, Any] = {
-            "error": type(inner).__name__,
-            "again": getattr(error, "again", None),
+            "error": type(inner).__name__, "again": getattr(error, "again", None),
             "wait": getattr(error, "retry_after", None) if isinstance(error, AttemptFailed) else None,
             "kind": "quota" if getattr(inner, "kind", "") == "quota" else None,
             "partial": len(getattr(inner, "partial", "")) or None,
-        }
+        }  # fmt: skip
         return {name: value for name, value in said.items() if value is not None}
     message, usage = reply.message, reply.usage
     state, said = message.extra.get("provider_state"), {**message.extra, "content": reply.text}
@@ -74,6 +73,7 @@ def facts(file: str, size: int = 1 << 30) -> dict[str, Any]:
         "state": [next(iter(item)) if "type" not in item else item["type"] for item in state["items"]] if state else None,
         "server tools": [[tool.type, str(tool.input)[:30], str(tool.output)[:30]] for tool in server_tools_in([said])],
         "citations": [[each.url[:30], each.title[:30], each.text[:30]] for each in citations_in(said)],
+        "is": [reply.id[:12], reply.model, len(str(reply.created or ""))],
         "usage": usage and [getattr(usage.tokens, f"{each}_tokens") for each in ("input", "output", "cached", "reasoning")],
     }  # fmt: skip
     return {name: value for name, value in made.items() if value not in (None, [], 0)}

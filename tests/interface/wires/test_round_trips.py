@@ -184,22 +184,23 @@ ITEMS = [{"type": "reasoning", "id": "r"}, {"type": "function_call", "call_id": 
 PARTS = [{"text": "a", "thought": True}, {"text": "b", "thought": False}, {"text": "", "thoughtSignature": "s"}]
 ODD = {
     "messages": (
-        {"content": [THOUGHT, {"type": "text", "text": ""}, CALL], "stop_reason": "tool_use"},
-        [THOUGHT, CALL],
+        {"content": [THOUGHT, {"type": "text", "text": ""}, CALL], "stop_reason": "tool_use"}, [THOUGHT, CALL],
     ),
     "responses": ({"status": "completed", "output": ITEMS}, ITEMS),
     "gemini": ([{"candidates": [{"content": {"parts": PARTS}, "finishReason": "STOP"}]}] * 2, PARTS * 2),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NEW)
 def test_what_is_odd_goes_back_as_the_service_takes_it(name):
     raw, back = ODD[name]
     answer = build_assistant_response_message(WIRES[name].reply(dumped(raw), Received("m")))
-    request = WIRES[name].request(
-        Asked([{"role": "user", "content": "a"}, answer], TOOLS), MODELS[name], PROFILE, stream=False
-    )
+    asked: Any = [{"role": "user", "content": "a"}, answer]
+    request = WIRES[name].request(Asked(asked, TOOLS), MODELS[name], PROFILE, stream=False)
     assert (model_turns(name, request.body), request.downgrades) == ([back], [])
+    asked[1] = {**answer, "content": "other"}
+    ((what, why),) = WIRES[name].request(Asked(asked, TOOLS), MODELS[name], PROFILE, stream=False).downgrades
+    assert (what.partition(":")[0], why) == ("provider state", "the message was changed after it had come")
 
 
 @pytest.mark.heavy

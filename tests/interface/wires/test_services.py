@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import anthropic
@@ -10,11 +9,9 @@ import openai
 import pytest
 from google import genai
 
-from SimpleLLMFunc import llm_chat
 from tests.support.referees import is_of_today
 from tests.support.server import LoopbackServer
 from tests.support.services import GeminiService, MessagesService, ResponsesService
-from tests.support.wires import SERVICES, made
 
 NEW = ("messages", "responses", "gemini")
 
@@ -71,33 +68,3 @@ async def test_googles_sdk_speaks_to_our_service():
         with pytest.raises(genai.errors.ClientError, match="number of function response parts"):
             await client.aio.models.generate_content(model="m", contents=[*history, call, *history])
         await client.aio.aclose()
-
-
-def weather(city: str) -> str:
-    """Tell the weather of a city."""
-    return f"sun in {city}"
-
-
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("name", NEW)
-async def test_a_chat_with_tools_goes_on_from_a_stored_history(name, stream):
-    service = SERVICES[name](
-        {"calls": [("weather", {"city": "Rome"}), ("weather", {"city": "Oslo"})], "thinking": "two", "opaque": True},
-        {"texts": ["Sun."], "thinking": "so"},
-        {"calls": [("weather", {"city": "Bonn"})], "thinking": "one more"},
-        {"texts": ["Sun again."]},
-    )
-
-    async with LoopbackServer(service) as server:
-
-        @llm_chat(llm_interface=made(name, server), toolkit=[weather], stream=stream)
-        async def chat(history: list[Any] | None, message: str) -> Any:
-            """You tell the weather."""
-
-        stored: list[Any] = []
-        for question, answer in (("Rome and Oslo?", "Sun."), ("Bonn?", "Sun again.")):
-            pairs = [pair async for pair in chat(stored, question)]
-            assert "".join(text for text, _ in pairs) == answer
-            stored = json.loads(json.dumps(pairs[-1][1]))
-    assert len(service.bodies) == 4
-    assert "sun in Bonn" in json.dumps(service.bodies[-1])

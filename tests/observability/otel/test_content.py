@@ -40,14 +40,13 @@ def test_the_roles():
     call = {"id": "1", "function": {"name": "f", "arguments": "{broken"}}
     instructions, messages = chat_input(
         [
-            {"role": "system", "content": "be brief"},
-            {"role": "developer", "content": "be kind"},
+            {"role": "system", "content": "be brief"}, {"role": "developer", "content": "be kind"},
             {"role": "user", "content": "hi"},
             {"role": "assistant", "content": None, "reasoning_content": "hm", "refusal": "no"},
             {"role": "assistant", "content": "", "tool_calls": [call]},
             {"role": "tool", "tool_call_id": "1", "content": "done"},
         ]
-    )
+    )  # fmt: skip
     assert instructions == [{"type": "text", "content": "be brief"}, {"type": "text", "content": "be kind"}]
     assert messages == [
         {"role": "user", "parts": [{"type": "text", "content": "hi"}]},
@@ -61,26 +60,17 @@ def test_the_roles():
     ("part", "shown"),
     [
         ({"type": "text", "text": "hi"}, {"type": "text", "content": "hi"}),
-        (
-            {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}},
-            {"type": "uri", "modality": "image", "uri": "https://example.org/a.png"},
-        ),
-        (
-            {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 4000}},
-            {"type": "blob", "modality": "image", "mime_type": "image/png", "content": "<image 3000 B>"},
-        ),
-        (
-            {"type": "input_audio", "input_audio": {"data": "A" * 400, "format": "wav"}},
-            {"type": "blob", "modality": "audio", "mime_type": "wav", "content": "<audio 300 B>"},
-        ),
-        (
-            {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,AAAA"}},
-            {"type": "blob", "modality": "document", "mime_type": "application/pdf", "content": "<document 3 B>"},
-        ),
-        ({"type": "new", "what": 1}, {"type": "new", "what": 1}),
-        ("bare", {"type": "text", "content": "bare"}),
+        ({"type": "image_url", "image_url": {"url": "https://example.org/a.png"}},
+         {"type": "uri", "modality": "image", "uri": "https://example.org/a.png"}),
+        ({"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 4000}},
+         {"type": "blob", "modality": "image", "mime_type": "image/png", "content": "<image 3000 B>"}),
+        ({"type": "input_audio", "input_audio": {"data": "A" * 400, "format": "wav"}},
+         {"type": "blob", "modality": "audio", "mime_type": "wav", "content": "<audio 300 B>"}),
+        ({"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,AAAA"}},
+         {"type": "blob", "modality": "document", "mime_type": "application/pdf", "content": "<document 3 B>"}),
+        ({"type": "new", "what": 1}, {"type": "new", "what": 1}), ("bare", {"type": "text", "content": "bare"}),
     ],
-)
+)  # fmt: skip
 def test_parts(part, shown):
     assert chat_input([{"role": "user", "content": [part]}])[1] == [{"role": "user", "parts": [shown]}]
 

@@ -120,21 +120,15 @@ async def test_a_function_with_a_tool(seen):
     assert {span.status.status_code for span in seen.spans} == {StatusCode.UNSET}
     version = function(llm, toolkit=[search])._pipeline.metadata.version
     assert dict(agent.attributes) == {
-        "gen_ai.operation.name": "invoke_agent",
-        "gen_ai.agent.name": "ask",
-        "simplellmfunc.trace_id": result.trace_id,
-        "simplellmfunc.function.version": version,
-        "openinference.span.kind": "AGENT",
-        "session.id": "s1",
+        "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "ask", "simplellmfunc.trace_id": result.trace_id,
+        "simplellmfunc.function.version": version, "openinference.span.kind": "AGENT", "session.id": "s1",
         "user.id": "u1",
-    }
+    }  # fmt: skip
     assert dict(tool.attributes) == {
-        "gen_ai.operation.name": "execute_tool",
-        "gen_ai.tool.name": "search",
-        "gen_ai.tool.call.id": result.tool_calls[0].id,
-        "gen_ai.tool.type": "function",
+        "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search",
+        "gen_ai.tool.call.id": result.tool_calls[0].id, "gen_ai.tool.type": "function",
         "gen_ai.tool.description": "Search the catalogue.",
-    }
+    }  # fmt: skip
     assert first.attributes["gen_ai.response.finish_reasons"] == ("tool_calls",)
     for kind, used in (("input", result.usage.input_tokens), ("output", result.usage.output_tokens)):
         assert sum(span.attributes[f"gen_ai.usage.{kind}_tokens"] for span in (first, second)) == used
@@ -156,27 +150,15 @@ async def test_a_model_call_over_http(seen):
     span = seen.one("chat m")
     assert span.kind is SpanKind.CLIENT
     assert dict(span.attributes) == {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.provider.name": "openai-compatible",
-        "gen_ai.request.model": "m",
-        "gen_ai.request.temperature": 0.5,
-        "gen_ai.request.top_p": 0.9,
-        "gen_ai.request.max_tokens": 99,
-        "gen_ai.request.seed": 7,
-        "gen_ai.request.stop_sequences": ("END",),
-        "gen_ai.request.stream": False,
-        "gen_ai.response.id": "chatcmpl-loopback",
-        "gen_ai.response.model": "m-2026-01-01",
-        "gen_ai.response.finish_reasons": ("stop",),
-        "gen_ai.usage.input_tokens": 100,
-        "gen_ai.usage.output_tokens": 20,
-        "gen_ai.usage.cache_read.input_tokens": 64,
-        "gen_ai.usage.reasoning.output_tokens": 7,
-        "gen_ai.output.type": "text",
-        "gen_ai.conversation.id": "s1",
-        "server.address": "127.0.0.1",
+        "gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai-compatible", "gen_ai.request.model": "m",
+        "gen_ai.request.temperature": 0.5, "gen_ai.request.top_p": 0.9, "gen_ai.request.max_tokens": 99,
+        "gen_ai.request.seed": 7, "gen_ai.request.stop_sequences": ("END",), "gen_ai.request.stream": False,
+        "gen_ai.response.id": "chatcmpl-loopback", "gen_ai.response.model": "m-2026-01-01",
+        "gen_ai.response.finish_reasons": ("stop",), "gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 20,
+        "gen_ai.usage.cache_read.input_tokens": 64, "gen_ai.usage.reasoning.output_tokens": 7,
+        "gen_ai.output.type": "text", "gen_ai.conversation.id": "s1", "server.address": "127.0.0.1",
         "server.port": port,
-    }
+    }  # fmt: skip
 
 
 async def test_a_streamed_reply_has_a_first_chunk(seen):
@@ -266,13 +248,9 @@ async def test_failed_tries_are_events_of_the_model_call(seen):
     assert first[0] == second[0] == "simplellmfunc.try_failed"
     assert 0 < first[1].pop("simplellmfunc.pause") < 0.1
     assert first[1] == {
-        "simplellmfunc.turn": 1,
-        "simplellmfunc.tries": 1,
-        "gen_ai.request.model": "m",
-        "simplellmfunc.next_model": "m",
-        "error.type": "ServerUnavailable",
-        "simplellmfunc.message": "ServerUnavailable (503)",
-    }
+        "simplellmfunc.turn": 1, "simplellmfunc.tries": 1, "gen_ai.request.model": "m", "simplellmfunc.next_model": "m",
+        "error.type": "ServerUnavailable", "simplellmfunc.message": "ServerUnavailable (503)",
+    }  # fmt: skip
     assert seen.one("chat m").status.status_code is StatusCode.UNSET
 
 
@@ -414,10 +392,8 @@ async def test_a_run_that_is_cancelled_inside_a_tool(seen):
         with pytest.raises(asyncio.CancelledError):
             await task
     assert {span.name: span.attributes.get("error.type") for span in seen.spans} == {
-        "invoke_agent ask": "CancelledError",
-        "chat scripted": None,
-        "execute_tool never": "CancelledError",
-    }
+        "invoke_agent ask": "CancelledError", "chat scripted": None, "execute_tool never": "CancelledError",
+    }  # fmt: skip
 
 
 async def test_a_stream_that_is_left_early(seen):
@@ -537,7 +513,6 @@ async def test_content_has_the_form_of_the_conventions(told_all):
 
 
 async def test_content_is_redacted(told_all):
-
     def leaky(api_key: str) -> str:
         """Leak."""
         return f"Bearer {KEY}"

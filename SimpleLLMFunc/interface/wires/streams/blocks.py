@@ -62,7 +62,7 @@ class BlockReader(EventReader):
         super().__init__(received, service)
         self._usage: dict[str, Any] = {}
         self._blocks: dict[int, dict[str, Any]] = {}
-        self._pieces: dict[int, list[str]] = {}  # joined when the block ends, so that the work stays linear
+        self._pieces: dict[int, list[str]] = {}  # joined at the end, so that the work stays linear
         self._is_ended = False
 
     def problem_of(self, data: Mapping[str, Any]) -> str:
@@ -100,7 +100,7 @@ class BlockReader(EventReader):
     def chunk_of(self, value: dict[str, Any], event: ServerSentEvent) -> ChatCompletionChunk | None:
         """Return the chunk in an event; raises what `read` does."""
         kind = value.get("type") or event.event
-        if kind == "error" or (not kind and value.get("error")):
+        if kind == "error" or value.get("error"):
             raise self.error_in(value)
         if kind == "message_start":
             return self._started(mapping(value.get("message")))
@@ -108,21 +108,19 @@ class BlockReader(EventReader):
             return self._block_started(index_of(value, 0), mapping(value.get("content_block")))
         if kind == "content_block_delta":
             return self._grown(index_of(value, 0), mapping(value.get("delta")))
-        if kind == "content_block_stop":
-            self._close(index_of(value, 0))
-        elif kind == "message_delta":
+        if kind == "message_delta":
             return self._ended(mapping(value.get("delta")), value)
-        elif kind == "message_stop":
+        if kind == "message_stop":
             self.is_done = self._is_ended
-        return None  # a ping, or an event of a kind we do not know
+        return None  # the end of a block, a ping, or an event of a kind we do not know
 
-    def _started(self, message: Mapping[str, Any]) -> ChatCompletionChunk | None:
+    def _started(self, message: Mapping[str, Any]) -> ChatCompletionChunk:
         if self._blocks:
             # A proxy that asked again: what stood before is void, which can be told only while nothing is shown.
             raise self.broken("the service began its reply a second time")
         self._facts = self.facts_of(message)
         self._usage = dict(mapping(message.get("usage")))
-        return self.chunk({"role": "assistant"}) if not self.count else None
+        return self.chunk({"role": "assistant"})
 
     def _block_started(self, index: int, block: Mapping[str, Any]) -> ChatCompletionChunk | None:
         self._blocks[index] = dict(block)
@@ -175,7 +173,7 @@ class BlockReader(EventReader):
             return None
         finish = _FINISH.get(str(reason))
         if finish is None:
-            raise self.no_answer(f"it stopped for a reason that is not known: {str(reason)[:100]}")
+            raise self.no_answer(f"it stopped for a reason that is not known: {reason}")
         for index in list(self._pieces):
             self._close(index)
         self._is_ended = True

@@ -340,7 +340,8 @@ class EventReader(ABC):
 
     def no_answer(self, problem: str) -> Exception:
         """Return what an event is that ends the stream without an answer."""
-        return self.broken(problem) if self._has_shown else bad_reply(problem, "", self._received)
+        told = problem[:200]
+        return self.broken(told) if self._has_shown else bad_reply(told, "", self._received)
 
     def _bad_event(self, event: ServerSentEvent, problem: str) -> Exception:
         failed = bad_reply(problem, head_of(event.data), self._received, partial=self.partial)

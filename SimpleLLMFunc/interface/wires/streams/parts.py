@@ -166,7 +166,7 @@ class PartReader(EventReader):
         if (reason := candidate.get("finishReason")) is not None:
             self._finish = _finish_of(str(reason), self._parts)
             if self._finish is None:
-                raise self.no_answer(f"it is no answer: {reason}: {candidate.get('finishMessage') or ''}"[:200])
+                raise self.no_answer(f"it is no answer: {reason}: {candidate.get('finishMessage') or ''}")
         return self._shown(parts)
 
     def _whole(self, parts: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -174,7 +174,7 @@ class PartReader(EventReader):
         try:
             found = [self._called(part) if isinstance(part.get("functionCall"), Mapping) else part for part in parts]
         except ValueError as error:
-            raise self.no_answer(f"it is no answer: {error}"[:200]) from None
+            raise self.no_answer(f"it is no answer: {error}") from None
         return [part for part in found if part is not None]
 
     def _called(self, part: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -224,9 +224,7 @@ def _joined(parts: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     whole: list[Mapping[str, Any]] = []
     for (names, _), group in groupby(parts, lambda part: (frozenset(part), bool(part.get("thought")))):
         same = list(group)
-        if names <= _TEXT and len(same) > 1:
-            same = [{**same[0], "text": joined(same)}]
-        whole += same
+        whole += [{**same[0], "text": joined(same)}] if names <= _TEXT else same
     return whole
 
 
@@ -235,12 +233,12 @@ def _put(arguments: dict[str, Any], piece: Mapping[str, Any]) -> None:
     path = str(piece.get("jsonPath") or "")
     steps: list[str | int] = [int(found[2]) if found[2] else found[1] or found[3] for found in _STEP.finditer(path)]
     if not steps or not isinstance(steps[0], str):
-        raise ValueError(f"a piece has no place: {path[:100]}")
+        raise ValueError(f"a piece has no place: {path}")
     value = next((piece[name] for name in _VALUES if name in piece), None)
     place: Any = arguments
     for step, following in zip(steps, [*steps[1:], None], strict=True):
         if not _has(place, step):
-            raise ValueError(f"a piece has no place: {path[:100]}")
+            raise ValueError(f"a piece has no place: {path}")
         if isinstance(step, int) and step == len(place):
             place.append(None)
         old = place[step] if isinstance(step, int) else place.get(step)

@@ -195,9 +195,8 @@ def test_an_id_with_every_piece_is_linear_work(monkeypatch, character):
 def test_the_calls_of_a_whole_reply_are_put_right():
     given = [
         {"id": "a", "function": {"name": "f", "arguments": {"x": 1}}},
-        {"id": "a", "function": {"name": "g", "arguments": ""}},
-        {"function": {"name": "h"}, "extra_content": {"s": 1}},
-    ]
+        {"id": "a", "function": {"name": "g", "arguments": ""}}, {"function": {"name": "h"}, "extra_content": {"s": 1}},
+    ]  # fmt: skip
     calls = put_right(ChatCompletion.from_dict({"choices": [{"message": {"tool_calls": given}}]})).tool_calls
     assert shown(calls) == [("a", "f", '{"x": 1}'), ("new_0", "g", "{}"), ("new_1", "h", "{}")]
     assert calls[2].extra == {"extra_content": {"s": 1}}

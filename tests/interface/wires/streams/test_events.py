@@ -71,7 +71,8 @@ def test_an_event_is_given_out_as_soon_as_it_is_complete():
     assert decoder.feed(b"data: b\r") == []
     # The blank line is complete with its CR; the LF that may follow is no second blank line.
     assert [event.data for event in decoder.feed(b"\n\r")] == [b"b"]
-    assert decoder.feed(b"\n") == []
+    assert decoder.feed(b"\n") == decoder.feed(b"data: c\r") == decoder.feed(b"\n") == []
+    assert [event.data for event in decoder.feed(b"\n")] == [b"c"]
     assert decoder.close() is None
 
 

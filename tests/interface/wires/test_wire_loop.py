@@ -54,17 +54,6 @@ async def test_the_last_turn_keeps_the_tools_and_says_that_none_may_be_called(na
     assert NONE[name](last)
 
 
-async def test_what_is_said_of_calls_reaches_a_model_that_cannot_be_made_to_call():
-    service = MessagesService()
-    async with LoopbackServer(service) as server:
-        ask = forecaster(model("messages", server, "claude-opus-5-5"))
-        one_at_a_time = await ask.with_options(tool_choice="none", parallel_tool_calls=False).call("Rome?")
-        forced = await ask.with_options(tool_choice="required").call("Rome?")
-    assert [body["tool_choice"] for body in service.bodies] == [{"type": "none"}, {"type": "auto"}]
-    assert one_at_a_time.downgrades == []
-    assert [what for what, _ in forced.downgrades] == ["tools: no tool is forced"]
-
-
 @pytest.mark.parametrize("name", NEW)
 async def test_a_function_without_rounds_offers_no_tool(name):
     service = SERVICES[name]({"texts": ["sun"]})
@@ -155,17 +144,6 @@ async def test_state_that_is_refused_is_left_out_once(name, said, stream, caplog
         assert len(server.requests) == 3
 
 
-async def test_another_refusal_of_a_conversation_with_state_stays_one():
-    service = MessagesService(CALL)
-    async with LoopbackServer(service) as server:
-        server.handler = lambda request: (
-            service.error(400, "max_tokens: too large") if service.bodies else service(request)
-        )
-        with pytest.raises(BadRequest, match="too large"):
-            await forecaster(model("messages", server))("Rome?")
-        assert len(server.requests) == 2
-
-
 # --- what thinking is bound to ---
 
 
@@ -182,13 +160,10 @@ def shortened(history: list[Any]) -> list[Any]:
 @pytest.mark.parametrize(
     ("changed", "is_left_out"),
     [
-        ({}, False),
-        ({"toolkit": [weather, wind]}, True),
-        ({"toolkit": []}, True),
-        ({"window": 1_200}, True),
+        ({}, False), ({"toolkit": [weather, wind]}, True), ({"toolkit": []}, True), ({"window": 1_200}, True),
         ({"window": 1_000, "compact": shortened}, True),
     ],
-)
+)  # fmt: skip
 async def test_thinking_stays_out_where_what_it_is_bound_to_has_changed(changed, is_left_out, stream):
     said = [{**(CALL if at == 2 else {"texts": ["sun " * 300]}), "thinking": f"thought {at}"} for at in range(1, 5)]
     service = MessagesService(*said)
@@ -257,22 +232,6 @@ async def test_a_wire_without_a_word_for_something_that_is_asked_is_not_taken(tw
 
 
 # --- other models in the middle of a conversation ---
-
-
-async def test_calls_of_another_service_are_answered_without_thinking():
-    service = MessagesService({"texts": ["sun"]}, {"texts": ["again"], "thinking": "hm"})
-    async with LoopbackServer(service) as server:
-        call = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Rome"}'}}
-        history: list[Any] = [
-            {"role": "user", "content": "Rome?"},
-            {"role": "assistant", "content": None, "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": "call_1", "content": "sun"},
-        ]
-        llm = model("messages", server)
-        said = await llm.chat(history, thinking=2048)
-        history += [{"role": "assistant", "content": said.text}, {"role": "user", "content": "And now?"}]
-        assert (await llm.chat(history, thinking=2048)).text == "again"
-    assert [body["thinking"]["type"] for body in service.bodies] == ["disabled", "enabled"]
 
 
 @pytest.mark.parametrize("stream", [False, True])
