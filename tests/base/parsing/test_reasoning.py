@@ -37,7 +37,8 @@ TORN = ("<think ", "</think  ", "[THINK", "◁", "<|channel|>analysis", "<|begin
 @pytest.mark.parametrize(
     "text",
     [
-        '{"a": "<think>b</think>c"}', "{'a': 'x</think>y',}", '{"a": "</s>", "b": "<|end|>"} ok', "a < b and think > 3",
+        '{"a": "<think>b</think>c"}', "[x] " * 49 + '{"a": "<think>b</think>"}',
+        "{'a': 'x</think>y',}", '{"a": "</s>", "b": "<|end|>"} ok', "a < b and think > 3",
         "a</s>b", "x" + "</s>" * 100_000 + "x", *(piece * (1_500_000 // len(piece)) for piece in TORN),
     ],
     ids=lambda text: text[:30],

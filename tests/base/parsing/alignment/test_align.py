@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import enum
 import json
+import math
 import uuid
 from decimal import Decimal
 from typing import Annotated, Any, Literal
@@ -20,6 +21,7 @@ from pydantic import (
     Field,
     RootModel,
     SecretStr,
+    Tag,
     create_model,
     field_validator,
     model_validator,
@@ -73,6 +75,7 @@ def test_strict_json_needs_no_repairs() -> None:
     assert parsed.value == Order(items=[Item(name="x", price=1.5)], paid=True)
     assert parsed.repairs == []
     assert value('{"1e+16": 1}', dict[float, int], repair="off") == {1e16: 1}
+    assert value('{"true": 1, "false": 0}', dict[bool, int], repair="off") == {True: 1, False: 0}
 
 
 def test_every_step_has_a_line_with_its_path() -> None:
@@ -99,7 +102,15 @@ def test_violations_name_path_expected_and_got() -> None:
     assert violations(json.dumps(["x" * 1000]), list[int]) == [("[0]", "int", repr("x" * 60 + "…"))]
 
 
+def test_a_number_has_at_most_4300_digits() -> None:
+    for wanted in (int, Any):
+        assert value("9" * 4300, wanted) > 10**4299
+        assert violations("9" * 4301, wanted)
+    assert violations("[1e999]", list[Annotated[float, Field(allow_inf_nan=True)]])
+
+
 def test_constraints_hold() -> None:
+    assert violations('{"name": "x"}', Item) == [("price", "float, at least 0", "nothing")]
     assert violations('{"items": [{"name": "x", "price": -1}], "paid": true}', Order) == [
         ("items[0].price", "greater than or equal to 0", "-1.0")
     ]
@@ -288,7 +299,10 @@ class Sized(Named):
         ("null", type(None), None),
         # unions take the best fit
         ("3", int | str, 3), ('"3"', int | str, "3"), ("3", int | float, 3), ("3.0", int | float, 3.0),
-        ("true", bool | int, True), ("1", bool | int, 1), ("1", bool | str, "1"),
+        ("true", bool | int, True), ("1", bool | int, 1), ("1", bool | str, "1"), ('"2"', int | Rights, 2),
+        ("3.5", Decimal | float, 3.5), ("3", Annotated[int, Tag("i")] | Annotated[str, Tag("s")], 3),
+        ("[-Infinity]", list[Annotated[float, Field(allow_inf_nan=True)]], [-math.inf]),
+        ('{\\"a\\": 1}', str | dict[str, int], {"a": 1}),
         ('{"name": "Rex", "breed": "pug"}', Cat | Dog, Dog(name="Rex", breed="pug")),
         ('{"name": "Tom", "lives": 7}', Cat | Dog, Cat(name="Tom", lives=7)),
         ('{"name": "Tom"}', Cat | Dog, Cat(name="Tom")),
@@ -301,7 +315,8 @@ class Sized(Named):
         ('"2024-01-02"', str | datetime.date, "2024-01-02"),
         # enums and literals
         ("us", Literal["US", "EU"], "US"), ("US", Literal["US", "us"], "US"), ('"2"', Literal[1, 2], 2),
-        ("The answer is 2", Literal[1, 2], 2), ("yes", Literal[True], True),
+        ("The answer is 2", Literal[1, 2], 2), ("yes", Literal[True], True), ("no", Literal[True, False], False),
+        ('" > "', Literal["<", ">"], ">"), ("换LED灯OK了", Literal["LED灯", "蜡烛"], "LED灯"),
         ("2", Literal["1", "2"], "2"), ('{"value": true}', Literal["true", "false"], "true"),
         *((text, Color, Color.RED) for text in
           ("red", '"red"', "RED", "Red.", "Color.RED", "It is red.", "**red**", "re\u0301d")),
@@ -417,6 +432,7 @@ def test_a_model_that_reads_other_shapes_itself() -> None:
 
     assert value("[1, 2]", Range) == Range(low=1, high=2)
     assert value('{"Low": "1", "high": 2}', Range) == Range(low=1, high=2)
+    assert value("[1]", Annotated[Cat, BeforeValidator(lambda raw: {"name": str(raw)})]) == Cat(name="[1]")
 
 
 # --- unions ----------------------------------------------------------------------------------------------
@@ -425,7 +441,9 @@ def test_a_model_that_reads_other_shapes_itself() -> None:
 def test_two_branches_that_fit_equally_well_are_refused_and_a_tagged_union_needs_its_tag() -> None:
     left, right = (create_model(name, x=(int, ...)) for name in ("Left", "Right"))
     assert "equally well" in violations('{"x": 1}', left | right)[0][2]
-    assert violations('{"side": 2}', Shape) == [("kind", "one of 'circle', 'square'", "nothing")]
+    assert "equally well" in violations("RED", Color | Mirrored)[0][2]
+    for text, level in (('{"side": 2}', "coerce"), ('{"Kind": "square", "side": 2}', "syntax")):
+        assert violations(text, Shape, repair=level) == [("kind", "one of 'circle', 'square'", "nothing")]
     assert violations('{"kind": "not a square", "side": 2}', Shape)[0][0] == "kind"
 
 
@@ -499,6 +517,7 @@ def test_one_and_zero_are_true_and_false_where_they_are_the_whole_answer(text: s
 def test_one_is_not_true_where_nothing_is_coerced() -> None:
     assert violations("1", bool, repair="off")
     assert violations("1", bool, repair="syntax")
+    assert violations("abc", str | None, repair="syntax")
 
 
 # --- what is told of the way to the JSON ------------------------------------------------------------------

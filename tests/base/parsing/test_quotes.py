@@ -95,14 +95,9 @@ def test_quotes_are_found_in_every_text_of_an_argument():
         pages: list[dict[str, str]]
 
     arguments = {
-        "plain": "first",
-        "pages": [Page("t", "second page")],
-        "book": Book(pages=[{"text": "third"}]),
-        "part": Text("fourth"),
-        "number": 1931,
-        "nothing": None,
-        "secret": b"fifth",
-    }
+        "plain": "first", "pages": [Page("t", "second page")], "book": Book(pages=[{"text": "third"}]),
+        "part": Text("fourth"), "number": 1931, "nothing": None, "secret": b"fifth",
+    }  # fmt: skip
     assert located("irst", **arguments) == ("plain", 1, 5)
     assert located("second page", **arguments) == ("pages[0].body", 0, 11)
     assert located("third", **arguments) == ("book.pages[0].text", 0, 5)
