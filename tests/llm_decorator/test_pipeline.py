@@ -83,15 +83,12 @@ async def value_of(view, *args, is_async=True):
 
 
 VIEWS = {
-    "plain": lambda made: (made("plain"), "essay"),
-    "typed": lambda made: (made("typed"), "essay"),
-    "with tools": lambda made: (made("tools"), "essay"),
-    "call": lambda made: (made("typed").call, "essay"),
+    "plain": lambda made: (made("plain"), "essay"), "typed": lambda made: (made("typed"), "essay"),
+    "with tools": lambda made: (made("tools"), "essay"), "call": lambda made: (made("typed").call, "essay"),
     "stream": lambda made: (made("typed").stream, "essay"),
     "stream of text": lambda made: (made("plain").stream, "essay"),
-    "events": lambda made: (made("tools").events, "essay"),
-    "map": lambda made: (made("typed").map, ["essay"]),
-}
+    "events": lambda made: (made("tools").events, "essay"), "map": lambda made: (made("typed").map, ["essay"]),
+}  # fmt: skip
 CHAT_VIEWS = {
     "chat": lambda made: (made(), [], "hello"),
     "chat in pieces": lambda made: (made(stream=True), [], "hello"),

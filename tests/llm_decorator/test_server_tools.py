@@ -17,11 +17,9 @@ from tests.support.server import Answer, LoopbackServer, json_answer
 from tests.support.wires import made, wired
 
 OWN: dict[str, dict[str, Any]] = {
-    "chat": {"type": "web_search", "web_search": {"enable": True}},
-    "responses": {"type": "web_search"},
-    "messages": {"type": "web_search_20250305", "name": "web_search", "max_uses": 3},
-    "gemini": {"googleSearch": {}},
-}
+    "chat": {"type": "web_search", "web_search": {"enable": True}}, "responses": {"type": "web_search"},
+    "messages": {"type": "web_search_20250305", "name": "web_search", "max_uses": 3}, "gemini": {"googleSearch": {}},
+}  # fmt: skip
 
 
 def asker(llm: Any, *toolkit: Any, **options: Any) -> Any:

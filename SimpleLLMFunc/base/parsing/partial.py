@@ -272,10 +272,9 @@ class ItemReader(_Reader):
 
     def _add(self, frame: Frame, node: Node) -> None:
         super()._add(frame, node)
-        if self._has_grown and frame.shape is self._root and isinstance(frame.node, list) and frame.values:
+        if frame.shape is self._root and isinstance(frame.node, list) and frame.values:
             self._ready.append(frame.values.pop())
             frame.node.clear()  # the node is not read again; all nodes freed at the end would take long
-            self._has_grown = False
 
 
 def _name_in(shape: ObjectShape, key: str) -> str:

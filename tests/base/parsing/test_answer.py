@@ -37,7 +37,7 @@ def test_items(text: str, wanted: Any, items: list[Any]) -> None:
     [
         ("red, not blue", list[Literal["red", "blue"]]),
         ('{"a": 1} but {"a": 2}', list[dict[str, int]]), ('{"a": 1}\n{"a": ', list[dict[str, int]]),
-        ("[1]\n[2]", list[int]), ("[1]\n[2]", list[Any]), ("**5**", list[int]), ("about 5\nabout 6", list[int]),
+        ("[1]\n[2]", list[int]), ("[1]\n[2]", list[Any]), ("**5**", list[int]), ("red", list[Literal["red"]]), ("about 5\nabout 6", list[int]),
         # A pattern that can read each bullet in two ways would never come to the end of this.
         ('{"a": 1}\n' + "-  \n" * 200 + 'x {"a": 2}', list[dict[str, int]]),
     ],

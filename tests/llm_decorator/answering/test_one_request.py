@@ -245,12 +245,10 @@ async def test_rows_and_labels_that_cannot_be(service, tmp_path):
     await glad.calibrate(texts, labels=["true" if each else "false" for each in right], path=tmp_path / "c.json")
     data = json.loads((tmp_path / "c.json").read_text())
     for change, said in [
-        ({"function": "other"}, "made for other"),
-        ({"labels": ["yes", "no"]}, "made for the labels yes, no"),
+        ({"function": "other"}, "made for other"), ({"labels": ["yes", "no"]}, "made for the labels yes, no"),
         ({"kind": "else"}, "not a calibration that this version can read"),
-        ({"temperature": 0}, "is not a calibration"),
-        ({"biases": "x"}, "is not a calibration"),
-    ]:
+        ({"temperature": 0}, "is not a calibration"), ({"biases": "x"}, "is not a calibration"),
+    ]:  # fmt: skip
         (tmp_path / "d.json").write_text(json.dumps({**data, **change}))
         with pytest.raises(errors.ConfigError, match=said):
             glad.with_options(calibration=tmp_path / "d.json")
