@@ -83,7 +83,6 @@ class _Reader:
         self._mode: OutputMode | None = mode
         self._pieces: list[str] = []
         self.growth = JsonGrowth(self._open, self._add, takes_breaks=repair != "off")
-        self._has_grown = False
         self._value_frame: Frame | None = None
         self._aligner = Aligner(may_coerce=repair == "coerce")
         self._root: Shape = resolved(spec.shape)

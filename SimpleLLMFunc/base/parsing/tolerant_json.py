@@ -207,9 +207,9 @@ class TolerantReader:
             self._at += 1
             self._skip()
             following = self._text[self._at : self._at + 1]
-            if following in COMMA and following:
+            if following in COMMA:
                 raise AmbiguousError("two commas with nothing between", self._at)
-            if following in CLOSE and following:
+            if following in CLOSE:
                 self._note("comma before the closing bracket")
             return True
         if char in CLOSE:
@@ -310,7 +310,7 @@ class TolerantReader:
     def _escape(self, at: int) -> tuple[str, int]:
         text = self._text
         char = text[at + 1 : at + 2]
-        if char in _ESCAPES and char:
+        if char in _ESCAPES:
             if char == "'":
                 self._note("escape that JSON does not know")
             return _ESCAPES[char], at + 2

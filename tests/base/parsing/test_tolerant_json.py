@@ -45,6 +45,7 @@ def read(text: str) -> tuple[object, list[tuple[str, str]]]:
         ('{"a": [{"b": 1,}]}', {"a": [{"b": 1}]}, ("a[0].b", "comma before the closing bracket")),
         ("{\"a\": '\\u00e9\\ud83d\\ude00\\n\\\\'}", {"a": "é😀\n\\"}, ("a", "single quotes")),
         ('{"a": http://x.y/z}', {"a": "http://x.y/z"}, ("a", "text without quotes")),
+        ('{"a": "don\\\'t"}', {"a": "don't"}, ("a", "escape that JSON does not know")),
         ('{"a": 4:3}', {"a": "4:3"}, ("a", "text without quotes")),
         ('{"a": "x "}y" z"}', {"a": 'x "}y" z'}, ("a", "quotes inside a string were not escaped")),
     ],
