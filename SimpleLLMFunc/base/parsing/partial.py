@@ -135,7 +135,7 @@ class _Reader:
     def _settle(self, frame: Frame) -> None:
         """See that an object with a key that is not ours is no wrapper, but the bare value."""
         if frame.is_wrapper and frame.key != "value":
-            frame.is_wrapper, frame.has_gap, frame.values = False, False, {}
+            frame.is_wrapper, frame.values = False, {}
             frame.shape = _of_kind(frame, self._root, self._root_check)
             self._value_frame = frame
 
@@ -183,7 +183,6 @@ class PartialReader(_Reader):
     """Reads a growing answer as ever larger parts of one value."""
 
     _shown: Any = _ABSENT
-    _shown_length = _length = _measured = 0
     _shown_string: list[str] | None = None
 
     def _fed(self, text: str) -> list[Any]:

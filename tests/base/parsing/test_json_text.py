@@ -30,12 +30,13 @@ def test_finds_the_one_object(text: str) -> None:
 
 
 def test_finds_every_candidate_and_fences_inside_strings_are_text() -> None:
-    assert found('{"a": 1} then [2] and {"b": [3]}') == [{"a": 1}, [2], {"b": [3]}]
+    assert found('{"a": 1} then [2] and {"b": [3]} and {[4] x') == [{"a": 1}, [2], {"b": [3]}, [4]]
+    assert found('"a": "&quot;"') == [{"a": "&quot;"}]
     assert found('```json\n{"a": "```x```", "b": "} ]"}\n```') == [{"a": "```x```", "b": "} ]"}]
 
 
 @pytest.mark.parametrize(
-    "text", ['[{"a": 1}, {"a": ', '{"a": 1}, "b": 2}', '{"a": 1, "a": 2}', "[" * 5000, '{"a": [1], "c": }',
+    "text", ['[{"a": 1}, {"a": ', '{"a": 1}, "b": 2}', '{"a": 1, "a": 2}', "[" * 5000, '{"a": [[1]], "b": [[2]], "c": }',
              'so {"a": 1, "a": 2, "b": [3]}', '[1, "b" + "c", {"a": 1}]'],
 )  # fmt: skip
 def test_damage_is_noted_and_nothing_inside_it_is_a_candidate(text: str) -> None:
@@ -53,7 +54,7 @@ def test_a_long_text_is_not_mended_and_nothing_inside_what_is_broken_is_a_candid
     ("text", "bare"),
     [("**x**", "x"), ("`x`", "x"), ("```\nx\n```", "x"), ("<answer>x</answer>", "x"), (" so <answer>x</answer>", "x"),
      ("a *b* c", "a *b* c"), ("x", "x"), ("```yes```", "yes"), ("```yes``` or ```no```", "```yes``` or ```no```"),
-     ("<answer>a</answer><answer>b</answer>",) * 2, ("```\na\n```\nor\n```\nb\n```",) * 2, ("~~~\n```\nx\n```\n~~~", "x")],
+     ("<answer>x", "<answer>x"), ("````\nx\n```", "x"), ("<answer>a</answer><answer>b</answer>",) * 2, ("```\na\n```\nor\n```\nb\n```",) * 2, ("~~~\n```\nx\n```\n~~~", "x")],
 )  # fmt: skip
 def test_bare_text_loses_its_decoration(text: str, bare: str) -> None:
     assert bare_text(text) == bare

@@ -46,7 +46,8 @@ def read(text: str) -> tuple[object, list[tuple[str, str]]]:
         ("{\"a\": '\\u00e9\\ud83d\\ude00\\n\\\\'}", {"a": "é😀\n\\"}, ("a", "single quotes")),
         ('{"a": http://x.y/z}', {"a": "http://x.y/z"}, ("a", "text without quotes")),
         ('{"a": "don\\\'t"}', {"a": "don't"}, ("a", "escape that JSON does not know")),
-        ('{"a": 4:3}', {"a": "4:3"}, ("a", "text without quotes")),
+        ('{"a": 4:3}', {"a": "4:3"}, ("a", "text without quotes")), ('{"a": """"""}', {"a": ""}, ("a", "triple quotes")),
+        ('[{"a": 1} {"b": 2}]', [{"a": 1}, {"b": 2}], ("[0]", "missing comma")),
         ('{"a": "x "}y" z"}', {"a": 'x "}y" z'}, ("a", "quotes inside a string were not escaped")),
     ],
 )  # fmt: skip
@@ -61,9 +62,9 @@ def test_mends_and_says_so(text: str, value: object, repair: tuple[str, str]) ->
         (AmbiguousError, ['["a "b", "c" d"]', '{"a": "x" + "b", "c": 1}', '{"a": "He said "no", "b": 1}',
                           '{"a": "hello,\n"b": "x"}', '{"a": "x""}', '{"a": 1, "a": 2}', "[1, 2, ...]",
                           "[1, 2 // and so on\n]", "[1,, 2]", '{"a": undefined}', '{"a": <int>}', "[" * 1000,
-                          "{a: [" * 75 + "[1]" + "]}" * 75, '{"a": """}']),
+                          "{a: [" * 75 + "[1]" + "]}" * 75, '{"a": """}', '{"a": """, "b": 1}']),
         (TruncatedError, ["[1, 2", '[{"a": 1}', '{"a": 1', '{"a": "x', '{"a": [1, 2', "{", '{"a"', '{"a": tru',
-                          '{"a": "x" b: 1}']),
+                          '{"a": "x" b: 1}', '{"a": 1, "b"', '{"a": x ']),
         (UnreadableError, ['{"a": [1, 2}', "(1)", '{"a": b:1}', '{"a": 1:b}', "[[1] b: 2]"]),
     ],
 )  # fmt: skip
