@@ -61,8 +61,8 @@ class Candidate:
     node: Node
     start: int
     end: int
-    repairs: list[Repair] = field(default_factory=list)
-    is_whole: bool = False
+    repairs: list[Repair]
+    is_whole: bool
 
 
 @dataclass(slots=True)

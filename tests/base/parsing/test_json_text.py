@@ -22,7 +22,7 @@ def found(text: str) -> list[Any]:
         '<answer>{"a": 1}</answer>', '<json>\n```json\n{"a": 1}\n```\n</json>', '\ufeff{"a": 1}',
         "a [see below] b {'a': 1}", "f{x} and {'a': 1}", '{\\"a\\": 1}', "{&quot;a&quot;: 1}", '{{"a": 1}}',
         '"a": 1', 'text {"a": 1}]', '[1, "b" + "c"] {"a": 1}', '[see, this "x" + {"a": 1}]',
-        '{"a": 1}' + " and so on" * 30_000, "'It is {\"a\": 1}'",
+        '{"a": 1}' + " and so on" * 30_000, "." * 300_000 + "{'a': 1}", "'It is {\"a\": 1}'",
     ],
 )  # fmt: skip
 def test_finds_the_one_object(text: str) -> None:
@@ -32,6 +32,8 @@ def test_finds_the_one_object(text: str) -> None:
 def test_finds_every_candidate_and_fences_inside_strings_are_text() -> None:
     assert found('{"a": 1} then [2] and {"b": [3]} and {[4] x') == [{"a": 1}, [2], {"b": [3]}, [4]]
     assert found('"a": "&quot;"') == [{"a": "&quot;"}]
+    longest = "{'a': 1}" + "." * (256 * 1024 - 8)
+    assert (found(longest), found(longest + ".")) == ([{"a": 1}], [])
     assert found('```json\n{"a": "```x```", "b": "} ]"}\n```') == [{"a": "```x```", "b": "} ]"}]
 
 

@@ -27,7 +27,8 @@ def read(text: str) -> tuple[object, list[tuple[str, str]]]:
     ("text", "value", "repair"),
     [
         ("{'a': 1}", {"a": 1}, ("", "single quotes")), ("{a: 1}", {"a": 1}, ("", "key without quotes")),
-        ('{"a": 1,}', {"a": 1}, ("a", "comma before the closing bracket")),
+        ('{"a": "x",} so', {"a": "x"}, ("a", "comma before the closing bracket")),
+        ('["x", true,]', ["x", True], ("[1]", "comma before the closing bracket")),
         ('{"a": 1\n"b": 2}', {"a": 1, "b": 2}, ("a", "missing comma")),
         ('{"a": "x" "b": 2}', {"a": "x", "b": 2}, ("a", "missing comma")),
         ('{"a": 1 // one\n}', {"a": 1}, ("a", "comment")), ('{"a": /* one */ 1}', {"a": 1}, ("a", "comment")),
@@ -64,8 +65,8 @@ def test_mends_and_says_so(text: str, value: object, repair: tuple[str, str]) ->
                           "[1, 2 // and so on\n]", "[1,, 2]", '{"a": undefined}', '{"a": <int>}', "[" * 1000,
                           "{a: [" * 75 + "[1]" + "]}" * 75, '{"a": """}', '{"a": """, "b": 1}']),
         (TruncatedError, ["[1, 2", '[{"a": 1}', '{"a": 1', '{"a": "x', '{"a": [1, 2', "{", '{"a"', '{"a": tru',
-                          '{"a": "x" b: 1}', '{"a": 1, "b"', '{"a": x ']),
-        (UnreadableError, ['{"a": [1, 2}', "(1)", '{"a": b:1}', '{"a": 1:b}', "[[1] b: 2]"]),
+                          '{"a": "x" b: 1}', '{"a": 1, "b"', '{"a": x ', '{"a": "x""b": 1}']),
+        (UnreadableError, ['{"a": [1, 2}', "(1)", '{"a": b:1}', '{"a": 1:b}', "[[1] b: 2]", '{"a": 1"b": 2}', '{"a": 1 b: 2}']),
     ],
 )  # fmt: skip
 def test_gives_up_and_says_why(kind: type[UnreadableError], texts: list[str]) -> None:
@@ -74,12 +75,13 @@ def test_gives_up_and_says_why(kind: type[UnreadableError], texts: list[str]) ->
             pytest.fail(f"{text} gave {TolerantReader(text).read(0)}")
 
 
-@pytest.mark.parametrize("text", ['{"a": 1, "b": "x"', '{"a": 1\n', '{"a": [1]', '{"a": {"b": 2}'])
+@pytest.mark.parametrize("text", ['{"a": 1, "b": "x"', '{"a": "x",', '{"a": 1\n', '{"a": [1]', '{"a": {"b": 2}'])
 def test_an_object_may_lack_its_brace_after_a_closed_value(text: str) -> None:
     assert isinstance(TolerantReader(text).read(0), Open)
 
 
 def test_numbers_keep_their_characters_and_a_set_is_marked() -> None:
+    assert TolerantReader('{"a": 1\n').read(0) == {"a": Num("1")}
     reader = TolerantReader("{a: 1.50, b: 007} and more")
     assert reader.read(0) == {"a": Num("1.50"), "b": Bare("007")}
     assert reader.end == 17
