@@ -453,10 +453,9 @@ def chat(llm: Any, **options: Any) -> Any:
 
 
 HISTORY: list[Any] = [
-    {"role": "system", "content": "left out"},
-    {"role": "user", "content": "message: hello"},
+    {"role": "system", "content": "left out"}, {"role": "user", "content": "message: hello"},
     {"role": "assistant", "content": "hello", "reasoning_content": "a greeting"},
-]
+]  # fmt: skip
 
 
 def talk(
@@ -489,9 +488,8 @@ TOOLS: list[Any] = [
     {"role": "user", "content": "Paris?"},
     {"role": "assistant", "content": None, "tool_calls": [CALL, {**CALL, "id": "call_2"}]},
     {"role": "tool", "tool_call_id": "call_1", "content": "rain"},
-    {"role": "tool", "tool_call_id": "call_9", "content": "lost"},
-    {"role": "assistant", "content": "rain"},
-]
+    {"role": "tool", "tool_call_id": "call_9", "content": "lost"}, {"role": "assistant", "content": "rain"},
+]  # fmt: skip
 ROME = calls(("weather", {"city": "Rome"}))
 CASES["chats"] |= {
     "a history from elsewhere": talk("hello", history=HISTORY, message="again", about=Order.model_validate(ORDER)),

@@ -89,7 +89,7 @@ class AnswerReader:
             raise self._refusal(text, [("", "an answer", "nothing but reasoning")])
         return Parsed(clean, repairs)
 
-    def read(self, text: str, repair: RepairLevel = "coerce", *, prefers_wrapper: bool = False) -> Parsed[Any]:
+    def read(self, text: str, repair: RepairLevel, *, prefers_wrapper: bool) -> Parsed[Any]:
         """Return the value in the text.
 
         Args:

@@ -62,3 +62,4 @@ def test_what_does_not_fit_does_not_hide_what_was_cut_off():
 def test_where_the_json_was_found_is_told_first():
     found = parse_text('The answer: {"name": "A", "age": "3"} and no more', Person)
     assert [path for path, _ in found.repairs] == ["", "age"]
+    assert parse_text("a\ud83d", str).repairs == [("", "half a character replaced")]

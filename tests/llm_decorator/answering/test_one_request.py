@@ -229,11 +229,10 @@ async def test_rows_and_labels_that_cannot_be(service, tmp_path):
     texts, right = gladness(20)
     glad = glad_of(service)
     for rows, labels, said in [
-        (texts[:19], None, "at least 20 rows, not 19"),
-        (iter(texts[:3]), None, "at least 20 rows, not 3"),
+        (texts[:19], None, "at least 20 rows, not 19"), (iter(texts[:3]), None, "at least 20 rows, not 3"),
         (texts, right[:-1], "20 rows and 19 labels"),
         (texts, ["maybe"] * 20, "'maybe' is not one of its labels: true, false"),
-    ]:
+    ]:  # fmt: skip
         with pytest.raises(errors.UsageError, match=said):
             await glad.calibrate(rows, labels=labels)
     with pytest.raises(errors.ConfigError, match="for a choice"):
