@@ -184,31 +184,17 @@ def call(
 # --- output modes -----------------------------------------------------------------------------------------------------
 
 for name, returns, answer in (
-    ("text", str, "rain"),
-    ("nothing", None, ""),
-    ("int", int, {"value": 3}),
-    ("float", float, {"value": 0.5}),
-    ("bool", bool, {"value": True}),
-    ("decimal", Decimal, {"value": 1.5}),
-    ("date", date, {"value": "2026-11-23"}),
-    ("timedelta", timedelta, {"value": "PT5M"}),
-    ("enum", Mood, {"value": "good"}),
-    ("literal", Literal["a", "b", 3], {"value": "a"}),
-    ("optional", int | None, {"value": None}),
-    ("list", list[str], {"value": ["a"]}),
-    ("tuple", tuple[int, str], {"value": [1, "a"]}),
-    ("set", set[int], {"value": [1]}),
-    ("dict", dict[str, int], {"a": 1}),
-    ("model", Order, ORDER),
-    ("list of models", list[Line], {"value": ORDER["lines"]}),
-    ("recursive model", Tree, {"name": "a", "children": []}),
-    ("tagged union", Pet, {"kind": "cat", "lives": 9}),
-    ("dataclass", Point, {"x": 1.0, "y": 2.0}),
-    ("named tuple", Span, [1, 2]),
-    ("typed dict", Options, {"verbose": True, "level": 1}),
-    ("any", Any, {"value": 1}),
+    ("text", str, "rain"), ("nothing", None, ""), ("int", int, {"value": 3}), ("float", float, {"value": 0.5}),
+    ("bool", bool, {"value": True}), ("decimal", Decimal, {"value": 1.5}), ("date", date, {"value": "2026-11-23"}),
+    ("timedelta", timedelta, {"value": "PT5M"}), ("enum", Mood, {"value": "good"}),
+    ("literal", Literal["a", "b", 3], {"value": "a"}), ("optional", int | None, {"value": None}),
+    ("list", list[str], {"value": ["a"]}), ("tuple", tuple[int, str], {"value": [1, "a"]}),
+    ("set", set[int], {"value": [1]}), ("dict", dict[str, int], {"a": 1}), ("model", Order, ORDER),
+    ("list of models", list[Line], {"value": ORDER["lines"]}), ("recursive model", Tree, {"name": "a", "children": []}),
+    ("tagged union", Pet, {"kind": "cat", "lives": 9}), ("dataclass", Point, {"x": 1.0, "y": 2.0}),
+    ("named tuple", Span, [1, 2]), ("typed dict", Options, {"verbose": True, "level": 1}), ("any", Any, {"value": 1}),
     ("quotes", Excerpt, {"quote": "rains", "why": "so"}),
-):
+):  # fmt: skip
     CASES.setdefault("types", {})[name] = call(returns, answer, text="It rains — 下雨.", profile="openai")
 
 for mode in ("native", "tool", "prompt"):
@@ -467,10 +453,9 @@ def chat(llm: Any, **options: Any) -> Any:
 
 
 HISTORY: list[Any] = [
-    {"role": "system", "content": "left out"},
-    {"role": "user", "content": "message: hello"},
+    {"role": "system", "content": "left out"}, {"role": "user", "content": "message: hello"},
     {"role": "assistant", "content": "hello", "reasoning_content": "a greeting"},
-]
+]  # fmt: skip
 
 
 def talk(
@@ -503,9 +488,8 @@ TOOLS: list[Any] = [
     {"role": "user", "content": "Paris?"},
     {"role": "assistant", "content": None, "tool_calls": [CALL, {**CALL, "id": "call_2"}]},
     {"role": "tool", "tool_call_id": "call_1", "content": "rain"},
-    {"role": "tool", "tool_call_id": "call_9", "content": "lost"},
-    {"role": "assistant", "content": "rain"},
-]
+    {"role": "tool", "tool_call_id": "call_9", "content": "lost"}, {"role": "assistant", "content": "rain"},
+]  # fmt: skip
 ROME = calls(("weather", {"city": "Rome"}))
 CASES["chats"] |= {
     "a history from elsewhere": talk("hello", history=HISTORY, message="again", about=Order.model_validate(ORDER)),

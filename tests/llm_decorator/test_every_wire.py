@@ -97,11 +97,9 @@ async def test_parallel_tools_their_errors_and_consent(name, how):
 
 DATA = {"png": PNG, "pdf": b"%PDF-1.4\n%%EOF\n", "txt": "naïve".encode(), "wav": b"RIFF\x24\0\0\0WAVEfmt "}
 TAKES: dict[str, set[str]] = {
-    "chat": {"png", "pdf", "txt", "wav", "url"},
-    "responses": {"png", "pdf", "txt", "url"},
-    "messages": {"png", "pdf", "txt", "url"},
-    "gemini": {"png", "pdf", "txt", "wav"},
-}
+    "chat": {"png", "pdf", "txt", "wav", "url"}, "responses": {"png", "pdf", "txt", "url"},
+    "messages": {"png", "pdf", "txt", "url"}, "gemini": {"png", "pdf", "txt", "wav"},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["png", "pdf", "txt", "wav", "url"])

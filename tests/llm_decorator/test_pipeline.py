@@ -83,20 +83,16 @@ async def value_of(view, *args, is_async=True):
 
 
 VIEWS = {
-    "plain": lambda made: (made("plain"), "essay"),
-    "typed": lambda made: (made("typed"), "essay"),
-    "with tools": lambda made: (made("tools"), "essay"),
-    "call": lambda made: (made("typed").call, "essay"),
+    "plain": lambda made: (made("plain"), "essay"), "typed": lambda made: (made("typed"), "essay"),
+    "with tools": lambda made: (made("tools"), "essay"), "call": lambda made: (made("typed").call, "essay"),
     "stream": lambda made: (made("typed").stream, "essay"),
     "stream of text": lambda made: (made("plain").stream, "essay"),
-    "events": lambda made: (made("tools").events, "essay"),
-    "map": lambda made: (made("typed").map, ["essay"]),
-}
+    "events": lambda made: (made("tools").events, "essay"), "map": lambda made: (made("typed").map, ["essay"]),
+}  # fmt: skip
 CHAT_VIEWS = {
-    "chat": lambda made: (made(), [], "hello"),
-    "chat in pieces": lambda made: (made(stream=True), [], "hello"),
+    "chat": lambda made: (made(), [], "hello"), "chat in pieces": lambda made: (made(stream=True), [], "hello"),
     "chat events": lambda made: (made().events, [], "hello"),
-}
+}  # fmt: skip
 EITHER = pytest.mark.parametrize("is_async", [True, False], ids=["async def", "def"])
 
 
@@ -162,12 +158,11 @@ async def test_a_function_enters_the_five_steps_in_order(view, is_async):
 async def test_a_chat_enters_the_five_steps_in_order(view, is_async):
     entered = await entered_by(*CHAT_VIEWS[view](lambda **more: chat(is_async, **more)), is_async=is_async)
     steps = [
-        ["common/signature.parse_function_signature"],
-        ["common/log_context.setup_log_context"],
+        ["common/signature.parse_function_signature"], ["common/log_context.setup_log_context"],
         ["chat/message.build_chat_messages"],
         ["chat/react.execute_react_loop_streaming", "common/react.react_loop_events"],
         ["chat/response.process_chat_response_stream"],
-    ]
+    ]  # fmt: skip
     # Those who read the events get them as they are: nothing makes pairs of them.
     assert_in_order(entered, *(steps[:-1] if view == "chat events" else steps))
 

@@ -89,7 +89,7 @@ class AnswerReader:
             raise self._refusal(text, [("", "an answer", "nothing but reasoning")])
         return Parsed(clean, repairs)
 
-    def read(self, text: str, repair: RepairLevel = "coerce", *, prefers_wrapper: bool = False) -> Parsed[Any]:
+    def read(self, text: str, repair: RepairLevel, *, prefers_wrapper: bool) -> Parsed[Any]:
         """Return the value in the text.
 
         Args:
@@ -113,13 +113,15 @@ class AnswerReader:
 
     # --- what a candidate is worth -----------------------------------------------------------------------
 
-    def judged(self, candidate: Candidate, aligner: Aligner, *, prefers_wrapper: bool) -> Parsed[Any] | Misfit:
-        """Return the value that the candidate is, taken as the value or as its wrapper; pydantic has the last word."""
-        found = aligner.align(self.shape, candidate.node)
-        if self.is_wrapper(candidate.node):
+    def judged(
+        self, node: Node, repairs: Sequence[Repair], aligner: Aligner, *, prefers_wrapper: bool
+    ) -> Parsed[Any] | Misfit:
+        """Return the value that the node is, taken as the value or as its wrapper; pydantic has the last word."""
+        found = aligner.align(self.shape, node)
+        if self.is_wrapper(node):
             # A type that only pydantic knows, such as bytes, takes any node here; an object can only be the wrapper.
             prefers_wrapper = prefers_wrapper or isinstance(resolved(self.shape), OpaqueShape)
-            inside = aligner.align(self.shape, candidate.node[_WRAPPER_KEY], is_inner=True)
+            inside = aligner.align(self.shape, node[_WRAPPER_KEY], is_inner=True)
             if isinstance(found, Misfit) or (
                 isinstance(inside, Fit) and (prefers_wrapper or inside.rank < found.rank - 1e-9)
             ):
@@ -129,19 +131,19 @@ class AnswerReader:
         try:
             value = self._adapter.validator.validate_python(found.value)
         except Exception as error:  # noqa: BLE001 - a validator of the user's own may raise anything
-            value = self._built_from_json(candidate)
+            value = self._built_from_json(node)
             if value is None:
                 return Misfit(violations_of(error))
-        return Parsed(value, [*candidate.repairs, *found.repairs])
+        return Parsed(value, [*repairs, *found.repairs])
 
     def is_wrapper(self, node: Node) -> TypeGuard[dict[str, Node]]:
         """Tell whether the node is ``{"value": …}`` around a value that is no object."""
         return self._is_wrapped and isinstance(node, dict) and list(node) == [_WRAPPER_KEY]
 
-    def _built_from_json(self, candidate: Candidate) -> Any:
+    def _built_from_json(self, node: Node) -> Any:
         """Validate as JSON what a strict type does not take as Python data, such as a dataclass in a strict model."""
         try:
-            return self._adapter.validator.validate_json(json.dumps(plain_value(candidate.node)), strict=True)
+            return self._adapter.validator.validate_json(json.dumps(plain_value(node)), strict=True)
         except Exception:  # noqa: BLE001 - as above
             return None
 
@@ -185,21 +187,20 @@ class _Attempt:
             node = decode_strictly(self._text.strip())
         except ValueError as error:
             return Misfit([("", f"{self._shape.name}, as strict JSON", str(error))])
-        return self._judged(Candidate(node, 0, len(self._text)))
+        return self._reader.judged(node, (), Aligner(may_coerce=False), prefers_wrapper=self._prefers_wrapper)
 
-    def _judged(self, candidate: Candidate) -> Parsed[Any] | Misfit:
+    def _judged(self, node: Node, repairs: Sequence[Repair], *, is_whole: bool) -> Parsed[Any] | Misfit:
         aligner = Aligner(may_coerce=self._may_coerce)
-        found = self._reader.judged(candidate, aligner, prefers_wrapper=self._prefers_wrapper)
+        found = self._reader.judged(node, repairs, aligner, prefers_wrapper=self._prefers_wrapper)
         if isinstance(found, Misfit) and self._may_coerce and self._reader.has_hooks:
             # a user's validator did not take it as it was written; perhaps it takes it mended
             mended = Aligner(may_coerce=True, reads_hooked=True)
-            again = self._reader.judged(candidate, mended, prefers_wrapper=self._prefers_wrapper)
+            again = self._reader.judged(node, repairs, mended, prefers_wrapper=self._prefers_wrapper)
             found = again if isinstance(again, Parsed) else found
-        if isinstance(found, Misfit) and self._may_coerce and candidate.is_whole:
-            node = candidate.node[_WRAPPER_KEY] if self._reader.is_wrapper(candidate.node) else candidate.node
-            truth = digit_truth(self._shape, node)
+        if isinstance(found, Misfit) and self._may_coerce and is_whole:
+            truth = digit_truth(self._shape, node[_WRAPPER_KEY] if self._reader.is_wrapper(node) else node)
             if truth is not None:
-                return Parsed(truth.value, [*candidate.repairs, ("", truth.note)])
+                return Parsed(truth.value, [*repairs, ("", truth.note)])
         return found
 
     # --- JSON --------------------------------------------------------------------------------------------
@@ -207,7 +208,7 @@ class _Attempt:
     def _from_json(self, finding: Finding) -> Parsed[Any] | Misfit:
         if not finding.candidates and not finding.damaged:
             return self._from_words(finding)
-        judged = [(candidate, self._judged(candidate)) for candidate in finding.candidates]
+        judged = [(each, self._judged(each.node, each.repairs, is_whole=each.is_whole)) for each in finding.candidates]
         # Text without quotes decides only where nothing else stands around it.
         known = [(each, found) for each, found in judged if each.is_whole or not _holds_bare(each.node)]
         fits = [(each, found) for each, found in known if isinstance(found, Parsed)]
@@ -254,7 +255,7 @@ class _Attempt:
         if not may_say or finding.candidates[0].is_whole:
             return False
         words = bare_text("".join(_around(finding))).strip(" \n`")
-        said = words and self._judged(Candidate(Bare(words), 0, 0))
+        said = words and self._judged(Bare(words), (), is_whole=False)
         return isinstance(said, Parsed) and not is_same_value(said.value, found.value)
 
     def _is_alike(self, piece: str) -> bool:
@@ -289,12 +290,12 @@ class _Attempt:
     def _items(self, nodes: list[Node], repairs: list[Repair]) -> Parsed[Any] | Misfit | None:
         assert self._list_shape is not None
         aligner = Aligner(may_coerce=True)
-        whole = Candidate(nodes, 0, 0, [*repairs, ("", f"{len(nodes)} values taken as the items of the list")])
         for node in nodes:
             found = aligner.align(self._list_shape.item, node, is_inner=True)
             if isinstance(found, Misfit) or found.cost > 3:
                 return None
-        return self._reader.judged(whole, aligner, prefers_wrapper=False)
+        told = ("", f"{len(nodes)} values taken as the items of the list")
+        return self._reader.judged(nodes, [*repairs, told], aligner, prefers_wrapper=False)
 
     # --- words -------------------------------------------------------------------------------------------
 
@@ -311,7 +312,7 @@ class _Attempt:
         if self._takes_text:
             text = text if len(text) < 64 else finding.text.strip()
         node: Node = text if isinstance(self._shape, AnyShape) else Bare(text)
-        found = self._judged(Candidate(node, 0, len(finding.text), is_whole=True))
+        found = self._judged(node, (), is_whole=True)
         if isinstance(found, Misfit):
             if self._shape_is_scalar:
                 return found
@@ -360,7 +361,7 @@ def _bare_items(text: str, shape: ListShape) -> list[Node]:
         except (ValueError, RecursionError):
             pass
         else:
-            return nodes if len(nodes) > 1 and not any(isinstance(node, list | dict) for node in nodes) else []
+            return nodes if len(nodes) > 1 else []
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if len(lines) > 1:
         return _from_lines(lines, text, shape)

@@ -76,7 +76,7 @@ class Ahead:
         if at >= len(self._text):
             return True
         char = self._text[at]
-        if char in "\"'“‘`[{(]］｛［-+.）" or char.isdigit():
+        if char in "\"'“‘`[{(]］)｛［-+." or char.isdigit():
             return True
         word = WORD.match(self._text, at)
         return word is not None and (word.group() in LITERALS or word.group() in NAMED_NUMBERS)
@@ -99,8 +99,6 @@ class Ahead:
             return True
         if self._text[end] in CLOSE | COMMA:
             return True
-        if inside == "":
-            return end > at
         if end == at or (inside == "object" and not self.is_key(end)):
             return False
         return "\n" in self._text[at:end] or (inside == "object" and self._text[end] in "\"'“")

@@ -61,8 +61,8 @@ class Candidate:
     node: Node
     start: int
     end: int
-    repairs: list[Repair] = field(default_factory=list)
-    is_whole: bool = False
+    repairs: list[Repair]
+    is_whole: bool
 
 
 @dataclass(slots=True)
@@ -151,8 +151,8 @@ def _inside_whole(text: str) -> str | None:
         mark = fence.group(1)
         rest = text[fence.end() + 1 :]
         stripped = rest.rstrip()
-        inner = stripped.rstrip(mark[0]) if stripped.endswith(mark[:3]) else rest
-        return None if any(found.group(1)[0] == mark[0] for found in _FENCE.finditer(inner)) else inner
+        inner = stripped.rstrip(mark) if stripped.endswith(mark[:3]) else rest
+        return None if any(set(found.group(1)) == set(mark) for found in _FENCE.finditer(inner)) else inner
     inline = _INLINE_FENCE.match(text)
     if inline and "```" not in inline.group(1):
         return inline.group(1)
@@ -250,7 +250,7 @@ class _Search:
             return self._failed_at(start, error)
         except ValueError as error:
             # the error counts the lines from the start of the text
-            self._work -= max(0, getattr(error, "pos", start) - start) + start // 32
+            self._work -= getattr(error, "pos", start) - start + start // 32
             return self._mended_at(start)
         return self._take(start, end, node, [])
 

@@ -83,7 +83,6 @@ class _Reader:
         self._mode: OutputMode | None = mode
         self._pieces: list[str] = []
         self.growth = JsonGrowth(self._open, self._add, takes_breaks=repair != "off")
-        self._has_grown = False
         self._value_frame: Frame | None = None
         self._aligner = Aligner(may_coerce=repair == "coerce")
         self._root: Shape = resolved(spec.shape)
@@ -136,7 +135,7 @@ class _Reader:
     def _settle(self, frame: Frame) -> None:
         """See that an object with a key that is not ours is no wrapper, but the bare value."""
         if frame.is_wrapper and frame.key != "value":
-            frame.is_wrapper, frame.has_gap, frame.values = False, False, {}
+            frame.is_wrapper, frame.values = False, {}
             frame.shape = _of_kind(frame, self._root, self._root_check)
             self._value_frame = frame
 
@@ -184,7 +183,6 @@ class PartialReader(_Reader):
     """Reads a growing answer as ever larger parts of one value."""
 
     _shown: Any = _ABSENT
-    _shown_length = _length = _measured = 0
     _shown_string: list[str] | None = None
 
     def _fed(self, text: str) -> list[Any]:
@@ -272,10 +270,9 @@ class ItemReader(_Reader):
 
     def _add(self, frame: Frame, node: Node) -> None:
         super()._add(frame, node)
-        if self._has_grown and frame.shape is self._root and isinstance(frame.node, list) and frame.values:
+        if frame.shape is self._root and isinstance(frame.node, list) and frame.values:
             self._ready.append(frame.values.pop())
             frame.node.clear()  # the node is not read again; all nodes freed at the end would take long
-            self._has_grown = False
 
 
 def _name_in(shape: ObjectShape, key: str) -> str:

@@ -52,13 +52,14 @@ _SWALLOWED_KEY: Final = re.compile(
 class TolerantReader:
     """Reads the one value that begins at a position of the text."""
 
+    _at: int
+    _path: list[str | int]
+    _repairs: dict[Repair, None]
+    _has_progress: bool
+    _reach: int
+
     def __init__(self, text: str) -> None:
         self._text = text
-        self._at = 0
-        self._path: list[str | int] = []
-        self._repairs: dict[Repair, None] = {}
-        self._has_progress = False
-        self._reach = 0
         self._ahead = Ahead(text)
 
     @property
@@ -206,9 +207,9 @@ class TolerantReader:
             self._at += 1
             self._skip()
             following = self._text[self._at : self._at + 1]
-            if following in COMMA and following:
+            if following in COMMA:
                 raise AmbiguousError("two commas with nothing between", self._at)
-            if following in CLOSE and following:
+            if following in CLOSE:
                 self._note("comma before the closing bracket")
             return True
         if char in CLOSE:
@@ -309,7 +310,7 @@ class TolerantReader:
     def _escape(self, at: int) -> tuple[str, int]:
         text = self._text
         char = text[at + 1 : at + 2]
-        if char in _ESCAPES and char:
+        if char in _ESCAPES:
             if char == "'":
                 self._note("escape that JSON does not know")
             return _ESCAPES[char], at + 2
@@ -347,7 +348,7 @@ class TolerantReader:
         at = start
         while at < len(text):
             char = text[at]
-            if char in "}]｝］" or (char == "\n" and inside):
+            if char in "}]｝］\n":
                 break
             if char in COMMA and (inside != "object" or self._ahead.is_key(at + 1) or self._ahead.is_close(at + 1)):
                 break

@@ -37,7 +37,7 @@ def test_items(text: str, wanted: Any, items: list[Any]) -> None:
     [
         ("red, not blue", list[Literal["red", "blue"]]),
         ('{"a": 1} but {"a": 2}', list[dict[str, int]]), ('{"a": 1}\n{"a": ', list[dict[str, int]]),
-        ("[1]\n[2]", list[int]),
+        ("[1]\n[2]", list[int]), ("[1]\n[2]", list[Any]), ("**5**", list[int]), ("red", list[Literal["red"]]), ("about 5\nabout 6", list[int]),
         # A pattern that can read each bullet in two ways would never come to the end of this.
         ('{"a": 1}\n' + "-  \n" * 200 + 'x {"a": 2}', list[dict[str, int]]),
     ],
@@ -53,12 +53,13 @@ class Person(BaseModel):
 
 
 def test_what_does_not_fit_does_not_hide_what_was_cut_off():
-    with pytest.raises(ResponseParseError) as caught:
-        parse_text('First {"name": "A", "age": "x"} then {"name": "B", "age": 3', Person)
-    assert [path for path, _, _ in caught.value.violations] == ["", "age"]
-    assert "cut off" in caught.value.violations[0][2]
+    for end, told in ((' then {"name": "B", "age": 3', ["JSON that is cut off", "'x'"]), ("", ["'x'"])):
+        with pytest.raises(ResponseParseError) as caught:
+            parse_text('First {"age": 1} then {"name": "A", "age": "x"}' + end, Person)
+        assert [got.partition(":")[0] for _, _, got in caught.value.violations] == told
 
 
 def test_where_the_json_was_found_is_told_first():
     found = parse_text('The answer: {"name": "A", "age": "3"} and no more', Person)
     assert [path for path, _ in found.repairs] == ["", "age"]
+    assert parse_text("a\ud83d", str).repairs == [("", "half a character replaced")]

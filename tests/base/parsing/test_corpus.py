@@ -124,23 +124,13 @@ NAMED = (
 )  # fmt: skip
 WRITTEN = (list[int], list[str], list[bool], set[int], int | None, str | None, str | float, int | list[int])
 TYPES: dict[str, Any] = {
-    **{wanted.__name__: wanted for wanted in NAMED},
-    **{str(wanted): wanted for wanted in WRITTEN},
-    "Any": Any,
-    "Iterable[int]": Iterable[int],
-    "dict[str,int]": dict[str, int],
-    "dict[str,Any]": dict[str, Any],
-    "list[Sentiment]": list[Sentiment],
-    "Place": Literal["café", "restaurant", "high", "very high"],
-    "Grade": Literal["A", "B", "C"],
-    "Rating": Literal["A", "A+", "A-"],
-    "Level": Literal[1, 2, 3],
-    "情感": Literal["正面", "负面", "中性"],
-    "Person | None": Person | None,
-    "list[Person]": list[Person],
-    "Shape": Shape,
+    **{wanted.__name__: wanted for wanted in NAMED}, **{str(wanted): wanted for wanted in WRITTEN}, "Any": Any,
+    "Iterable[int]": Iterable[int], "dict[str,int]": dict[str, int], "dict[str,Any]": dict[str, Any],
+    "list[Sentiment]": list[Sentiment], "Place": Literal["café", "restaurant", "high", "very high"],
+    "Grade": Literal["A", "B", "C"], "Rating": Literal["A", "A+", "A-"], "Level": Literal[1, 2, 3],
+    "情感": Literal["正面", "负面", "中性"], "Person | None": Person | None, "list[Person]": list[Person], "Shape": Shape,
     "Cat | Dog": Cat | Dog,
-}
+}  # fmt: skip
 
 CORPUS = Path(__file__).parent / "corpus"
 

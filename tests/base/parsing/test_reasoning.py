@@ -18,7 +18,8 @@ from SimpleLLMFunc.base.parsing.tolerant_json import TolerantReader
         ("a</think>b", "b"), ("b<think>a", "b"), ("<think>a<think>b</think>c</think>d", "d"),
         ("[THINK]a[/THINK]b", "b"), ("◁think▷a◁/think▷b", "b"),
         ("<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b", "b"),
-        ("b<|im_end|>", "b"),
+        ("[x] " * 50 + '{"a": "<think>b</think>"}', "[x] " * 50 + '{"a": ""}'),  # a tag behind 50 brackets is one
+        ('<think><think>a</think>{"a": "</think>"}', '"}'), ("b<|im_end|>", "b"), ('<think>a</think>{"a": "</think>"}', '{"a": "</think>"}'),
         # control marks are left out at both ends
         ("</s> a </s> <|return|>\n", " a "), ("<|im_start|>assistant<|message|>a<|return|><|im_end|>", "a"),
         (" </s>", ""), ("x" + "<|im_end|> " * 50_000, "x"),
@@ -37,7 +38,8 @@ TORN = ("<think ", "</think  ", "[THINK", "◁", "<|channel|>analysis", "<|begin
 @pytest.mark.parametrize(
     "text",
     [
-        '{"a": "<think>b</think>c"}', "{'a': 'x</think>y',}", '{"a": "</s>", "b": "<|end|>"} ok', "a < b and think > 3",
+        '{"a": "<think>b</think>c"}', "[x] " * 49 + '{"a": "<think>b</think>"}',
+        "{'a': 'x</think>y',}", '{"a": "</s>", "b": "<|end|>"} ok', "a < b and think > 3",
         "a</s>b", "x" + "</s>" * 100_000 + "x", *(piece * (1_500_000 // len(piece)) for piece in TORN),
     ],
     ids=lambda text: text[:30],

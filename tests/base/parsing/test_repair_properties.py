@@ -39,16 +39,12 @@ any_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 
 def scalar(text: st.SearchStrategy[str]) -> list[tuple[Any, st.SearchStrategy[Any]]]:
     return [
-        (str, text),
-        (int, st.integers(-(10**20), 10**20)),
-        (float, st.floats(allow_nan=False, allow_infinity=False)),
-        (bool, st.booleans()),
-        (Decimal, st.decimals(allow_nan=False, allow_infinity=False, places=3)),
-        (Color, st.sampled_from(Color)),
-        (Literal["x", "y"], st.sampled_from(["x", "y"])),
+        (str, text), (int, st.integers(-(10**20), 10**20)), (float, st.floats(allow_nan=False, allow_infinity=False)),
+        (bool, st.booleans()), (Decimal, st.decimals(allow_nan=False, allow_infinity=False, places=3)),
+        (Color, st.sampled_from(Color)), (Literal["x", "y"], st.sampled_from(["x", "y"])),
         (Leaf, st.builds(Leaf, label=text, size=st.integers())),
         (Pair, st.builds(Pair, left=text, right=st.floats(allow_nan=False, allow_infinity=False))),
-    ]
+    ]  # fmt: skip
 
 
 def typed(text: st.SearchStrategy[str]) -> st.SearchStrategy[tuple[Any, st.SearchStrategy[Any]]]:

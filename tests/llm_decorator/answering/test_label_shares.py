@@ -12,15 +12,10 @@ from hypothesis import strategies as st
 from SimpleLLMFunc.llm_decorator.answering.label_shares import label_shares
 
 LABELS = [
-    ["positive", "negative"],
-    ["count", "comparative", "superlative", "compare"],
-    ["1", "10", "100", "2"],
-    ["card", "card_arrival", "card arrival", "discard"],
-    ["好", "很好", "不好", "好的"],
-    ["US", "us", "them"],
-    ["true", "false", "null"],
-    ['say "no"', "say", "back\\slash"],
-]
+    ["positive", "negative"], ["count", "comparative", "superlative", "compare"], ["1", "10", "100", "2"],
+    ["card", "card_arrival", "card arrival", "discard"], ["好", "很好", "不好", "好的"], ["US", "us", "them"],
+    ["true", "false", "null"], ['say "no"', "say", "back\\slash"],
+]  # fmt: skip
 
 
 def entry(token, shown):

@@ -229,11 +229,10 @@ async def test_rows_and_labels_that_cannot_be(service, tmp_path):
     texts, right = gladness(20)
     glad = glad_of(service)
     for rows, labels, said in [
-        (texts[:19], None, "at least 20 rows, not 19"),
-        (iter(texts[:3]), None, "at least 20 rows, not 3"),
+        (texts[:19], None, "at least 20 rows, not 19"), (iter(texts[:3]), None, "at least 20 rows, not 3"),
         (texts, right[:-1], "20 rows and 19 labels"),
         (texts, ["maybe"] * 20, "'maybe' is not one of its labels: true, false"),
-    ]:
+    ]:  # fmt: skip
         with pytest.raises(errors.UsageError, match=said):
             await glad.calibrate(rows, labels=labels)
     with pytest.raises(errors.ConfigError, match="for a choice"):
@@ -245,12 +244,10 @@ async def test_rows_and_labels_that_cannot_be(service, tmp_path):
     await glad.calibrate(texts, labels=["true" if each else "false" for each in right], path=tmp_path / "c.json")
     data = json.loads((tmp_path / "c.json").read_text())
     for change, said in [
-        ({"function": "other"}, "made for other"),
-        ({"labels": ["yes", "no"]}, "made for the labels yes, no"),
+        ({"function": "other"}, "made for other"), ({"labels": ["yes", "no"]}, "made for the labels yes, no"),
         ({"kind": "else"}, "not a calibration that this version can read"),
-        ({"temperature": 0}, "is not a calibration"),
-        ({"biases": "x"}, "is not a calibration"),
-    ]:
+        ({"temperature": 0}, "is not a calibration"), ({"biases": "x"}, "is not a calibration"),
+    ]:  # fmt: skip
         (tmp_path / "d.json").write_text(json.dumps({**data, **change}))
         with pytest.raises(errors.ConfigError, match=said):
             glad.with_options(calibration=tmp_path / "d.json")

@@ -200,12 +200,9 @@ def test_openai_objects_are_read_too():
     from openai.types.chat import ChatCompletion as Theirs
 
     data = {
-        "id": "1",
-        "object": "chat.completion",
-        "created": 1,
-        "model": "m",
+        "id": "1", "object": "chat.completion", "created": 1, "model": "m",
         "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "7"}}],
-    }
+    }  # fmt: skip
     reply = Theirs.model_validate(data)
     assert not function_react.check_response_content_empty(reply, "f")
     assert function_response.extract_response_content(reply, "f") == "7"

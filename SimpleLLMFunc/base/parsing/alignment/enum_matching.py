@@ -52,14 +52,14 @@ def find_choice(shape: ChoiceShape, text: str, *, in_quotes: bool = True) -> Lea
     Args:
         shape: of the enum or literal.
         text: as the model wrote it.
-        in_quotes: it stood in quotes, so it can be the exact value of a member that is a string.
+        in_quotes: it stood in quotes, so the enum itself may be asked for what it does not list.
 
     Raises:
         AmbiguousChoiceError: more than one member is named the same way.
     """
     for value, wire, _ in shape.members:
         if isinstance(wire, str) and wire == text:
-            return LeafFit(value, 0 if in_quotes else 1)
+            return LeafFit(value, 1)
     if not text.strip() or len(text) > _LONGEST:
         return None
     named = text.strip().removeprefix(f"{shape.cls.__name__}." if shape.cls else "")
@@ -256,20 +256,13 @@ def _leads(shape: ChoiceShape, text: str) -> bool:
     lead = _LEAD.match(text)
     if lead is None or _SOFT_START.match(lead.group(2)):
         return False
-    return _is_folded(shape, lead.group(1))
+    return _folded(shape, lead.group(1).strip(_EDGES)) is not None
 
 
 def _concludes(shape: ChoiceShape, text: str) -> bool:
     """Tell whether the text ends with the label as its conclusion: ``… Final answer: positive``."""
     final = _FINAL.search(text.strip())
-    return final is not None and _is_folded(shape, final.group(1))
-
-
-def _is_folded(shape: ChoiceShape, text: str) -> bool:
-    try:
-        return _folded(shape, text.strip(_EDGES)) is not None
-    except AmbiguousChoiceError:
-        return False
+    return final is not None and _folded(shape, final.group(1).strip(_EDGES)) is not None
 
 
 def _prefix(shape: ChoiceShape, text: str) -> LeafFit | None:

@@ -56,7 +56,7 @@ def fit_leaf(shape: LeafShape, node: Node, *, may_coerce: bool) -> LeafFit | Non
         case "none":
             return LeafFit(None) if node is None else _null(node, text) if may_coerce and text is not None else None
         case _:
-            return _TEXTS[shape.kind].fit(node, text, may_coerce) if text is not None and len(text) <= 1000 else None
+            return _TEXTS[shape.kind].fit(node, text, may_coerce) if text is not None else None
 
 
 def _str(node: Node, may_coerce: bool) -> LeafFit | None:
@@ -97,7 +97,7 @@ def _literal(shape: LeafShape, literal: str, may_coerce: bool) -> LeafFit | None
     value = float(literal)
     if not math.isfinite(value):
         # NaN and Infinity only as the model wrote them, never by overflow
-        return LeafFit(value) if shape.allows_nan and not literal[-1].isdigit() else None
+        return LeafFit(value) if shape.allows_nan and literal.lstrip("-").isalpha() else None
     return LeafFit(value, 0.1 if _INTEGER.fullmatch(literal) else 0)
 
 

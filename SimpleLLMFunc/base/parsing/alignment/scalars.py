@@ -231,7 +231,7 @@ MONTHS: Final = {
     for name in names.split()
 }  # fmt: skip
 """The number of a month by its English names, long and short."""
-_MONTH: Final = "|".join(sorted(MONTHS, key=len, reverse=True))
+_MONTH: Final = "|".join(MONTHS)
 _DAY: Final = r"(?P<d>\d{1,2})(?:st|nd|rd|th)?"
 _DATES: Final = (
     re.compile(r"(?<![\d-])(?P<y>\d{4})(?P<sign>[-/.])(?P<m>\d{1,2})(?P=sign)(?P<d>\d{1,2})(?![\dT:-])(?!\s+\d{1,2}:)"),

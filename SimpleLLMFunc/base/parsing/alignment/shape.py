@@ -22,7 +22,7 @@ class Check:
     schema: Any
     definitions: Mapping[str, Any] = field(default_factory=dict)
     config: Any = None
-    _validator: SchemaValidator | None = field(default=None, init=False)
+    _validator: SchemaValidator | None = None
 
     def validate(self, value: Any) -> Any:
         """Return the validated value.

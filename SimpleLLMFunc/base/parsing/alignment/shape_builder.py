@@ -136,10 +136,8 @@ class _Builder:
         return self._named_items([(part["name"], part["schema"]) for part in schema["fields"]])
 
     def _call(self, schema: Mapping[str, Any]) -> Shape:
-        arguments = schema["arguments_schema"]
-        if arguments["type"] != "arguments":
-            return self._opaque(None)
-        return self._named_items([(part["name"], part["schema"]) for part in arguments["arguments_schema"]])
+        parts = schema["arguments_schema"]["arguments_schema"]
+        return self._named_items([(part["name"], part["schema"]) for part in parts])
 
     def _named_items(self, parts: list[tuple[str, Mapping[str, Any]]]) -> Shape:
         shapes = [(name, self.build(part), part) for name, part in parts]

@@ -46,11 +46,9 @@ def test_the_docstring_and_the_list_of_parameters_are_one_list():
     above, lines = described(grade, "x", [1])
     assert above == ('Grade the essay.\n\nBe fair.\n\nReturns:\n    one sentence.\n\nExamples:\n    "Well done."')
     assert lines == [
-        "  - essay: string — by a pupil;",
-        "    in English.",
-        "  - marks: list of integers, each may be null — of others.",
-        "  - strict: true or false",
-    ]
+        "  - essay: string — by a pupil;", "    in English.",
+        "  - marks: list of integers, each may be null — of others.", "  - strict: true or false",
+    ]  # fmt: skip
 
 
 def test_a_chinese_docstring_is_read_too():
@@ -78,12 +76,10 @@ def test_every_parameter_is_listed_and_none_that_is_described_is_lost():
         """
 
     assert described(read, "x", "2026-01-02", "Ann", depth=3)[1] == [
-        "  - text: any value — a page",
-        "  - when: any value — of the text. (ISO date)",
-        "  - names: list of strings — who is in it.",
-        "  - options: object with any keys whose values are integers",
+        "  - text: any value — a page", "  - when: any value — of the text. (ISO date)",
+        "  - names: list of strings — who is in it.", "  - options: object with any keys whose values are integers",
         "  - depth: any value — how far to look.",
-    ]
+    ]  # fmt: skip
 
 
 def test_a_method_lists_its_arguments_without_the_instance():

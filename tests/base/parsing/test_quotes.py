@@ -64,7 +64,7 @@ def located(quote, **arguments):
         ("他说「不」了", "他说“不”了", "他说「不」了"), ("it’s", "it's", "it’s"),
         ("cafe\u0301 noir", "caf\u00e9 noir", "cafe\u0301 noir"),
         ("soft\u00adhyphen", "softhyphen", "soft\u00adhyphen"), ("a plain line", '"a plain line"', "a plain line"),
-        ("a 'b' c", "'b'", "'b'"),
+        ("a 'b' c", "'b'", "'b'"), (" a b", " a", " a"), ("one two", " one", "one"),
     ],
 )  # fmt: skip
 def test_what_does_not_count(text, quote, shown):
@@ -95,14 +95,9 @@ def test_quotes_are_found_in_every_text_of_an_argument():
         pages: list[dict[str, str]]
 
     arguments = {
-        "plain": "first",
-        "pages": [Page("t", "second page")],
-        "book": Book(pages=[{"text": "third"}]),
-        "part": Text("fourth"),
-        "number": 1931,
-        "nothing": None,
-        "secret": b"fifth",
-    }
+        "plain": "first", "pages": [Page("t", "second page")], "book": Book(pages=[{"text": "third"}]),
+        "part": Text("fourth"), "number": 1931, "nothing": None, "secret": b"fifth",
+    }  # fmt: skip
     assert located("irst", **arguments) == ("plain", 1, 5)
     assert located("second page", **arguments) == ("pages[0].body", 0, 11)
     assert located("third", **arguments) == ("book.pages[0].text", 0, 5)
@@ -110,6 +105,16 @@ def test_quotes_are_found_in_every_text_of_an_argument():
     assert located("1931", **arguments) == ("number", 0, 4)
     assert located("fifth", **arguments) is None
     assert located("pages", **arguments) is None  # a name is no text
+
+
+def test_texts_and_quotes_are_found_33_levels_down():
+    text, good, bad = "deep", Quoted("deep"), Quoted("no")
+    for _ in range(33):
+        text, good, bad = [text], [good], [bad]
+    check = QuoteCheck({"a": text})
+    assert check(good) == []
+    assert [path for path, _, _ in check(bad)] == ["[0]" * 33]
+    assert located("deep", a=[text]) is None
 
 
 # --- in an answer -------------------------------------------------------------------------------------------
@@ -172,12 +177,23 @@ def test_a_validator_that_makes_a_plain_text_of_a_quote_leaves_it_a_quote(kind, 
 
 
 def test_a_list_of_a_users_own_class_stays_one_next_to_a_quote():
-    tags = type("Tags", (list,), {})
+    tags, pairs = (type("Own", (kind,), {}) for kind in (list, dict))
     holder = create_model(
-        "Holder", quote=(Quoted[str], ...), tags=(Annotated[list[str], AfterValidator(tags)], ...), bare=(List, ...)
-    )
-    found = decorated(holder, ScriptedLLM('{"quote": "bridge", "tags": ["a"], "bare": [1]}'))(REPORT)
-    assert (type(found.tags), found.bare) == (tags, [1])
+        "Holder", tags=(Annotated[list[STRIPPED], AfterValidator(tags)], ...), bare=(List, ...), more=(list[STRIPPED], ...),
+        pairs=(Annotated[dict[str, STRIPPED], AfterValidator(pairs)], ...), other=(tuple[STRIPPED, ...], ...),
+        free=(Annotated[Quoted[str] | str, AfterValidator(str.strip)], ...),
+    )  # fmt: skip
+    answer = {
+        "tags": ["in"],
+        "bare": [1],
+        "more": ["was", "in"],
+        "pairs": {"a": "in"},
+        "other": ["was", "in"],
+        "free": "not there",
+    }
+    found = decorated(holder, ScriptedLLM(json.dumps(answer)))(REPORT)
+    assert (type(found.tags), type(found.pairs), found.bare) == (tags, pairs, [1])
+    assert [quote.is_located for quote in (*found.more, *found.other)] == [True] * 4
 
 
 def test_golden_prompt():
@@ -229,6 +245,8 @@ def test_a_quote_is_a_str_that_can_be_kept():
     assert claim.model_dump_json() == '{"claim":"c","quote":"a","more":[]}'
     assert repr(Claim.model_validate_json(claim.model_dump_json(round_trip=True))) == repr(claim)
     assert Claim(claim="c", quote="plain").quote.start == -1
+    assert QuoteCheck({"x": "b"})(quote)
+    assert (quote.path, quote.start, quote.end) == ("", -1, -1)
 
 
 def test_a_model_cannot_claim_a_place():
