@@ -154,9 +154,10 @@ def test_the_pieces_of_a_block_are_joined_with_its_beginning_and_all_it_cites():
     deltas = [{"type": "text_delta", "text": "llo"}, *cited]
     grown = [{"type": "content_block_delta", "index": 0, "delta": delta} for delta in deltas]
     closed = {"type": "content_block_stop"}, {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}
-    reply = streamed("messages", {}, begun, *grown, *closed)
+    before = begun, grown[0], closed[0]  # which another block of this number follows
+    reply = streamed("messages", {}, *before, begun, *grown, *closed)
     (block,) = reply.message.extra["provider_state"]["items"]
-    assert (reply.text, block["text"], block["citations"]) == ("Hello", "Hello", [{"url": "a"}, {"url": "b"}])
+    assert (reply.text, block["text"], block["citations"]) == ("HelloHello", "Hello", [{"url": "a"}, {"url": "b"}])
 
 
 def test_the_citations_of_chat_stand_in_their_kind_or_next_to_it():

@@ -62,7 +62,7 @@ class BlockReader(EventReader):
         super().__init__(received, service)
         self._usage: dict[str, Any] = {}
         self._blocks: dict[int, dict[str, Any]] = {}
-        self._pieces: dict[int, list[str]] = {}  # joined at the end, so that the work stays linear
+        self._pieces: dict[int, list[str]] = {}  # joined when the block ends, so that the work stays linear
         self._is_ended = False
 
     def problem_of(self, data: Mapping[str, Any]) -> str:
@@ -110,9 +110,11 @@ class BlockReader(EventReader):
             return self._grown(index_of(value, 0), mapping(value.get("delta")))
         if kind == "message_delta":
             return self._ended(mapping(value.get("delta")), value)
-        if kind == "message_stop":
+        if kind == "content_block_stop":
+            self._close(index_of(value, 0))  # a service may use its number again
+        elif kind == "message_stop":
             self.is_done = self._is_ended
-        return None  # the end of a block, a ping, or an event of a kind we do not know
+        return None  # a ping, or an event of a kind we do not know
 
     def _started(self, message: Mapping[str, Any]) -> ChatCompletionChunk:
         if self._blocks:
