@@ -165,6 +165,9 @@ async def fails(task: Task, step: Step, **options: Any) -> dict[str, Any]:
     assert await drained(after) == []
     assert after.status is StepStatus.ERROR
     assert task.runtime.step == step.name
+    task.reopen()
+    (chunk,) = [chunk async for chunk in after.run()]  # it is prepared now
+    assert chunk.content["message"].startswith("after: slip: ")
     return content
 
 

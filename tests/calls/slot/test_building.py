@@ -64,7 +64,7 @@ def built(data: Any, onto: Any = None, schema: Any = ORDER) -> Any:
         ({"": {"city": "Rome"}, "/tags/0": "x"}, {"city": "Rome", "tags": ["x"]}),
         ({"/tags/-": "z", "/tags/1": "y", "/tags/0": "x"}, {"tags": ["x", "y", "z"]}),
         ({"/items/-/price": 1, "/items/-/name": "n", "/items/0": {}}, {"items": [{}, {"price": 1, "name": "n"}]}),
-        ({"/any/-": 1, "/free/-": 2}, {"any": {"-": 1}, "free": {"-": 2}}),
+        ({"/any/-": 1, "/free/-": 2}, {"any": {"-": 1}, "free": {"-": 2}}), ({"/tags/-": "x"}, {"tags": ["x"]}),
     ],
 )  # fmt: skip
 def test_any_order_gives_the_same(data, nested):
@@ -169,13 +169,14 @@ def test_what_is_no_data(data, problem):
 
 def test_data_that_is_too_deep_also_where_only_pointers_make_it_so():
     value: Any = 1
-    for _ in range(50):
-        value = [value]
-    assert built({"any": value}) == {"any": value}
-    with pytest.raises(CallError, match="too large"):
-        built({"any": [[[[[[[[[[[[[[value]]]]]]]]]]]]]]})
-    with pytest.raises(CallError, match="too large"):
-        built({"/any" + "/0" * 20: value})
+    for _ in range(31):
+        value = [{"k": value}]
+    assert built({"any": [value]}) == {"any": [value]}
+    for deeper in ({"any": [[value]]}, {"any": {"k": [value]}}, {"/any" + "/0" * 20: value}):
+        with pytest.raises(CallError, match="too large"):
+            built(deeper)
+    with pytest.raises(CallError, match="at most 64 levels"):
+        checked_data({"any": [[value]]}, "it")
 
 
 def test_as_many_values_as_it_says():
@@ -383,7 +384,7 @@ def test_a_name_of_another_case_is_read_only_where_one_is_meant():
 
 
 def test_null_where_a_value_is_wanted_counts_as_not_given():
-    schema = {"properties": {"a": STRING, "b": {"type": ["string", "null"]}, "l": {"items": STRING}}}
-    found = SlotProcessor(schema).convert({"a": None, "b": None, "l": [None]})
+    schema = {"properties": {"a": STRING, "b": {"type": ["string", "null"]}, "c": {"const": 1}, "l": {"items": STRING}}}
+    found = SlotProcessor(schema).convert({"a": None, "b": None, "c": None, "l": [None]})
     assert found.data == {"b": None, "l": [None]}  # an item holds the place of those behind it
-    assert found.dropped == [("/a", "null where a value is wanted")]
+    assert found.dropped == [(pointer, "null where a value is wanted") for pointer in ("/a", "/c")]

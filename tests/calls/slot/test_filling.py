@@ -77,6 +77,8 @@ def test_a_wrong_item_keeps_its_place() -> None:
     filling.take({"/numbers/1": 2})
     assert filling.data == {"numbers": [1, 2, 3, 4]}
     assert filling.remaining == {}
+    rows = schema_of(rows={"type": "array", "items": schema["properties"]["numbers"]})
+    assert filling_of(rows, {"rows": [["x"], [1]]}).data == {"rows": [[], [1]]}
 
 
 def test_a_wrong_item_of_the_model_does_not_pass_as_a_shorter_list() -> None:

@@ -276,7 +276,7 @@ def doubling(levels: int, wrap: Any = lambda ref: ref) -> dict[str, Any]:
         ({"allOf": [{"type": "object"}, {"type": "string"}]}, "must describe an object"),
         ({"properties": {"a": {"type": "integr"}}}, "no valid JSON Schema at /properties/a/type: 'integr'"),
         ({"properties": {"a": {"pattern": "("}}}, "the pattern '(' is wrong, or looks around or back at /properties/a"),
-        ({"properties": {"a": {"$ref": "#nowhere"}}}, "'#nowhere' leads to no schema"),
+        ({"properties": {"a": {"items": {"$ref": "#nowhere"}}}}, "'#nowhere' leads to no schema"),
         ({"properties": {"a": {"$ref": "//127.0.0.1/x"}}}, "is remote; only references into itself are followed"),
         ({"properties": {"a": {"$ref": "#/x/y"}}, "x": {"y": {"allOf": 5}}}, "what its reference '#/x/y' leads to is no valid JSON Schema at /allOf: 5"),
         ({"$ref": "#"}, "refers to itself without end"),
