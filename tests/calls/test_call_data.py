@@ -185,9 +185,9 @@ def said(role, content):
 
 
 def test_messages_and_questions_with_answers_are_records():
-    conversation = [said("user", "a"), {"question": "b", "answer": "c"}, said("assistant", "d")]
-    messages = conversation_messages(conversation)
-    assert messages == [said("user", "a"), said("user", "b"), said("assistant", "c"), said("assistant", "d")]
+    conversation = [said("user", "a"), {"question": "b", "answer": "c"}, said("assistant", "d"), {"question": "e"}]
+    pairs = [("user", "a"), ("user", "b"), ("assistant", "c"), ("assistant", "d"), ("user", "e")]
+    assert conversation_messages(conversation) == [said(*pair) for pair in pairs]
 
 
 @pytest.mark.parametrize(

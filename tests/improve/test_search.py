@@ -214,7 +214,7 @@ async def test_no_request_beyond_the_budget_is_sent_and_the_test_is_whole(limit)
 
 async def test_a_budget_too_small_names_the_number_that_is_enough():
     llm = model(helped_by_examples)
-    with pytest.raises(UsageError, match="takes 34 requests at least, and there are 33"):
+    with pytest.raises(UsageError, match=r"takes 34 requests at least, and there are 33\. From 56 on"):
         await function(llm).improve(cases(40), budget=33, **QUIET)
     assert llm.calls == []
 
@@ -264,6 +264,7 @@ async def test_a_budget_that_ends_in_the_test_accepts_nothing_and_says_so(tmp_pa
         (cases(29), {}, UsageError, "at least 30 cases, but got 29"),
         ([(1, "plain")] * 40, {}, UsageError, "1 different arguments"),
         (cases(40), {"budget": -1}, UsageError, "whole number of requests"),
+        (cases(40), {"budget": 0}, UsageError, "and there are 0"),
         (cases(40), {"budget": 90.5}, UsageError, "whole number of requests"),
         (cases(40), {"budget": float("inf")}, UsageError, "whole number of requests"),
         (cases(40), {"seed": "a"}, UsageError, "seed is a whole number"),

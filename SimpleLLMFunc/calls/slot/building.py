@@ -64,7 +64,6 @@ class Building:
         self.dropped: list[Repair] = []
         self._places = places
         self._root = root
-        self._may_align = False
         self._ends: dict[tuple[str, ...], int] = {}
 
     def built(self, data: Mapping[str, Any], onto: Mapping[str, Any]) -> dict[str, Any]:

@@ -321,7 +321,11 @@ def test_attack_11_work_that_only_the_data_makes_explode_is_counted(monkeypatch)
 def test_a_long_way_of_references_ends():
     chain = {str(number): {"allOf": [{"$ref": f"#/$defs/{number + 1}"}]} for number in range(900)} | {"900": {}}
     with pytest.raises(SchemaError, match="nest too deeply"):
-        SlotProcessor({"$defs": chain, "properties": {"a": {"$ref": "#/$defs/0"}}})
+        SlotProcessor(
+            {"$defs": chain, "properties": {"a": {"$ref": "#/$defs/0"}, **{str(name): {} for name in range(900)}}}
+        )
+    wide = {"$defs": {"x": {"anyOf": [True] * 99}}, "anyOf": [{"$ref": "#/$defs/x"}] * 99}
+    assert SlotProcessor(wide).check_json({}) == {}  # as many parts as may look at one value
 
 
 def test_a_schema_that_refers_to_itself_with_progress_is_fine():
