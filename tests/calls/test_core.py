@@ -63,9 +63,9 @@ class Say(CoreCall, input_model=CityInput, output_model=Forecast):
             yield CallOutputChunk(TEXT, piece)
 
 
-def call_of(work) -> type[CoreCall]:
+def call_of(work, model=CityInput) -> type[CoreCall]:
     """A Call whose `_exec` is `work(self, input_data)`, an async generator."""
-    return type("Made", (CoreCall,), {"_exec": work, "__module__": __name__}, input_model=CityInput)
+    return type("Made", (CoreCall,), {"_exec": work, "__module__": __name__}, input_model=model)
 
 
 def executor(llm=None, **task: Any) -> SimpleNamespace:
@@ -205,13 +205,21 @@ async def test_an_executor_needs_nothing_but_what_is_used():
 # --- exec ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("given", [{"city": "Rome", "days": "2"}, CityInput(city="Rome", days=2)])
+class Stay(DataBase):
+    city: str = Field(alias="in")
+    days: int = 1
+
+
+@pytest.mark.parametrize("given", [{"in": "Rome", "days": "2"}, Stay.model_validate({"in": "Rome", "days": 2})])
 async def test_exec_takes_a_dict_or_the_input_model_and_hands_on_a_valid_dict(given):
     async def work(self, input_data):
         yield CallOutputChunk(DATA, input_data)
+        yield CallOutputChunk(TEXT, self._extract_history_variables("before/text"))
 
-    call = await call_of(work).instance(executor())
-    assert texts(await run(call, executor(), given)) == [{"city": "Rome", "days": 2}]
+    before = executor(history=[ExecutorHistory("before", "", "x")])
+    prepared = await call_of(work, Stay).instance(before)
+    for call, on in ((prepared, executor()), (call_of(work, Stay)(), before)):
+        assert texts(await run(call, on, given)) == [{"in": "Rome", "days": 2}, "x"]
 
 
 async def test_input_that_does_not_fit_is_a_call_error():

@@ -286,3 +286,4 @@ async def test_a_once_tool_as_a_step_of_a_task(tmp_path):
     assert await paid("k") == await paid("k") == {"result": "found 3 True"}
     assert await paid("other") == await paid("other") == {"result": "paid"}
     assert len(runs) == len(set(runs)) == 2
+    assert await result(pay, amount=3) == {"result": "paid"}

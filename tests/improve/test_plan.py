@@ -42,6 +42,7 @@ def test_a_plan_takes_no_more_questions_than_are_allowed(most, cases, allowed):
     assert plan[0].candidates == count
     assert plan[-1] == (min(2, count), used)
     assert questions(plan) <= allowed
+    assert affordable(count, used, questions(plan)) == (count, used)
     if used < cases:
         assert count == 1
     elif count < most:

@@ -280,6 +280,20 @@ async def test_wrong_uses_are_told_before_anything_is_asked(given, options, kind
     assert llm.calls == []
 
 
+@pytest.mark.parametrize(("fails_as_it_was", "after"), [(True, 1.0), (False, 0.5)])
+async def test_a_service_that_fails_for_a_form_scores_0_and_for_the_function_as_it_was_nothing(fails_as_it_was, after):
+    def reply(request):
+        is_as_it_was = [request.messages[:-1], request.response_format] == [WAS.messages[:-1], WAS.response_format]
+        if is_as_it_was == fails_as_it_was and number_in(request) % 2:
+            raise ServerUnavailable("m", status=503)
+        schema = (request.response_format or {}).get("json_schema", {}).get("schema", {})
+        return json.dumps(dict.fromkeys(schema.get("properties", {}), "because") | {"value": kind(number_in(request))})
+
+    found = await function(ScriptedLLM(reply, repeat=True, profile=NATIVE)).improve(cases(60), budget=180, **QUIET)
+    assert (found.accepted, found.before) == (False, 1.0)
+    assert found.after == pytest.approx(after, abs=0.2)
+
+
 # --- interrupted ------------------------------------------------------------------------------------------------
 
 

@@ -659,7 +659,7 @@ def test_arguments_that_cannot_be(path):
         with pytest.raises(UsageError):
             durable(path, **wrong)
     with durable(path, "k"):
-        pass
+        next(path.parent.glob("*.sqlite.*.lock")).unlink()  # a lock that is gone already is no error
     for use in (durable(path, "\ud800").__enter__, lambda: forget(path, "\ud800"), lambda: prune(path, "7d")):
         with pytest.raises(UsageError):
             use()
@@ -770,6 +770,13 @@ async def test_what_has_finished_may_be_forgotten(path):
     assert (await till.sell(key="other")).replayed == []
     assert prune(path, older_than=timedelta(0)) == 2
     assert (await till.sell()).replayed == []
+    assert not list(path.parent.glob("*.sqlite.*.lock"))
+    with use_llm(ScriptedLLM("said")), pytest.raises(ZeroDivisionError), durable(path, "left"):
+        print(await ask("a") * (1 // 0))
+    assert prune(path, older_than=0) == 1  # not the one that was left
+    with durable(path, "left"):
+        assert await ask("a") == "said"
+    assert prune(path, older_than=0) == 1
     for use in (
         paused,
         lambda none: answer(none, "k", "1", True),

@@ -183,7 +183,7 @@ class Building:
         if kinds_of_value(value).isdisjoint(self._places.kinds(schema)):
             return False
         choices = None if isinstance(value, dict | list) else self._places.choices(schema)
-        return choices is None or any(_is_same(choice, value) for choice in choices)
+        return choices is None or value in choices
 
     def _object(self, schema: Schema, value: dict[str, Any], path: DataPath) -> dict[str, Any]:
         kept: dict[str, Any] = {}
@@ -300,7 +300,3 @@ def _put(node: Any, key: Any, value: Any, path: tuple[str, ...]) -> None:
         node.append(value)
     else:
         node[key] = value
-
-
-def _is_same(left: Any, right: Any) -> bool:
-    return isinstance(left, bool) == isinstance(right, bool) and bool(left == right)

@@ -224,7 +224,7 @@ def test_null_in_several_branches_of_which_one_was_to_fit():
             "a": {"oneOf": [{"type": "string"}, {"type": "integer"}]},
             "b": {"oneOf": [{"$ref": "#/definitions/s"}, {"$ref": "#/definitions/i"}], "anyOf": [{}], "allOf": [True]},
             "c": {"oneOf": [{"properties": {"x": {"type": "string"}}}, {"properties": {"x": {"type": "null"}}}]},
-            "d": {"oneOf": [{"const": "x", "title": "X"}, {"const": "y", "title": "Y"}]},
+            "d": {"oneOf": [{"const": "x", "title": "X"}, {"const": "y", "title": "Y", "description": "z"}]},
         },
         "definitions": {"s": {"type": "string"}, "i": {"type": "integer"}},
     }
@@ -277,6 +277,7 @@ def doubling(levels: int, wrap: Any = lambda ref: ref) -> dict[str, Any]:
         ({"properties": {"a": {"type": "integr"}}}, "no valid JSON Schema at /properties/a/type: 'integr'"),
         ({"properties": {"a": {"pattern": "("}}}, "the pattern '(' is wrong, or looks around or back at /properties/a"),
         ({"properties": {"a": {"items": {"$ref": "#nowhere"}}}}, "'#nowhere' leads to no schema"),
+        ({"properties": {"a": {"items": [{"$ref": "#nowhere"}]}}}, "'#nowhere' leads to no schema"),
         ({"properties": {"a": {"$ref": "//127.0.0.1/x"}}}, "is remote; only references into itself are followed"),
         ({"properties": {"a": {"$ref": "#/x/y"}}, "x": {"y": {"allOf": 5}}}, "what its reference '#/x/y' leads to is no valid JSON Schema at /allOf: 5"),
         ({"$ref": "#"}, "refers to itself without end"),

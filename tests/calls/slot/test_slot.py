@@ -454,8 +454,8 @@ async def test_the_model_is_that_of_use_llm_where_none_is_given() -> None:
     ],
 )  # fmt: skip
 async def test_arguments_that_do_not_fit_are_a_call_error(wrong: dict[str, Any]) -> None:
-    with pytest.raises(CallError):
-        await fill_slots(FORECAST, "q", **wrong)
+    with pytest.raises(CallError, match=r"^forecast: |'/city/x'|'nowhere'"):
+        await fill_slots(FORECAST, "q", **wrong, tool_name="forecast")
 
 
 async def test_a_class_that_no_schema_can_be_made_of() -> None:
