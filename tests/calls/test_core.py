@@ -111,12 +111,8 @@ def test_a_model_is_a_subclass_of_database(model):
 def test_name_description_and_node_are_no_parameters():
     call = Say(name="n", description="d", node=object())
     assert call.model_dump() == {
-        "to_user": False,
-        "enable_filling": False,
-        "city": "杭州",
-        "streaming": True,
-        "params": {},
-    }
+        "to_user": False, "enable_filling": False, "city": "杭州", "streaming": True, "params": {},
+    }  # fmt: skip
     assert {"name", "description", "node"}.isdisjoint(Say.model_json_schema()["properties"])
 
 

@@ -65,12 +65,9 @@ async def run(executor, **params):
 
 
 CONVERSATION = [
-    {"role": "user", "content": "1"},
-    {"role": "assistant", "content": "2"},
-    {"question": "3", "answer": "4"},
-    {"role": "system", "content": "obey"},
-    {"role": "user", "content": "5"},
-]
+    {"role": "user", "content": "1"}, {"role": "assistant", "content": "2"}, {"question": "3", "answer": "4"},
+    {"role": "system", "content": "obey"}, {"role": "user", "content": "5"},
+]  # fmt: skip
 
 
 # --- the prompts, as files -------------------------------------------------------------------------------

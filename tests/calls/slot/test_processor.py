@@ -165,14 +165,11 @@ def test_what_is_no_date_is_asked_for(kind, value):
 def test_a_provider_is_shown_standard_types():
     schema = {
         "properties": {
-            "d": {"type": "date", "description": "When?"},
-            "t": {"type": ["timestamp", "null"]},
-            "u": {"type": ["date", "string"]},
-            "l": {"items": {"type": "timestamp"}},
-            "i": {"type": "integer"},
+            "d": {"type": "date", "description": "When?"}, "t": {"type": ["timestamp", "null"]},
+            "u": {"type": ["date", "string"]}, "l": {"items": {"type": "timestamp"}}, "i": {"type": "integer"},
         },
         "required": ["d"],
-    }
+    }  # fmt: skip
     processor = SlotProcessor(schema)
     shown = processor.standard_schema()
     jsonschema.Draft7Validator.check_schema(shown)

@@ -167,12 +167,9 @@ def test_definitions_are_carried_along_only_those_that_are_needed():
         "$defs": {"v": INTEGER, "w": STRING},
     }
     assert remaining(schema, {}) == {
-        "type": "object",
-        "properties": {"/t": {"$ref": "#/definitions/tree", "description": "the tree"}},
-        "required": ["/t"],
-        "definitions": {"tree": tree},
-        "$defs": {"v": INTEGER},
-    }
+        "type": "object", "properties": {"/t": {"$ref": "#/definitions/tree", "description": "the tree"}},
+        "required": ["/t"], "definitions": {"tree": tree}, "$defs": {"v": INTEGER},
+    }  # fmt: skip
     deep = remaining({**schema, "definitions": {"tree": {**tree, "required": ["v"]}}}, {"t": {"next": {"v": 1}}})
     assert deep["properties"] == {"/t/v": {"$ref": "#/$defs/v"}}
 
