@@ -332,7 +332,7 @@ async def test_a_run_is_named_in_the_log_and_shown_to_who_watches():
     on = executor(llm)
     call = await Say.instance(on, name="步骤")
     with (
-        watching(lambda trace_id, event: seen.append((trace_id, type(event).__name__))),
+        watching(lambda trace_id, event: seen.append((trace_id, event))),
         log_context("outer_1", "outer"),
     ):
         await run(call, on)
@@ -340,7 +340,8 @@ async def test_a_run_is_named_in_the_log_and_shown_to_who_watches():
     assert (name, parent) == ("步骤", "outer_1")
     assert trace_id.startswith("步骤_")
     assert {each for each, _ in seen} == {trace_id} == {llm.calls[0].trace_id}
-    assert [kind for _, kind in seen if kind != "ReplyDelta"] == [
+    assert seen[0][1].run.arguments == call.input == {"city": "杭州"}
+    assert [kind for _, event in seen if (kind := type(event).__name__) != "ReplyDelta"] == [
         "RunStarted", "TurnStarted", "ReplyReceived", "AnswerReviewed", "MessageAppended", "RunFinished",
     ]  # fmt: skip
 

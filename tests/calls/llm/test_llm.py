@@ -222,6 +222,8 @@ async def test_a_bad_template_is_a_call_error_before_any_request(params, said):
         await run(executor_of(llm), **params)
     assert isinstance(caught.value.__cause__, TemplateError)
     assert not llm.calls
+    with pytest.raises(CallError, match=r"^poem: "):
+        await LLM(name="poem", **params)._prepare_message(CallVars(question="q"))
 
 
 @pytest.mark.parametrize(
