@@ -203,8 +203,6 @@ def _object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
         SchemaError: it describes something else.
     """
     kind = schema.get("type")
-    if kind is None and "$ref" in schema:
-        return dict(schema)
     if kind is None or kind == "object" or (isinstance(kind, list) and "object" in kind):
         return {**schema, "type": "object"}
     raise SchemaError(

@@ -331,7 +331,7 @@ def as_call_error(error: Exception, before: str = "") -> CallError:
         if isinstance(error, DeadlineExceeded):
             data["seconds"] = error.seconds  # what it was given; elsewhere it is how long the run took
     elif isinstance(error, ValidationError):
-        data["violations"] = violations = [_violation(each) for each in error.errors(include_url=False)]
+        data["violations"] = violations = [_violation(each) for each in error.errors()]
         said = "; ".join(f"{path or 'the input'}: {wanted}, got {got}" for path, wanted, got in violations)
     failure = CallError(f"{before}{shown_text(said.removeprefix(before), 2000)}", data)
     failure.__cause__ = redacted_cause(error)

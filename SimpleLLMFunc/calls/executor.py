@@ -73,8 +73,8 @@ class StepExecutor:
 
     async def init(self) -> None:
         """Prepare the Call from what the task says by now; a `CallError` here becomes the ERROR chunk of `run`."""
-        self.call = self._failure = None
-        self._seen = self._seen_by_now
+        self.call = self._failure = self._seen = None
+        seen = self._seen_by_now
         if self._blocked:
             self.status = self._blocked[0]
             return
@@ -83,6 +83,7 @@ class StepExecutor:
                 self.call = await self.step.call.instance(self, self.step.node, **self.step.params)
         except CallError as error:
             self._failure = error
+        self._seen = seen
         self.status = StepStatus.PARAM if self._waiting else None
 
     @border
@@ -153,7 +154,7 @@ class StepExecutor:
         Raises:
             CallError: the step has failed.
         """
-        if self._seen != self._seen_by_now or (self.call is None and self._failure is None):
+        if self._seen != self._seen_by_now:
             await self.init()  # not prepared, or before another step had ended
             self._set_status(StepStatus.RUNNING)
         if self._failure is not None:

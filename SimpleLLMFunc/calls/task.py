@@ -121,7 +121,7 @@ class Task(ByPosition):
         try:
             task = cls.model_validate_json(text)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
+            first = error.errors()[0]
             where = ".".join(map(str, first["loc"]))
             raise CheckpointError(f"no saved task: {f'{where}: ' if where else ''}{first['msg']}") from None
         if task.runtime.status is StepStatus.RUNNING:

@@ -87,14 +87,11 @@ def use(schema, data):
 @pytest.mark.parametrize(
     "place",
     [
-        {},
-        {"properties": {"a": "HERE"}},
-        {"items": "HERE"},
-        {"anyOf": ["HERE"]},
+        {}, {"properties": {"a": "HERE"}}, {"items": "HERE"}, {"anyOf": ["HERE"]},
         {"$defs": {"x": "HERE"}, "$ref": "#/$defs/x"},
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_attack_10_no_schema_fetches_anything(reference, place, port):
     target = {"$ref": reference.format(port=port)}
 

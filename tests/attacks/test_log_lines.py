@@ -17,21 +17,13 @@ from tests.support.functions import chat
 from tests.support.server import LoopbackServer, error_answer
 
 PAYLOADS = {
-    "line": "ok\n2026-01-01 ERROR root fake",
-    "carriage return": "ok\rfake",
-    "crlf": 'ok\r\n{"level": "ERROR", "message": "fake"}',
-    "link": "\x1b]8;;http://evil.example\x07click\x1b]8;;\x07",
-    "colours": "\x1b[31mred\x1b[0m\x1b[2J\x1b[H",
-    "title": "\x1b]0;owned\x07",
-    "c1": "\x9b31mred\x9d0;owned\x9c",
-    "turned": "\u202etxt.exe\u202c \u2066x\u2069 \u200f\u200e",
-    "nul": "a\x00b",
-    "backspace": "safe\b\b\b\bevil\x7f",
-    "surrogate": "a\ud800b\udfff",
-    "separators": "a\u2028b\u2029c\x85d\x0be\x0cf",
-    "bom": "\ufeffa\ufff9b\ufffb",
+    "line": "ok\n2026-01-01 ERROR root fake", "carriage return": "ok\rfake",
+    "crlf": 'ok\r\n{"level": "ERROR", "message": "fake"}', "link": "\x1b]8;;http://evil.example\x07click\x1b]8;;\x07",
+    "colours": "\x1b[31mred\x1b[0m\x1b[2J\x1b[H", "title": "\x1b]0;owned\x07", "c1": "\x9b31mred\x9d0;owned\x9c",
+    "turned": "\u202etxt.exe\u202c \u2066x\u2069 \u200f\u200e", "nul": "a\x00b", "backspace": "safe\b\b\b\bevil\x7f",
+    "surrogate": "a\ud800b\udfff", "separators": "a\u2028b\u2029c\x85d\x0be\x0cf", "bom": "\ufeffa\ufff9b\ufffb",
     "format": "%s %d %(x)s {0} {x!r}",
-}
+}  # fmt: skip
 FORBIDDEN = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )

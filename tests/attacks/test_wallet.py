@@ -52,14 +52,10 @@ def with_tool(llm, **options):
         ("calls a tool", {"max_tool_calls": 0}, 1, ToolCallLimitExceeded),
         ("calls many tools", {"max_tool_calls": 2}, 3, ToolCallLimitExceeded),
         ("calls a tool that is none", {}, 6, ToolCallLimitExceeded),
-        ("calls with bad arguments", {}, 6, ToolCallLimitExceeded),
-        ("answers nonsense", {}, 3, ResponseParseError),
-        ("answers nonsense", {"max_reasks": 0}, 1, ResponseParseError),
-        ("answers nothing", {}, 3, EmptyResponseError),
-        ("answers nothing", {"retry_times": 0}, 1, EmptyResponseError),
-        ("thinks", {}, 3, EmptyResponseError),
-        ("cuts", {}, 1, OutputTruncated),
-        ("cuts a call", {}, 1, OutputTruncated),
+        ("calls with bad arguments", {}, 6, ToolCallLimitExceeded), ("answers nonsense", {}, 3, ResponseParseError),
+        ("answers nonsense", {"max_reasks": 0}, 1, ResponseParseError), ("answers nothing", {}, 3, EmptyResponseError),
+        ("answers nothing", {"retry_times": 0}, 1, EmptyResponseError), ("thinks", {}, 3, EmptyResponseError),
+        ("cuts", {}, 1, OutputTruncated), ("cuts a call", {}, 1, OutputTruncated),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("view", ["call", "stream"])

@@ -83,11 +83,15 @@ async def test_a_schema_of_something_else_is_an_error(kind):
     assert llm.calls == []
 
 
-@pytest.mark.parametrize("schema", [{}, {"type": ["object", "null"]}, {"properties": {}}])
+@pytest.mark.parametrize(
+    "schema",
+    [{}, {"type": ["object", "null"]}, {"properties": {}}, {"$ref": "#/$defs/o", "$defs": {"o": {"type": "object"}}}],
+)
 async def test_a_schema_that_may_be_an_object_is_one(schema):
     llm = ScriptedLLM("{}")
     assert await ask(llm, schema) == {}
     assert llm.calls[0].tools[0]["function"]["parameters"]["type"] == "object"
+    assert not llm.calls[0].stream
 
 
 # --- answers without an object -----------------------------------------------------------------------------------

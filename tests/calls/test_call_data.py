@@ -185,9 +185,9 @@ def said(role, content):
 
 
 def test_messages_and_questions_with_answers_are_records():
-    conversation = [said("user", "a"), {"question": "b", "answer": "c"}, said("assistant", "d")]
-    messages = conversation_messages(conversation)
-    assert messages == [said("user", "a"), said("user", "b"), said("assistant", "c"), said("assistant", "d")]
+    conversation = [said("user", "a"), {"question": "b", "answer": "c"}, said("assistant", "d"), {"question": "e"}]
+    pairs = [("user", "a"), ("user", "b"), ("assistant", "c"), ("assistant", "d"), ("user", "e")]
+    assert conversation_messages(conversation) == [said(*pair) for pair in pairs]
 
 
 @pytest.mark.parametrize(
@@ -223,13 +223,9 @@ def test_what_is_no_record_is_left_out_with_a_warning(item, caplog):
 
 def test_parts_of_a_message_are_joined_and_images_named():
     parts = [
-        {"type": "text", "text": "see"},
-        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
-        {"type": "input_audio"},
-        {},
-        "there",
-        5,
-    ]
+        {"type": "text", "text": "see"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
+        {"type": "input_audio"}, {}, "there", 5,
+    ]  # fmt: skip
     [message] = conversation_messages([said("user", parts)])
     assert message["content"] == "see\n[image]\n[input_audio]\n[part]\nthere\n"
     assert conversation_messages([said("user", 5), said("user", {"text": "x"})]) == []

@@ -63,9 +63,9 @@ class Say(CoreCall, input_model=CityInput, output_model=Forecast):
             yield CallOutputChunk(TEXT, piece)
 
 
-def call_of(work) -> type[CoreCall]:
+def call_of(work, model=CityInput) -> type[CoreCall]:
     """A Call whose `_exec` is `work(self, input_data)`, an async generator."""
-    return type("Made", (CoreCall,), {"_exec": work, "__module__": __name__}, input_model=CityInput)
+    return type("Made", (CoreCall,), {"_exec": work, "__module__": __name__}, input_model=model)
 
 
 def executor(llm=None, **task: Any) -> SimpleNamespace:
@@ -111,12 +111,8 @@ def test_a_model_is_a_subclass_of_database(model):
 def test_name_description_and_node_are_no_parameters():
     call = Say(name="n", description="d", node=object())
     assert call.model_dump() == {
-        "to_user": False,
-        "enable_filling": False,
-        "city": "杭州",
-        "streaming": True,
-        "params": {},
-    }
+        "to_user": False, "enable_filling": False, "city": "杭州", "streaming": True, "params": {},
+    }  # fmt: skip
     assert {"name", "description", "node"}.isdisjoint(Say.model_json_schema()["properties"])
 
 
@@ -205,13 +201,21 @@ async def test_an_executor_needs_nothing_but_what_is_used():
 # --- exec ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("given", [{"city": "Rome", "days": "2"}, CityInput(city="Rome", days=2)])
+class Stay(DataBase):
+    city: str = Field(alias="in")
+    days: int = 1
+
+
+@pytest.mark.parametrize("given", [{"in": "Rome", "days": "2"}, Stay.model_validate({"in": "Rome", "days": 2})])
 async def test_exec_takes_a_dict_or_the_input_model_and_hands_on_a_valid_dict(given):
     async def work(self, input_data):
         yield CallOutputChunk(DATA, input_data)
+        yield CallOutputChunk(TEXT, self._extract_history_variables("before/text"))
 
-    call = await call_of(work).instance(executor())
-    assert texts(await run(call, executor(), given)) == [{"city": "Rome", "days": 2}]
+    before = executor(history=[ExecutorHistory("before", "", "x")])
+    prepared = await call_of(work, Stay).instance(before)
+    for call, on in ((prepared, executor()), (call_of(work, Stay)(), before)):
+        assert texts(await run(call, on, given)) == [{"in": "Rome", "days": 2}, "x"]
 
 
 async def test_input_that_does_not_fit_is_a_call_error():
@@ -328,7 +332,7 @@ async def test_a_run_is_named_in_the_log_and_shown_to_who_watches():
     on = executor(llm)
     call = await Say.instance(on, name="步骤")
     with (
-        watching(lambda trace_id, event: seen.append((trace_id, type(event).__name__))),
+        watching(lambda trace_id, event: seen.append((trace_id, event))),
         log_context("outer_1", "outer"),
     ):
         await run(call, on)
@@ -336,7 +340,8 @@ async def test_a_run_is_named_in_the_log_and_shown_to_who_watches():
     assert (name, parent) == ("步骤", "outer_1")
     assert trace_id.startswith("步骤_")
     assert {each for each, _ in seen} == {trace_id} == {llm.calls[0].trace_id}
-    assert [kind for _, kind in seen if kind != "ReplyDelta"] == [
+    assert seen[0][1].run.arguments == call.input == {"city": "杭州"}
+    assert [kind for _, event in seen if (kind := type(event).__name__) != "ReplyDelta"] == [
         "RunStarted", "TurnStarted", "ReplyReceived", "AnswerReviewed", "MessageAppended", "RunFinished",
     ]  # fmt: skip
 

@@ -84,6 +84,7 @@ async def test_a_text_step():
     assert executor.status is StepStatus.SUCCESS
     assert task.history == [ExecutorHistory("llm", "asks", "It rains.")]
     assert (task.runtime.step, task.runtime.status, task.runtime.error) == ("llm", StepStatus.SUCCESS, None)
+    assert task.runtime.runs == 1
     assert llm.calls[0].text == "weather?"
 
 
@@ -165,6 +166,9 @@ async def fails(task: Task, step: Step, **options: Any) -> dict[str, Any]:
     assert await drained(after) == []
     assert after.status is StepStatus.ERROR
     assert task.runtime.step == step.name
+    task.reopen()
+    (chunk,) = [chunk async for chunk in after.run()]  # it is prepared now
+    assert chunk.content["message"].startswith("after: slip: ")
     return content
 
 
@@ -173,6 +177,7 @@ async def test_what_a_call_raises_is_the_one_error_chunk_and_ends_the_task(caplo
     content = await fails(Task("q"), give(text("a"), CallError("no", {"k": 1}), to_user=True))
     assert content == {"message": "no", "data": {"k": 1}}
     assert "step 'after' is not run: the task ended with an error in step 'give'" in caplog.text
+    assert (await fails(Task("q"), give(ValueError("no"))))["message"] == "give: ValueError: no"
 
 
 @pytest.mark.parametrize(

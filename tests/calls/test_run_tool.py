@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from SimpleLLMFunc import Tool, ToolContext, budget, tool
+from SimpleLLMFunc import Tool, ToolContext, budget, durable, tool
 from SimpleLLMFunc.calls.call_data import CallOutputType, ExecutorHistory
 from SimpleLLMFunc.calls.run_tool import RunTool
 from SimpleLLMFunc.errors import CallError, ToolDefinitionError
@@ -258,3 +258,32 @@ async def test_cancelling_cancels_the_callable():
     with pytest.raises(asyncio.CancelledError):
         await task
     assert ended.is_set()
+
+
+# --- in a durable block --------------------------------------------------------------------------------------
+
+
+async def test_a_once_tool_as_a_step_of_a_task(tmp_path):
+    runs = []
+
+    def found(amount: int, context: ToolContext) -> str:
+        return f"found {amount} {context.idempotency_key in runs}"
+
+    @tool(once=True, recover=found)
+    def pay(amount: int, context: ToolContext) -> str:
+        """Pay."""
+        runs.append(context.idempotency_key)
+        if len(runs) == 1:
+            raise asyncio.CancelledError  # as if the process had died
+        return "paid"
+
+    async def paid(key):
+        with durable(tmp_path / "runs.sqlite", key):
+            return await result(pay, amount=3)
+
+    with pytest.raises(asyncio.CancelledError):
+        await paid("k")
+    assert await paid("k") == await paid("k") == {"result": "found 3 True"}
+    assert await paid("other") == await paid("other") == {"result": "paid"}
+    assert len(runs) == len(set(runs)) == 2
+    assert await result(pay, amount=3) == {"result": "paid"}

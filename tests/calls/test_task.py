@@ -106,6 +106,7 @@ def test_what_is_no_saved_task_is_an_error(text, said, tmp_path):
 def test_a_file_is_whole_or_the_old_one(tmp_path):
     path = tmp_path / "task.json"
     full_task().save(path)
+    assert path.stat().st_mode & 0o777 == 0o600
     before = path.read_bytes()
 
     class Broken(Task):
@@ -124,8 +125,14 @@ def test_a_file_is_whole_or_the_old_one(tmp_path):
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "folder").mkdir()
-    for path in (tmp_path / "none" / "task.json", tmp_path / "folder", "a\0b"):
-        with pytest.raises(CheckpointError, match=rf"cannot be saved as {re.escape(repr(str(path)))}: .*[^.]\. Give"):
+    for path, why in (
+        (tmp_path / "none" / "task.json", "No such .*"),
+        (tmp_path / "folder", "Is a .*"),
+        ("a\0b", "path is .*"),
+    ):
+        with pytest.raises(
+            CheckpointError, match=rf"cannot be saved as {re.escape(repr(str(path)))}: {why}[^.]\. Give"
+        ):
             Task("q").save(path)
     assert [each.name for each in tmp_path.iterdir()] == ["folder"]
     assert not list((tmp_path / "folder").iterdir())

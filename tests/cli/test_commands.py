@@ -106,20 +106,13 @@ def test_the_help_of_an_option_is_a_sentence_without_its_name(path):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["run", "no_such_module:f"],
-        ["run", "json:dumps"],
-        ["preview", "no_such_module:f"],
-        ["map", "no_such_module:f", "rows.csv"],
-        ["mcp", "serve", "no_such_module"],
-        ["traces", "list"],
-        ["traces", "list", "--store", "no_such.sqlite"],
-        ["traces", "show", "1", "--store", "no_such.sqlite"],
-        ["view"],
-        ["chat", "--model", "no such form"],
-        ["model", "path"],
+        ["run", "no_such_module:f"], ["run", "json:dumps"], ["preview", "no_such_module:f"],
+        ["map", "no_such_module:f", "rows.csv"], ["mcp", "serve", "no_such_module"], ["traces", "list"],
+        ["traces", "list", "--store", "no_such.sqlite"], ["traces", "show", "1", "--store", "no_such.sqlite"], ["view"],
+        ["chat", "--model", "no such form"], ["model", "path"],
     ],
     ids=" ".join,
-)
+)  # fmt: skip
 def test_our_errors_are_a_line_and_the_code_1(arguments, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SIMPLELLMFUNC_TRACE", raising=False)

@@ -22,15 +22,12 @@ def write(folder: Path, name: str, text: str) -> Path:
 @pytest.mark.parametrize(
     ("target", "parts"),
     [
-        ("shop", ("shop", "")),
-        ("shop.goods:price", ("shop.goods", "price")),
-        ("shop:Till.price", ("shop", "Till.price")),
-        ("folder/shop.py", ("folder/shop.py", "")),
-        ("folder/shop.py:price", ("folder/shop.py", "price")),
-        ("C:\\folder\\shop.py", ("C:\\folder\\shop.py", "")),
+        ("shop", ("shop", "")), ("shop.goods:price", ("shop.goods", "price")),
+        ("shop:Till.price", ("shop", "Till.price")), ("folder/shop.py", ("folder/shop.py", "")),
+        ("folder/shop.py:price", ("folder/shop.py", "price")), ("C:\\folder\\shop.py", ("C:\\folder\\shop.py", "")),
         ("C:\\folder\\shop.py:price", ("C:\\folder\\shop.py", "price")),
     ],
-)
+)  # fmt: skip
 def test_targets(target: str, parts: tuple[str, str]) -> None:
     assert split_target(target) == parts
 

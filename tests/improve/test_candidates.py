@@ -1,6 +1,8 @@
 """What is tried: for which function which candidates, all of them such that the function can be given them."""
 
 import datetime as dt
+import re
+from dataclasses import replace
 from decimal import Decimal
 from typing import Literal
 
@@ -11,6 +13,7 @@ from SimpleLLMFunc import ImgPath, OpenAICompatible, UsageError, llm_function
 from SimpleLLMFunc.evaluate.cases import checked_cases
 from SimpleLLMFunc.evaluate.run import Variants
 from SimpleLLMFunc.improve.candidates import candidates_of, example_lines
+from SimpleLLMFunc.interface.profile import GENERIC
 from SimpleLLMFunc.llm_decorator.decorated import pipeline_of
 from SimpleLLMFunc.llm_decorator.steps.function.improvement import Improvement
 from SimpleLLMFunc.testing import ScriptedLLM
@@ -44,10 +47,17 @@ def test_every_candidate_is_a_request_of_its_own_and_the_first_are_of_all_kinds(
     }
     assert len(bodies) == len(candidates) > 8
     assert len({each.name for each in candidates}) == len(candidates)
+    for each in candidates:
+        if most := re.search(r"the (\d+) most like", each.name):
+            assert (each.options["max_examples"], len(each.options["examples"])) == (int(most[1]), 20)
     drawn = [len(each.options["examples"]) for each in candidates if "drawn at random" in each.name]
     assert sorted(drawn) == [4, 4, 8, 8, 16]
     balanced = next(each for each in candidates if "same number" in each.name).options["examples"]
     assert sorted(line["value"] for line in balanced) == ["a"] * 4 + ["b"] * 4
+    thirds, _ = tried(
+        decorated(Literal["a", "b", "c"], REMOTE), [(f"text {number}", "abc"[number % 3]) for number in range(20)]
+    )
+    assert "examples: 6, the same number of each answer" in {each.name for each in thirds}
     first, second = candidates[0], next(each for each in candidates if each.changes[0].what == "output mode")
     both = first.joined(second)
     assert both.options == {**first.options, **second.options}
@@ -86,6 +96,18 @@ def test_examples_survive_json_and_what_does_not_is_left_out(tmp_path):
     path = tmp_path / "a.png"
     path.write_bytes(bytes.fromhex("89504e470d0a1a0a") + b"x")
     assert tried(look, [({"picture": ImgPath(path)}, "cat")])[1] == []
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_short", "named"),
+    [("prompt", True, "prompt: short"), ("tool", True, "prompt: long"), ("tool", False, "prompt: short")],
+)
+def test_a_prompt_of_another_length_that_says_what_to_return_where_nothing_else_does(mode, is_short, named):
+    llm = ScriptedLLM("x", profile=replace(GENERIC, native=True, short_prompt=is_short))
+    label = decorated(Literal["a", "b"], llm, output_mode=mode)
+    candidate = next(each for each in candidates_of(pipeline_of(label), [], 0) if each.name == named)
+    message = label.with_options(improvement=Improvement(candidate.options, is_checked=True)).preview("q").messages[0]
+    assert ("Return value:" in message["content"]) == (mode == "prompt")
 
 
 def test_functions_with_their_own_examples_prompt_and_text():

@@ -41,13 +41,18 @@ def test_a_plan_takes_no_more_questions_than_are_allowed(most, cases, allowed):
     plan = rounds(count, used)
     assert plan[0].candidates == count
     assert plan[-1] == (min(2, count), used)
+    assert questions(plan) <= allowed
+    assert affordable(count, used, questions(plan)) == (count, used)
+    if used < cases:
+        assert count == 1
+    elif count < most:
+        assert questions(rounds(count + 1, cases)) > allowed
+
+
+def questions(plan):
     asked, before = 0, 0
     for number, each in enumerate(plan):
         # The better half of those before, a new one asked from the start, and the function as it was.
         asked += (each.candidates + 1) * (each.cases - before) + (each.cases if number else 0)
         before = each.cases
-    assert asked <= allowed
-    if used < cases:
-        assert count == 1
-    elif count < most:
-        assert affordable(most, cases, 10 * allowed).candidates >= count
+    return asked

@@ -75,7 +75,8 @@ async def test_words_that_help_are_found_and_kept(tmp_path, docstring, label, wh
     # It was shown wrong answers of the train part, with what was expected.
     told = "\n".join(call.text for call in proposer.calls)
     numbers = {int(number) for number in re.findall(r"arguments: number: (\d+)", told)}
-    assert 'expected: {"label": "fizz"}\nanswered: {"label": "plain"}' in told
+    for expected in ("fizz", "plain"):
+        assert f'expected: {{"label": "{expected}"}}\nanswered: {{"label": "plain"}}' in told
     assert len({call.text for call in proposer.calls}) == 4
     tested = {int(re.search(r"number: (\d+)", call.text)[1]) for call in llm.calls[18:]}
     assert not numbers & tested
@@ -112,6 +113,20 @@ async def test_a_proposer_of_ones_own_tries_wordings_within_the_budget():
     assert found.accepted
     assert seen[0] < seen[1] == 18
     assert len(llm.calls) <= 200
+
+    class Greedy:
+        async def propose(self, task, *, seed, options):
+            assert (task.cases, task.questions) == (14, 42)  # a third of what is not kept for the end
+            for words in ("One.", "Two.", "Three.", "Four."):
+                await task.tried(Wording(words, {}), range(task.cases))
+                seen.append(task.questions)
+            raise AssertionError("the budget is at its end")
+
+    await function(model()).improve(cases(60), budget=90, proposer=Greedy(), **QUIET)
+    assert seen[2:] == [28, 14, 0]
+    keyless = ScriptedLLM(ConfigError("there is no key"), repeat=True, profile=NATIVE)
+    with pytest.raises(ConfigError, match="there is no key"):
+        await function(llm).improve(cases(60), proposer=keyless, **QUIET)
     with pytest.raises(UsageError, match="proposer is a model"):
         await function(llm).improve(cases(60), proposer="gpt", **QUIET)
 

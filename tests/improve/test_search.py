@@ -214,7 +214,7 @@ async def test_no_request_beyond_the_budget_is_sent_and_the_test_is_whole(limit)
 
 async def test_a_budget_too_small_names_the_number_that_is_enough():
     llm = model(helped_by_examples)
-    with pytest.raises(UsageError, match="takes 34 requests at least, and there are 33"):
+    with pytest.raises(UsageError, match=r"takes 34 requests at least, and there are 33\. From 56 on"):
         await function(llm).improve(cases(40), budget=33, **QUIET)
     assert llm.calls == []
 
@@ -264,6 +264,7 @@ async def test_a_budget_that_ends_in_the_test_accepts_nothing_and_says_so(tmp_pa
         (cases(29), {}, UsageError, "at least 30 cases, but got 29"),
         ([(1, "plain")] * 40, {}, UsageError, "1 different arguments"),
         (cases(40), {"budget": -1}, UsageError, "whole number of requests"),
+        (cases(40), {"budget": 0}, UsageError, "and there are 0"),
         (cases(40), {"budget": 90.5}, UsageError, "whole number of requests"),
         (cases(40), {"budget": float("inf")}, UsageError, "whole number of requests"),
         (cases(40), {"seed": "a"}, UsageError, "seed is a whole number"),
@@ -277,6 +278,20 @@ async def test_wrong_uses_are_told_before_anything_is_asked(given, options, kind
     with pytest.raises(kind, match=told):
         await function(llm).improve(given, **{"budget": 100, **QUIET, **options})
     assert llm.calls == []
+
+
+@pytest.mark.parametrize(("fails_as_it_was", "after"), [(True, 1.0), (False, 0.5)])
+async def test_a_service_that_fails_for_a_form_scores_0_and_for_the_function_as_it_was_nothing(fails_as_it_was, after):
+    def reply(request):
+        is_as_it_was = [request.messages[:-1], request.response_format] == [WAS.messages[:-1], WAS.response_format]
+        if is_as_it_was == fails_as_it_was and number_in(request) % 2:
+            raise ServerUnavailable("m", status=503)
+        schema = (request.response_format or {}).get("json_schema", {}).get("schema", {})
+        return json.dumps(dict.fromkeys(schema.get("properties", {}), "because") | {"value": kind(number_in(request))})
+
+    found = await function(ScriptedLLM(reply, repeat=True, profile=NATIVE)).improve(cases(60), budget=180, **QUIET)
+    assert (found.accepted, found.before) == (False, 1.0)
+    assert found.after == pytest.approx(after, abs=0.2)
 
 
 # --- interrupted ------------------------------------------------------------------------------------------------

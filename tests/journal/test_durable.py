@@ -45,7 +45,7 @@ from SimpleLLMFunc.base.ReAct import execute_llm
 from SimpleLLMFunc.calls import LLM, RunTool, Step, StepExecutor, Task
 from SimpleLLMFunc.errors import BadRequest
 from SimpleLLMFunc.interface.profile import GENERIC
-from SimpleLLMFunc.journal import RUN_AGAIN, answer, prune
+from SimpleLLMFunc.journal import RUN_AGAIN, answer, prune, told_answer
 from SimpleLLMFunc.observability.store import RunQuery
 from SimpleLLMFunc.storage import transaction
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
@@ -247,7 +247,7 @@ async def test_a_block_that_is_broken_off_at_each_request_comes_to_the_same(tmp_
 
 @pytest.fixture
 def path(tmp_path):
-    return tmp_path / "runs.sqlite"
+    return tmp_path / "made" / "here" / "runs.sqlite"
 
 
 class Till:
@@ -501,6 +501,19 @@ async def test_a_run_waits_for_an_answer_from_elsewhere(path, said, told):
     assert len(till.paid) == (said is True)
 
 
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [({"answer": False, "result": None}, False), ({"result": 0}, 0), ({"result": None}, None), ({"run_again": True}, RUN_AGAIN),
+     *[(wrong, UsageError) for wrong in ({}, {"answer": None}, {"answer": True, "result": 1}, {"run_again": False})]],
+)  # fmt: skip
+def test_an_answer_in_json_says_one_thing(data, told):
+    if told is not UsageError:
+        assert told_answer(data) == told
+        return
+    with pytest.raises(UsageError, match="give one of"):
+        told_answer(data)
+
+
 async def test_an_approval_is_no_result(path):
     till = Till(path, killed_once, confirm=pause_run, once=True)
     with pytest.raises(RunPaused) as caught:
@@ -562,26 +575,6 @@ async def test_a_pause_passes_through_outer_tools_which_count_as_not_begun(path,
 
 
 # --- what no decorator stands around -------------------------------------------------------------------------
-
-
-async def test_a_once_tool_as_a_step_of_a_task(path):
-    runs = []
-
-    @tool(once=True, recover=found_sync)
-    def pay(amount: int, context: ToolContext) -> str:
-        """Pay."""
-        runs.append(context.idempotency_key)
-        return killed(0) if len(runs) == 1 else "paid"
-
-    async def paid(key):
-        with durable(path, key):
-            return await stepped(Task("?"), Step("pay", call=RunTool, params={"func": pay, "amount": 3}))
-
-    with pytest.raises(asyncio.CancelledError):
-        await paid("k")
-    assert await paid("k") == await paid("k") == [{"result": "found 3 True"}]
-    assert await paid("other") == await paid("other") == [{"result": "paid"}]
-    assert len(runs) == len(set(runs)) == 2
 
 
 async def test_the_raw_loop_and_the_callers_of_the_assistant_are_kept_too(path):
@@ -666,7 +659,7 @@ def test_arguments_that_cannot_be(path):
         with pytest.raises(UsageError):
             durable(path, **wrong)
     with durable(path, "k"):
-        pass
+        next(path.parent.glob("*.sqlite.*.lock")).unlink()  # a lock that is gone already is no error
     for use in (durable(path, "\ud800").__enter__, lambda: forget(path, "\ud800"), lambda: prune(path, "7d")):
         with pytest.raises(UsageError):
             use()
@@ -777,8 +770,21 @@ async def test_what_has_finished_may_be_forgotten(path):
     assert (await till.sell(key="other")).replayed == []
     assert prune(path, older_than=timedelta(0)) == 2
     assert (await till.sell()).replayed == []
-    with pytest.raises(CheckpointError, match="there is no journal"):
-        paused(path.with_name("none.sqlite"))
+    assert not list(path.parent.glob("*.sqlite.*.lock"))
+    with use_llm(ScriptedLLM("said")), pytest.raises(ZeroDivisionError), durable(path, "left"):
+        print(await ask("a") * (1 // 0))
+    assert prune(path, older_than=0) == 1  # not the one that was left
+    with use_llm(ScriptedLLM()), durable(path, "left"):
+        assert await ask("a") == "said"
+    assert prune(path, older_than=0) == 1
+    for use in (
+        paused,
+        lambda none: answer(none, "k", "1", True),
+        lambda none: forget(none, "k"),
+        lambda none: prune(none, 0),
+    ):
+        with pytest.raises(CheckpointError, match="there is no journal"):
+            use(path.with_name("none.sqlite"))
     lock = path.with_name(f"{path.name}.lock")
     lock.unlink(missing_ok=True)
     lock.mkdir()  # as where the folder may only be read

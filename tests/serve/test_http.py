@@ -656,11 +656,8 @@ async def test_an_application_of_ones_own_answers_errors_as_problems(caplog):
         await asyncio.wait({server})
     problem = "application/problem+json"
     assert seen == [
-        (503, problem, "3"),
-        (422, problem, None),
-        (500, problem, None),
-        (500, "text/plain; charset=utf-8", None),
-    ]
+        (503, problem, "3"), (422, problem, None), (500, problem, None), (500, "text/plain; charset=utf-8", None),
+    ]  # fmt: skip
     assert "hunter2" in caplog.text  # what is the server's own business
 
 

@@ -64,7 +64,6 @@ class Building:
         self.dropped: list[Repair] = []
         self._places = places
         self._root = root
-        self._may_align = False
         self._ends: dict[tuple[str, ...], int] = {}
 
     def built(self, data: Mapping[str, Any], onto: Mapping[str, Any]) -> dict[str, Any]:
@@ -184,7 +183,7 @@ class Building:
         if kinds_of_value(value).isdisjoint(self._places.kinds(schema)):
             return False
         choices = None if isinstance(value, dict | list) else self._places.choices(schema)
-        return choices is None or any(_is_same(choice, value) for choice in choices)
+        return choices is None or value in choices
 
     def _object(self, schema: Schema, value: dict[str, Any], path: DataPath) -> dict[str, Any]:
         kept: dict[str, Any] = {}
@@ -301,7 +300,3 @@ def _put(node: Any, key: Any, value: Any, path: tuple[str, ...]) -> None:
         node.append(value)
     else:
         node[key] = value
-
-
-def _is_same(left: Any, right: Any) -> bool:
-    return isinstance(left, bool) == isinstance(right, bool) and bool(left == right)

@@ -177,7 +177,7 @@ def _take_out(data: Any, steps: Steps) -> Any:
     holder, value = value_at(data, steps[:-1]), value_at(data, steps)
     if isinstance(holder, dict):
         holder.pop(steps[-1], None)
-    elif isinstance(holder, list) and value is not ABSENT:
+    else:
         holder[int(steps[-1])] = None
     return value
 

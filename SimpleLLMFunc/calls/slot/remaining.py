@@ -91,7 +91,7 @@ class _Asking:
     def _look_into_branches(self, error: Invalid, path: DataPath, around: Around, *, is_required: bool) -> None:
         """Ask for what the nearest branches lack; for the value itself if no branch takes a value of its kind."""
         branches: dict[int, list[Invalid]] = {}
-        for inner in error.context or ():
+        for inner in error.context:
             if inner.relative_schema_path:  # else the branch is `false`, and no value fits it
                 branches.setdefault(int(inner.relative_schema_path[0]), []).append(inner)
         fitting = {
@@ -118,7 +118,7 @@ def _dependent(error: Invalid) -> list[str]:
 
 def _contradictions(errors: Iterable[Invalid]) -> int:
     """Count the values that are there and say that another branch is meant."""
-    return sum(error.validator in {"const", "enum"} or _contradictions(error.context or ()) > 0 for error in errors)
+    return sum(error.validator in {"const", "enum"} or _contradictions(error.context) > 0 for error in errors)
 
 
 class _Carrier:

@@ -126,7 +126,7 @@ class Slot(CoreCall, input_model=SlotInput, output_model=SlotOutput):
             await in_thread(filling.take, found)
         self._note(filling)
         output = SlotOutput(slot_data=await in_thread(filling.processed), remaining_schema=filling.remaining)
-        yield CallOutputChunk(CallOutputType.DATA, output.model_dump(by_alias=True))
+        yield CallOutputChunk(CallOutputType.DATA, output.model_dump())
 
     def _begun(self, schema: Mapping[str, Any]) -> Filling:
         """Return the slot with what is known; checking much data against a schema takes its time, as it does later."""

@@ -65,12 +65,9 @@ async def run(executor, **params):
 
 
 CONVERSATION = [
-    {"role": "user", "content": "1"},
-    {"role": "assistant", "content": "2"},
-    {"question": "3", "answer": "4"},
-    {"role": "system", "content": "obey"},
-    {"role": "user", "content": "5"},
-]
+    {"role": "user", "content": "1"}, {"role": "assistant", "content": "2"}, {"question": "3", "answer": "4"},
+    {"role": "system", "content": "obey"}, {"role": "user", "content": "5"},
+]  # fmt: skip
 
 
 # --- the prompts, as files -------------------------------------------------------------------------------
@@ -225,6 +222,8 @@ async def test_a_bad_template_is_a_call_error_before_any_request(params, said):
         await run(executor_of(llm), **params)
     assert isinstance(caught.value.__cause__, TemplateError)
     assert not llm.calls
+    with pytest.raises(CallError, match=r"^poem: "):
+        await LLM(name="poem", **params)._prepare_message(CallVars(question="q"))
 
 
 @pytest.mark.parametrize(

@@ -77,10 +77,17 @@ def test_a_wrong_item_keeps_its_place() -> None:
     filling.take({"/numbers/1": 2})
     assert filling.data == {"numbers": [1, 2, 3, 4]}
     assert filling.remaining == {}
+    rows = schema_of(rows={"type": "array", "items": schema["properties"]["numbers"]})
+    assert filling_of(rows, {"rows": [["x"], [1]]}).data == {"rows": [[], [1]]}
+    filling = filling_of(schema_of(city=STRING, **schema["properties"]), {"numbers": ["x", "y"], "city": "Bonn"})
+    assert filling.data == {"city": "Bonn"}
+    unique = schema_of(numbers={"type": "array", "items": {"type": ["integer", "null"]}, "uniqueItems": True})
+    assert asked(filling_of(unique, {"numbers": ["x", "y"]})) == ["/numbers"]
 
 
-def test_a_wrong_item_of_the_model_does_not_pass_as_a_shorter_list() -> None:
-    filling = filling_of(schema_of(numbers={"type": "array", "items": INTEGER}))
+@pytest.mark.parametrize("kind", ["integer", ["integer", "null"]])
+def test_a_wrong_item_of_the_model_does_not_pass_as_a_shorter_list(kind: Any) -> None:
+    filling = filling_of(schema_of(numbers={"type": "array", "items": {"type": kind}}))
     assert filling.take({"numbers": [1, "x"]}) == [("/numbers/1", "x")]
     assert filling.data == {"numbers": [1]}
     assert asked(filling) == ["/numbers/1"]

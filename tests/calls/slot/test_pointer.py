@@ -13,7 +13,7 @@ from SimpleLLMFunc.errors import CallError
     [
         ("", ()), ("/", ("",)), ("/foo", ("foo",)), ("/foo/0", ("foo", "0")), ("/a~1b", ("a/b",)),
         ("/m~0n", ("m~n",)), ("/~01", ("~1",)), ("/c%d", ("c%d",)), ("/ ", (" ",)), ("//", ("", "")),
-        ("/城市", ("城市",)),
+        ("/城市", ("城市",)), ("/a" * MAX_STEPS, ("a",) * MAX_STEPS),
     ],
 )  # fmt: skip
 def test_pointers_and_paths(pointer, path):

@@ -165,14 +165,11 @@ def test_what_is_no_date_is_asked_for(kind, value):
 def test_a_provider_is_shown_standard_types():
     schema = {
         "properties": {
-            "d": {"type": "date", "description": "When?"},
-            "t": {"type": ["timestamp", "null"]},
-            "u": {"type": ["date", "string"]},
-            "l": {"items": {"type": "timestamp"}},
-            "i": {"type": "integer"},
+            "d": {"type": "date", "description": "When?"}, "t": {"type": ["timestamp", "null"]},
+            "u": {"type": ["date", "string"]}, "l": {"items": {"type": "timestamp"}}, "i": {"type": "integer"},
         },
         "required": ["d"],
-    }
+    }  # fmt: skip
     processor = SlotProcessor(schema)
     shown = processor.standard_schema()
     jsonschema.Draft7Validator.check_schema(shown)
@@ -224,7 +221,7 @@ def test_null_in_several_branches_of_which_one_was_to_fit():
             "a": {"oneOf": [{"type": "string"}, {"type": "integer"}]},
             "b": {"oneOf": [{"$ref": "#/definitions/s"}, {"$ref": "#/definitions/i"}], "anyOf": [{}], "allOf": [True]},
             "c": {"oneOf": [{"properties": {"x": {"type": "string"}}}, {"properties": {"x": {"type": "null"}}}]},
-            "d": {"oneOf": [{"const": "x", "title": "X"}, {"const": "y", "title": "Y"}]},
+            "d": {"oneOf": [{"const": "x", "title": "X"}, {"const": "y", "title": "Y", "description": "z"}]},
         },
         "definitions": {"s": {"type": "string"}, "i": {"type": "integer"}},
     }
@@ -276,7 +273,8 @@ def doubling(levels: int, wrap: Any = lambda ref: ref) -> dict[str, Any]:
         ({"allOf": [{"type": "object"}, {"type": "string"}]}, "must describe an object"),
         ({"properties": {"a": {"type": "integr"}}}, "no valid JSON Schema at /properties/a/type: 'integr'"),
         ({"properties": {"a": {"pattern": "("}}}, "the pattern '(' is wrong, or looks around or back at /properties/a"),
-        ({"properties": {"a": {"$ref": "#nowhere"}}}, "'#nowhere' leads to no schema"),
+        ({"properties": {"a": {"items": {"$ref": "#nowhere"}}}}, "'#nowhere' leads to no schema"),
+        ({"properties": {"a": {"items": [{"$ref": "#nowhere"}]}}}, "'#nowhere' leads to no schema"),
         ({"properties": {"a": {"$ref": "//127.0.0.1/x"}}}, "is remote; only references into itself are followed"),
         ({"properties": {"a": {"$ref": "#/x/y"}}, "x": {"y": {"allOf": 5}}}, "what its reference '#/x/y' leads to is no valid JSON Schema at /allOf: 5"),
         ({"$ref": "#"}, "refers to itself without end"),
@@ -321,7 +319,11 @@ def test_attack_11_work_that_only_the_data_makes_explode_is_counted(monkeypatch)
 def test_a_long_way_of_references_ends():
     chain = {str(number): {"allOf": [{"$ref": f"#/$defs/{number + 1}"}]} for number in range(900)} | {"900": {}}
     with pytest.raises(SchemaError, match="nest too deeply"):
-        SlotProcessor({"$defs": chain, "properties": {"a": {"$ref": "#/$defs/0"}}})
+        SlotProcessor(
+            {"$defs": chain, "properties": {"a": {"$ref": "#/$defs/0"}, **{str(name): {} for name in range(900)}}}
+        )
+    wide = {"$defs": {"x": {"anyOf": [True] * 99}}, "anyOf": [{"$ref": "#/$defs/x"}] * 99}
+    assert SlotProcessor(wide).check_json({}) == {}  # as many parts as may look at one value
 
 
 def test_a_schema_that_refers_to_itself_with_progress_is_fine():

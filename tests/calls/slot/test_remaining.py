@@ -101,6 +101,8 @@ def of(schema: Any) -> dict[str, Any]:
         (PAYMENT, {"pay": {"kind": "card"}}, {"/pay/number": CARD["properties"]["number"], "/pay/cvc": STRING}),
         (PAYMENT, {"pay": {"kind": "bank", "number": "x"}}, {"/pay/number": INTEGER, "/pay/iban": STRING}),
         (PAYMENT, {"pay": "card"}, {"/pay": PAYMENT["properties"]["pay"]}),
+        ({"allOf": [of(STRING), of(True)], "required": ["a"]}, {}, {"/a": STRING}),
+        ({"properties": {"pay": {"anyOf": [{"anyOf": [CARD]}, BANK]}}}, {"pay": {"kind": "bank"}}, {"/pay/iban": STRING}),
         (of({"anyOf": [{"items": INTEGER, "type": "array"}, STRING]}), {"a": [1, "x"]}, {"/a/1": INTEGER}),
     ],
 )  # fmt: skip
@@ -165,12 +167,9 @@ def test_definitions_are_carried_along_only_those_that_are_needed():
         "$defs": {"v": INTEGER, "w": STRING},
     }
     assert remaining(schema, {}) == {
-        "type": "object",
-        "properties": {"/t": {"$ref": "#/definitions/tree", "description": "the tree"}},
-        "required": ["/t"],
-        "definitions": {"tree": tree},
-        "$defs": {"v": INTEGER},
-    }
+        "type": "object", "properties": {"/t": {"$ref": "#/definitions/tree", "description": "the tree"}},
+        "required": ["/t"], "definitions": {"tree": tree}, "$defs": {"v": INTEGER},
+    }  # fmt: skip
     deep = remaining({**schema, "definitions": {"tree": {**tree, "required": ["v"]}}}, {"t": {"next": {"v": 1}}})
     assert deep["properties"] == {"/t/v": {"$ref": "#/$defs/v"}}
 

@@ -130,12 +130,9 @@ async def test_optional_fields_may_be_found_but_are_never_asked_again() -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        "城市是杭州，日期是明天。",
-        '{"/city": "杭州", "/date": "明',
-        '{"/city": "杭州"} 或者 {"/city": "北京"}',
-        '["杭州", "明天"]',
+        "城市是杭州，日期是明天。", '{"/city": "杭州", "/date": "明', '{"/city": "杭州"} 或者 {"/city": "北京"}', '["杭州", "明天"]',
     ],
-)
+)  # fmt: skip
 async def test_an_answer_that_is_no_json_object_is_empty_and_shown_again(answer: str) -> None:
     llm = ScriptedLLM(answer, call(**{"/city": "杭州", "/date": "明天"}))
     assert (await filled(llm)).slot_data == {"city": "杭州", "date": "明天"}
@@ -292,20 +289,15 @@ def section(prompt: str, name: str) -> str:
 async def test_golden_files(language: str) -> None:
     told: dict[str, Any] = {
         "zh": {
-            "question": "杭州出发，两个人",
-            "summary": "用户要去北京出差。",
-            "facts": ["用户住在杭州"],
+            "question": "杭州出发，两个人", "summary": "用户要去北京出差。", "facts": ["用户住在杭州"],
             "history": [ExecutorHistory("查日历", "读取日程", {"city": "北京", "day": "周五"})],
         },
         "en": {
-            "question": "From Hangzhou, two of us",
-            "summary": "The user goes to Beijing on business.",
-            "facts": ["The user lives in Hangzhou"],
+            "question": "From Hangzhou, two of us", "summary": "The user goes to Beijing on business.",
+            "facts": ["The user lives in Hangzhou"], "name": "book_train", "description": "Book train tickets",
             "history": [ExecutorHistory("read_calendar", "Read the calendar", {"city": "Beijing", "day": "Friday"})],
-            "name": "book_train",
-            "description": "Book train tickets",
         },
-    }[language]
+    }[language]  # fmt: skip
     found = tool_calls(("answer", {"/from": "Hangzhou", "/to": None, "/seats": 2}))
     said = "我只知道出发城市是杭州。" if language == "zh" else "I only know that they start from Hangzhou."
     asked = await requests_of(said, found, language=language, **told)
@@ -381,12 +373,9 @@ def test_json_of_what_has_no_form_in_json() -> None:
 # --- `fill_slots` ---
 
 FORECAST: dict[str, Any] = {
-    "type": "object",
-    "title": "get_weather",
-    "description": "The weather of a day.",
-    "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
-    "required": ["city", "days"],
-}
+    "type": "object", "title": "get_weather", "description": "The weather of a day.",
+    "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}, "required": ["city", "days"],
+}  # fmt: skip
 
 
 class Table(BaseModel):
@@ -415,16 +404,10 @@ async def test_everything_that_can_be_told_reaches_the_prompt() -> None:
     )
     prompt = llm.requests[0][-1]["content"]
     told = (
-        "the question",
-        '["first fact", "second fact"]',
-        "<name>search</name>",
-        '<data>{"hits": 2}</data>',
-        '<data>{"text": "a page"}</data>',
-        "the summary",
-        "<name>forecast</name>",
-        "<description>Tell the weather</description>",
-        "Demands:",
-    )
+        "the question", '["first fact", "second fact"]', "<name>search</name>", '<data>{"hits": 2}</data>',
+        '<data>{"text": "a page"}</data>', "the summary", "<name>forecast</name>",
+        "<description>Tell the weather</description>", "Demands:",
+    )  # fmt: skip
     for text in told:
         assert text in prompt
 
@@ -454,8 +437,8 @@ async def test_the_model_is_that_of_use_llm_where_none_is_given() -> None:
     ],
 )  # fmt: skip
 async def test_arguments_that_do_not_fit_are_a_call_error(wrong: dict[str, Any]) -> None:
-    with pytest.raises(CallError):
-        await fill_slots(FORECAST, "q", **wrong)
+    with pytest.raises(CallError, match=r"^forecast: |'/city/x'|'nowhere'"):
+        await fill_slots(FORECAST, "q", **wrong, tool_name="forecast")
 
 
 async def test_a_class_that_no_schema_can_be_made_of() -> None:

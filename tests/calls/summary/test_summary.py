@@ -188,13 +188,10 @@ async def test_a_chat_is_summarized():
     ("conversation", "facts", "said"),
     [
         ("a text", (), "conversation is a list of items"),
-        ({"role": "user", "content": "x"}, (), "conversation is a list of items"),
-        (5, (), "not iterable"),
-        (None, (), "not iterable"),
-        ([], [5], "facts"),
-        ([], 5, "not iterable"),
+        ({"role": "user", "content": "x"}, (), "conversation is a list of items"), (5, (), "not iterable"),
+        (None, (), "not iterable"), ([], [5], "facts"), ([], 5, "not iterable"),
     ],
-)
+)  # fmt: skip
 async def test_bad_input_is_a_call_error_before_any_request(conversation, facts, said):
     llm = ScriptedLLM("never")
     with pytest.raises(CallError, match=said):

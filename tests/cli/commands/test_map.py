@@ -71,11 +71,8 @@ def test_without_out_the_rows_go_to_stdout(shop):
     done = run(f"{shop}:classify", "rows.csv", "--limit", 1, "--concurrency", 3)
     (line,) = done.stdout.splitlines()
     assert json.loads(line) == {
-        "index": 0,
-        "row": {"id": "1", "text": "a"},
-        "value": {"label": "good", "sure": 0.5},
-        "error": None,
-    }
+        "index": 0, "row": {"id": "1", "text": "a"}, "value": {"label": "good", "sure": 0.5}, "error": None,
+    }  # fmt: skip
     assert run(f"{shop}:classify", "rows.csv", "--quiet").stderr == ""
 
 

@@ -237,31 +237,14 @@ def test_input_that_does_not_fit(tmp_path):
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ("text=3", "3"),
-        ("text=null", "null"),
-        ("text=a=b", "a=b"),
-        ("text=@@home", "@home"),
-        ("text=", ""),
-        ("count=12", "12"),
-        ("ratio=1e3", "1000.0"),
-        ("flag=true", "True"),
-        ("flag=yes", "True"),
-        ("day=2026-01-02", "2026-01-02"),
-        ("day=null", "None"),
-        ("price=0.10", "0.10"),
-        ("colour=red", "red"),
-        ("kind=b", "b"),
-        ('point={"x": 1}', '{"x": 1, "y": 0}'),
-        ("rows=[1, 2]", "[1, 2]"),
-        ("rows:=[3]", "[3]"),
-        ('table={"a": null}', '{"a": null}'),
-        ("either=5", "5"),
-        ("anything=5", "5"),
-        ('anything:={"a": 1}', '{"a": 1}'),
-        ("maybe=null", "None"),
-        ("maybe=text", "text"),
+        ("text=3", "3"), ("text=null", "null"), ("text=a=b", "a=b"), ("text=@@home", "@home"), ("text=", ""),
+        ("count=12", "12"), ("ratio=1e3", "1000.0"), ("flag=true", "True"), ("flag=yes", "True"),
+        ("day=2026-01-02", "2026-01-02"), ("day=null", "None"), ("price=0.10", "0.10"), ("colour=red", "red"),
+        ("kind=b", "b"), ('point={"x": 1}', '{"x": 1, "y": 0}'), ("rows=[1, 2]", "[1, 2]"), ("rows:=[3]", "[3]"),
+        ('table={"a": null}', '{"a": null}'), ("either=5", "5"), ("anything=5", "5"),
+        ('anything:={"a": 1}', '{"a": 1}'), ("maybe=null", "None"), ("maybe=text", "text"),
     ],
-)
+)  # fmt: skip
 def test_a_value_is_read_by_its_type(given, expected):
     name = given.partition("=")[0].removesuffix(":")
     shown = arguments_sent("cli_shop:typed", "-a", given)[name]

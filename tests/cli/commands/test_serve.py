@@ -28,17 +28,12 @@ def modules(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("targets", "names"),
     [
-        (["mcp_one"], ["a", "b"]),
-        (["mcp_one:b"], ["b"]),
-        (["mcp_one:b", "_c"], ["b", "_c"]),
-        (["mcp_one:b", "a", "mcp_two:d", "e"], ["b", "a", "d", "e"]),
-        (["mcp_one", "mcp_two"], ["a", "b", "d", "e"]),
-        (["mcp_two:a"], ["a"]),
-        (["mcp_one", "mcp_one:a"], ["a", "b"]),
-        (["mcp_all"], ["b"]),
+        (["mcp_one"], ["a", "b"]), (["mcp_one:b"], ["b"]), (["mcp_one:b", "_c"], ["b", "_c"]),
+        (["mcp_one:b", "a", "mcp_two:d", "e"], ["b", "a", "d", "e"]), (["mcp_one", "mcp_two"], ["a", "b", "d", "e"]),
+        (["mcp_two:a"], ["a"]), (["mcp_one", "mcp_one:a"], ["a", "b"]), (["mcp_all"], ["b"]),
         (["./mcp_one.py:a"], ["a"]),
     ],
-)
+)  # fmt: skip
 def test_targets(targets: list[str], names: list[str]) -> None:
     assert list(functions_of(targets)) == names
 

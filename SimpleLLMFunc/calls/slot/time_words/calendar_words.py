@@ -310,7 +310,7 @@ def _in_part(hour: int, part: str) -> int:
     if part in {"dawn", "morning"}:
         return 0 if hour == 12 and part == "dawn" else hour
     if part == "noon":
-        return hour + 12 if hour < 3 else hour
+        return hour + 12 if hour < 3 else hour if hour > 10 else -1
     return hour + 12 if hour < 12 or part == "evening" else hour
 
 

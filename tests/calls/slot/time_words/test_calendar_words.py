@@ -20,13 +20,18 @@ WORDS = json.loads(Path(__file__).with_name("words.json").read_text("utf-8"))
 
 @pytest.mark.parametrize(("text", "day"), WORDS["days"].items())
 def test_a_day(text, day):
-    span = CALENDAR.read(text)
+    span = CALENDAR.read(text.ljust(80))
     assert (span.days, span.start < span.last) == ((day, day), True)
 
 
 @pytest.mark.parametrize(("text", "ends"), WORDS["ranges"].items())
 def test_a_stretch_of_days(text, ends):
     assert CALENDAR.read(text).days == tuple(ends)
+
+
+@pytest.mark.parametrize(("text", "ends"), WORDS["on 2027-01-31"].items())
+def test_days_at_the_end_of_a_month(text, ends):
+    assert Calendar("Asia/Shanghai", dt.datetime(2027, 1, 31)).read(text).days == tuple(ends)
 
 
 @pytest.mark.parametrize(("text", "moment"), WORDS["moments"].items())
@@ -42,7 +47,7 @@ def test_a_stretch_within_a_day_or_two(text, ends):
     assert (span.start.isoformat(), end.isoformat()) == tuple(f"{each}+08:00" for each in ends)
 
 
-@pytest.mark.parametrize("text", [*WORDS["unread"], "x" * 200, "明天" * 100, "\ud800"])
+@pytest.mark.parametrize("text", [*WORDS["unread"], "明天".ljust(81), "明天" * 100, "\ud800"])
 def test_what_is_not_certain_is_not_read(text):
     assert CALENDAR.read(text) is None
 
