@@ -146,7 +146,7 @@ def _waited_for(reasons: list[BaseException]) -> BaseException:
     """Return the one error that says what all of these wait for: an unknown outcome first."""
     pending = [each for reason in reasons if isinstance(reason, RunPaused) for each in reason.pending]
     first = min(reasons, key=lambda reason: isinstance(reason, RunPaused))
-    return RunPaused(first.key, pending) if isinstance(first, RunPaused) else first
+    return RunPaused(first.key, pending) if isinstance(first, RunPaused) and reasons[1:] else first
 
 
 async def _cancelled(tasks: Sequence[asyncio.Task[Any]]) -> None:

@@ -788,5 +788,8 @@ async def test_what_waits_is_told_together_and_an_unknown_outcome_before_it():
     with pytest.raises(RunPaused) as caught:
         await run([wait], first, second)
     assert [each["call_id"] for each in caught.value.pending] == ["1", "2"]
+    with pytest.raises(RunPaused) as alone:
+        await run([wait], first)
+    assert "wait" in [entry.name for entry in alone.traceback]  # the tool's own error
     with pytest.raises(OutcomeUnknown):
         await run([wait], first, unknown, second)

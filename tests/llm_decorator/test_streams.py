@@ -204,6 +204,11 @@ async def test_an_aborted_stream_ends():
     llm.signal = signal = AbortSignal()
     say = async_decorated(str, llm, abort_signal=signal)
     assert await every(say.stream("x")) == ["One ", "two ", "thre"]
+    llm, signal, pieces = ScriptedLLM("One two three", chunk_size=4), AbortSignal(), []  # each piece is there at once
+    async for piece in async_decorated(str, llm, abort_signal=signal).stream("x"):
+        pieces.append(piece)
+        signal.abort()
+    assert pieces == ["One "]
 
 
 async def test_a_signal_set_before_sends_nothing():

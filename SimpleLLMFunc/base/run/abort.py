@@ -130,7 +130,7 @@ class RunLimits:
         if self.is_none:
             return await work
         left = self.clock.left()
-        limit = asyncio.timeout(None if left is None else left + _GRACE)
+        limit = asyncio.timeout(0 if self.is_aborted else None if left is None else left + _GRACE)
         try:
             async with limit:
                 ignore = self._watch(limit)

@@ -121,6 +121,6 @@ def downgrades_of(request: ModelRequest, *schemas: object) -> tuple[tuple[str, s
             found.append(("output mode: choice in words instead of a schema", said))
         elif mode not in {"text", way}:
             found.append((f"output mode: {mode} instead of {way}", said))
-        elif actions is not None:
+        elif actions is not None and not actions.native:
             found.append(("tools: JSON actions in words instead of a schema", said))
     return tuple(found)

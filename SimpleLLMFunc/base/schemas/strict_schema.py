@@ -108,6 +108,9 @@ class StrictSchema:
         choices = schema.get("anyOf") or schema.get("oneOf")
         if choices:
             return self._choice(schema, choices, path, depth)
+        if "allOf" in schema and len(schema["allOf"]) == 1:
+            rest = {key: part for key, part in schema.items() if key != "allOf"}
+            return self._of({**schema["allOf"][0], **rest}, path, depth)
         if "const" in schema:
             schema = {**schema, "enum": [schema["const"]]}
         if "enum" in schema:

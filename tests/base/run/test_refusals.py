@@ -8,9 +8,10 @@ import pytest
 
 from SimpleLLMFunc import BadRequest, FallbackLLM, OpenAICompatible, tool
 from SimpleLLMFunc.base.events import RunFinished, to_dict
+from SimpleLLMFunc.base.json_action import JsonActions
 from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.base.run import watching
-from SimpleLLMFunc.base.run.refusals import refused_by, refuses_mode, remember_refusal
+from SimpleLLMFunc.base.run.refusals import downgrades_of, refused_by, refuses_mode, remember_refusal
 from SimpleLLMFunc.testing import ScriptedLLM
 from tests.support.functions import async_decorated, chat, weather
 from tests.support.server import LoopbackServer, completion, error_answer, json_answer, tool_calls_answer
@@ -167,6 +168,9 @@ def test_of_several_models_the_one_that_refused_is_remembered():
     one, other = (ScriptedLLM(model_name=name) for name in ("one", "other"))
     remember_refusal(BadRequest("other", status=400, body="no"), FallbackLLM(one, other), "native", {})
     assert (refused_by(one, {}), refused_by(other, {})) == ({}, {"native": "no"})
+    # What an answer was not held to says nothing of actions that are held to a schema.
+    told = [downgrades_of(ModelRequest(other, [], actions=JsonActions([], None, held)), {}) for held in (True, False)]
+    assert told == [(), (("tools: JSON actions in words instead of a schema", "no"),)]
 
 
 async def test_an_error_after_a_change_tells_of_it(server, llm):

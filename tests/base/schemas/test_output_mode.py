@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 import jsonschema
 import pytest
-from pydantic import BaseModel, EmailStr, Field
+from pydantic import BaseModel, EmailStr, Field, WithJsonSchema
 
 from SimpleLLMFunc.base.schemas.output_mode import ANSWER_TOOL, choose_output_mode, compile_output
 from SimpleLLMFunc.base.schemas.think_first import ThinkFirst
@@ -49,7 +49,7 @@ class Dog(BaseModel):
 STRICT = [
     str, int, float, bool, Decimal, datetime.date, datetime.datetime, Color, Literal["a", 1], list[int], set[str],
     Tree, Item, Box[int], Data, list[Tree], int | str, Tree | None, Annotated[Cat | Dog, Field(discriminator="kind")],
-    Annotated[int, Field(ge=1)],
+    Annotated[int, Field(ge=1)], Annotated[str, WithJsonSchema({"allOf": [{"type": "string"}], "description": "a"})],
 ]  # fmt: skip
 LOOSE = [dict[str, int], tuple[int, str], Pair, Total, Any, list[Any], Box[dict[str, int]], dict]
 
