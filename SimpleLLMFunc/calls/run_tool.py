@@ -146,7 +146,7 @@ def _as_json(value: Any, what: str) -> Any:
 
 
 def _tool_of(func: Any) -> Tool:
-    if hasattr(func, "as_tool"):
+    if isinstance(func, Tool) or hasattr(func, "as_tool"):
         return as_tool(func, where="step")
     try:
         signature = inspect.signature(func)

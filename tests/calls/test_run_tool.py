@@ -162,6 +162,21 @@ async def test_a_parameter_without_a_type_takes_anything():
     assert await result(mixed, a=["x", 1], b="2", c={"name": "y"}) == {"a": ["x", 1], "b": 2, "c": "Place"}
 
 
+async def test_a_tool_stays_as_it_is_also_where_its_function_has_no_types():
+    @tool(name="double", parameters={"type": "object", "properties": {"n": {"type": "integer"}}}, once=True)
+    def doubled(n): ...
+
+    call, _ = await made(doubled, n=3)
+    assert call.tool is doubled
+
+    class Shop:
+        @tool
+        def price(self, n: int): ...
+
+    with pytest.raises(CallError, match="it is a method. Put `thing.price` into the step"):
+        await made(Shop.price, n=3)
+
+
 async def test_a_parameter_may_have_the_name_of_a_field():
     def post(name: str, description: str = "-", to_user: bool = False) -> str:
         return f"{name} {description} {to_user}"

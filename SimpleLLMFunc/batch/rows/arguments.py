@@ -100,9 +100,9 @@ class RowArguments:
         columns = [str(name) for name in row.value]
         if self._column is not None:
             return UsageError(f"{place}: there is no column {self._column!r}; the columns are {_listed(columns)}.")
-        missing = [name for name in self._required if name not in row.value] or self._names
+        missing = [name for name in self._required if name not in row.value] or self._names or ["…"]
         others = [name for name in columns if name not in self._names]
-        close = get_close_matches(missing[0], others) if missing else []
+        close = get_close_matches(missing[0], others)
         which = close[0] if close else others[0] if len(others) == 1 else "…"
         how = (
             f"Rename it, or name it: column={which!r} (--column {which})."

@@ -122,6 +122,7 @@ class LLM(CoreCall, input_model=LLMInput, output_model=LLMOutput):
             CallError: the model could not be asked, or did not answer.
         """
         params = {} if self.temperature is None else {"temperature": self.temperature}
-        messages = LLMInput.model_validate(input_data).message
-        async for piece in self._llm(messages, streaming=True, **params):
-            yield CallOutputChunk(CallOutputType.TEXT, piece)
+        with call_errors(self.name or "LLM"):  # a subclass may catch them
+            messages = LLMInput.model_validate(input_data).message
+            async for piece in self._llm(messages, streaming=True, **params):
+                yield CallOutputChunk(CallOutputType.TEXT, piece)

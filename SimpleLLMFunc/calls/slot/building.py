@@ -183,7 +183,8 @@ class Building:
         if kinds_of_value(value).isdisjoint(self._places.kinds(schema)):
             return False
         choices = None if isinstance(value, dict | list) else self._places.choices(schema)
-        return choices is None or value in choices
+        is_bool = isinstance(value, bool)  # True is no 1
+        return choices is None or any(each == value and isinstance(each, bool) == is_bool for each in choices)
 
     def _object(self, schema: Schema, value: dict[str, Any], path: DataPath) -> dict[str, Any]:
         kept: dict[str, Any] = {}

@@ -70,10 +70,11 @@ class Summary(CoreCall, input_model=DataBase, output_model=SummaryOutput):
             CallError: the prompt could not be rendered, or the model did not answer.
         """
         pieces: list[str] = []
-        messages = [{"role": "user", "content": await in_thread(self._prompt)}]
-        async for piece in self._llm(messages, streaming=True):
-            pieces.append(piece)
-            yield CallOutputChunk(CallOutputType.TEXT, piece)
+        with call_errors(self.name or "Summary"):  # a subclass may catch them
+            messages = [{"role": "user", "content": await in_thread(self._prompt)}]
+            async for piece in self._llm(messages, streaming=True):
+                pieces.append(piece)
+                yield CallOutputChunk(CallOutputType.TEXT, piece)
         runtime = getattr(getattr(self._executor, "task", None), "runtime", None)
         if runtime is not None:
             runtime.reasoning = "".join(pieces)

@@ -42,6 +42,7 @@ def arguments(function, value, column=None, **row):
     return rows_of(function, column).of(InputRow(0, value, **row))
 
 
+def none(): ...
 def one(text: str): ...
 def anything(text): ...
 def two(text: str, lang: str, strict: bool = False): ...
@@ -69,6 +70,8 @@ def test_a_dict_with_other_keys_is_refused(value, which):
     for is_record in (False, True):
         with pytest.raises(UsageError, match=said):
             arguments(one, value, is_record=is_record)
+        with pytest.raises(UsageError, match="and none.. takes nothing"):
+            arguments(none, value, is_record=is_record)
 
 
 MAY_BE_A_DICT = [

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from SimpleLLMFunc.calls.call_data import (
+    CallOutputChunk,
     CallOutputType,
     CallVars,
     DataBase,
@@ -18,8 +19,9 @@ from SimpleLLMFunc.calls.call_data import (
 from SimpleLLMFunc.calls.llm import LLM, LLMInput, LLMOutput
 from SimpleLLMFunc.calls.llm import llm as llm_module
 from SimpleLLMFunc.calls.llm.prompt import LLM_DEFAULT_PROMPT
+from SimpleLLMFunc.calls.summary import Summary
 from SimpleLLMFunc.calls.task import Task, TaskRuntime
-from SimpleLLMFunc.errors import CallError, TemplateError
+from SimpleLLMFunc.errors import CallError, ServerUnavailable, TemplateError
 from SimpleLLMFunc.testing import ScriptedLLM
 from tests.support.golden import as_text, golden
 
@@ -257,3 +259,18 @@ async def test_chunks_come_as_they_arrive_and_no_temperature_leaves_it_to_the_pr
     ]
     await run(executor_of(llm))
     assert [(call.stream, call.params) for call in llm.calls] == [(True, {}), (True, {"temperature": 0.7})]
+
+
+@pytest.mark.parametrize("kind", [LLM, Summary])
+async def test_a_subclass_may_catch_the_error_of_what_it_extends(kind):
+    class Calm(kind):
+        async def _exec(self, input_data):
+            try:
+                async for chunk in super()._exec(input_data):
+                    yield chunk
+            except CallError as error:
+                yield CallOutputChunk(CallOutputType.TEXT, error.data["error"])
+
+    executor = executor_of(ScriptedLLM(ServerUnavailable("m")))
+    call = await Calm.instance(executor)
+    assert [chunk.content async for chunk in call.exec(executor, call.input)] == ["ServerUnavailable"]

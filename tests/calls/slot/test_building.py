@@ -192,7 +192,7 @@ def with_one(schema: Any, value: Any) -> Converted:
         ({"type": ["integer", "null"]}, "null", None), ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "5", 5),
         ({"$ref": "#/properties/b"}, "5", 5), ({"allOf": [{"type": "integer"}, {"minimum": 1}]}, "5", 5),
         ({"enum": ["red", "green"]}, "RED", "red"), ({"enum": ["red", "green"]}, "It is red.", "red"),
-        ({"enum": [1, 2]}, "2", 2), ({"const": "yes"}, "Yes", "yes"),
+        ({"enum": [1, 2]}, "2", 2), ({"const": "yes"}, "Yes", "yes"), ({"enum": [False, 1, "true"]}, True, "true"),
         ({"anyOf": [{"enum": ["red"]}, {"type": "null"}]}, "Red", "red"),
         ({"allOf": [{"enum": ["red"]}]}, "Red", "red"),
         ({"type": "array", "items": {"type": "integer"}}, ["1", 2], [1, 2]),
