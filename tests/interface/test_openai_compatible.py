@@ -296,6 +296,10 @@ async def test_state_that_was_refused_is_left_out_from_then_on(server, caplog):
         assert len(server.requests) == count
         assert list(noted.told) == [("provider state: what was refused is left out", refusal)]
     assert caplog.text.count("what was refused is left out") == 1
+    server.handler = lambda _: service.error(400, "max_tokens: too large")
+    with pytest.raises(BadRequest, match="too large"):  # which no state is to blame for
+        await Anthropic("m", api_key="k", base_url=llm.base_url).chat(history)
+    assert len(server.requests) == 5
 
 
 # --- as an object ----------------------------------------------------------------------------------------

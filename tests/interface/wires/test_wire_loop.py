@@ -144,6 +144,20 @@ async def test_state_that_is_refused_is_left_out_once(name, said, stream, caplog
         assert len(server.requests) == 3
 
 
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("name", SERVICES)
+async def test_a_chat_with_tools_goes_on_from_a_stored_history(name, stream):
+    two = {"calls": [("weather", {"city": city}) for city in ("Rome", "Oslo")], "thinking": "two", "opaque": True}
+    service = SERVICES[name](two, {"texts": ["sun"], "thinking": "so"}, CALL, {"texts": ["sun again"]})
+    async with LoopbackServer(service) as server:
+        talk, stored = chat(model(name, server), toolkit=[weather], stream=stream), []
+        for question, answer in (("Rome and Oslo?", "sun"), ("Rome?", "sun again")):
+            pairs = [pair async for pair in talk(stored, question)]
+            assert "".join(text for text, _ in pairs) == answer
+            stored = json.loads(json.dumps(pairs[-1][1]))
+    assert [json.dumps(body).count("sun in Rome") for body in service.bodies] == [0, 1, 1, 2]
+
+
 # --- what thinking is bound to ---
 
 
