@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 
 import pytest
 from pydantic import BaseModel
@@ -124,7 +125,7 @@ async def test_guards_see_a_text_before_the_page_does(protocol):
     events = await told(chat("call 555-1234", guards=[no_match(r"\d{3}-\d{4}", replace_by="[n]")]), protocol)
     assert [event["delta"] for event in events if "delta" in event] == ["call [n]"]
     events = await told(chat("call 555-1234", guards=[no_match(r"\d{3}-\d{4}")]), protocol)
-    assert "555" not in str(events)
+    assert "555" not in re.sub(r"[0-9a-f-]{30,}", "", str(events))  # an id may hold the digits
     assert "guard no_match" in str(events[-1])
 
 
