@@ -76,7 +76,7 @@ class Ahead:
         if at >= len(self._text):
             return True
         char = self._text[at]
-        if char in "\"'“‘`[{(]］)｛［-+." or char.isdigit():
+        if char in "\"'“‘`[{(]］)）｛［-+." or char.isdigit():
             return True
         word = WORD.match(self._text, at)
         return word is not None and (word.group() in LITERALS or word.group() in NAMED_NUMBERS)

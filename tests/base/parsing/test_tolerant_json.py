@@ -66,7 +66,8 @@ def test_mends_and_says_so(text: str, value: object, repair: tuple[str, str]) ->
                           "{a: [" * 75 + "[1]" + "]}" * 75, '{"a": """}', '{"a": """, "b": 1}']),
         (TruncatedError, ["[1, 2", '[{"a": 1}', '{"a": 1', '{"a": "x', '{"a": [1, 2', "{", '{"a"', '{"a": tru',
                           '{"a": "x" b: 1}', '{"a": 1, "b"', '{"a": x ', '{"a": "x""b": 1}']),
-        (UnreadableError, ['{"a": [1, 2}', "(1)", '{"a": b:1}', '{"a": 1:b}', "[[1] b: 2]", '{"a": 1"b": 2}', '{"a": 1 b: 2}']),
+        (UnreadableError, ['{"a": [1, 2}', "(1)", '{"a": b:1}', '{"a": 1:b}', "[[1] b: 2]", '{"a": 1"b": 2}', '{"a": 1 b: 2}',
+                           '["a", ）"b"]']),
     ],
 )  # fmt: skip
 def test_gives_up_and_says_why(kind: type[UnreadableError], texts: list[str]) -> None:

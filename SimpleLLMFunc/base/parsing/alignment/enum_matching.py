@@ -256,13 +256,20 @@ def _leads(shape: ChoiceShape, text: str) -> bool:
     lead = _LEAD.match(text)
     if lead is None or _SOFT_START.match(lead.group(2)):
         return False
-    return _folded(shape, lead.group(1).strip(_EDGES)) is not None
+    return _is_folded(shape, lead.group(1))
 
 
 def _concludes(shape: ChoiceShape, text: str) -> bool:
     """Tell whether the text ends with the label as its conclusion: ``… Final answer: positive``."""
     final = _FINAL.search(text.strip())
-    return final is not None and _folded(shape, final.group(1).strip(_EDGES)) is not None
+    return final is not None and _is_folded(shape, final.group(1))
+
+
+def _is_folded(shape: ChoiceShape, text: str) -> bool:
+    try:
+        return _folded(shape, text.strip(_EDGES)) is not None
+    except AmbiguousChoiceError:
+        return False
 
 
 def _prefix(shape: ChoiceShape, text: str) -> LeafFit | None:

@@ -136,8 +136,10 @@ class _Builder:
         return self._named_items([(part["name"], part["schema"]) for part in schema["fields"]])
 
     def _call(self, schema: Mapping[str, Any]) -> Shape:
-        parts = schema["arguments_schema"]["arguments_schema"]
-        return self._named_items([(part["name"], part["schema"]) for part in parts])
+        arguments = schema["arguments_schema"]
+        if arguments["type"] != "arguments":
+            return self._opaque(None)  # the schema of a user's own type may have another around them
+        return self._named_items([(part["name"], part["schema"]) for part in arguments["arguments_schema"]])
 
     def _named_items(self, parts: list[tuple[str, Mapping[str, Any]]]) -> Shape:
         shapes = [(name, self.build(part), part) for name, part in parts]

@@ -19,6 +19,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    GetPydanticSchema,
     RootModel,
     SecretStr,
     Tag,
@@ -26,6 +27,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic_core import core_schema
 from typing_extensions import TypeAliasType, TypedDict
 
 from SimpleLLMFunc.base.post_process import parse_text
@@ -316,6 +318,7 @@ class Sized(Named):
         ("us", Literal["US", "EU"], "US"), ("US", Literal["US", "us"], "US"), ('"2"', Literal[1, 2], 2),
         ("The answer is 2", Literal[1, 2], 2), ("yes", Literal[True], True), ("no", Literal[True, False], False),
         ("It is light blue", Literal["light", "light blue"], "light blue"), ("The red one", Color, Color.RED),
+        ("Ab: to judge by each of the pages that we have read so far.\nAnswer: c", Literal["a b", "a.b", "c"], "c"),
         ('" > "', Literal["<", ">"], ">"), ("换LED灯OK了", Literal["LED灯", "蜡烛"], "LED灯"),
         ("2", Literal["1", "2"], "2"), ('{"value": true}', Literal["true", "false"], "true"),
         *((text, Color, Color.RED) for text in
@@ -363,6 +366,12 @@ def test_validators_read_what_was_written() -> None:
 
     assert value('{"amount": "$5 million", "Name": "x"}', Money) == Money(amount=5_000_000, name="x")
     assert value('{"amount": "7 USD", "name": "x"}', Money).amount == 7
+
+
+def test_a_schema_of_a_users_own_around_the_arguments_of_a_call() -> None:
+    arguments = core_schema.arguments_schema([core_schema.arguments_parameter("n", core_schema.int_schema())])
+    checked = core_schema.no_info_after_validator_function(lambda given: given, arguments)
+    assert value("[-1]", Annotated[int, GetPydanticSchema(lambda *_: core_schema.call_schema(checked, abs))]) == 1
 
 
 def test_a_number_read_by_a_validator_fits_as_well_as_one_that_is_not() -> None:
