@@ -237,11 +237,11 @@ def _tool(spec: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(function, Mapping):
         fits = isinstance(spec.get("name"), str) and isinstance(spec.get("type"), str)
         return own_tool(spec, '{"type": "web_search_20250305", "name": "web_search"}', fits=fits)
-    schema = {"type": "object", **(function.get("parameters") or {})}
+    schema = dict(function.get("parameters") or {"type": "object", "properties": {}})
     tool = {"name": function["name"], **described(function)}
     if function.get("strict"):
         return {**tool, "input_schema": _fit_schema(schema), "strict": True}
-    return {**tool, "input_schema": schema}
+    return {**tool, "input_schema": {"type": "object", **schema}}
 
 
 def _format(response_format: Mapping[str, Any]) -> dict[str, Any]:
