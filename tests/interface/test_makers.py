@@ -91,6 +91,9 @@ def test_a_pickle_speaks_the_same_wire():
     ):
         again = pickle.loads(pickle.dumps(llm))
         assert (type(again), again.url(), again.wire) == (type(llm), llm.url(), llm.wire)
+    talk = [{"role": "system", "content": "Be brief."}, *HELLO]
+    for told, marks in ({}, 1), ({"prompt_cache": "off"}, 0):
+        assert str(Anthropic("claude-opus-5", **told).render(talk)).count("cache_control") == marks
 
 
 @pytest.mark.parametrize(

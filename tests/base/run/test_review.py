@@ -10,7 +10,7 @@ import pytest
 from pydantic import AfterValidator, BaseModel
 
 from SimpleLLMFunc.base.run import Run
-from SimpleLLMFunc.base.run.review import AnyReview, read_answer
+from SimpleLLMFunc.base.run.review import AnyReview, read_answer, violations_text
 from SimpleLLMFunc.base.schemas.output_mode import compile_output
 from SimpleLLMFunc.errors import EmptyResponseError, OutputTruncated, ResponseParseError
 from SimpleLLMFunc.runtime import LARGE
@@ -62,6 +62,11 @@ async def test_what_does_not_fit_is_refused_wherever_it_is_read(size: int) -> No
 async def test_all_kinds_of_answers_are_read(return_type: Any, value: Any) -> None:
     text = value if isinstance(value, str) else json.dumps(value)
     assert (await read_answer(compile_output(return_type), text)).value == value
+
+
+def test_the_model_is_told_twenty_problems_and_how_many_more_there_are() -> None:
+    told = [violations_text([("a", "int", "'b'")] * count).splitlines()[1:-2] for count in (20, 21)]
+    assert (len(told[0]), told[1][20:]) == (20, ["- and 1 more"])
 
 
 async def test_a_long_text_that_is_only_reasoning_is_no_answer() -> None:
