@@ -83,7 +83,9 @@ async def slow(seconds: float, note: str = "") -> str:
 async def count(note: str, seconds: float) -> str:
     """Count in the file `note` how often this was called, then take a while."""
     path = Path(note)
-    path.write_text(str(int(path.read_text() or 0) + 1 if path.exists() else 1))
+    written = path.with_suffix(".new")
+    written.write_text(str(int(path.read_text()) + 1 if path.exists() else 1))
+    written.replace(path)  # whole at once: a test kills this process as soon as the file is there
     await asyncio.sleep(seconds)
     return path.read_text()
 
