@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Generator
 
 import pytest
 
+import SimpleLLMFunc
 from SimpleLLMFunc import llm_function
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, ToolFailed
 from SimpleLLMFunc.extras import load_extra
@@ -101,7 +102,7 @@ def test_the_frames_of_a_tool_stay_however_deep_it_is():
     assert isinstance(error.__cause__.__cause__, LookupError)
     printed = "".join(traceback.format_exception(error))
     assert "in broken" in printed
-    assert "SimpleLLMFunc/" not in "".join(line for line in printed.split("\n") if line.startswith("  File"))
+    assert f'  File "{SimpleLLMFunc.__path__[0]}' not in printed
 
 
 @pytest.mark.parametrize("error", [ValueError("x"), KeyboardInterrupt(), asyncio.CancelledError(), GeneratorExit()])
