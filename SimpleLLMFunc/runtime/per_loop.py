@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
+import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from concurrent.futures import CancelledError
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -14,7 +15,7 @@ from SimpleLLMFunc.runtime.forking import renew_in_child
 
 T = TypeVar("T")
 
-Known: TypeAlias = dict[asyncio.AbstractEventLoop, tuple[T, AsyncGenerator[None, None]]]
+Known: TypeAlias = dict[asyncio.AbstractEventLoop, tuple[T, AsyncGenerator[None, None], threading.Thread]]
 
 
 class PerLoop(Generic[T]):
@@ -30,7 +31,7 @@ class PerLoop(Generic[T]):
         is_open: whether one can still be used; one that cannot is replaced.
 
     Attributes:
-        known: for each loop what was made there, and the generator that closes it.
+        known: for each loop what was made there, the generator that closes it, and the thread it was made in.
     """
 
     def __init__(
@@ -58,12 +59,12 @@ class PerLoop(Generic[T]):
         keeper = _keep(made, self._close)
         with contextlib.suppress(StopIteration):  # it has come to its yield, and the loop has noted it
             keeper.__anext__().send(None)
-        self.known[loop] = (made, keeper)
+        self.known[loop] = (made, keeper, threading.current_thread())
         return made
 
     def close_all(self) -> None:
         """Close what is still open at the end of the interpreter, on loops that were not closed."""
-        for loop, (made, keeper) in list(self.known.items()):
+        for loop, (made, keeper, thread) in list(self.known.items()):
             if loop.is_closed():
                 self._drop(made)
             if loop.is_closed() or not self._is_open(made):
@@ -71,8 +72,9 @@ class PerLoop(Generic[T]):
             with contextlib.suppress(RuntimeError, TimeoutError, CancelledError):  # the loop stops meanwhile
                 if loop.is_running():
                     asyncio.run_coroutine_threadsafe(_closed(keeper), loop).result(1.0)
-                else:
+                elif thread is threading.current_thread() or not thread.is_alive():
                     loop.run_until_complete(_closed(keeper))
+                # Else the loop rests between two runs of a thread that closes it: running it here would disturb those.
 
     def _drop(self, made: T) -> None:
         # Its loop was closed by hand. What says so at its end, as aiohttp's session does, is closed as far as that goes.
@@ -94,7 +96,7 @@ async def _keep(made: T, close: Callable[[T], Awaitable[None]]) -> AsyncGenerato
 
 def _close_orphans(known: Known[Any]) -> None:
     """Close on their loops what belonged to an owner that is gone."""
-    for loop, (_, keeper) in list(known.items()):
+    for loop, (_, keeper, _) in list(known.items()):
         if not loop.is_closed():
             asyncio.run_coroutine_threadsafe(_closed(keeper), loop)
 

@@ -371,7 +371,7 @@ def connections_taken() -> int:
     http = sys.modules.get("SimpleLLMFunc.interface.http.session")
     # Another thread may be importing it.
     sessions = getattr(http, "_sessions", None)
-    known = [] if sessions is None else [session.connector for session, _ in sessions.known.values()]
+    known = [] if sessions is None else [session.connector for session, *_ in sessions.known.values()]
     return sum(len(connector._acquired) for connector in known if connector is not None)
 
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import gc
+import threading
+from queue import Queue
 
 import pytest
 
@@ -111,6 +113,35 @@ atexit.register(module._close_all)
 """,
         "closed by parent",
     )
+
+
+def test_the_end_of_the_interpreter_leaves_a_loop_alone_that_another_thread_is_about_to_run_again():
+    per_loop, made, ended = things(), Queue(), threading.Event()
+
+    def use():
+        with asyncio.Runner() as runner:
+            made.put(runner.run(here(per_loop)))
+            ended.wait(10)
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    thing = made.get(timeout=10)
+    per_loop.close_all()
+    assert thing.closed_on is None
+    ended.set()
+    thread.join()
+    assert thing.closed_on is thing.made_on
+
+
+def test_the_end_of_the_interpreter_closes_what_a_thread_has_left_on_an_open_loop():
+    per_loop, loop, made = things(), asyncio.new_event_loop(), Queue()
+    thread = threading.Thread(target=lambda: made.put(loop.run_until_complete(here(per_loop))))
+    thread.start()
+    thread.join()
+    per_loop.close_all()
+    assert made.get().closed_on is loop
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    loop.close()
 
 
 @forks
