@@ -40,7 +40,10 @@ def site(tmp_path_factory):
 def test_the_site_builds(site):
     page = (site / "reference/api/functions/index.html").read_text("utf-8")
     assert "the docstring says what to do" in page.lower()
-    assert "max_reasks" in page[: page.index("The docstring says what to do")], "each option has its type and default"
+    signature, folded = page[: page.index("The docstring says what to do")].split('<details class="doc-overloads">')
+    assert "max_reasks" in signature, "each option has its type and default"
+    assert "Other overloads" in folded
+    assert signature.count("max_reasks") == 1, "one signature; the others are folded"
     assert (site / "examples/01_first_function/index.html").exists()
     # Nothing is fetched from elsewhere when a page is read.
     assert "fonts.g" not in (site / "index.html").read_text("utf-8")
