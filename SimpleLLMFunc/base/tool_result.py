@@ -44,19 +44,27 @@ def render_result(value: Any, max_chars: int, *, untrusted: str | None = None) -
         FileNotFoundError: an `ImgPath` is gone by now.
         ValueError: it has become something else.
     """
+    heading = f"Data from the tool {wire_name(untrusted)}" if untrusted else ""
+
+    def shown(text: str, limit: int) -> str:
+        return enclosed(text, limit, heading=heading, tag="tool_data") if untrusted else shortened(text, limit)
+
     kept: list[ContentPart] = []
-    left = max_chars
+    left = room = max_chars
+    last: ContentPart = {"type": "text", "text": ""}
+    texts: list[str] = []  # of the last part with text, and what found no room after it
     for part in _parts(value):
         if part["type"] == "text":
-            if left <= 0:
-                continue  # the cut before it says that there was more
             text = without_surrogates(part["text"])
-            heading = f"Data from the tool {wire_name(untrusted)}" if untrusted else ""
-            part["text"] = (
-                enclosed(text, left, heading=heading, tag="tool_data") if untrusted else shortened(text, left)
-            )
+            if left <= 0:
+                texts.append(text)
+                continue
+            room, texts, last = left, [text], part
+            part["text"] = shown(text, room)
             left -= len(part["text"])
         kept.append(part)
+    if len(texts) > 1:
+        last["text"] = shown("".join(texts), room)  # its note tells of them all
     if all(part["type"] == "text" for part in kept) and len(kept) < 2:
         return str(kept[0]["text"]) if kept else ""
     return kept

@@ -171,6 +171,9 @@ def test_texts_share_the_limit_and_images_do_not_count():
     texts = [part["text"] for part in parts if part["type"] == "text"]
     assert sum(map(len, texts)) <= 100
     assert texts[0] == "a" * 60
+    noted = {"type": "text", "text": f"{'a' * 71}\n[cut: 105 characters in all]"}
+    assert render(["a" * 100, IMAGE, "four", "5"], 100) == [noted, PART], "what found no room is told of as well"
+    assert render(["a", IMAGE, "b"], 0) == [PART]
     assert render(["a" * 99, IMAGE, "bc"], 100)[-1] == {"type": "text", "text": "b"}
     assert [part for part in parts if part != PART and part["type"] != "text"] == []
     assert parts.count(PART) == 2
