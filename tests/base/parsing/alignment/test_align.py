@@ -292,10 +292,10 @@ class Sized(Named):
         ("0.1234567890123456789", Decimal, Decimal("0.1234567890123456789")),
         ('"2024-01-02"', datetime.date, datetime.date(2024, 1, 2)),
         ('"10:30"', datetime.time, datetime.time(10, 30)),
-        ('"PT1H"', datetime.timedelta, datetime.timedelta(hours=1)),
+        ('"PT1H"', datetime.timedelta, datetime.timedelta(hours=1)), ("[1] as in [`x`", list[int], [1]),
         ('"123e4567-e89b-12d3-a456-426614174000"', uuid.UUID, uuid.UUID("123e4567-e89b-12d3-a456-426614174000")),
         ('{"value": [1, null, "x"]}', Any, {"value": [1, None, "x"]}), ('"secret"', SecretStr, SecretStr("secret")),
-        ("null", type(None), None),
+        ("null", type(None), None), ('1 {"value": false}', bool, False), ('[1] ["x"] [1]', list[int], [1]),
         # unions take the best fit
         ("3", int | str, 3), ('"3"', int | str, "3"), ("3", int | float, 3), ("3.0", int | float, 3.0),
         ("true", bool | int, True), ("1", bool | int, 1), ("1", bool | str, "1"), ('"2"', int | Rights, 2),
@@ -306,7 +306,7 @@ class Sized(Named):
         ('{\\"a\\": 1}', str | dict[str, int], {"a": 1}),
         ('{"name": "Rex", "breed": "pug"}', Cat | Dog, Dog(name="Rex", breed="pug")),
         ('{"name": "Tom", "lives": 7}', Cat | Dog, Cat(name="Tom", lives=7)),
-        ('{"name": "Tom"}', Cat | Dog, Cat(name="Tom")),
+        ('{"name": "Tom"}', Cat | Dog, Cat(name="Tom")), ('{"value": 5}', int | dict[str, Any], 5),
         ('{"Name": "Rex", "Breed": "pug"}', Cat | Dog, Dog(name="Rex", breed="pug")),
         ('{"name": "Rex", "sizes": [1, 2, 3, 4, 5]}', Named | Sized, Sized(name="Rex", sizes=[1, 2, 3, 4, 5])),
         ('{"kind": "SQUARE", "side": "2 m"}', Shape, Square(kind="square", side=2)), ("null", int | None, None),
@@ -346,6 +346,7 @@ def test_strict_models_and_dataclasses_inside_them() -> None:
 
     found = value('```\n{"data": {"n": 1, "tags": []}, "day": "2024-01-02"}\n```', Strict)
     assert found == Strict(data=Data(1, []), day=datetime.date(2024, 1, 2))
+    assert violations('"5"', Annotated[int, Field(strict=True), BeforeValidator(lambda raw: raw)], repair="syntax")
 
 
 # --- a user's own validators -----------------------------------------------------------------------------
