@@ -35,7 +35,7 @@ def test_items(text: str, wanted: Any, items: list[Any]) -> None:
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ("red, not blue", list[Literal["red", "blue"]]),
+        ("red, not blue", list[Literal["red", "blue"]]), ("[red] is nice", list[Literal["red"]]),
         ('{"a": 1} but {"a": 2}', list[dict[str, int]]), ('{"a": 1}\n{"a": ', list[dict[str, int]]),
         ("[1]\n[2]", list[int]), ("[1]\n[2]", list[Any]), ("**5**", list[int]), ("red", list[Literal["red"]]), ("about 5\nabout 6", list[int]),
         # A pattern that can read each bullet in two ways would never come to the end of this.
@@ -53,10 +53,11 @@ class Person(BaseModel):
 
 
 def test_what_does_not_fit_does_not_hide_what_was_cut_off():
-    for end, told in ((' then {"name": "B", "age": 3', ["JSON that is cut off", "'x'"]), ("", ["'x'"])):
+    cut = (' then {"name": "B", "age": 3', ["JSON that is cut off"])
+    for start, end, told in (('{"age": 1}', *cut), ('{"age": 1, "age": 2}', *cut), ('{"age": 1}', "", [])):
         with pytest.raises(ResponseParseError) as caught:
-            parse_text('First {"age": 1} then {"name": "A", "age": "x"}' + end, Person)
-        assert [got.partition(":")[0] for _, _, got in caught.value.violations] == told
+            parse_text(f'First {start} then {{"name": "A", "age": "x"}}{end}', Person)
+        assert [got.partition(":")[0] for _, _, got in caught.value.violations] == [*told, "'x'"]
 
 
 def test_where_the_json_was_found_is_told_first():

@@ -21,8 +21,8 @@ def found(text: str) -> list[Any]:
         '```json {"a": 1}```', '````md\n```json\n{"a": 1}\n```\n````', 'Sure! {"a": 1} Bye.',
         '<answer>{"a": 1}</answer>', '<json>\n```json\n{"a": 1}\n```\n</json>', '\ufeff{"a": 1}',
         "a [see below] b {'a': 1}", "f{x} and {'a': 1}", '{\\"a\\": 1}', "{&quot;a&quot;: 1}", '{{"a": 1}}',
-        '"a": 1', 'text {"a": 1}]', '[1, "b" + "c"] {"a": 1}', '[see, this "x" + {"a": 1}]',
-        '{"a": 1}' + " and so on" * 30_000, "." * 300_000 + "{'a': 1}", "'It is {\"a\": 1}'",
+        '"a": 1', 'text {"a": 1}]', '[1, "b" + "c"] {"a": 1}', '[see, this "x" + {"a": 1}]', "'It is {\"a\": 1}'",
+        '{"a": 1}' + " and so on" * 30_000, "." * 300_000 + "{'a': 1}", '[1 a]{x}{"a":1,"a":2}' * 200 + '{"a": 1}',
     ],
 )  # fmt: skip
 def test_finds_the_one_object(text: str) -> None:
@@ -30,7 +30,7 @@ def test_finds_the_one_object(text: str) -> None:
 
 
 def test_finds_every_candidate_and_fences_inside_strings_are_text() -> None:
-    assert found('{"a": 1} then [2] and {"b": [3]} and {[4] x') == [{"a": 1}, [2], {"b": [3]}, [4]]
+    assert found('{"a": 1} then [[2] [3] x] and {"b": [4]} and {[5] x') == [{"a": 1}, [2], [3], {"b": [4]}, [5]]
     assert found('"a": "&quot;"') == [{"a": "&quot;"}]
     longest = "{'a': 1}" + "." * (256 * 1024 - 8)
     assert (found(longest), found(longest + ".")) == ([{"a": 1}], [])
@@ -39,7 +39,7 @@ def test_finds_every_candidate_and_fences_inside_strings_are_text() -> None:
 
 @pytest.mark.parametrize(
     "text", ['[{"a": 1}, {"a": ', '{"a": 1}, "b": 2}', '{"a": 1, "a": 2}', "[" * 5000, '{"a": [[1]], "b": [[2]], "c": }',
-             'so {"a": 1, "a": 2, "b": [3]}', '[1, "b" + "c", {"a": 1}]'],
+             'so {"a": 1, "a": 2, "b": [3]}', '[1, "b" + "c", {"a": 1}]', "so [[1]", '[see, 5, x: {"a": 1}]'],
 )  # fmt: skip
 def test_damage_is_noted_and_nothing_inside_it_is_a_candidate(text: str) -> None:
     finding = find_json(text)
@@ -65,7 +65,7 @@ def test_bare_text_loses_its_decoration(text: str, bare: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["[" * 100_000, '{"a":' * 100_000, "{" * 100_000, '{"' * 100_000, "{x} " * 20_000, '"' * 100_000, "[1," * 100_000,
-     '[{"a": 1}, ' + '\\"a' * 50_000],
+     '[{"a": 1}, ' + '\\"a' * 50_000, "[1 a] " * 2000 + "[2]"],
 )  # fmt: skip
 def test_hostile_brackets_end_soon(text: str) -> None:
     # the time limit of the test is the assertion: anything worse than linear takes minutes

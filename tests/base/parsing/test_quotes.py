@@ -114,7 +114,7 @@ def test_texts_and_quotes_are_found_33_levels_down():
     check = QuoteCheck({"a": text})
     assert check(good) == []
     assert [path for path, _, _ in check(bad)] == ["[0]" * 33]
-    assert located("deep", a=[text]) is None
+    assert (located("deep", a=[text]), check([bad])) == (None, [])
 
 
 # --- in an answer -------------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ TORN = ("<think ", "</think  ", "[THINK", "◁", "<|channel|>analysis", "<|begin
 @pytest.mark.parametrize(
     "text",
     [
-        '{"a": "<think>b</think>c"}', "[x] " * 49 + '{"a": "<think>b</think>"}',
+        '{"a": "<think>b</think>c"}', ("[x]" + " " * 96) * 49 + '{"a": "<think>b</think>"}',
         "{'a': 'x</think>y',}", '{"a": "</s>", "b": "<|end|>"} ok', "a < b and think > 3",
         "a</s>b", "x" + "</s>" * 100_000 + "x", *(piece * (1_500_000 // len(piece)) for piece in TORN),
     ],

@@ -50,6 +50,8 @@ def read(text: str) -> tuple[object, list[tuple[str, str]]]:
         ('{"a": 4:3}', {"a": "4:3"}, ("a", "text without quotes")), ('{"a": """"""}', {"a": ""}, ("a", "triple quotes")),
         ('[{"a": 1} {"b": 2}]', [{"a": 1}, {"b": 2}], ("[0]", "missing comma")),
         ('{"a": "x "}y" z"}', {"a": 'x "}y" z'}, ("a", "quotes inside a string were not escaped")),
+        ("{'" + "k" * 150 + "': 1}", {"k" * 150: 1}, ("", "single quotes")),
+        ("{\"a\": 5 'x'}", {"a": "5 'x'"}, ("a", "text without quotes")),
     ],
 )  # fmt: skip
 def test_mends_and_says_so(text: str, value: object, repair: tuple[str, str]) -> None:

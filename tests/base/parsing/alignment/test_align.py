@@ -298,6 +298,7 @@ class Sized(Named):
         ('"2024-01-02"', datetime.date, datetime.date(2024, 1, 2)), ('"10:30"', datetime.time, datetime.time(10, 30)),
         ('"PT1H"', datetime.timedelta, datetime.timedelta(hours=1)), ('"secret"', SecretStr, SecretStr("secret")),
         ('"123e4567-e89b-12d3-a456-426614174000"', uuid.UUID, uuid.UUID("123e4567-e89b-12d3-a456-426614174000")),
+        ("[1] as in [`x`", list[int], [1]), ('1 {"value": false}', bool, False), ('[1] ["x"] [1]', list[int], [1]),
         # unions take the best fit
         ("3", int | str, 3), ('"3"', int | str, "3"), ("3", int | float, 3), ("3.0", int | float, 3.0),
         ("true", bool | int, True), ("1", bool | int, 1), ("1", bool | str, "1"), ('"2"', int | Rights, 2),
@@ -318,6 +319,7 @@ class Sized(Named):
         ('["red"]', Annotated[list[str], BeforeValidator(list)] | list[Color], ["red"]), ("It is 3", int | float, 3),
         ('{"content": {"name": "x", "breed": "y"}}', Box[Cat] | Box[Dog], Box[Dog](content=Dog(name="x", breed="y"))),
         ("RED", Color | str, Color.RED), ("yes", bool | str, "yes"), ("3", Decimal | float, 3.0),
+        ('{"value": 5}', int | dict[str, Any], 5),
         # enums and literals
         ("us", Literal["US", "EU"], "US"), ("US", Literal["US", "us"], "US"), ('"2"', Literal[1, 2], 2),
         ("The answer is 2", Literal[1, 2], 2), ("yes", Literal[True], True), ("no", Literal[True, False], False),
@@ -351,6 +353,7 @@ def test_strict_models_and_dataclasses_inside_them() -> None:
 
     found = value('```\n{"data": {"n": 1, "tags": []}, "day": "2024-01-02"}\n```', Strict)
     assert found == Strict(data=Data(1, []), day=datetime.date(2024, 1, 2))
+    assert violations('"5"', Annotated[int, Field(strict=True), BeforeValidator(lambda raw: raw)], repair="syntax")
 
 
 # --- a user's own validators -----------------------------------------------------------------------------
