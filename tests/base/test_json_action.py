@@ -6,6 +6,7 @@ import json
 import threading
 from contextlib import aclosing
 from decimal import Decimal
+from typing import Annotated
 
 import pytest
 from hypothesis import example, given
@@ -35,7 +36,7 @@ def add(a: int, b: int) -> int:
 
 
 @tool
-def move(point: Point, by: int = 1) -> Point:
+def move(point: Point, by: Annotated[int, "how far, à pied"] = 1) -> Point:
     """Move a point."""
     return Point(x=point.x + by, y=point.y)
 
@@ -64,7 +65,7 @@ def test_a_round_and_an_answer(profile):
     assert result.messages[3]["content"] == "3"
     for request in llm.calls:
         assert request.tools is None
-        assert "Add two numbers." in request.messages[0]["content"]
+        assert all(told in request.messages[0]["content"] for told in ("Add two numbers.", "à pied", "(text)."))
         assert bool(request.response_format) is profile.native
     assert [m["role"] for m in llm.requests[1]] == ["system", "user", "assistant", "user"]
     assert llm.requests[1][2]["content"] == call("add", a=1, b=2)
@@ -79,7 +80,7 @@ def test_the_schema_is_a_union_of_the_tools_and_the_answer():
     assert llm.calls[0].response_format["json_schema"]["strict"] is False
     assert add_action["properties"]["tool"] == {"const": "add"}
     assert set(add_action["properties"]["arguments"]["properties"]) == {"a", "b"}
-    assert answer["required"] == ["answer"]
+    assert (answer["required"], answer["additionalProperties"]) == (["answer"], False)
     reference = move_action["properties"]["arguments"]["properties"]["point"]["$ref"]
     assert reference.removeprefix("#/$defs/") in schema["$defs"]
 
@@ -87,20 +88,27 @@ def test_the_schema_is_a_union_of_the_tools_and_the_answer():
 def test_typed_answers_keep_their_digits():
     ask, _ = asking('{"answer": 1.50}', returns=Decimal)
     assert str(ask("x")) == "1.50"
-    ask, _ = asking('{"answer": ["a", "b"]}', returns=list[str])
-    assert ask("x") == ["a", "b"]
+    for returns, answer in ((list[str], '["a", "b"]'), (int | str, '"3"')):
+        ask, _ = asking(f'{{"answer": {answer}}}', returns=returns)
+        assert ask("x") == json.loads(answer)
+    ask, _ = asking('{"answer": {"é": "è"}}')
+    assert ask("x") == '{"é": "è"}'
 
 
 def test_of_a_conversation_only_calls_and_results_are_told_otherwise():
     said = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes?"}]
-    told = {"role": "assistant", "content": "Let me see.", "tool_calls": tool_calls(("add", {"a": 1}))["tool_calls"]}
-    _, *shown = JsonActions([add.to_openai_tool()]).messages([*said, told])
-    assert shown == [*said, {"role": "assistant", "content": f"Let me see.\n{call('add', a=1)}"}]
+    told = {"role": "assistant", "content": "Result of it:", "tool_calls": tool_calls(("add", {"a": 1}))["tool_calls"]}
+    messages = [{"role": "system", "content": "Be brief."}, *said, told, {"role": "tool", "content": "3"}]
+    assert JsonActions([]).messages(said)[1:] == said
+    first, *shown, result = JsonActions([add.to_openai_tool()]).messages(messages)
+    assert first["content"].startswith("Be brief.\n\nReply with")
+    assert shown == [*said, {"role": "assistant", "content": f"Result of it:\n{call('add', a=1)}"}]
+    assert result == {"role": "user", "content": "Result of tool:\n3"}
 
 
 def test_several_calls_in_one_reply_and_in_a_row():
     ask, llm = asking(
-        f"First {call('add', a=1, b=2)} and {call('add', a=3, b=4)}",
+        f'First {call("add", a=1, b=2)[:-1]}, "answer": null}} and {call("add", a=3, b=4)}',
         "```json\n" + call("add", a=3, b=7) + "\n```",
         '<think>{"answer": "no"}</think>{"answer": "10"}',
     )
@@ -178,11 +186,8 @@ def test_the_option_forces_either_way():
 
 def test_a_cut_action_and_two_answers_are_no_action_and_of_a_cut_plain_answer_its_text_remains():
     cut, two = reply(call("add", a=1, b=2), finish_reason="length"), reply('{"answer": "a"} {"answer": "b"}')
-    for none in (
-        cut,
-        two,
-        two.with_message(content='{"answer": "a"}', tool_calls=(ToolCall("c", FunctionCall("f", "")),)),
-    ):
+    called = two.with_message(content='{"answer": "a"}', tool_calls=(ToolCall("c", FunctionCall("f", "")),))
+    for none in (cut, two, called):
         assert JsonActions([add.to_openai_tool()]).read(none) is none
     cut = {"role": "assistant", "content": '{"answer": "It is ver', "finish_reason": "length"}
     ask, _ = asking(cut)

@@ -210,23 +210,15 @@ for mode in ("native", "tool", "prompt"):
 CASES["modes"] |= {
     "auto without a profile": call(Order, ORDER, profile="generic"),
     "down the ladder after refusals": call(
-        Order,
-        refuses("response_format json_schema is not supported"),
-        refuses("tools are not supported"),
-        ORDER,
-        profile="openai",
-    ),
+        Order, refuses("response_format json_schema is not supported"), refuses("tools are not supported"), ORDER,
+        profile="openai"),
     "asked again with what did not fit": call(Order, {"number": 0, "lines": "none"}, ORDER, profile="openai"),
     "asked again in prompt mode": call(Order, "I would rather not.", ORDER, output_mode="prompt"),
     "asked again after nothing": call(str, "", "rain"),
     "own templates": call(
-        int,
-        "3",
-        output_mode="prompt",
-        system_prompt_template="Do this: {function_description}\n{parameters_description}\n{return_type_description}",
-        user_prompt_template="With:\n{parameters}",
-    ),
-}
+        int, "3", output_mode="prompt", user_prompt_template="With:\n{parameters}",
+        system_prompt_template="Do this: {function_description}\n{parameters_description}\n{return_type_description}"),
+}  # fmt: skip
 
 
 # --- parameters -------------------------------------------------------------------------------------------------------
@@ -354,35 +346,20 @@ GIVEN = Tool(
 PARIS, OPENAI = ("weather", {"city": "Paris"}), {"text": "Paris?", "profile": "openai"}
 CASES["tools"] = {
     "one round and text": call(
-        str,
-        calls(PARIS, ("weather", {"city": "nowhere"}), text="Let me see."),
-        "rain",
-        text="Paris?",
-        toolkit=[weather, look_up, GIVEN],
-    ),
+        str, calls(PARIS, ("weather", {"city": "nowhere"}), text="Let me see."), "rain", text="Paris?",
+        toolkit=[weather, look_up, GIVEN]),
     "two rounds and a typed value": call(
-        Order,
-        calls(("weather", {"city": "Paris", "days": "2"})),
-        calls(("look_up", {"what": "tea", "kinds": ["web"]})),
-        ORDER,
-        toolkit=[weather, look_up],
-        **OPENAI,
-    ),
+        Order, calls(("weather", {"city": "Paris", "days": "2"})),
+        calls(("look_up", {"what": "tea", "kinds": ["web"]})), ORDER, toolkit=[weather, look_up], **OPENAI),
     "strict schemas": call(str, "rain", toolkit=[weather, look_up, GIVEN], **OPENAI),
     "arguments that do not fit and a tool that is not there": call(
-        str,
-        calls(("weather", {"city": 5, "days": "many"}), ("wether", {}), ("weather", "{broken")),
-        "rain",
-        text="Paris?",
-        toolkit=[weather],
-    ),
+        str, calls(("weather", {"city": 5, "days": "many"}), ("wether", {}), ("weather", "{broken")), "rain",
+        text="Paris?", toolkit=[weather]),
     "the last turn offers none": call(
-        str, calls(PARIS), "rain", text="Paris?", toolkit=[weather], max_tool_calls=1, tool_choice="auto"
-    ),
+        str, calls(PARIS), "rain", text="Paris?", toolkit=[weather], max_tool_calls=1, tool_choice="auto"),
     "the answer is a tool too": call(
-        int, calls(PARIS), calls(("answer", {"value": 3})), toolkit=[weather], output_mode="tool", **OPENAI
-    ),
-}
+        int, calls(PARIS), calls(("answer", {"value": 3})), toolkit=[weather], output_mode="tool", **OPENAI),
+}  # fmt: skip
 
 
 @case("tools")

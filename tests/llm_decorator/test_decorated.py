@@ -108,16 +108,11 @@ def test_every_kind_is_a_function_or_a_chat():
 @pytest.mark.parametrize(
     ("name", "home", "listed", "offered"),
     [
-        ("grade", "shop", None, True),
-        ("grade", "shop.inner", None, True),
-        ("grade", "shopping", None, False),
-        ("grade", "elsewhere", None, False),
-        ("_grade", "shop", None, False),
-        ("grade", "elsewhere", ["grade"], True),
-        ("_grade", "shop", ["_grade"], True),
-        ("grade", "shop", ["other"], False),
+        ("grade", "shop", None, True), ("grade", "shop.inner", None, True), ("grade", "shopping", None, False),
+        ("grade", "elsewhere", None, False), ("_grade", "shop", None, False), ("grade", "elsewhere", ["grade"], True),
+        ("_grade", "shop", ["_grade"], True), ("grade", "shop", ["other"], False),
     ],
-)
+)  # fmt: skip
 def test_a_module_offers_what_it_lists_else_what_is_public_and_its_own(name, home, listed, offered):
     module = ModuleType("shop")
     if listed is not None:

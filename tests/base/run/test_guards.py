@@ -50,9 +50,11 @@ def fits(value, arguments):
 
 async def test_arguments_are_changed_before_the_model_reads_them():
     llm = ScriptedLLM("yes")
-    result = await made(llm, [loud]).call("why?")
+    result = await made(llm, [loud, lambda arguments: Change({**arguments, "tone": "dry"})]).call("why?")
     assert "question: WHY?" in llm.requests[0][-1]["content"]
-    assert result.repairs == [("guard loud", "changed question before the model was asked")]
+    assert "tone: dry" in llm.requests[0][-1]["content"]
+    told = [("guard loud", "question"), ("guard <lambda>", "question, tone")]
+    assert result.repairs == [(guard, f"changed {names} before the model was asked") for guard, names in told]
 
 
 @pytest.mark.parametrize(
@@ -90,7 +92,7 @@ async def test_a_blocked_value_is_told_with_its_attempt():
     ask = made(ScriptedLLM("no"), [lambda value: False]).with_options(watching=seen)
     with pytest.raises(ContentBlocked, match="guard <lambda>: it said no") as failed:
         await ask("why?")
-    assert failed.value.attempts[0].text == "no"
+    assert (failed.value.attempts[0].text, failed.value.text, failed.value.finish_reason) == ("no", "no", "stop")
     assert seen.names[-2:] == ["AnswerReviewed", "RunFailed"]
 
 
@@ -123,7 +125,9 @@ async def test_a_value_is_not_changed_into_a_text_of_it():
         await made(ScriptedLLM("3"), [lambda value: Change("3")], int)("?")
 
 
-@pytest.mark.parametrize("guards", ["max", 3, [3], [lambda a, b: None], [lambda: None], [lambda valeu, b: None]])
+@pytest.mark.parametrize(
+    "guards", ["max", 3, [3], [lambda a, b: 0], [lambda: 0], [lambda valeu, b: 0], [lambda value, b: 0]]
+)
 def test_what_is_no_guard_is_refused_at_decoration(guards):
     with pytest.raises(ConfigError, match="guard"):
         made(ScriptedLLM("x"), guards)

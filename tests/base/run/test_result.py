@@ -25,3 +25,5 @@ def test_a_result_shows_what_is_not_as_usual() -> None:
     shown = repr(replace(function_of(ScriptedLLM("yes")).call("?"), seconds=1.23456))
     assert shown.startswith("Result(value='yes', usage=Usage(")
     assert "seconds=1.235, trace_id=" in shown
+    shown = repr(replace(function_of(ScriptedLLM("yes")).call("?"), value="§" * 300, thinking="¶" * 300))
+    assert (shown.count("§"), shown.count("¶")) == (198, 78)

@@ -95,4 +95,5 @@ async def test_an_attempt_tells_what_was_thought_and_taken(sent: Any, usage: Usa
     reply = ChatCompletion.from_dict({"choices": [{"index": 0, "message": message}], "usage": sent, "model": "m"})
     run = Run()
     assert await AnyReview(run)(reply, []) is None
-    assert [(each.text, each.thinking, each.usage) for each in run.attempts] == [("b", "a or b", usage)]
+    told = [(each.text, each.thinking, each.usage, each.seconds) for each in run.attempts]
+    assert told == [("b", "a or b", usage, 0.0)]

@@ -87,7 +87,7 @@ def test_a_journal_knows_a_run_by_its_arguments_or_by_what_stands_for_them():
 async def test_an_error_carries_the_facts_of_the_run():
     with pytest.raises(RunError) as caught:
         await read(Run("grade", "grade_1"), ScriptedLLM(RunError("no")))
-    assert (caught.value.trace_id, caught.value.func_name) == ("grade_1", "grade")
+    assert (caught.value.trace_id, caught.value.func_name, caught.value.cached) == ("grade_1", "grade", False)
 
 
 @pytest.mark.parametrize("deadline", [60, None])

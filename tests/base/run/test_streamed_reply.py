@@ -180,11 +180,12 @@ async def test_a_stream_that_is_left_takes_what_has_arrived(how, view):
 
 @pytest.mark.parametrize("view", STREAMED)
 async def test_the_usage_that_came_before_the_break_counts(view):
-    act = streams({**chunk(content="Half"), "usage": USAGE}, end="close")
-    async with asked(act) as (llm, spent, _):
-        with pytest.raises(StreamInterrupted):
-            await views(llm)[view]()
-    assert spent.tokens == TOLD
+    for content in ("Half", ""):
+        act = streams({**chunk(content=content), "usage": USAGE}, end="close")
+        async with asked(act) as (llm, spent, _):
+            with pytest.raises(StreamInterrupted):
+                await views(llm)[view]()
+        assert spent.tokens == TOLD
 
 
 @pytest.mark.parametrize("view", STREAMED)

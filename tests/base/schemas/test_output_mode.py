@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import enum
+import functools
 import re
 import sys
 import typing
@@ -16,6 +17,7 @@ import pytest
 from pydantic import BaseModel, EmailStr, Field, WithJsonSchema
 
 from SimpleLLMFunc.base.schemas.output_mode import ANSWER_TOOL, choose_output_mode, compile_output
+from SimpleLLMFunc.base.schemas.strict_schema import StrictSchema
 from SimpleLLMFunc.base.schemas.think_first import ThinkFirst
 from SimpleLLMFunc.base.type_resolve import build_type_description_json, generate_example_object, type_identity
 from SimpleLLMFunc.errors import ResponseParseError, SignatureError
@@ -32,7 +34,7 @@ class Tree(BaseModel):
 
 
 class Item(BaseModel):
-    name: str
+    name: str = "é"
     color: Color = Color.RED
     note: str | None = None
     price: Decimal = Field(Decimal(1), ge=0, alias="unitPrice")
@@ -49,9 +51,14 @@ class Dog(BaseModel):
 STRICT = [
     str, int, float, bool, Decimal, datetime.date, datetime.datetime, Color, Literal["a", 1], list[int], set[str],
     Tree, Item, Box[int], Data, list[Tree], int | str, Tree | None, Annotated[Cat | Dog, Field(discriminator="kind")],
-    Annotated[int, Field(ge=1)], Annotated[str, WithJsonSchema({"allOf": [{"type": "string"}], "description": "a"})],
+    enum.Enum("E" * 70, "A"), Annotated[int, Field(ge=1)],
+    Annotated[str, WithJsonSchema({"allOf": [{"type": "string"}], "description": "a"})],
 ]  # fmt: skip
-LOOSE = [dict[str, int], tuple[int, str], Pair, Total, Any, list[Any], Box[dict[str, int]], dict]
+LOOSE = {
+    dict[str, int]: "the value has any keys", tuple[int, str]: "value is a tuple", Pair: "value is a tuple",
+    Total: "b may be left out", Any: "value may be anything", list[Any]: "value[] may be anything",
+    Box[dict[str, int]]: "content has any keys", dict: "the value has any keys",
+}  # fmt: skip
 
 
 def test_a_spec_is_built_once() -> None:
@@ -114,7 +121,7 @@ def test_a_strict_schema_keeps_the_rules_and_what_fits_it_fits_the_type(wanted: 
 @pytest.mark.parametrize("wanted", LOOSE)
 def test_what_cannot_be_said_strictly_is_not(wanted: Any) -> None:
     spec = compile_output(wanted)
-    assert spec.strict_problem
+    assert spec.strict_problem == LOOSE[wanted]
     loose = spec.native_format["json_schema"]
     assert (loose["schema"], loose["strict"]) == (spec.wire_schema, False)
 
@@ -135,24 +142,30 @@ def test_a_pattern_stays_one_where_the_subset_knows_its_signs() -> None:
 def test_the_mark_of_a_quote_is_on_no_wire() -> None:
     spec = compile_output(dict[Quoted[str], list[Quoted[str]]])
     assert spec.quotes == ("[][]", "the keys of the return value")
+    assert compile_output(list[Box[Quoted[str]]]).quotes == ("[].content",)
     assert spec.schema == {"type": "object", "additionalProperties": {"type": "array", "items": {"type": "string"}}}
 
 
 def test_a_null_that_means_absent_and_an_alias() -> None:
     schema = strict_schema(Item)
     assert schema["properties"]["note"] == {"anyOf": [{"type": "string"}, {"type": "null"}]}
+    assert schema["properties"]["name"]["description"] == 'default: "é"'
     assert "unitPrice" in schema["required"]
     text = '{"name": "x", "color": "red", "note": null, "unitPrice": 2.50}'
     assert compile_output(Item).parse(text).value.price == 2.5
+    lax = dataclasses.make_dataclass("Lax", [("x", int, None)])
+    assert compile_output(lax).strict_problem == "x may be left out", "null is no int"
 
 
 def test_too_deep_or_too_large_is_not_strict() -> None:
-    deep: Any = int
-    for _ in range(12):
-        deep = list[deep]
-    assert "deeper" in compile_output(deep).strict_problem
-    wide = enum.Enum("wide", {f"m{number}": f"v{number}" for number in range(1200)})
-    assert "enum values" in compile_output(wide).strict_problem
+    deep: Any = functools.reduce(lambda inner, _: list[inner], range(8), int)
+    told = [compile_output(each).strict_problem for each in (deep, list[Box[deep]], list[deep], list[Box[list[deep]]])]
+    assert told == ["", "", *["nested deeper than 10 levels"] * 2]
+    wide = [enum.Enum("wide", {f"m{number}": f"v{number}" for number in range(count)}) for count in (1000, 1001)]
+    assert [compile_output(each).strict_problem for each in wide] == ["", "1001 enum values, at most 1000"]
+    fields = {f"n{number:023}": {"enum": ["x"]} for number in range(5001)}
+    told = StrictSchema({"type": "object", "properties": fields, "required": list(fields)}).problem.split("; ")
+    assert (told[0], told[2].partition(" of ")[0]) == ("5001 properties, at most 5000", "125025 characters")
 
 
 def test_the_answer_tool() -> None:
@@ -196,9 +209,8 @@ class Opaque:
 
 @pytest.mark.parametrize("wanted", [Opaque, list[Opaque], "Nowhere", typing.Callable[[int], int], BaseModel])
 def test_a_type_no_one_can_ask_for(wanted: Any) -> None:
-    with pytest.raises(
-        SignatureError, match=r"^return type (Opaque:|list\[.*Opaque\]:|Nowhere|'Nowhere'|.*Callable|.*no fields)"
-    ):
+    match = r"^return type (Opaque: no JSON schema|list\[.*Opaque\]:|'?Nowhere|.*Callable|.*no fields)"
+    with pytest.raises(SignatureError, match=match):
         compile_output(wanted)
 
 

@@ -9,6 +9,7 @@ import pytest
 from SimpleLLMFunc.base.schemas.type_example import example_of
 
 WORDS = {"type": "array", "items": {"type": "string"}, "minItems": 2}
+UNIQUE: Any = {"type": "array", "minItems": 2, "uniqueItems": True}
 LINKED: Any = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Link"}}}
 LISTS: Any = {"type": "array", "items": {"$ref": "#/$defs/List"}}
 NUMBERS = {"type": "object", "properties": {"a": {"type": "boolean"}}, "additionalProperties": {"type": "integer"}}
@@ -19,8 +20,13 @@ NUMBERS = {"type": "object", "properties": {"a": {"type": "boolean"}}, "addition
     [
         ({"type": ["integer", "null"]}, 1), ({"type": "integer", "exclusiveMinimum": 6}, 7),
         ({"type": "boolean"}, True), ({"type": "array", "items": {"type": "boolean"}, "maxItems": 1}, [True]),
+        ({"type": "number"}, 1.5), ({"type": "number", "exclusiveMinimum": 2}, 3),
+        ({"type": "number", "exclusiveMaximum": 1}, 0), ({"type": "number", "minimum": 2, "exclusiveMinimum": 3}, 4),
+        ({"type": "number", "maximum": 2, "exclusiveMaximum": 1}, 0.5), ({"type": "string", "maxLength": 2}, "te"),
+        ({"type": "integer", "minimum": 5, "maximum": 5}, 5), ({"type": "integer", "minimum": 5, "maximum": 3}, 1),
+        ({**UNIQUE, "items": {"type": "integer"}}, [1, 2]), ({**UNIQUE, "items": {"type": "object"}}, [{}, {}]),
         ({**LISTS, "$defs": {"List": LISTS}}, [[]]), (WORDS, ["text", "text"]),
-        ({**WORDS, "uniqueItems": True}, ["text1", "text2"]),
+        ({**WORDS, "uniqueItems": True}, ["text1", "text2"]), ({**WORDS, "uniqueItems": True, "minItems": 1}, ["text"]),
         (NUMBERS, {"a": True}), ({"enum": ["a", "b"]}, "a"), ({"type": "string", "minLength": 12}, "text text te"),
         ({**LINKED, "$defs": {"Link": LINKED}}, {"next": {}}),
         ({**LINKED, "$defs": {"Link": {**LINKED, "required": ["next"]}}}, {}),

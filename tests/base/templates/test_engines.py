@@ -147,12 +147,13 @@ def test_a_template_that_does_not_parse_names_the_line(template, line):
         ("{{ {[1]: 2} }}", "TypeError"), ("{{ {(1, 2): 2} }}", "TypeError"), ("{{ 'a'.upper(1, 2) }}", "TypeError"),
         ("{{ ('1e' ~ d)|float|int }}", "OverflowError"), ("{{ (1e400)|int }}", "NameError"),
         ("{{ 1|round(2, 'x') }}", "FilterArgumentError"), ("{{ 'a'|replace }}", "TypeError"),
+        ("{% macro inner() %}{{ 1 / 0 }}{% endmacro %}\n{{ inner() }}", "ZeroDivisionError"),
     ],
 )  # fmt: skip
 def test_what_python_raises_is_a_template_error(template, said):
     with pytest.raises(TemplateError, match=said) as caught:
         render_template(template, {"d": 400})
-    assert "line 1" in str(caught.value)
+    assert "failed (line 1)" in str(caught.value)
     assert caught.value.__cause__ is not None
 
 

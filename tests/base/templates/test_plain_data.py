@@ -79,6 +79,7 @@ def test_models_dataclasses_enums_and_scalars_become_data():
         "path": "a/b", "moment": "2026-11-22T08:00:00Z", "view": {"red": None, "7": 1, "2026-01-02": 2},
     }  # fmt: skip
     assert "sk-hidden" not in json.dumps(got)
+    assert plain_data(Step.model_construct(name=5))["name"] == 5, "and nothing is warned of"
 
 
 def test_a_text_is_exactly_a_str_with_the_characters_it_has():

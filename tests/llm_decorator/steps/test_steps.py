@@ -130,20 +130,10 @@ class Point(NamedTuple):
 @pytest.mark.parametrize(
     "complex_type",
     [
-        Grade,
-        list[int],
-        dict[str, int],
-        Union[int, str],
-        int | str,
-        Optional[int],
-        tuple[int, str],
-        set[int],
-        Literal["a"],
-        Colour,
-        Point,
-        Annotated[int, Field(ge=1)],
+        Grade, list[int], dict[str, int], Union[int, str], int | str, Optional[int], tuple[int, str], set[int],
+        Literal["a"], Colour, Point, Annotated[int, Field(ge=1)],
     ],
-)
+)  # fmt: skip
 def test_types_that_take_more_than_a_sentence(complex_type):
     assert function_prompt._is_complex_type(complex_type)
     text = function_prompt.build_return_type_description(complex_type)
