@@ -90,7 +90,8 @@ class _Example:
     def _array(self, schema: Schema, inside: tuple[str, ...]) -> list[Any]:
         if "prefixItems" in schema:
             return [self._of(part, inside) for part in schema["prefixItems"]]
-        items, least = schema.get("items") or {}, schema.get("minItems", 0)
+        items: Schema = schema.get("items") or {}
+        least = schema.get("minItems", 0)
         if schema.get("maxItems") == 0:
             return []
         try:
@@ -99,18 +100,20 @@ class _Example:
             if least:
                 raise
             return []
+        items = self._defs.get(items.get("$ref", "").removeprefix("#/$defs/"), items)
         return _distinct(made, items) if schema.get("uniqueItems") and len(made) > 1 else made
 
 
 def _distinct(made: list[Any], items: Schema) -> list[Any]:
-    if "enum" in items:
-        return list(itertools.islice(items["enum"], len(made)))
-    first = made[0]
-    if isinstance(first, str):
+    """Return items that differ; only one where it is not known how they could."""
+    first, known = made[0], items.get("enum") or ([True, False] if items.get("type") == "boolean" else None)
+    if known:
+        return list(itertools.islice(known, len(made)))
+    if isinstance(first, str) and not items.keys() & {"format", "maxLength", "pattern"}:
         return [f"{item}{number}" for number, item in enumerate(made, 1)]
-    if isinstance(first, int | float) and not isinstance(first, bool):
+    if isinstance(first, int | float):
         return [item + number for number, item in enumerate(made)]
-    return made
+    return made[:1]
 
 
 def _number(schema: Schema, *, is_integer: bool) -> Any:
