@@ -148,7 +148,7 @@ class Root(RootModel[list[int]]):
     (list[Annotated[int, PlainSerializer(str)]], [1], {"value": ["1"]}),
     (Annotated[Box | None, "x"], Box("no number"), {"left": "no number", "price": "1.10"}),
     (Box | Bag, Box(2), {"value": {"left": 2, "price": "1.10"}}), (float, float("nan"), {"value": None}),
-    (list[Box], [Box(2)], {"value": [{"left": 2, "price": "1.10"}]}),
+    (list[Box], [Box(2)], {"value": [{"left": 2, "price": "1.10"}]}), (tuple[int], (1,), {"value": [1]}),
 ])  # fmt: skip
 def test_types(return_type, value, wanted):
     frame = to_frame(Report(return_type, [Row(0, "x", value)]), pl.DataFrame({"x": ["x"]}))
@@ -157,7 +157,7 @@ def test_types(return_type, value, wanted):
 
 
 def test_nothing_is_left_where_writing_fails(report, tmp_path):
-    with pytest.raises(ConfigError, match="cannot be written"):
+    with pytest.raises(ConfigError, match=r"out\.jsonl' cannot be written: [A-Z]"):
         write_rows(report, "/proc/out.jsonl")
     target = tmp_path / "out.jsonl"
     target.write_text("old")
@@ -239,7 +239,7 @@ def test_a_column_that_is_there_already_stays(report):
 
 
 def test_rows_that_were_no_frame_become_one(report):
-    assert to_frame(report)["id"].tolist() == [1, 2]
+    assert ((numbers := to_frame(report)["id"]).tolist(), numbers.dtype) == ([1, 2], "int64")
     frame = to_frame(Report(str, [Row(0, ("a", 1), "x"), Row(1, "b", "y")]))
     assert isinstance(frame, pd.DataFrame)
     assert (frame["row"].tolist(), frame["value"].tolist()) == ([["a", 1], "b"], ["x", "y"])

@@ -168,7 +168,7 @@ async def test_call_vars_are_what_the_task_says():
     class Look(Say):
         async def _init(self, call_vars):
             seen.append(call_vars)
-            return CityInput(city=call_vars.question)
+            return Stay(city=call_vars.question)
 
     ids, background = CallIds(user_sub="u"), ExecutorBackground(facts=["f"])
     history = [ExecutorHistory("a", "", "1"), ExecutorHistory("b", "", {"k": 2})]
@@ -177,7 +177,7 @@ async def test_call_vars_are_what_the_task_says():
         runtime=SimpleNamespace(reasoning="thought"),
     )  # fmt: skip
     call = await Look.instance(on)
-    assert call.input == {"city": "天气?", "days": 1}
+    assert call.input == {"in": "天气?", "days": 1}
     assert seen == [
         CallVars(
             thinking="thought", question="天气?", step_data={"a": history[0], "b": history[1]}, step_order=["a", "b"],

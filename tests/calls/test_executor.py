@@ -366,7 +366,7 @@ async def test_a_resumed_run_that_is_broken_off_still_waits():
 
 
 async def test_resume_in_another_executor_needs_init_first():
-    with pytest.raises(UsageError, match="waits for no values"):
+    with pytest.raises(UsageError, match="waits for no values; its status is not run"):
         StepExecutor(Task("q"), forecast()).resume({})
     _, task = await waiting()
     later = StepExecutor(task, forecast())

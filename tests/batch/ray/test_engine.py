@@ -258,7 +258,7 @@ async def test_errors_are_results(cluster) -> None:
     async with Server() as server:
         server.answer_to = lambda text, request: bad.get(text, text_answer(answer_to(text)))(request)
         with use_llm(server.model):
-            report = await read.map(texts(8), engine=ONE)
+            report = await read.map(texts(8), engine=ONE, concurrency=1, budget={"requests": 10})
             errors = {row.index: type(row.error).__name__ for row in report.rows if row.error is not None}
             assert errors == {3: "ResponseParseError", 5: "ServerUnavailable"}
             assert report.rows[3].error.violations
@@ -327,17 +327,19 @@ async def test_abort_ends_the_map(cluster) -> None:
 
 
 async def test_a_cancelled_map_leaves_no_worker_and_goes_on_from_its_checkpoint(cluster, tmp_path) -> None:
+    options = {"engine": TWO, "concurrency": 20, "checkpoint": tmp_path / "run.sqlite"}
     async with Server(delay=0.05) as server:
-        with use_llm(server.model):
-            running = asyncio.create_task(
-                read.map(texts(200), engine=TWO, concurrency=20, checkpoint=tmp_path / "run.sqlite")
-            )
+        with use_llm(server.model), budget(requests=1_000):  # as many are under way as without
+            running = asyncio.create_task(read.map(texts(200), **options))
+            await server.asked(80)
+            server.delay = 60
             await server.asked(90)
+            server.delay = 0.05
             running.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await running
             await nothing_stays(cluster)
-            report = await read.map(texts(200), engine=TWO, concurrency=20, checkpoint=tmp_path / "run.sqlite")
+            report = await read.map(texts(200), **options)
         assert report.counts.restored >= 60
         assert report.counts.failed == 0
         assert server.paid.total() <= 220

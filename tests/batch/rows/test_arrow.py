@@ -49,11 +49,9 @@ def values(source):
         return [row.value for row in rows]
 
 
-@pytest.mark.parametrize(
-    "source",
-    [TABLE, TABLE.to_batches()[0], TABLE.to_reader(), OnlyTheProtocol(TABLE), DataSet(), pl.from_arrow(TABLE).lazy()],
-    ids=lambda source: type(source).__name__,
-)
+@pytest.mark.parametrize("source", [
+    TABLE, TABLE.to_batches()[0], TABLE.to_reader(), OnlyTheProtocol(TABLE), DataSet(), pl.from_arrow(TABLE).lazy(),
+], ids=lambda source: type(source).__name__)  # fmt: skip
 def test_every_arrow_stream_gives_rows(source):
     assert values(RowSource(source, {"text": "text"})) == ROWS
 

@@ -69,7 +69,7 @@ def test_rows_are_read_as_they_are_wanted():
 
 
 async def test_files_by_their_ending(tmp_path, table):
-    lines = tmp_path / "rows.jsonl"
+    lines = tmp_path / "rows.2026.jsonl"
     lines.write_text('{"text": "a"}\n\nbroken\n')
     pq.write_table(pa.table({"text": ["a", None], "n": [1, 2]}), tmp_path / "rows.parquet")
     assert await values(table) == [{"id": str(n), "text": t} for n, t in ((1, "a"), (2, "b"), (3, "c"))]
@@ -77,7 +77,7 @@ async def test_files_by_their_ending(tmp_path, table):
     good, bad = [*read_rows(lines)]
     assert (good.index, good.line, good.value, good.error, good.is_record) == (0, 1, {"text": "a"}, None, True)
     assert (bad.index, bad.line) == (1, 3)
-    assert str(bad.error).startswith("rows.jsonl, line 3: it is not JSON")
+    assert str(bad.error).startswith("rows.2026.jsonl, line 3: it is not JSON")
 
 
 async def test_what_holds_no_rows_is_refused(tmp_path):
@@ -173,9 +173,9 @@ def test_forwards_each_row_is_read_once_and_backwards_a_few_times_only():
     assert read < 20 * 5_000
     rows.close()
     read = 0
-    assert [rows[place]["m"] for place in range(4_990, 5_000)] == list(range(4_990, 5_000))
+    assert [rows[twice // 2]["m"] for twice in range(9_980, 10_000)] == [n // 2 for n in range(9_980, 10_000)]
     assert read <= 5_000
-    assert [rows[place]["m"] for place in (7, 3, 4_000, 3_999, 3_800)] == [7, 3, 4_000, 3_999, 3_800]
+    assert [rows[place]["m"] for place in (7, 8, 25, 3, 4_000, 3_999, 3_800)] == [7, 8, 25, 3, 4_000, 3_999, 3_800]
     rows.close()
     assert rows[3] == {"m": 3}
     rows.close()
@@ -230,7 +230,8 @@ async def test_rows_are_counted_where_a_look_tells(tmp_path):
     assert count_rows(packed) == 2
     assert count_rows(table) == 5
     assert (await Feed(table).counted(), await Feed(RowSource(str(table), limit=2)).counted()) == (5, 2)
-    assert (Feed(pd.DataFrame({"a": [1, 2]})).total, Feed(pl.DataFrame({"a": [1]})).total) == (2, 1)
+    frames = pd.DataFrame({"a": [1, 2]}), pl.DataFrame({"a": [1]}), pa.table({"a": [1, 2, 3]})
+    assert [Feed(frame).total for frame in frames] == [2, 1, 3]
     assert (Feed(RowSource([1, 2, 3])).total, Feed(RowSource([1, 2, 3], limit=2)).total) == (3, 2)
     assert (Feed(RowSource(iter([1]), limit=1)).total, await Feed(iter([1])).counted()) == (None, None)
     if hasattr(os, "mkfifo"):  # a pipe is not read, which would wait for ever
@@ -286,7 +287,7 @@ def test_a_mark_at_the_beginning_and_strange_characters(written):
 def test_packed_files_and_broken_ones(written):
     assert lines(written(gzip.compress(b"1\n2\n"), "rows.jsonl.gz")) == [(1, 1), (2, 2)]
     for data in (b"no gzip", gzip.compress(b"1\n" * 1000)[:-12]):
-        with pytest.raises(ConfigError, match=r"rows\.jsonl\.gz"):
+        with pytest.raises(ConfigError, match=r"rows\.jsonl\.gz' cannot be read: (Not a gzip|Compressed file end)"):
             lines(written(data, "rows.jsonl.gz"))
 
 
@@ -320,7 +321,7 @@ def test_encodings_of_chinese_spreadsheets(written, encoding):
 
 
 def test_another_encoding_is_refused_instead_of_read_as_other_characters(written):
-    for text, encoding in (("id,text\n1,très bon café à Orléans\n", "cp1252"), ("id,text\n1,たのしい\n", "shift_jis")):
+    for text, encoding in (("id,text\n1,très bon café à Orléans\n", "cp1252"), ("\n1,たのしい\n", "shift_jis")):
         with pytest.raises(ConfigError, match=r"not UTF-8 \(line 2\)"):
             cells(written(text.encode(encoding), "rows.csv"))
     broken = "编号,文\n1,".encode() + b"\xff\n"
@@ -349,7 +350,7 @@ def test_columns_without_name_and_with_one_name_and_large_or_strange_cells(writt
     assert cells(written(",text\n0,a\n", "rows.csv")) == [(2, {"column_1": "0", "text": "a"})]
     with pytest.raises(ConfigError, match="two columns 'a'"):
         cells(written("a,a\n1,2\n", "rows.csv"))
-    text = "x" * 300_000
+    text = "x" * 1_048_570 + "好"  # where the first look at the file ends, there is half a character
     assert cells(written(f"text\n{text}\n", "rows.csv")) == [(2, {"text": text})]
     assert cells(written("a,b\n1,x\0y\n", "rows.csv")) == [(2, {"a": "1", "b": "x\0y"})]
 
