@@ -160,6 +160,7 @@ async def test_a_stream_is_kept_when_it_is_complete(server, cached):
     async with aclosing(cached.chat_stream(HELLO)) as stream:
         async for _ in stream:
             break
+    server.reply_sse(sse(chunk({"content": "all"}, finish_reason="stop"), done=False), cut=True)
     assert not (await streamed(cached)).cached
     assert (await streamed(cached)).cached
 
