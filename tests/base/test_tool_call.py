@@ -241,9 +241,8 @@ async def test_calls_and_callables_of_other_makes():
 
 async def test_an_unknown_tool_is_answered_with_the_known_ones():
     add, sub = (tool(name=name)(lambda: None) for name in ("add", "sub"))
-    (_, finished) = await run([add, sub], call("mul"))
-    told = (finished.content, finished.failed, finished.seconds)
-    assert told == ("There is no tool 'mul'. The tools are: add, sub.", True, 0.0)
+    (_, told) = await run([add, sub], call("mul"))
+    assert (told.content, told.failed, told.seconds) == ("There is no tool 'mul'. The tools are: add, sub.", True, 0)
     (_, finished) = [event async for event in process_tool_calls([call("x" * 5000)], {})]
     assert len(finished.content) <= 500
 
@@ -366,7 +365,7 @@ async def test_a_tool_that_hangs_is_stopped_by_its_timeout():
         ("The tool blocks failed: it took longer than 0.05 s and was stopped", True),
     ]
     assert ended == ["hangs"]
-    assert all(event.seconds >= 0.04 for event in events[2:])
+    assert all(0.04 <= event.seconds < time.monotonic() for event in events[2:])
 
 
 async def test_model_retry_is_told_as_it_is():
@@ -602,7 +601,7 @@ async def _tasks_are_gone() -> None:
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-async def test_cancelling_the_consumer_cancels_the_tools():
+async def test_cancelling_the_consumer_cancels_the_tools(caplog):
     waits, started, ended = _waiting()
     task = asyncio.create_task(run([waits], call("waits"), call("waits", id="c2")))
     await started.wait()
@@ -611,7 +610,7 @@ async def test_cancelling_the_consumer_cancels_the_tools():
     with pytest.raises(asyncio.CancelledError):
         await task
     assert time.monotonic() - before < 5
-    assert ended == ["ended", "ended"]
+    assert (ended, caplog.text) == (["ended", "ended"], "")
     await _tasks_are_gone()
 
 

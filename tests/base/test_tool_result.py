@@ -67,7 +67,7 @@ def render(value: Any, limit: int = LIMIT) -> Any:
         (b"\xff\x00", "[2 bytes of binary data, not shown]"),
         ({"blob": bytearray(10_000_000)}, '{"blob": "[10000000 bytes of binary data, not shown]"}'),
         ([10**5000], '["[an integer of 16610 bits]"]'), ({"a": {"b": frozenset([1])}}, '{"a": {"b": [1]}}'),
-        (Row, "<class 'tests.base.test_tool_result.Row'>"),
+        (Row, "<class 'tests.base.test_tool_result.Row'>"), (create_model("Odd", a=int).model_construct(a="x"), '{"a": "x"}'),
     ],
 )  # fmt: skip
 def test_text_is_left_as_it_is_and_values_become_json(value, text):
@@ -124,6 +124,7 @@ def test_circles_and_depth_end_in_an_ellipsis():
         assert level > 60 or ("…" in render(deep)) is (level > 51)
         deep = [deep]
     assert "…" in render(deep)
+    assert ["…" in render([*range(many), []], 10**7) for many in (199_998, 199_999)] == [False, True]
 
 
 def test_lone_surrogates_are_replaced():

@@ -146,6 +146,7 @@ class Root(RootModel[list[int]]):
     (Box, Box(1), {"left": 1, "price": "1.10"}), (Root, Root([1]), {"value": [1]}),
     (Box | None, None, {"left": None, "price": None}),
     (list[Annotated[int, PlainSerializer(str)]], [1], {"value": ["1"]}),
+    (Annotated[int, PlainSerializer(str)], 1, {"value": "1"}),
     (Annotated[Box | None, "x"], Box("no number"), {"left": "no number", "price": "1.10"}),
     (Box | Bag, Box(2), {"value": {"left": 2, "price": "1.10"}}), (float, float("nan"), {"value": None}),
     (list[Box], [Box(2)], {"value": [{"left": 2, "price": "1.10"}]}), (tuple[int], (1,), {"value": [1]}),

@@ -101,7 +101,7 @@ async def test_limits_hold_for_embeddings(server):
         await llm.embed("cat")
     assert len(server.requests) == 1
     for without in (ScriptedLLM("x"), Anthropic("claude-opus-5", api_key="k")):
-        with pytest.raises(ConfigError, match="embeddings"):
+        with pytest.raises(ConfigError, match=r"^(scripted gives|claude-opus-5: the service has) no embeddings"):
             await without.embed(["cat"])
 
 
@@ -109,6 +109,7 @@ async def test_a_cache_asks_for_new_texts_only_and_a_fallback_for_one_model_s_ve
     llm = CachedLLM(FallbackLLM(model(server, api_key="k"), model(server, api_key="other")), tmp_path / "c.sqlite")
     assert await llm.embed(["cat", "stock", "cat"]) == [vector(text) for text in ("cat", "stock", "cat")]
     assert await llm.embed(["stock", "share"]) == [vector("stock"), vector("share")]
+    assert await CachedLLM(llm.llm.members[0], llm.path).embed(["share"]) == [vector("share")]
     assert [request.body["input"] for request in server.requests] == [["cat", "stock"], ["share"]]
     await llm.embed(["cat"], dimensions=1)
     assert [request.key for request in server.requests] == ["k"] * 3

@@ -24,7 +24,7 @@ def test_each_maker_has_its_address():
     address, model = "https://generativelanguage.googleapis.com", "models/gemini-3.8-flash"
     assert Gemini("gemini-3.8-flash").url() == f"{address}/v1beta/{model}:generateContent"
     v1 = Gemini("gemini-3.8-flash", api_version="v1")
-    assert v1.url(stream=True) == f"{address}/v1/{model}:streamGenerateContent?alt=sse"
+    assert (v1.url(stream=True), v1.profile.logprobs) == (f"{address}/v1/{model}:streamGenerateContent?alt=sse", 20)
 
 
 @pytest.mark.parametrize(

@@ -97,8 +97,8 @@ class Table:
 
     def data(self, value: Any) -> Any:
         """Return a value of the function as JSON data, under the names of its fields."""
-        if value is None or type(value) in (str, int, bool):
-            return value
+        if value is None:
+            return None
         return plain(self._adapter.dump_python(value, by_alias=False, warnings=False))
 
     def cells(self, row: Any) -> dict[str, Any]:

@@ -78,6 +78,9 @@ async def test_other_failures_do_not_count(failed):
     for _ in range(20):
         circuit.failed(await entered(circuit), failed)
     assert circuit.is_closed
+    circuit, probe = await half_open(Clock())
+    circuit.failed(probe, failed)
+    assert circuit.is_closed is isinstance(failed.error, (BadRequest, AuthenticationError))
 
 
 # --- while it is open ------------------------------------------------------------------------------------
@@ -113,11 +116,11 @@ async def test_a_probe_that_fails_counts_for_all_who_wait():
     circuit, probe = await half_open(clock)
     waiting = [asyncio.create_task(entered(circuit)) for _ in range(5)]
     await asyncio.sleep(0)
-    circuit.failed(probe, down(retry_after=7))
+    circuit.failed(probe, down(retry_after=7, status=429))
     clock.now += 10  # the next pause is over when they look: even then it was a failure
     for error in await asyncio.gather(*waiting, return_exceptions=True):
         assert isinstance(error, AttemptFailed)
-        assert error.retry_after == 0
+        assert error.retry_after == error.error.retry_after == 0
     assert not circuit.is_closed
 
 

@@ -75,20 +75,22 @@ async def leave(limits, tokens=0, seconds=5.0, *, lands=True):
         limits.landed(tokens)
 
 
-async def test_what_is_on_its_way_has_perhaps_not_been_counted():
+@pytest.mark.parametrize("unit", ["requests", "tokens"])
+async def test_what_is_on_its_way_has_perhaps_not_been_counted(unit):
     limits = Limits(LimitSettings())
-    limits.learn(said(left=50, limit=100, reset="1000s"), 0)
+    limits.learn(said(left=50, limit=100, reset="1000s", unit=unit), 0)
     for _ in range(3):
-        await leave(limits, lands=False)
-    limits.learn(said(left=3, limit=100, reset="1000s"), 0)
-    limits.learn(said(left=3, limit=100, reset="1000s"), 0)
+        await leave(limits, 1, lands=False)
+    for _ in range(2):
+        limits.learn(said(left=3, limit=100, reset="1000s", unit=unit), 0)
+        assert getattr(limits, f"_learned_{unit}").level == pytest.approx(3, abs=0.5)
     for _ in range(3):
-        limits.landed(0)
-    limits.learn(said(left=4, limit=100, reset="1000s"), 0)
+        limits.landed(1)
+    limits.learn(said(left=4, limit=100, reset="1000s", unit=unit), 0)
     for _ in range(4):
-        await leave(limits)
+        await leave(limits, 1)
     with pytest.raises(DeadlineExceeded):
-        await leave(limits, seconds=0.02)
+        await leave(limits, 1, seconds=0.02)
 
 
 async def test_requests_that_fail_or_are_cancelled_are_not_on_their_way_any_more(server):
@@ -105,7 +107,7 @@ async def test_requests_that_fail_or_are_cancelled_are_not_on_their_way_any_more
 async def test_what_it_says_later_counts_more():
     limits = Limits(LimitSettings())
     limits.learn(said(left=0, limit=100, reset="1000s"), 0)
-    limits.learn(said(left=2, limit=100, reset="1000s"), 0)
+    limits.learn(said(left=2, reset="1000s"), 0)
     for _ in range(2):
         await leave(limits)
     with pytest.raises(DeadlineExceeded, match="of the service"):
@@ -191,8 +193,8 @@ async def test_a_part_of_the_rates_is_a_part_of_the_rate_and_of_what_is_left():
     assert limits._tokens.level == pytest.approx(250, abs=1)
     limits._tokens.refill_rate = 1e6
     await limits.wait("m", 900, SOON(5))  # what fits into the rate fits into its part
-    limits.learn({"x-ratelimit-remaining-requests": "80", "x-ratelimit-limit-requests": "100"}, 0.0)
-    assert limits._learned_requests.capacity == 25
+    limits.learn({**said(left=80, limit=100), **said(left=1, limit=2, unit="tokens")}, 0.0)
+    assert (limits._learned_requests.capacity, limits._learned_tokens.capacity) == (25, 1)
     assert limits._learned_requests.level == pytest.approx(20, abs=0.5)
     assert requests.level == pytest.approx(20, abs=0.5)
 
@@ -218,11 +220,7 @@ def test_moments_and_spans(text, seconds):
 
 
 def test_requests_and_tokens():
-    headers = {
-        "x-ratelimit-limit-requests": "500", "x-ratelimit-remaining-requests": "499",
-        "x-ratelimit-reset-requests": "120ms", "x-ratelimit-limit-tokens": "30000",
-        "x-ratelimit-remaining-tokens": "15000", "x-ratelimit-reset-tokens": "30s",
-    }  # fmt: skip
+    headers = said(left=499, limit=500, reset="120ms") | said(left=15000, limit=30000, reset="30s", unit="tokens")
     requests, tokens = told_limits(headers, NOW)
     assert requests == Told(499, 500, pytest.approx(0.12))
     assert requests.refill_rate == pytest.approx(500 / 60)
@@ -230,8 +228,8 @@ def test_requests_and_tokens():
 
 
 def test_other_names():
-    plain = {"x-ratelimit-limit": "20", "x-ratelimit-remaining": "3", "x-ratelimit-reset": str(int(NOW + 17) * 1000)}
-    assert told_limits(plain, NOW) == (Told(3, 20, pytest.approx(17)), None)
+    plain = {"x-ratelimit-limit": "20", "x-ratelimit-remaining": "20", "x-ratelimit-reset": str(int(NOW + 17) * 1000)}
+    assert told_limits(plain, NOW) == (Told(20, 20, pytest.approx(17)), None)
     anthropic = {"anthropic-ratelimit-tokens-limit": "10", "anthropic-ratelimit-tokens-remaining": "1"}
     assert told_limits(anthropic, NOW) == (None, Told(1, 10))
     names = {"limit": "80", "remaining": "9", "reset": "2027-01-15T08:00:30Z"}
@@ -262,7 +260,8 @@ def test_what_makes_no_sense_is_left_out():
 
 def test_what_a_minute_allows_comes_back_evenly():
     limits = Limits(LimitSettings(requests_per_minute=30, tokens_per_minute=600))
-    assert ([each.refill_rate for each in limits._requests], limits._tokens.refill_rate) == ([0.5], 10)
+    limits.learn(said(left=1, limit=30), 0)
+    assert [one.refill_rate for one in (*limits._requests, limits._tokens, limits._learned_requests)] == [0.5, 10, 0.5]
 
 
 async def test_what_the_service_says_is_left_is_learned():

@@ -148,13 +148,15 @@ async def test_a_long_error_is_read_off_the_loop():
     assert isinstance(error, BadRequest)
     assert "field" in error.body
     assert len(error.body) <= 500
+    with pytest.raises(AttemptFailed, match="the status is 300"):
+        await check_status(MemoryReply(status=300), CHAT)
 
 
 @pytest.mark.parametrize(("told", "cost"), [("0.0025", 0.0025), ("0", 0.0), ("None", None), ("-1", None)])
 def test_the_cost_that_a_litellm_proxy_tells_is_the_cost(told, cost):
-    reply = MemoryReply(json.dumps(completion("hi")).encode())
-    reply.headers = {"x-litellm-response-cost": told}
-    assert asyncio.run(read_reply(reply, CHAT, Kept())).usage.cost == cost
+    headers = {"x-litellm-response-cost": told}
+    assert reply_of(json.dumps(completion("hi")).encode(), headers=headers).usage.cost == cost
+    assert reply_of(json.dumps({**completion("hi"), "usage": None}).encode(), headers=headers).usage is None
 
 
 def test_with_several_choices_all_must_have_ended():

@@ -108,9 +108,10 @@ async def test_first_come_first_served_and_no_one_overtakes(bucket, now):
 async def test_a_timeout_that_is_too_short_gives_false_and_takes_nothing(bucket, now):
     slow = bucket(1, 0.1)
     await slow.acquire()
-    assert await slow.acquire(timeout=3) is False
-    assert now() - 1000 == pytest.approx(3)
-    assert slow.level == pytest.approx(0.3)
+    assert [await slow.acquire(timeout=each) for each in (2.5, 0.5)] == [False, False]
+    assert (now() - 1000, slow.level) == pytest.approx((3, 0.3))
+    slow.adjust(0.65)
+    assert await slow.acquire(timeout=0.6) is True
 
 
 @pytest.mark.parametrize("timeout", [0, -1, -float("inf")])

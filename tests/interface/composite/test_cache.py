@@ -160,6 +160,7 @@ async def test_a_stream_is_kept_when_it_is_complete(server, cached):
     async with aclosing(cached.chat_stream(HELLO)) as stream:
         async for _ in stream:
             break
+    server.reply_sse(sse(chunk({"content": "all"}, finish_reason="stop"), done=False), cut=True)
     assert not (await streamed(cached)).cached
     assert (await streamed(cached)).cached
 
@@ -257,14 +258,15 @@ async def test_identical_questions_at_once_are_one_request(path):
         llm.close()
 
 
-async def test_an_answer_that_is_not_kept_is_not_shared(server, cached):
+@pytest.mark.parametrize(("text", "reason"), [("cut", "length"), (f"a {CANARY}", "stop")])
+async def test_an_answer_that_is_not_kept_is_not_shared(server, cached, text, reason):
     held = asyncio.Event()
-    server.reply("cut", finish_reason="length", hold=held)
+    server.reply(text, finish_reason=reason, hold=held)
     calls = [asyncio.create_task(cached.chat(HELLO)) for _ in range(3)]
     await joined(2)
     held.set()
     texts = sorted(reply.text for reply in await asyncio.gather(*calls))
-    assert texts == ["cut", "hello", "hello"]
+    assert texts == [text, "hello", "hello"]
 
 
 async def test_a_stream_that_no_one_reads_on_does_not_hold_others_up(server, cached):
@@ -306,6 +308,7 @@ async def test_the_event_loop_goes_on_while_the_file_is_locked(cached, path):
     holder = sqlite3.connect(path, isolation_level=None)
     holder.execute("BEGIN EXCLUSIVE")
     try:
+        assert (await cached.chat(HELLO, deadline=1.0)).cached
         asking = asyncio.create_task(cached.chat([{"role": "user", "content": "more"}], deadline=1.0))
         ticks = 0
         while not asking.done():
@@ -529,7 +532,7 @@ async def test_an_answer_that_is_no_json_is_not_kept(path):
     odd["choices"][0]["message"]["extra_content"] = object()
     llm = CachedLLM(ScriptedLLM(odd, repeat=True), path)
     for _ in range(2):
-        assert not (await llm.chat(HELLO)).cached
+        assert not any(reply.cached for reply in await asyncio.gather(llm.chat(HELLO), llm.chat(HELLO)))
     llm.close()
 
 
@@ -558,20 +561,17 @@ async def test_a_pickle_finds_its_file(server, cached):
 def test_paths(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert CachedLLM(ScriptedLLM(), "a.sqlite").path == tmp_path / "a.sqlite"
+    assert CachedLLM(ScriptedLLM(), "a.sqlite", max_age=0.5).path == tmp_path / "a.sqlite"
     assert CachedLLM(ScriptedLLM(), Path("~/b.sqlite")).path == tmp_path / "b.sqlite"
     assert CachedLLM(ScriptedLLM(), ":memory:").path == tmp_path / ":memory:"
 
 
 @pytest.mark.parametrize(
-    ("args", "options"),
-    [
-        (("gpt-5", "x"), {}), ((ScriptedLLM(), "x"), {"max_bytes": 10}), ((ScriptedLLM(), "x"), {"max_age": 0}),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_is_refused(args, options):
+    ("llm", "more"), [("x", {}), (ScriptedLLM(), {"max_bytes": 10}), (ScriptedLLM(), {"max_age": 0})]
+)
+def test_what_cannot_be_is_refused(llm, more):
     with pytest.raises(ConfigError):
-        CachedLLM(*args, **options)
+        CachedLLM(llm, "x", **more)
 
 
 async def test_what_json_cannot_say_is_refused(cached, server):

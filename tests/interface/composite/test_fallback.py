@@ -101,7 +101,7 @@ async def test_each_member_makes_its_own_tries_and_they_add_up(server, other):
     with LISTENER.within(Listener()):
         reply = await llm.chat(HELLO)
     assert heard == [*[("first", "first")] * 2, ("first", "second"), ("second", "second")]
-    assert (reply.text, reply.tries) == ("from the other", 5)
+    assert (reply.text, reply.tries, reply.model) == ("from the other", 5, "loopback")
     assert len(server.requests) + len(other.requests) == 5
 
 
@@ -137,7 +137,7 @@ async def test_the_reply_says_which_model_answered():
     assert (await llm.chat(HELLO)).model == "b"
     nameless = [ChatCompletionChunk.from_dict({"choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}]})]
     llm = FallbackLLM(ScriptedLLM(ServerUnavailable("a")), ScriptedLLM(nameless, model_name="c"))
-    assert (await streamed(llm)).model == "c"
+    assert ((reply := await streamed(llm)).model, reply.tries) == ("c", 1)
 
 
 # --- streams ---------------------------------------------------------------------------------------------
@@ -204,6 +204,10 @@ async def test_a_member_that_is_down_is_left_out_for_a_while(server, other, monk
     now += 31
     server.reply_status(409)  # it is up
     assert [(await llm.chat(HELLO)).text for _ in range(3)] == ["from the other", "hello", "hello"]
+    server.reply_status(503)
+    await llm.chat(HELLO)
+    now += 31
+    assert [(await streamed(llm)).text for _ in range(2)] == ["hello", "hello"]
 
 
 async def test_a_limited_member_is_left_out_for_as_long_as_its_service_asked(other, monkeypatch):

@@ -39,7 +39,8 @@ class Own(LLM_Interface):
             yield ChatCompletionChunk.from_dict({"choices": [{"index": 0, "delta": {"content": piece}}]})
         if self.breaks:
             raise self._broken()
-        yield ChatCompletionChunk.from_dict({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+        if self.pieces:
+            yield ChatCompletionChunk.from_dict({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
 
 
 MAKERS = {
@@ -97,16 +98,17 @@ def test_p95_is_the_time_that_95_of_100_took():
     assert HedgeTimer(None).delay() is None
 
 
-class Cancelling(ScriptedLLM):
-    async def chat_stream(self, messages, **asked):
-        raise asyncio.CancelledError
-        yield
+class Cancelling(Own):
+    def _broken(self):
+        return asyncio.CancelledError()
 
 
-async def test_a_stream_that_cancels_itself_ends_for_who_reads_it():
-    llm = FallbackLLM(Cancelling(), hedge_after=5)
+@pytest.mark.parametrize("pieces", [(), ("Two.",)])
+async def test_a_stream_that_cancels_itself_ends_for_who_reads_it(pieces):
+    llm = FallbackLLM(Cancelling(*pieces, breaks=True), hedge_after=5)
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(anext(llm.chat_stream(HELLO)), 5)
+        await asyncio.wait_for(ask_either(llm, True), 5)
+    assert [piece async for piece in FallbackLLM(Own(), hedge_after=5).chat_stream(HELLO)] == []
 
 
 # --- which of several answers ------------------------------------------------------------------------------

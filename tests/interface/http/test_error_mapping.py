@@ -22,6 +22,8 @@ from tests.support.asking import HELLO, ask_either
 from tests.support.busy_loop import ThreadServer, read_request
 
 CANARY = "sk-CANARY0123456789abcdefghij"
+GONE, TORN = OSError("gone"), OSError("gone: torn")
+GONE.__cause__ = TORN.__cause__ = ValueError("torn")
 
 
 def classes_of(*modules):
@@ -97,24 +99,19 @@ def test_every_exception_of_aiohttp_has_a_translation(monkeypatch):
         (aiohttp.ServerDisconnectedError(), ConnectionFailed, "always", "without an answer"),
         (aiohttp.ClientPayloadError("cut"), ConnectionFailed, "always", "broke off: cut"),
         (BodyBroken("cut"), ConnectionFailed, "always", "broke off: cut"),
-        (connector_error(aiohttp.ClientConnectorError, OSError(111, "x")), ConnectionFailed, "always", "host:1: "),
-        (
-            connector_error(aiohttp.ClientConnectorDNSError, socket.gaierror(-2, "not known")),
-            ConnectionFailed, "always", "host:1: not known",
-        ),
-        (
-            connector_error(aiohttp.ClientConnectorSSLError, ssl.SSLError(1, "handshake")),
-            ConnectionFailed, "never", "TLS: host:1: handshake",
-        ),
-        (
-            connector_error(aiohttp.ClientConnectorCertificateError, ssl.SSLCertVerificationError("bad")),
-            ConnectionFailed, "never", "TLS: host:1: ",
-        ),
-        (response_error(aiohttp.ClientHttpProxyError, status=500), ConnectionFailed, "always", "proxy answered 500"),
-        (response_error(aiohttp.ClientHttpProxyError, status=408), ConnectionFailed, "always", "proxy answered 408"),
+        (connector_error(aiohttp.ClientConnectorError, OSError(1, "x")), ConnectionFailed, "always", "host:1: Operation not"),
+        (connector_error(aiohttp.ClientConnectorDNSError, socket.gaierror(-2, "not known")),
+         ConnectionFailed, "always", "host:1: not known"),
+        (connector_error(aiohttp.ClientConnectorSSLError, ssl.SSLError(1, "handshake")),
+         ConnectionFailed, "never", "TLS: host:1: handshake). Check the address"),
+        (connector_error(aiohttp.ClientConnectorCertificateError, ssl.SSLCertVerificationError("bad")),
+         ConnectionFailed, "never", "TLS: host:1: "),
+        *((response_error(aiohttp.ClientHttpProxyError, status=status), ConnectionFailed, "always",
+           f"proxy answered {status}") for status in (408, 429, 500)),
         (response_error(aiohttp.ClientHttpProxyError, status=407), ConnectionFailed, "never", "proxy answered 407"),
-        (response_error(aiohttp.ClientResponseError, status=400, message="no line:\n\n  b'220'\n  ^"), BadReply, "once", "220"),
-        (ConnectionResetError("reset"), ConnectionFailed, "always", "reset"),
+        (response_error(aiohttp.ClientResponseError, status=400, message="no line:\n\n  b'220'\n  ^"), BadReply, "once", "(no line)"),
+        (ConnectionResetError("reset"), ConnectionFailed, "always", "(ConnectionResetError: reset)"),
+        *((error, ConnectionFailed, "always", "(OSError: gone: torn)") for error in (GONE, TORN)),
         (TimeoutError("slow"), ConnectionFailed, "always", "slow"),
         (Silence("nothing came for 5 s"), ConnectionFailed, "always", "nothing came for 5 s"),
         (ssl.SSLCertVerificationError("bad"), ConnectionFailed, "never", "TLS"),

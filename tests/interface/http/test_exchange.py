@@ -14,7 +14,7 @@ import openai
 import pytest
 
 from SimpleLLMFunc import AuthenticationError, BadReply, BadRequest, ConfigError, ConnectionFailed
-from SimpleLLMFunc.errors import ProviderError, RateLimited, SimpleLLMFuncError, StreamInterrupted, UsageError
+from SimpleLLMFunc.errors import ProviderError, RateLimited, StreamInterrupted, UsageError
 from SimpleLLMFunc.interface.http import exchange as transport
 from SimpleLLMFunc.interface.http.openai_client import to_openai
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
@@ -214,10 +214,12 @@ async def test_a_redirect_on_the_same_host_keeps_method_body_and_key(server, sta
     assert (second.method, second.path, second.raw, second.key) == ("POST", "/other/path?x=1", first.raw, CANARY)
 
 
-async def test_a_redirect_to_nowhere_is_refused(server):
-    server.answer(Answer(307, {"location": "http://[bad"}, body=b""))
-    with pytest.raises(SimpleLLMFuncError):
-        await model(server).chat(HELLO)
+@pytest.mark.parametrize(("target", "kind"), [("http://[bad", BadRequest), ("https://127.0.0.1:9/", ConnectionFailed)])
+async def test_a_redirect_leads_to_tls_on_the_same_host_and_nowhere_else(server, target, kind):
+    assert [each for each in (299, 300, 399, 400) if transport.is_redirect(each, {"location": "/"})] == [300, 399]
+    server.answer(Answer(307, {"location": target}, body=b""))
+    with pytest.raises(kind):
+        await model(server, max_retries=0).chat(HELLO)
 
 
 @contextlib.asynccontextmanager
@@ -292,7 +294,7 @@ async def test_a_broken_chunk_ends_the_wait_for_the_body(stream, chunk):
         ended.set()
 
     with ThreadServer(serve) as server:
-        with pytest.raises((ConnectionFailed, StreamInterrupted), match="broke off"):
+        with pytest.raises((ConnectionFailed, StreamInterrupted), match="broke off: 400"):
             await ask_either(model(server, max_retries=0), stream, deadline=10)
         assert await asyncio.to_thread(ended.wait, 5)
 

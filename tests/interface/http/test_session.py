@@ -83,9 +83,10 @@ async def test_connecting_takes_no_longer_than_it_may(is_through_client, monkeyp
 async def test_connections_are_used_again_and_closed_after_a_while(server, monkeypatch):
     monkeypatch.setattr(session, "_KEEP_ALIVE_SECONDS", 0.1)
     llm = OpenAICompatible("m", base_url=server.base_url)
-    for _ in range(3):
-        await llm.chat(HELLO)
-        [piece async for piece in llm.chat_stream(HELLO)]
+    async with asyncio.timeout(10):  # to see whether there is news on a connection takes no time
+        for _ in range(6):
+            await llm.chat(HELLO)
+            [piece async for piece in llm.chat_stream(HELLO)]
     assert server.connections == 1
     async with asyncio.timeout(5):
         await server.all_closed()

