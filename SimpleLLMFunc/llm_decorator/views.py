@@ -6,7 +6,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, ParamSpec, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, cast
 
 from SimpleLLMFunc.base.metadata import Written, shown_signature
 from SimpleLLMFunc.base.run import Preview
@@ -62,6 +62,12 @@ class _BoundView(functools.partial[Any]):
     __doc__ = property(lambda self: self.func.__doc__)  # pyright: ignore[reportAssignmentType]  # pydoc asks the instance
 
 
+@functools.cache
+def _views_of(kind: type) -> str:
+    """Return the paragraph of `help` that names the views of a decorated object of this kind."""
+    return "\n\nViews: " + ", ".join(f".{name}" for name in dir(kind) if not name.startswith("_")) + "."
+
+
 class Views(Generic[L, P]):
     """The base of all decorated functions and chats: looks like the function, binds to an instance, has `with_options`.
 
@@ -78,7 +84,18 @@ class Views(Generic[L, P]):
         self._pipeline = pipeline
         self._instance = instance
         func: Any = pipeline.definition.func
+        kind: Any = type(self)
         functools.update_wrapper(self, func if instance is None else func.__get__(instance), self._taken_over)  # type: ignore[arg-type]
+        self.__doc__ = inspect.cleandoc(func.__doc__ or "") + _views_of(kind)
+
+    if not TYPE_CHECKING:  # a type checker would then believe that every name is an attribute
+
+        def __getattribute__(self, name: str) -> Any:
+            value = super().__getattribute__(name)
+            # `help` asks `object.__getattribute__`, so it shows the views. All others get the docstring alone: it
+            # gets into prompts of other packages and into pages of services.
+            own_text = name == "__doc__" and isinstance(value, str) and value.endswith(_views_of(type(self)))
+            return self.__wrapped__.__doc__ if own_text else value
 
     def __repr__(self) -> str:
         llm = self._pipeline.options.llm_interface

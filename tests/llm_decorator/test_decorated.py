@@ -4,6 +4,7 @@ import dataclasses
 import inspect
 import json
 import pickle
+import pydoc
 import re
 from collections.abc import AsyncIterator, Iterator
 from types import ModuleType
@@ -55,6 +56,17 @@ def test_a_function_shows_its_signature_and_its_model():
     assert repr(Desk.read) == "<AsyncLLMFunction Desk.read(self, text: str) -> Review>"
     assert repr(Desk().read) == "<AsyncLLMFunction Desk.read(text: str) -> Review>"
     assert repr(read_review.call) == f"<view call of {read_review!r}>"
+
+
+@pytest.mark.parametrize("function", [read_review, read_review.with_options(retry_times=1), Desk().read, words, talk])
+def test_help_names_the_views_below_the_docstring_and_nothing_else_does(function):
+    docstring, kind = function.__wrapped__.__doc__, type(function)
+    views = re.escape(", ".join(f".{each}" for each in dir(kind) if each[0] != "_"))
+    assert function.__doc__ == inspect.getdoc(function) == function.as_tool().__doc__ == docstring
+    assert re.search(rf"\n    {docstring}\n\s*\n    Views: {views}\.\n", pydoc.plain(pydoc.render_doc(function)))
+    assert {".events", ".preview"} <= {*views.replace("\\", "").split(", ")}
+    function.__doc__ = "Other."
+    assert function.__doc__ == "Other."
 
 
 @pytest.mark.parametrize(
