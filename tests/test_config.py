@@ -122,26 +122,14 @@ def test_a_key_is_cleaned_and_what_is_none_is_refused_and_not_shown(key):
 @pytest.mark.parametrize(
     ("address", "is_local"),
     [
-        ("http://localhost:8000/v1", True),
-        ("http://LOCALHOST/v1", True),
-        ("http://127.0.0.1:11434/v1", True),
-        ("http://127.8.8.8/v1", True),
-        ("http://[::1]:8000/v1", True),
-        ("http://0.0.0.0:8000/v1", True),
-        ("http://192.168.1.5:8000/v1", True),
-        ("http://10.0.0.1/v1", True),
-        ("http://host.docker.internal:8000/v1", True),
-        ("http://box.local/v1", True),
-        ("http://vllm:8000/v1", True),
-        ("https://api.openai.com/v1", False),
-        ("https://8.8.8.8/v1", False),
-        ("https://localhost.evil.com/v1", False),
-        ("https://user:localhost@example.org/v1", False),
-        ("http://[bad", False),
-        ("", False),
-        (None, False),
+        ("http://localhost:8000/v1", True), ("http://LOCALHOST/v1", True), ("http://127.0.0.1:11434/v1", True),
+        ("http://127.8.8.8/v1", True), ("http://[::1]:8000/v1", True), ("http://0.0.0.0:8000/v1", True),
+        ("http://192.168.1.5:8000/v1", True), ("http://10.0.0.1/v1", True),
+        ("http://host.docker.internal:8000/v1", True), ("http://box.local/v1", True), ("http://vllm:8000/v1", True),
+        ("https://api.openai.com/v1", False), ("https://8.8.8.8/v1", False), ("https://localhost.evil.com/v1", False),
+        ("https://user:localhost@example.org/v1", False), ("http://[bad", False), ("", False), (None, False),
     ],
-)
+)  # fmt: skip
 def test_local_addresses(address, is_local):
     assert is_local_address(address) is is_local
 
@@ -312,21 +300,17 @@ def test_a_file_that_cannot_be_read(file, monkeypatch):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "Expecting value: line 1 column 1"),
-        (f'{{"p": "{CANARY}" oops}}'.encode(), "line 1"),
-        (b'{"p": "\xff"}', "not UTF-8 (byte 7)"),
-        ("{}".encode("utf-16"), "not UTF-8"),
-        (b'{"p": NaN}', "NaN is no JSON number"),
-        (b"[" * 100_000, "recursion"),
-        (b'{"p": ' + b"9" * 5000 + b"}", "this is not JSON"),
-        (b'{"p": [], "p": []}', "'p' stands twice"),
+        (b"", "Expecting value: line 1 column 1"), (f'{{"p": "{CANARY}" oops}}'.encode(), "line 1"),
+        (b'{"p": "\xff"}', "not UTF-8 (byte 7)"), ("{}".encode("utf-16"), "not UTF-8"),
+        (b'{"p": NaN}', "NaN is no JSON number"), (b"[" * 100_000, "recursion"),
+        (b'{"p": ' + b"9" * 5000 + b"}", "this is not JSON"), (b'{"p": [], "p": []}', "'p' stands twice"),
         (json.dumps({CANARY: []})[:-1].encode() + f', "{CANARY}": []}}'.encode(), "stands twice"),
         ([ENTRY], "Input should be a valid dictionary"),
         ({"openai": ENTRY}, "provider 'openai': Input should be a valid list"),
         ({"openai": [ENTRY, CANARY]}, "provider 'openai', entry 2: Input should be a valid dictionary"),
         ({CANARY: {}}, "a provider that is no plain name"),
     ],
-)
+)  # fmt: skip
 def test_what_is_not_json_or_has_the_wrong_shape(file, content, said):
     assert said in refused(file(content))
 
@@ -365,7 +349,7 @@ def without(name):
         ({**ENTRY, "zzz": CANARY}, "field 'zzz': there is no such field. Known: model_name, api_keys"),
         ({**ENTRY, CANARY: "x"}, "a field that is no plain name: there is no such field"),
     ],
-)
+)  # fmt: skip
 def test_a_field_that_cannot_be(file, entry, said):
     message = refused(file({"openai": [entry]}))
     assert said in message

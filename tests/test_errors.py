@@ -67,16 +67,13 @@ def test_an_error_survives_pickling_and_copying(error):
 @pytest.mark.parametrize(
     ("error", "parent"),
     [
-        (errors.ConfigError("x"), ValueError),
-        (errors.SignatureError("x"), TypeError),
-        (errors.EmptyResponseError(), ValueError),
-        (errors.ResponseParseError("", int), ValueError),
-        (errors.RateLimited("m"), errors.ProviderError),
-        (errors.RunAborted(), errors.RunError),
+        (errors.ConfigError("x"), ValueError), (errors.SignatureError("x"), TypeError),
+        (errors.EmptyResponseError(), ValueError), (errors.ResponseParseError("", int), ValueError),
+        (errors.RateLimited("m"), errors.ProviderError), (errors.RunAborted(), errors.RunError),
         (errors.BudgetExceeded("usd", limit=1, spent=1), errors.RunError),
         (errors.TemplateError("x"), errors.UsageError),
     ],
-)
+)  # fmt: skip
 def test_what_catches_it(error, parent):
     assert isinstance(error, parent)
 

@@ -139,19 +139,14 @@ def test_neither_keys_nor_addresses_reach_the_file(shop, tmp_path):
         ("toolkit=[stock]", "toolkit=[stock], fallback=lambda essay, strict: None", ("fallback",)),
         ("strict: bool = False", "strict: bool = True", ("signature",)),
         ("strict: bool = False", "strict: bool | None = False", ("signature", "types")),
-        ("stars: int", "stars: int\n    why: str", ("types",)),
-        ("Look up.", "Look it up.", ("tools",)),
-        ("article: str", "article: str, colour: str = ''", ("tools",)),
-        ("toolkit=[stock], ", "", ("tools",)),
-        ('"gpt-5-mini"', '"gpt-5"', ("model",)),
-        ("temperature=0.2", "temperature=0.3", ("parameters",)),
-        ('"seed": 1', '"seed": 2', ("parameters",)),
-        ("raise NotImplementedError", "...", None),
-        ("gateway.example.com", "other.example.com", None),
-        ("return 3", "return 4", None),
+        ("stars: int", "stars: int\n    why: str", ("types",)), ("Look up.", "Look it up.", ("tools",)),
+        ("article: str", "article: str, colour: str = ''", ("tools",)), ("toolkit=[stock], ", "", ("tools",)),
+        ('"gpt-5-mini"', '"gpt-5"', ("model",)), ("temperature=0.2", "temperature=0.3", ("parameters",)),
+        ('"seed": 1', '"seed": 2', ("parameters",)), ("raise NotImplementedError", "...", None),
+        ("gateway.example.com", "other.example.com", None), ("return 3", "return 4", None),
         ("llm =", "x = llm =", None),
     ],
-)
+)  # fmt: skip
 def test_which_part_changed(shop, old, new, parts):
     assert changed(shop, old, new) == ({"shop.grading:grade": parts} if parts else {})
 

@@ -29,14 +29,9 @@ def in_empty_folder(tmp_path, monkeypatch):
 
 
 QUESTIONS = [
-    "{{ 7*7 }}",
-    "{% for x in range(9) %}49{% endfor %}",
-    "{{ o.api_key }}",
-    "{# gone #}",
-    "{{",
-    "{%",
+    "{{ 7*7 }}", "{% for x in range(9) %}49{% endfor %}", "{{ o.api_key }}", "{# gone #}", "{{", "{%",
     "{{ 7*7 }}" * 50,
-]
+]  # fmt: skip
 
 
 def executor(llm, question):

@@ -19,17 +19,9 @@ from functools import cache
 from pathlib import Path
 
 _LIBRARIES = (
-    "pydantic",
-    "jsonschema",
-    "jinja2",
-    "aiohttp",
-    "docstring_parser",
-    "opentelemetry.trace",
-    "openai",
-    "click",
-    "SimpleLLMFunc.llm_decorator",
-    "SimpleLLMFunc.testing",
-)
+    "pydantic", "jsonschema", "jinja2", "aiohttp", "docstring_parser", "opentelemetry.trace", "openai", "click",
+    "SimpleLLMFunc.llm_decorator", "SimpleLLMFunc.testing",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -112,19 +112,13 @@ COMMENTS = by_part(
     {
         part: {"topic": topic, "angry": angry}
         for part, topic, angry in [
-            ("boils quickly", "quality", False),
-            ("Three weeks", "delivery", True),
-            ("twelve francs", "price", False),
-            ("courier", "delivery", False),
-            ("handle", "quality", True),
-            ("sell tea", "other", False),
-            ("Good quality", "quality", False),
-            ("wet", "delivery", True),
-            ("Cheaper", "price", False),
+            ("boils quickly", "quality", False), ("Three weeks", "delivery", True), ("twelve francs", "price", False),
+            ("courier", "delivery", False), ("handle", "quality", True), ("sell tea", "other", False),
+            ("Good quality", "quality", False), ("wet", "delivery", True), ("Cheaper", "price", False),
             ("It works", "quality", False),
         ]
     }
-)
+)  # fmt: skip
 
 LARGE = grouped(
     now="ceiling, gas, sparks, lift", today="warm water, key, toilet", later="lamp, trumpet, hedge, mouse, noise"

@@ -185,24 +185,19 @@ async def test_health_and_document_and_no_door_without_a_journal():
 @pytest.mark.parametrize(
     ("body", "kind", "status", "told"),
     [
-        ("{", "application/json", 400, "no JSON"),
-        ("NaN", "application/json", 400, "NaN"),
-        ('{"essay": NaN}', "application/json", 400, "NaN"),
-        (b"\xff\xfe", "application/json", 400, "no JSON"),
-        ("[" * 100_000, "application/json", 400, "no JSON"),
-        ("[]", "application/json", 422, "JSON object"),
-        ("null", "application/json", 422, "JSON object"),
-        ("{}", "application/json", 422, "expected also 'essay'"),
+        ("{", "application/json", 400, "no JSON"), ("NaN", "application/json", 400, "NaN"),
+        ('{"essay": NaN}', "application/json", 400, "NaN"), (b"\xff\xfe", "application/json", 400, "no JSON"),
+        ("[" * 100_000, "application/json", 400, "no JSON"), ("[]", "application/json", 422, "JSON object"),
+        ("null", "application/json", 422, "JSON object"), ("{}", "application/json", 422, "expected also 'essay'"),
         ('{"essay": 3}', "application/json", 422, "essay: expected string, got 3"),
         ('{"essay": "x", "times": "2"}', "application/json", 422, "times: expected"),
         ('{"essay": "x", "times": 0}', "application/json", 422, "times: expected"),
         ('{"essay": "x", "other": 1}', "application/json", 422, "other"),
         ('{"essay": "x", "_template_params": {}}', "application/json", 422, "_template_params"),
-        ('{"essay": "x"}', "text/plain", 415, "text/plain"),
-        ('{"essay": "x"}', "", 415, "application/json"),
+        ('{"essay": "x"}', "text/plain", 415, "text/plain"), ('{"essay": "x"}', "", 415, "application/json"),
         ('{"essay": "' + "x" * 2000 + '"}', "application/json", 413, "1000 bytes"),
     ],
-)
+)  # fmt: skip
 async def test_bodies_that_do_not_fit(body, kind, status, told):
     limit = 200_000 if len(body) > 50_000 else 1000
     llm = ScriptedLLM()
@@ -340,21 +335,15 @@ async def test_a_budget_over_several_calls():
 @pytest.mark.parametrize(
     ("error", "status"),
     [
-        (RateLimited("m", retry_after=7.2), 503),
-        (ServerUnavailable("m"), 503),
-        (ConnectionFailed("m"), 503),
-        (AuthenticationError("m", status=401, body=CANARIES[0].key), 502),
-        (ContextTooLong("m"), 413),
-        (ContentBlocked("no"), 422),
-        (OutputTruncated(), 502),
-        (RunPaused("order-17"), 409),
-        (OutcomeUnknown("order-17", "c1", "refund", {}), 409),
-        (ProviderError("x"), 502),
+        (RateLimited("m", retry_after=7.2), 503), (ServerUnavailable("m"), 503), (ConnectionFailed("m"), 503),
+        (AuthenticationError("m", status=401, body=CANARIES[0].key), 502), (ContextTooLong("m"), 413),
+        (ContentBlocked("no"), 422), (OutputTruncated(), 502), (RunPaused("order-17"), 409),
+        (OutcomeUnknown("order-17", "c1", "refund", {}), 409), (ProviderError("x"), 502),
         (BudgetExceeded("usd", limit=1, spent=1), 429),
         (ConfigError(f"the file /home/me/keys.json, {CANARIES[0].key}"), 500),
         (ZeroDivisionError(CANARIES[0].key), 500),
     ],
-)
+)  # fmt: skip
 async def test_errors_of_a_run(error, status, tmp_path):
     outputs = Outputs(tmp_path)
 

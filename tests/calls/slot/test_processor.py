@@ -362,11 +362,9 @@ def scalars() -> st.SearchStrategy[Made]:
         [
             Made({"type": "string"}, TEXTS),
             Made({"type": "string", "minLength": 1, "description": "a text"}, TEXTS.filter(bool)),
-            Made({"type": "integer"}, st.integers(-5, 5)),
-            Made({"type": "integer", "minimum": 3}, st.integers(3, 9)),
+            Made({"type": "integer"}, st.integers(-5, 5)), Made({"type": "integer", "minimum": 3}, st.integers(3, 9)),
             Made({"type": "number", "multipleOf": 0.5}, st.sampled_from([0.5, 1.0, 2, -3.5])),
-            Made({"type": "boolean"}, st.booleans()),
-            Made({"type": ["string", "null"]}, TEXTS | st.none()),
+            Made({"type": "boolean"}, st.booleans()), Made({"type": ["string", "null"]}, TEXTS | st.none()),
             Made({"enum": ["a", 1, None]}, st.sampled_from(["a", 1, None])),
             Made({"const": "fixed"}, st.just("fixed")),
             Made({"anyOf": [{"type": "integer"}, {"type": "string", "pattern": "^[a-z]+$"}]}, st.integers(0, 3) | st.just("abc")),

@@ -212,14 +212,12 @@ def test_errors_end_with_1(arguments, says):
         (["cli_shop:guide", "-", "-t", "who=-"], "read once only"),
         (["cli_shop:guide", "a", "-t", "who=me"], "the docstring has no field {who}"),
         (["cli_shop:classify", "a", "--stream", "--json"], "Choose one"),
-        (["cli_shop:guide", "a", "--json"], "is a chat"),
-        (["cli_shop:typed", "-a", "picture=nonsense"], "picture: "),
+        (["cli_shop:guide", "a", "--json"], "is a chat"), (["cli_shop:typed", "-a", "picture=nonsense"], "picture: "),
         (["cli_shop:typed", "-a", "photo=missing.png"], "photo: "),
-        (["cli_shop:typed", "-a", "count=1.5"], "count: "),
-        (["cli_shop:typed", "-a", "kind=c"], "kind: "),
+        (["cli_shop:typed", "-a", "count=1.5"], "count: "), (["cli_shop:typed", "-a", "kind=c"], "kind: "),
         (["cli_shop:typed", "-a", 'point:={"y": 1}'], "point['x']: field required"),
     ],
-)
+)  # fmt: skip
 def test_arguments_that_do_not_fit_end_with_2(arguments, says):
     done = run(*arguments, code=2)
     assert says in done.stderr

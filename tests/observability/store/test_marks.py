@@ -51,19 +51,16 @@ def test_a_result_is_marked_before_its_run_was_written(store):
 @pytest.mark.parametrize(
     ("run", "given", "said"),
     [
-        (99, {"thumb": "up"}, "no run '99'"),
-        ("nobody_1", {"thumb": "up"}, "no run 'nobody_1'"),
-        (1, {}, "give a thumb"),
-        (1, {"thumb": "sideways"}, "thumb: Input should be 'up' or 'down'"),
+        (99, {"thumb": "up"}, "no run '99'"), ("nobody_1", {"thumb": "up"}, "no run 'nobody_1'"),
+        (1, {}, "give a thumb"), (1, {"thumb": "sideways"}, "thumb: Input should be 'up' or 'down'"),
         (1, {"score": float("nan")}, "score: Input should be a finite number"),
         (1, {"score": True}, "score: Input should be a valid number"),
         (1, {"comment": "x" * 10_001}, "comment: .* at most 10000 characters"),
-        (1, {"tags": "good"}, "tags: .* list"),
-        (1, {"tags": [""]}, "tags.0: .* at least 1"),
+        (1, {"tags": "good"}, "tags: .* list"), (1, {"tags": [""]}, "tags.0: .* at least 1"),
         (1, {"tags": [str(n) for n in range(51)]}, "at most 50"),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_what_no_mark_can_hold_is_refused_and_changes_nothing(store, run, given, said):
     with watching(store):
         ask("a")

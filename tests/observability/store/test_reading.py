@@ -160,34 +160,26 @@ def test_a_place_or_an_order_that_is_none_is_refused(reader, asked, said):
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
-        (RunQuery(function="f1"), lambda n: n % 3 == 1),
-        (RunQuery(model="large"), lambda n: n % 2 == 1),
+        (RunQuery(function="f1"), lambda n: n % 3 == 1), (RunQuery(model="large"), lambda n: n % 2 == 1),
         (RunQuery(version="v0b"), lambda n: n % 3 == 0 and n > RUNS // 2),
         (RunQuery(function="f0", version="v0a"), lambda n: n % 3 == 0 and n <= RUNS // 2),
-        (RunQuery(status="error"), lambda n: n % 10 == 3),
-        (RunQuery(status="running"), lambda n: n >= RUNS - 3),
+        (RunQuery(status="error"), lambda n: n % 10 == 3), (RunQuery(status="running"), lambda n: n >= RUNS - 3),
         (RunQuery(status="ok", function="f2"), lambda n: n % 3 == 2 and n % 10 != 3 and n < RUNS - 3),
-        (RunQuery(error="RateLimited", user=""), lambda n: n % 10 == 3),
-        (RunQuery(user="nobody"), lambda n: False),
-        (RunQuery(asked_again=True), lambda n: False),
-        (RunQuery(repaired=False, failed_tries=False), lambda n: True),
+        (RunQuery(error="RateLimited", user=""), lambda n: n % 10 == 3), (RunQuery(user="nobody"), lambda n: False),
+        (RunQuery(asked_again=True), lambda n: False), (RunQuery(repaired=False, failed_tries=False), lambda n: True),
         (RunQuery(min_seconds=1.01, max_seconds=1.1), lambda n: 100 <= n < 109),
-        (RunQuery(min_cost=0.005), lambda n: n % 2 == 1),
-        (RunQuery(max_cost=0.005), lambda n: False),
+        (RunQuery(min_cost=0.005), lambda n: n % 2 == 1), (RunQuery(max_cost=0.005), lambda n: False),
         (RunQuery(since=NOW - 60 * 9.5), lambda n: n >= RUNS - 10),
-        (RunQuery(until=NOW - 60 * 9.5), lambda n: n < RUNS - 10),
-        (RunQuery(text="NEEDLE"), lambda n: n % 50 == 7),
+        (RunQuery(until=NOW - 60 * 9.5), lambda n: n < RUNS - 10), (RunQuery(text="NEEDLE"), lambda n: n % 50 == 7),
         (RunQuery(text="needle 57"), lambda n: n == 57),
-        (RunQuery(text="答案 12"), lambda n: n == 12 or 120 <= n < 130),
-        (RunQuery(text="请求"), lambda n: n % 10 == 3),
-        (RunQuery(text='no "such" thing'), lambda n: False),
-        (RunQuery(parent="f0_00003"), lambda n: n == 4),
+        (RunQuery(text="答案 12"), lambda n: n == 12 or 120 <= n < 130), (RunQuery(text="请求"), lambda n: n % 10 == 3),
+        (RunQuery(text='no "such" thing'), lambda n: False), (RunQuery(parent="f0_00003"), lambda n: n == 4),
         (RunQuery(parent=""), lambda n: not (n % 3 == 1 and n < 30)),
         (RunQuery(session="s2", function="f0"), lambda n: n % 5 == 2 and n % 3 == 0),
         (RunQuery(function="none such"), lambda n: False),
     ],
     ids=named,
-)
+)  # fmt: skip
 def test_filters(reader, query, expected):
     wanted = [number for number in range(RUNS - 1, -1, -1) if expected(number)]
     assert numbers(reader.runs(query, limit=500).runs) == wanted
@@ -263,19 +255,14 @@ def plans(store, read):
 @pytest.mark.parametrize(
     "read",
     [
-        lambda reader: reader.changes(5),
-        lambda reader: reader.run(7),
-        lambda reader: reader.run("f0_00012"),
-        lambda reader: reader.run("f0_0001"),
-        lambda reader: reader.runs(RunQuery(text="needle")),
-        lambda reader: reader.versions("f0"),
-        lambda reader: (reader.models(), reader.errors(), reader.users()),
+        lambda reader: reader.changes(5), lambda reader: reader.run(7), lambda reader: reader.run("f0_00012"),
+        lambda reader: reader.run("f0_0001"), lambda reader: reader.runs(RunQuery(text="needle")),
+        lambda reader: reader.versions("f0"), lambda reader: (reader.models(), reader.errors(), reader.users()),
         lambda reader: reader.runs(RunQuery(min_cost=0.001, asked_again=True), sort="cost"),
-        lambda reader: reader.functions(),
-        lambda reader: (reader.conversations(), reader.tree("f0_00012")),
+        lambda reader: reader.functions(), lambda reader: (reader.conversations(), reader.tree("f0_00012")),
         lambda reader: reader.count(RunQuery(function="f1")),
     ],
-)
+)  # fmt: skip
 def test_nothing_reads_all_runs_from_end_to_end(store, read):
     found = plans(store, read)
     assert found
