@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import sys
 import types
 
@@ -92,3 +93,50 @@ def test_each_exception_of_the_package_exists_and_has_a_reason():
         assert (ROOT / "SimpleLLMFunc" / file).exists(), file
         assert function == "*" or f"def {function}(" in (ROOT / "SimpleLLMFunc" / file).read_text("utf-8")
         assert len(reason) > 20
+
+
+RUNS = """
+from tests.support.loop_guard import LIMIT, LoopGuard
+from tests.test_loop_guard import MADE_UP
+
+def pytest_configure(config):
+    config.pluginmanager.register(LoopGuard())
+
+runs = []
+
+async def test_now_and_then():
+    runs.append("now and then")
+    await MADE_UP.compute(4 * LIMIT if len(runs) == 1 else 0)
+
+async def test_always():
+    runs.append("always")
+    await MADE_UP.compute(4 * LIMIT)
+
+def test_of_other_reasons():
+    runs.append("other")
+    assert runs == ["now and then"] * 2 + ["always"] * 2 + ["other"]
+    assert not runs
+"""
+
+
+@linux
+def test_a_test_that_took_too_long_is_run_once_more(tmp_path):
+    for name in ("conftest.py", "test_runs.py"):
+        (tmp_path / name).write_text(RUNS)
+    options = [
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:SimpleLLMFunc",
+        "-o",
+        "asyncio_mode=auto",
+        "--rootdir",
+        tmp_path,
+    ]
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, tmp_path], check=False, cwd=ROOT, capture_output=True, text=True
+    )
+    assert "2 failed, 1 passed" in run.stdout, run.stdout + run.stderr
+    assert "of processor time" in run.stdout
+    assert "assert not [" in run.stdout

@@ -254,6 +254,7 @@ DEEP = {
 TYPES = [int, float, str, bool, None, list[int], dict[str, Any], Strict, Any, list[Any], Strict | None]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", DEEP)
 def test_attack_12_deep_and_odd_answers_are_read_or_refused(name):
     for return_type in TYPES:
@@ -277,6 +278,7 @@ def check_that_it_says_so(name, return_type, value):
         assert name in {"surrogate", "numbers"}, value
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", DEEP)
 @pytest.mark.parametrize("mode", ["native", "tool", "prompt"])
 async def test_attack_12_they_end_a_call_with_an_error_of_ours(name, mode):
@@ -346,6 +348,7 @@ PIECES = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("return_type", [Strict, list[str]], ids=str)
 @pytest.mark.parametrize("name", PIECES)
 def test_attack_12_eight_times_the_text_takes_no_sixty_four_times_the_time(name, return_type):

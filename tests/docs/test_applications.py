@@ -28,6 +28,7 @@ def test_there_are_six() -> None:
     assert len(FOLDERS) == 6
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "folder", [each for each in FOLDERS if each.name != "fastapi_service"], ids=lambda each: each.name
 )
@@ -45,6 +46,7 @@ def test_a_missing_row_and_an_alarm_are_exit_codes(tmp_path: Path) -> None:
         assert run(shutil.copytree(ROOT / "examples" / name, tmp_path / name), *options).returncode == 1
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("folder", [*FOLDERS, ROOT / "examples/receipts"], ids=lambda each: each.name)
 def test_an_application_takes_a_model(folder: Path) -> None:
     assert "--model" in run(folder, "--help").stdout or folder.name == "fastapi_service"

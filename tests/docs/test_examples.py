@@ -36,6 +36,7 @@ def without_network(example: Path) -> str:
     )
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "example", [path for path in EXAMPLES if path.name not in LOCAL | CLUSTER], ids=lambda path: path.name
 )

@@ -107,6 +107,7 @@ def test_a_head_never_ends_in_half_a_key(key, limit, before, after):
     assert key not in text
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "key", [*KEYS, "\\" * 20, '"' * 20, '\\"' * 10, "%" * 12, "&#92;" * 4, "\n" * 10 + "x" + "\t" * 9]
 )

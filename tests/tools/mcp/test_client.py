@@ -554,6 +554,7 @@ async def test_over_http(transport: str, tmp_path: Path, monkeypatch: pytest.Mon
     assert len(asyncio.all_tasks()) == 1
 
 
+@pytest.mark.heavy
 @TELLS_THE_SERVER
 @pytest.mark.parametrize("transport", ["streamable-http", "sse"])
 async def test_a_server_that_starts_again_at_its_address_is_connected_again(transport: str, tmp_path: Path) -> None:
