@@ -10,7 +10,8 @@ from typing import Literal
 
 import pytest
 
-from SimpleLLMFunc import Confident, ConfigError, UsageError, budget, llm_function
+from SimpleLLMFunc import Confident, ConfigError, UsageError, budget, llm_function, watching
+from SimpleLLMFunc.base.events import ReplyReceived
 from SimpleLLMFunc.errors import ServerUnavailable
 from SimpleLLMFunc.improve.asking import function_requests
 from SimpleLLMFunc.llm_decorator.decorated import pipeline_of
@@ -247,12 +248,21 @@ async def test_a_budget_that_ends_in_the_test_accepts_nothing_and_says_so(tmp_pa
 
     llm = ScriptedLLM(reply, repeat=True, profile=NATIVE)
     path = tmp_path / "f.json"
-    found = await function(llm).improve(cases(40), budget=100, path=path, **QUIET)
+    taken: list[int] = []
+    with watching(
+        lambda _, event: taken.append(event.usage.total_tokens) if isinstance(event, ReplyReceived) else None
+    ):
+        found = await function(llm).improve(cases(40), budget=100, path=path, **QUIET)
     assert len(llm.calls) == 100
+    assert found.spent.tokens == sum(taken)
     assert not found.accepted
     assert "within the budget" in found.why
     assert json.loads(path.read_text())["options"] == {}
-    again = await function(llm).improve(cases(40), budget=250, path=path, **QUIET)
+    with watching(
+        lambda _, event: taken.append(event.usage.total_tokens) if isinstance(event, ReplyReceived) else None
+    ):
+        again = await function(llm).improve(cases(40), budget=250, path=path, **QUIET)
+    assert found.spent.tokens < again.spent.tokens <= sum(taken), "what was paid for before is counted, and once"
     assert again.report["held_out"]["cases"] == 16
     assert again.spent.requests <= 250
     assert [each.name for each in tmp_path.iterdir()] == ["f.json"]

@@ -107,6 +107,7 @@ def test_a_dataclass_and_a_typed_dict() -> None:
     assert isinstance(parts[0], Data)
     with pytest.raises(AttributeError, match="not arrived"):
         _ = parts[0].y
+    assert grown(PartialReader(compile_output(list[str])), '["ab", "cd"]', 1) == [["ab"], ["ab", "cd"]]
     parts = grown(PartialReader(compile_output(Movie)), '{"title": "Alien", "year": 1979}', 10)
     assert parts == [{"title": "Alien"}, {"title": "Alien", "year": 1979}]
 

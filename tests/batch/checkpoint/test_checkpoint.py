@@ -212,6 +212,10 @@ async def test_the_name_of_the_function_and_the_address_of_the_service_do_not_co
         llm = OpenAICompatible("m", base_url=one.base_url, wire="responses", max_retries=0)
         with pytest.warns(UserWarning, match='If only the wire is another, wire="chat" of the model takes them'):
             await count.with_options(llm_interface=llm, max_reasks=5).map(["a"], checkpoint=path)
+        llm = OpenAICompatible("m", base_url=one.base_url, max_retries=0)
+        with pytest.warns(UserWarning, match="with other params") as told:
+            await count.with_options(llm_interface=llm, temperature=0.5).map(["a"], checkpoint=path)
+        assert "the wire" not in str(told[0].message)
 
 
 # --- values come back as what they were ----------------------------------------------------------------------------

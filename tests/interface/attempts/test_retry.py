@@ -82,7 +82,7 @@ NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
         ({}, None), *(({"retry-after": said}, float(said)) for said in ("7", "0", "1.5")),
         ({"retry-after-ms": "250", "retry-after": "7"}, 0.25), ({"retry-after-ms": "soon", "retry-after": "7"}, 7.0),
         *(({"retry-after": said}, None) for said in ("", "-3", "nan", "inf", "1e400", "soon", "Fri, 99 Foo 2026")),
-        ({"retry-after": format_datetime(NOW + timedelta(seconds=9), usegmt=True)}, 9.0),
+        *(({"retry-after": format_datetime(NOW + timedelta(seconds=n), usegmt=True)}, float(n)) for n in (1, 9)),
         ({"retry-after": "Sat, 21 Nov 2026 12:00:30 -0000"}, 30.0),
         ({"retry-after": format_datetime(NOW - timedelta(hours=1), usegmt=True)}, None),
     ],
