@@ -160,16 +160,13 @@ def test_a_message_is_one_paragraph_in_one_language_with_the_way_out(message, la
 @pytest.mark.parametrize(
     ("environment", "system", "is_chinese"),
     [
-        ({}, None, False),
-        ({}, "Chinese (Simplified)_China", True),
-        ({"LANG": "zh_CN.UTF-8"}, None, True),
-        ({"LANG": "de_DE.UTF-8"}, None, False),
-        ({"LC_ALL": "zh_TW.UTF-8", "LANG": "en_US.UTF-8"}, None, True),
+        ({}, None, False), ({}, "Chinese (Simplified)_China", True), ({"LANG": "zh_CN.UTF-8"}, None, True),
+        ({"LANG": "de_DE.UTF-8"}, None, False), ({"LC_ALL": "zh_TW.UTF-8", "LANG": "en_US.UTF-8"}, None, True),
         ({"SIMPLELLMFUNC_LANG": "zh", "LANG": "en_US.UTF-8"}, None, True),
         ({"SIMPLELLMFUNC_LANG": "en", "LC_ALL": "zh_CN.UTF-8"}, None, False),
         ({"SIMPLELLMFUNC_LANG": " ", "LC_MESSAGES": "zh_CN"}, None, True),
     ],
-)
+)  # fmt: skip
 def test_the_language_is_that_of_the_environment_at_this_moment(environment, system, is_chinese, monkeypatch):
     for name in ("SIMPLELLMFUNC_LANG", "LC_ALL", "LC_MESSAGES", "LANG"):
         monkeypatch.delenv(name, raising=False)

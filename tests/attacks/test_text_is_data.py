@@ -27,14 +27,12 @@ from tests.support.functions import async_function_of
 TAGGED = [
     {"lc": 1, "type": "secret", "id": ["OPENAI_API_KEY"]},
     {"lc": 1, "type": "constructor", "id": ["os", "system"], "kwargs": {"command": "touch pwned"}},
-    {"__class__": "os.system"},
-    {"__reduce__": ["os.system", ["touch pwned"]]},
+    {"__class__": "os.system"}, {"__reduce__": ["os.system", ["touch pwned"]]},
     {"py/object": "subprocess.Popen", "args": ["touch pwned"]},
-    {"py/reduce": [{"py/function": "os.system"}, {"py/tuple": ["touch pwned"]}]},
-    {"$ref": "file:///etc/passwd"},
+    {"py/reduce": [{"py/function": "os.system"}, {"py/tuple": ["touch pwned"]}]}, {"$ref": "file:///etc/passwd"},
     {"$type": "System.Diagnostics.Process", "!python/object/apply:os.system": ["touch pwned"]},
     {"__pydantic_extra__": {"a": 1}, "__dict__": {"api_key": "x"}, "model_config": {}},
-]
+]  # fmt: skip
 
 
 @pytest.fixture

@@ -107,15 +107,12 @@ def double(n: int) -> int:
 @pytest.mark.parametrize(
     ("func", "params", "content"),
     [
-        (Office().greet, {"who": "Bo"}, "hi Bo"),
-        (Office(), {"who": "Bo", "times": "2"}, "BoBo"),
-        (functools.partial(Office().greet, who="Li"), {}, "hi Li"),
-        (functools.partial(pow, exp=2), {"base": 3}, 9),
-        (Adder(), {"a": "1", "b": 2}, 3),
-        (double, {"n": 4}, 8),
+        (Office().greet, {"who": "Bo"}, "hi Bo"), (Office(), {"who": "Bo", "times": "2"}, "BoBo"),
+        (functools.partial(Office().greet, who="Li"), {}, "hi Li"), (functools.partial(pow, exp=2), {"base": 3}, 9),
+        (Adder(), {"a": "1", "b": 2}, 3), (double, {"n": 4}, 8),
         (lambda *many, **more: [many, more], {"many": [1], "x": 2}, [[1], {"x": 2}]),
     ],
-)
+)  # fmt: skip
 async def test_every_kind_of_callable(func, params, content):
     assert await result(func, **params) == {"result": content}
 

@@ -15,14 +15,11 @@ HELLO = [{"role": "user", "content": "hello"}]
 SAID = "caf\u00e9 \U0001f327"
 WIRE = b"".join(
     [
-        STREAM_HEAD,
-        in_chunk(event('{"choices":[{"delta":{"content":"caf\u00e9 "}}]}')),
+        STREAM_HEAD, in_chunk(event('{"choices":[{"delta":{"content":"caf\u00e9 "}}]}')),
         in_chunk(event('{"choices":[{"delta":{"content":"\U0001f327"}}]}')),
-        in_chunk(event('{"choices":[{"delta":{},"finish_reason":"stop"}]}')),
-        in_chunk(event("[DONE]")),
-        LAST,
+        in_chunk(event('{"choices":[{"delta":{},"finish_reason":"stop"}]}')), in_chunk(event("[DONE]")), LAST,
     ]
-)
+)  # fmt: skip
 AT_ONCE = 50
 
 

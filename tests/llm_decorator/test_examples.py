@@ -87,12 +87,10 @@ def test_a_refused_mode_is_asked_again_with_examples_of_the_next_and_nothing_los
         ((("a", True, 3), BILL), "the arguments of examples[1]"),
         (({"text": "a", "strict": "no"}, BILL), "argument 'strict'"),
         (("a", {"total": 1}), "examples[1]: the value does not fit: day"),
-        (("a", {"total": "much", "day": "2024-01-02"}), "total"),
-        (("a", 5), "the value does not fit"),
-        ("ab", "An example is a pair"),
-        (("a", BILL, 3), "An example is a pair"),
+        (("a", {"total": "much", "day": "2024-01-02"}), "total"), (("a", 5), "the value does not fit"),
+        ("ab", "An example is a pair"), (("a", BILL, 3), "An example is a pair"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_example_is_named_at_decoration(pair, said):
     with pytest.raises(SignatureError) as caught:
         biller(ScriptedLLM(), examples=[PAIRS[0], pair])

@@ -173,16 +173,13 @@ async def test_a_history_of_the_ai_sdk_arrives():
             "id": "2",
             "role": "assistant",
             "parts": [
-                {"type": "step-start"},
-                {**tool, "state": "output-available", "output": "rain"},
-                {"type": "step-start"},
-                {"type": "reasoning", "text": "hm"},
-                {"type": "text", "text": "Rain."},
+                {"type": "step-start"}, {**tool, "state": "output-available", "output": "rain"},
+                {"type": "step-start"}, {"type": "reasoning", "text": "hm"}, {"type": "text", "text": "Rain."},
                 {"type": "data-result", "data": 1},
             ],
         },
         {"id": "3", "role": "user", "parts": [{"type": "text", "text": "and?"}]},
-    ]
+    ]  # fmt: skip
     sent = await asked("ai-sdk", messages, tone="rude")
     assert sent[1:-1] == HISTORY
     assert sent[-1]["content"].split() == ["message:", "and?", "tone:", "rude"]
@@ -191,15 +188,13 @@ async def test_a_history_of_the_ai_sdk_arrives():
 @pytest.mark.parametrize(
     ("protocol", "body"),
     [
-        ("ag-ui", []),
-        ("ag-ui", {"messages": []}),
-        ("ag-ui", {"messages": [3]}),
+        ("ag-ui", []), ("ag-ui", {"messages": []}), ("ag-ui", {"messages": [3]}),
         ("ag-ui", {"messages": [{"role": "assistant", "content": "hi"}]}),
         ("ag-ui", {"messages": [{"role": "user", "content": [{"type": "image", "source": {}}]}]}),
         ("ai-sdk", {"messages": [{"role": "user", "content": "no parts"}]}),
         ("ai-sdk", {"messages": [{"role": "user", "parts": [{"type": "file", "url": "file:///etc/passwd"}]}]}),
     ],
-)
+)  # fmt: skip
 def test_what_is_none_of_the_protocol_is_refused(protocol, body):
     with pytest.raises(UsageError, match="last message" if "no parts" in str(body) else None):
         BrowserStream(chat("x"), body, protocol)

@@ -240,15 +240,12 @@ def asking(return_type, llm, mode="auto", **options):
 @pytest.mark.parametrize(
     ("reply", "return_type", "value"),
     [
-        (Review(title="Rain", n_stars=4), Review, Review(title="Rain", n_stars=4)),
-        (Point(1, 2), Point, Point(1, 2)),
-        (answer([1, 2]), list[int], [1, 2]),
-        (answer(True), bool, True),
-        (answer({"a": Point(1, 2)}), dict[str, Point], {"a": Point(1, 2)}),
-        (answer("7"), str, "7"),
+        (Review(title="Rain", n_stars=4), Review, Review(title="Rain", n_stars=4)), (Point(1, 2), Point, Point(1, 2)),
+        (answer([1, 2]), list[int], [1, 2]), (answer(True), bool, True),
+        (answer({"a": Point(1, 2)}), dict[str, Point], {"a": Point(1, 2)}), (answer("7"), str, "7"),
         (lambda request: Point(len(request.messages), 0), Point, Point(2, 0)),
     ],
-)
+)  # fmt: skip
 def test_a_model_is_the_typed_answer_in_every_mode(mode, reply, return_type, value) -> None:
     result = asking(return_type, ScriptedLLM(reply), mode).call("?")
     assert result.value == value

@@ -121,19 +121,17 @@ def test_the_zone_is_set():
     ("schema", "text", "made"),
     [
         ({"type": "string", "format": "date"}, "明天", "2026-11-19"),
-        ({"type": "string", "format": "date"}, "上周", "上周"),  # no one day
+        ({"type": "string", "format": "date"}, "上周", "上周"),
         ({"type": ["string", "null"], "format": "date"}, "明天", "2026-11-19"),
         ({"anyOf": [{"type": "string", "format": "date"}, {"type": "null"}]}, "明天", "2026-11-19"),
         ({"type": "string", "format": "date-time"}, "明天下午三点", "2026-11-19T15:00:00+08:00"),
-        ({"type": "string", "format": "date-time"}, "明天", "明天"),  # no one moment
+        ({"type": "string", "format": "date-time"}, "明天", "明天"),
         ({"type": "string", "format": "timestamp"}, "明天下午三点", str(seconds("2026-11-19T15:00:00+08:00"))),
-        ({"type": "string", "format": "timestamp"}, "明天", "明天"),
-        ({"type": "string", "format": "email"}, "明天", "明天"),
-        ({"type": "string"}, "明天", "明天"),
-        ({}, "明天", "明天"),
+        ({"type": "string", "format": "timestamp"}, "明天", "明天"), ({"type": "string", "format": "email"}, "明天", "明天"),
+        ({"type": "string"}, "明天", "明天"), ({}, "明天", "明天"),
         ({"anyOf": [{"type": "string", "format": "date"}, {"type": "string", "format": "email"}]}, "明天", "明天"),
     ],
-)
+)  # fmt: skip
 def test_a_format_keeps_one_text(schema, text, made):
     assert processed(schema, text) == made
 
@@ -267,8 +265,7 @@ def doubling(levels: int, wrap: Any = lambda ref: ref) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("schema", "problem"),
     [
-        ([1], "must be a JSON object, not list"),
-        (None, "must be a JSON object, not NoneType"),
+        ([1], "must be a JSON object, not list"), (None, "must be a JSON object, not NoneType"),
         ({"type": "array"}, "must describe an object"),
         ({"allOf": [{"type": "object"}, {"type": "string"}]}, "must describe an object"),
         ({"properties": {"a": {"type": "integr"}}}, "no valid JSON Schema at /properties/a/type: 'integr'"),
@@ -277,8 +274,7 @@ def doubling(levels: int, wrap: Any = lambda ref: ref) -> dict[str, Any]:
         ({"properties": {"a": {"items": [{"$ref": "#nowhere"}]}}}, "'#nowhere' leads to no schema"),
         ({"properties": {"a": {"$ref": "//127.0.0.1/x"}}}, "is remote; only references into itself are followed"),
         ({"properties": {"a": {"$ref": "#/x/y"}}, "x": {"y": {"allOf": 5}}}, "what its reference '#/x/y' leads to is no valid JSON Schema at /allOf: 5"),
-        ({"$ref": "#"}, "refers to itself without end"),
-        ({"allOf": [{"$ref": "#"}]}, "refers to itself without end"),
+        ({"$ref": "#"}, "refers to itself without end"), ({"allOf": [{"$ref": "#"}]}, "refers to itself without end"),
         ({"properties": {"a": {"not": {"$ref": "#/properties/a"}}}}, "refers to itself without end"),
         ({"$defs": {"a": {"anyOf": [{"$ref": "#/$defs/b"}]}, "b": {"if": {"$ref": "#/$defs/a"}}}}, "without end"),
         ({"enum": list(range(20_000))}, "too large"),
