@@ -74,6 +74,7 @@ def kept(tmp_path_factory):
             other.execute("SELECT count(*) FROM steps").fetchone()  # keeps the log where it is
     saved = tmp_path_factory.mktemp("saved")
     for suffix in ("", "-wal", ".steps"):
+        assert Path(f"{path}{suffix}").stat().st_mode & 0o777 == 0o600, suffix
         shutil.copy(f"{path}{suffix}", saved / f"runs.sqlite{suffix}")
     other.close()
     return saved

@@ -67,6 +67,8 @@ async def test_all_kinds_of_answers_are_read(return_type: Any, value: Any) -> No
 def test_the_model_is_told_twenty_problems_and_how_many_more_there_are() -> None:
     told = [violations_text([("a", "int", "'b'")] * count).splitlines()[1:-2] for count in (20, 21)]
     assert (len(told[0]), told[1][20:]) == (20, ["- and 1 more"])
+    told = [violations_text([("a", "int", "b" * length)]).splitlines()[1] for length in (200, 201)]
+    assert told == [f"- a: expected int, got {'b' * 200}", f"- a: expected int, got {'b' * 199}…"]
 
 
 async def test_a_long_text_that_is_only_reasoning_is_no_answer() -> None:

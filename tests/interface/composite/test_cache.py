@@ -554,6 +554,7 @@ async def test_a_pickle_finds_its_file(server, cached):
     again = pickle.loads(pickle.dumps(cached))
     assert (await again.chat(HELLO)).cached
     assert (again.path, again.max_bytes, again.max_age) == (cached.path, cached.max_bytes, cached.max_age)
+    assert cached.max_bytes == 512 * 1024 * 1024
     assert copy.copy(cached) is copy.deepcopy(cached) is cached
     again.close()
 

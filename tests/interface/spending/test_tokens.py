@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from SimpleLLMFunc.interface.spending import count_request, estimate_text_tokens, estimate_tokens
-from SimpleLLMFunc.interface.spending.tokens import IMAGE_TOKENS, MESSAGE_TOKENS, SMALL_IMAGE_TOKENS
+from SimpleLLMFunc.interface.spending.tokens import MESSAGE_TOKENS
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_images_sounds_and_files_are_a_flat_number_of_any_size():
         {"type": "input_audio", "input_audio": {"data": "A" * 1_000_000, "format": "wav"}},
         {"type": "file", "file": {"file_data": "A" * 1_000_000}},
     ]
-    expected = MESSAGE_TOKENS + 1 + 3 * IMAGE_TOKENS + SMALL_IMAGE_TOKENS
+    expected = MESSAGE_TOKENS + 1 + 3 * 800 + 85
     assert estimate_tokens([{"role": "user", "content": parts}]) == expected
 
 
