@@ -7,7 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from collections import Counter
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -100,8 +100,10 @@ def check(folder):
 
 
 def test_what_is_whole_is_read(kept, tmp_path):
-    shutil.copytree(kept, tmp_path, dirs_exist_ok=True)
-    assert check(tmp_path) == ["sold"] * 3
+    for size in (96, 20):  # a number that was cut is not there
+        shutil.copytree(kept, folder := tmp_path / str(size))
+        (folder / FILES[2]).write_bytes((kept / FILES[2]).read_bytes()[:size])
+        assert check(folder) == ["sold"] * 3
 
 
 @pytest.mark.timeout(300)
@@ -121,10 +123,14 @@ def test_flipped_bits_and_cut_files_are_an_error_or_do_no_harm(kept, tmp_path_fa
     shutil.rmtree(folder)
 
 
-def test_a_log_that_was_taken_away_is_noticed(kept, tmp_path):
+def test_a_log_that_was_taken_away_and_a_step_that_was_changed_are_noticed(kept, tmp_path):
     shutil.copytree(kept, tmp_path, dirs_exist_ok=True)
     (tmp_path / "runs.sqlite-wal").unlink()
     assert "was cut" in str(check(tmp_path)[-1])
+    shutil.copytree(kept, changed := tmp_path / "changed")
+    with closing(sqlite3.connect(changed / FILES[0])) as rows, rows:
+        rows.execute("UPDATE steps SET data = replace(data, 'paid 3', 'paid 4')")
+    assert "at 'one': step 4 is not as it was written" in str(check(changed)[0])
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"no database", b"SQLite format 3\x00" + bytes(4000)])

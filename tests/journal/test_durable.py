@@ -46,6 +46,7 @@ from SimpleLLMFunc.calls import LLM, RunTool, Step, StepExecutor, Task
 from SimpleLLMFunc.errors import BadRequest
 from SimpleLLMFunc.interface.profile import GENERIC
 from SimpleLLMFunc.journal import RUN_AGAIN, answer, prune, told_answer
+from SimpleLLMFunc.journal.log_file import JournalFile
 from SimpleLLMFunc.observability.store import RunQuery
 from SimpleLLMFunc.storage import transaction
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
@@ -309,7 +310,7 @@ async def test_a_result_tells_what_was_given_again_and_costs_what_was_paid(path)
         again = await till.sell()
     assert (first.value, first.replayed) == (again.value, []) == ("paid 3", [])
     assert again.replayed == ["reply 1", "tool pay", "tool look", "reply 2"]
-    assert (again.cost, again.usage.input_tokens) == (0.0, first.usage.input_tokens)
+    assert (again.cost, again.tries, again.usage.input_tokens) == (0.0, 0, first.usage.input_tokens)
     assert (again.trace_id, again.text, again.messages[-1]) == (first.trace_id, first.text, first.messages[-1])
     assert (await till.sell(key="other")).replayed == []
     assert (len(till.runs), len(set(till.paid))) == (4, 2)
@@ -350,12 +351,13 @@ async def test_concurrent_calls_come_in_any_order(path):
         await asyncio.sleep(wait)
         return await ask(thing)
 
-    found = []
-    for waits in ((0.0, 0.01, 0.02), (0.02, 0.01, 0.0)):
-        with use_llm(model), durable(path, "k"):
+    found, told = [], []
+    for waits in ((0.0, 0.0, 0.0), (0.02, 0.01, 0.0)):
+        with use_llm(model), watching(lambda _, event: told.append(event)), durable(path, "k"):
             found.append(await asyncio.gather(*(one(name, wait) for name, wait in zip("abc", waits, strict=True))))
     assert found[0] == found[1]
     assert len(model.calls) == len(set(found[0])) == 3
+    assert [event.run.restarts for event in told if hasattr(event, "run")] == [0, 0, 0, 1, 1, 1]
 
 
 async def test_an_unreadable_answer_is_asked_for_again_only_where_it_ended_the_block(path):
@@ -577,14 +579,16 @@ async def test_a_pause_passes_through_outer_tools_which_count_as_not_begun(path,
 # --- what no decorator stands around -------------------------------------------------------------------------
 
 
-async def test_the_raw_loop_and_the_callers_of_the_assistant_are_kept_too(path):
-    model = ScriptedLLM("one", "two")
+async def test_the_raw_loop_and_the_callers_of_the_assistant_are_kept_too(path, monkeypatch):
+    monkeypatch.setattr("SimpleLLMFunc.journal.log_file.token_bytes", bytes)
+    shop, model = Shop(), ScriptedLLM(tool_calls(("look", {"thing": "tea"})), "one", "two")
     for _ in range(2):
         with durable(path, "k"):
             messages = [{"role": "user", "content": "hello"}]
-            said = [raw.text async for raw in execute_llm(model, messages, None, {}, 0)]
+            said = [raw.text async for raw in execute_llm(model, messages, None, {"look": shop.look}, 1)]
             told = await LLMCaller(model).invoke([{"role": "user", "content": "again"}])
-            assert (said, told["content"]) == (["one"], "two")
+            assert (said, told["content"]) == (["", "one"], "two")
+    assert shop.keys == {"look tea": {"c59ff4f3ae94f7e72588e7cdd8b17250"}}  # so that a later version finds it
 
 
 async def test_the_memory_of_the_assistant_keeps_an_exchange_once(path, tmp_path):
@@ -695,6 +699,9 @@ def test_sync_code_and_what_carries_the_context(path):
             found = [told("a"), copy_context().run(told, "b"), "".join(told.stream("c"))]
     assert len(model.calls) == 3
     assert len(set(found)) == 3
+    for sync, level in {"normal": 1, "full": 2}.items():
+        with closing(JournalFile(path, sync=sync)) as file, file.connection() as opened:
+            assert opened.execute("PRAGMA synchronous").fetchone() == (level,)
 
 
 @forks
@@ -721,6 +728,10 @@ def test_a_forked_process_is_outside_of_the_block(path):
                 assert in_child(asked) == "None"
                 result = told.call("c")
     assert result.replayed == ["reply 1"]
+    assert {path.with_name(name).stat().st_mode & 0o777 for name in (path.name, f"{path.name}.steps")} == {0o600}
+    with use_llm(ScriptedLLM("said")), block, pytest.raises(CheckpointError, match="was taken away"):
+        path.rename(path.with_name("elsewhere"))  # where processes fork, an open file may be moved
+        told("d")
 
 
 async def test_a_map_needs_a_checkpoint_of_its_own(path, tmp_path):
@@ -777,12 +788,7 @@ async def test_what_has_finished_may_be_forgotten(path):
     with use_llm(ScriptedLLM()), durable(path, "left"):
         assert await ask("a") == "said"
     assert prune(path, older_than=0) == 1
-    for use in (
-        paused,
-        lambda none: answer(none, "k", "1", True),
-        lambda none: forget(none, "k"),
-        lambda none: prune(none, 0),
-    ):
+    for use in (paused, lambda at: answer(at, "k", "1", True), lambda at: forget(at, "k"), lambda at: prune(at, 0)):
         with pytest.raises(CheckpointError, match="there is no journal"):
             use(path.with_name("none.sqlite"))
     lock = path.with_name(f"{path.name}.lock")
@@ -792,7 +798,8 @@ async def test_what_has_finished_may_be_forgotten(path):
         paused(path)
 
 
-async def test_a_run_that_goes_on_is_one_run_in_a_trace_store_with_what_it_has_cost(path, tmp_path):
+async def test_a_run_that_goes_on_is_one_run_in_a_trace_store_with_what_it_has_cost(path, tmp_path, monkeypatch):
+    monkeypatch.setattr(ScriptedLLM, "price", lambda *_: 0.5)
     store = TraceStore(tmp_path / "traces.sqlite", interval=0.01)
     with store:
         for times in range(3):
@@ -807,6 +814,7 @@ async def test_a_run_that_goes_on_is_one_run_in_a_trace_store_with_what_it_has_c
             (run,) = store.reader.runs(RunQuery()).runs
             assert (run.status, run.turns) == ("cancelled" if times == 0 else "ok", 1 if times == 0 else 2)
         replayed = [type(event).__name__ for event in told if getattr(event, "replayed", False)]
+        assert [event.reply.usage.cost for event in told if hasattr(event, "usage")] == [0.5] * 3  # as it was paid
         assert replayed == ["ReplyReceived", "ToolCallFinished", "ToolCallFinished", "ReplyReceived"]
         detail = store.reader.run(run.id)
         assert detail.restarts == 2

@@ -269,8 +269,8 @@ async def test_a_subclass_may_catch_the_error_of_what_it_extends(kind):
                 async for chunk in super()._exec(input_data):
                     yield chunk
             except CallError as error:
-                yield CallOutputChunk(CallOutputType.TEXT, error.data["error"])
+                yield CallOutputChunk(CallOutputType.TEXT, f"{error.data['error']} of {str(error).partition(': ')[0]}")
 
     executor = executor_of(ScriptedLLM(ServerUnavailable("m")))
     call = await Calm.instance(executor)
-    assert [chunk.content async for chunk in call.exec(executor, call.input)] == ["ServerUnavailable"]
+    assert [chunk.content async for chunk in call.exec(executor, call.input)] == [f"ServerUnavailable of {call.name}"]

@@ -83,6 +83,9 @@ def test_a_wrong_item_keeps_its_place() -> None:
     assert filling.data == {"city": "Bonn"}
     unique = schema_of(numbers={"type": "array", "items": {"type": ["integer", "null"]}, "uniqueItems": True})
     assert asked(filling_of(unique, {"numbers": ["x", "y"]})) == ["/numbers"]
+    filling = filling_of(unique)
+    assert filling.take({"numbers": ["x", "y"]})[2:] == [("/numbers", [None, None])]
+    assert (filling.take({"numbers": [1]}), filling.data) == ([], {"numbers": [1]})
 
 
 @pytest.mark.parametrize("kind", ["integer", ["integer", "null"]])
@@ -207,12 +210,8 @@ def kept(before: Any, after: Any) -> bool:
 
 @pytest.mark.parametrize(
     ("answer", "city"),
-    [
-        ({"parameters": {"/city": "Rome"}}, "Rome"),
-        ({"/mood": {"city": "Rome"}}, None),
-        ({"address": {"city": "Rome"}}, None),
-    ],
-)
+    [({"parameters": {"/city": "Rome"}}, "Rome"), ({"/mood": {"city": "Rome"}}, None), ({"address": {"city": "Rome"}}, None)],
+)  # fmt: skip
 def test_a_wrapper_around_the_answer_is_taken_off_where_it_is_no_field(
     answer: dict[str, Any], city: str | None
 ) -> None:

@@ -29,13 +29,10 @@ def test_every_path_has_a_pointer(path):
 @pytest.mark.parametrize(
     ("pointer", "problem"),
     [
-        ("a", "must begin with '/'"),
-        ("a/~2", "must begin with '/'"),
-        ("/a/~2", "'~' must be written '~0'"),
-        ("/a~", "'~' must be written '~0'"),
-        ("/a" * (MAX_STEPS + 1), f"more than {MAX_STEPS} steps"),
+        ("a", "must begin with '/'"), ("a/~2", "must begin with '/'"), ("/a/~2", "'~' must be written '~0'"),
+        ("/a~", "'~' must be written '~0'"), ("/a" * (MAX_STEPS + 1), f"more than {MAX_STEPS} steps"),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_pointer(pointer, problem):
     with pytest.raises(CallError, match=problem) as caught:
         pointer_path(pointer)

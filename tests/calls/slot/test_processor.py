@@ -217,11 +217,11 @@ def test_null_in_several_branches_of_which_one_was_to_fit():
     schema = {
         "properties": {
             "a": {"oneOf": [{"type": "string"}, {"type": "integer"}]},
-            "b": {"oneOf": [{"$ref": "#/definitions/s"}, {"$ref": "#/definitions/i"}], "anyOf": [{}], "allOf": [True]},
+            "b": {"oneOf": [{"$ref": "#/$defs/s"}, {"$ref": "#/$defs/i"}], "anyOf": [{"maximum": 9}], "allOf": [True]},
             "c": {"oneOf": [{"properties": {"x": {"type": "string"}}}, {"properties": {"x": {"type": "null"}}}]},
             "d": {"oneOf": [{"const": "x", "title": "X"}, {"const": "y", "title": "Y", "description": "z"}]},
         },
-        "definitions": {"s": {"type": "string"}, "i": {"type": "integer"}},
+        "$defs": {"s": {"type": "string"}, "i": {"type": "integer"}},
     }
     copy = SlotProcessor(schema).add_null_to_basic_types()
     assert copy["properties"]["d"] == schema["properties"]["d"]
@@ -230,6 +230,7 @@ def test_null_in_several_branches_of_which_one_was_to_fit():
         assert made.check_json({"a": value, "b": value}) == {}, value
     for value in ("x", None):
         assert made.check_json({"c": {"x": value}}) == {}, value
+    assert made.check_json({"a": 10, "b": 10})["required"] == ["/b"]
     for value in ([], {}, True):
         assert set(made.check_json({"a": value, "b": value})["required"]) == {"/a", "/b"}
 
@@ -266,7 +267,7 @@ def doubling(levels: int, wrap: Any = lambda ref: ref) -> dict[str, Any]:
     ("schema", "problem"),
     [
         ([1], "must be a JSON object, not list"), (None, "must be a JSON object, not NoneType"),
-        ({"type": "array"}, "must describe an object"),
+        ({"type": "array"}, "must describe an object"), ({"enum": list(range(20_000))}, "too large"),
         ({"allOf": [{"type": "object"}, {"type": "string"}]}, "must describe an object"),
         ({"properties": {"a": {"type": "integr"}}}, "no valid JSON Schema at /properties/a/type: 'integr'"),
         ({"properties": {"a": {"pattern": "("}}}, "the pattern '(' is wrong, or looks around or back at /properties/a"),
@@ -277,7 +278,7 @@ def doubling(levels: int, wrap: Any = lambda ref: ref) -> dict[str, Any]:
         ({"$ref": "#"}, "refers to itself without end"), ({"allOf": [{"$ref": "#"}]}, "refers to itself without end"),
         ({"properties": {"a": {"not": {"$ref": "#/properties/a"}}}}, "refers to itself without end"),
         ({"$defs": {"a": {"anyOf": [{"$ref": "#/$defs/b"}]}, "b": {"if": {"$ref": "#/$defs/a"}}}}, "without end"),
-        ({"enum": list(range(20_000))}, "too large"),
+        ({"properties": {"a": {"$ref": "#/x"}}, "x": {"$ref": "#/x"}}, "refers to itself without end"),
         (doubling(20), "one value would be looked at by more than 10000 of its parts"),
         (doubling(20, lambda ref: {"not": {"dependencies": {"x": ref}}}), "more than 10000 of its parts"),
     ],

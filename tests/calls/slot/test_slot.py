@@ -113,8 +113,8 @@ async def test_conversions_leave_a_receipt_and_unknown_keys_a_note(caplog: pytes
     assert path == "days"
     assert "'5'" in step
     assert sorted(pointer for pointer, _ in slot.dropped) == ["/mood", "/sky"]
-    assert step in caplog.text
-    assert "/mood" in caplog.text
+    assert f"参数自动填充: days: {step}" in caplog.text
+    assert "参数自动填充: /mood is left out" in caplog.text
 
 
 async def test_optional_fields_may_be_found_but_are_never_asked_again() -> None:
@@ -154,10 +154,11 @@ async def test_empty_answers_lead_to_the_second_phase() -> None:
 
 
 @pytest.mark.parametrize("answer", ["I cannot say.", "[1]", tool_calls(("answer", '{"/date": '))])
-async def test_a_second_phase_without_json_leaves_the_rest_missing(answer: Any) -> None:
+async def test_a_second_phase_without_json_leaves_the_rest_missing(answer: Any, caplog: Any) -> None:
     output = await filled(ScriptedLLM('{"/city": "杭州"}', answer))
     assert output.slot_data == {"city": "杭州"}
     assert list(output.remaining_schema["properties"]) == ["/date"]
+    assert "参数自动填充: the model gave no JSON for the missing values: " in caplog.text
 
 
 async def test_words_about_time_become_times_where_the_schema_wants_times() -> None:
@@ -217,6 +218,7 @@ async def test_a_model_that_cannot_be_asked_is_a_call_error(phase: int, error: E
     assert facts.items() <= caught.value.data.items()
     assert str(error) in str(caught.value)
     assert len(llm.calls) == phase
+    assert [message["role"] for message in llm.requests[-1]] == ["system", "user"]  # `{}` is not shown again
 
 
 @pytest.mark.parametrize("schema", [{"type": "nothing"}, {"type": "array", "items": STRING}])
