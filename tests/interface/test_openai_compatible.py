@@ -371,7 +371,7 @@ def test_the_keyword_form_and_the_defaults():
     assert (llm.base_url, llm.timeout, llm.context_window) == ("https://api.openai.com/v1", 600, None)
     assert llm.provider == "openai"
     assert OpenAICompatible("m", base_url="https://api.deepseek.com").profile.name == "deepseek"
-    assert OpenAICompatible("m", profile="vllm").profile.name == "vllm"
+    assert OpenAICompatible("m", profile="vllm", timeout=1, api_key_seconds=1, context_window=1).profile.name == "vllm"
 
 
 @pytest.mark.parametrize(

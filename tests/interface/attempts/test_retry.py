@@ -83,7 +83,7 @@ NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
         ({"retry-after-ms": "250", "retry-after": "7"}, 0.25), ({"retry-after-ms": "soon", "retry-after": "7"}, 7.0),
         *(({"retry-after": said}, None) for said in ("", "-3", "nan", "inf", "1e400", "soon", "Fri, 99 Foo 2026")),
         *(({"retry-after": format_datetime(NOW + timedelta(seconds=n), usegmt=True)}, float(n)) for n in (1, 9)),
-        ({"retry-after": "Sat, 21 Nov 2026 12:00:30 -0000"}, 30.0),
+        *(({"retry-after": f"Sat, 21 Nov 2026 {said}"}, 30.0) for said in ("12:00:30 -0000", "14:00:30 +0200")),
         ({"retry-after": format_datetime(NOW - timedelta(hours=1), usegmt=True)}, None),
     ],
 )  # fmt: skip

@@ -375,11 +375,15 @@ async def test_a_budget_without_room_for_two_lets_the_first_go_on(server, other)
 
 async def test_p95_learns_from_the_answers(server, other):
     llm = pair(server, other, hedge_after="p95")
-    for _ in range(20):
+    server.answer(Answer(body=b"", hold=asyncio.Event()))
+    given_up = asyncio.create_task(llm.chat(HELLO))
+    await server.received()
+    given_up.cancel()  # it counts too
+    for _ in range(19):
         await llm.chat(HELLO)
     assert other.requests == []
     server.answer(Answer(body=b"", hold=asyncio.Event()))
-    assert (await llm.chat(HELLO)).text == "from the other"
+    assert (await llm.chat(HELLO, deadline=30)).text == "from the other"
 
 
 # --- as a model, and as an object ------------------------------------------------------------------------

@@ -413,7 +413,7 @@ async def test_what_the_package_would_hide_is_seen(server, through):
     assert caught.value.partial == "Hel"
     for answer in (b"<html>", b"<html>"):
         server.answer(Answer(body=answer, headers={"content-type": "text/html"}))
-    with pytest.raises(BadReply):
+    with pytest.raises(BadReply, match="it is a web page"):
         await through.chat(HELLO)
     server.reply_json({"choices": []})
     with pytest.raises(BadReply):

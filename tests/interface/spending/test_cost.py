@@ -10,7 +10,7 @@ import pytest
 from SimpleLLMFunc.errors import BudgetExceeded, ConfigError
 from SimpleLLMFunc.extras import install_line
 from SimpleLLMFunc.interface.composite.fallback import FallbackLLM
-from SimpleLLMFunc.interface.llm_interface import priced, require_prices
+from SimpleLLMFunc.interface.llm_interface import load_prices, priced, require_prices
 from SimpleLLMFunc.interface.local.local_model import LocalModel
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.spending import cost as module
@@ -74,8 +74,8 @@ def test_what_is_written_into_the_cache_has_a_price_of_its_own():
     claude, gpt = ("claude-sonnet-4-5", "anthropic"), ("gpt-4o", "openai")
     assert price_of(written, *claude) == theirs(*claude, **counts) > price_of(plain, *claude)
     assert price_of(written, *gpt) == price_of(plain, *gpt)
-    all_written = price_of(Usage(10, cache_write_tokens=10), *claude)
-    assert price_of(Usage(10, cache_write_tokens=50), *claude) == all_written
+    all_written = price_of(Usage(10, 0, 4, cache_write_tokens=6), *claude)
+    assert price_of(Usage(10, 0, 4, cache_write_tokens=50), *claude) == all_written
 
 
 def test_behind_an_unknown_address_a_model_costs_what_its_maker_takes():
@@ -107,8 +107,10 @@ def test_what_no_one_knows_is_none(model, provider, address):
     assert price_of(Usage(1000, 100), model, provider, address) is None
 
 
-def test_what_runs_here_costs_nothing():
+async def test_what_runs_here_costs_nothing_and_no_list_is_loaded_for_it(monkeypatch):
     assert LocalModel().price(Usage(1000, 100)) == price_of(Usage(1000), "llama3.1:8b", "ollama", HERE) == 0.0
+    monkeypatch.setattr(module, "_genai_prices", functools.cache(lambda: pytest.fail("the list was loaded")))
+    await load_prices(LocalModel())
 
 
 def test_counts_that_contradict_each_other_are_priced_as_far_as_they_go():

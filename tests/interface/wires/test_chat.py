@@ -37,10 +37,10 @@ def system(text, role="system"):
     ("messages", "expected"),
     [
         ([system("s"), user("u"), {"role": "assistant", "content": "a"}, user("v")],) * 2,
-        ([user("u"), system("s")], [system("s"), user("u")]),
-        ([system("a"), user("u"), system("b"), system("c", "developer")], [system("a\n\nb\n\nc"), user("u")]),
-        ([system("a"), system([PART]), system(""), user("u")],
-         [system([{"type": "text", "text": "a"}, PART, {"type": "text", "text": ""}]), user("u")]),
+        ([user("u"), system("s")], [system("s"), user("u")]), ([system("a"), system("b")], [system("a\n\nb")]),
+        ([system("a"), user("u"), system("b", "developer"), system("c")], [system("a\n\nb\n\nc"), user("u")]),
+        ([system("a", "developer"), system([PART]), system(""), user("u")],
+         [system([{"type": "text", "text": "a"}, PART, {"type": "text", "text": ""}], "developer"), user("u")]),
     ],
 )  # fmt: skip
 def test_system_messages_stand_first_as_one(messages, expected):
@@ -55,13 +55,10 @@ ODD_CALL = {"id": "a", "function": {"name": "f", "arguments": {"x": 1}}, "sig": 
 @pytest.mark.parametrize(
     ("message", "expected"),
     [
-        ({"content": None}, {"content": ""}),
-        ({}, {"content": ""}),
-        ({"content": None, "tool_calls": [CALL]},) * 2,
+        ({"content": None}, {"content": ""}), ({}, {"content": ""}), ({"content": None, "tool_calls": [CALL]},) * 2,
         ({"tool_calls": [CALL]}, {"content": None, "tool_calls": [CALL]}),
-        ({"content": "x", "tool_calls": []}, {"content": "x"}),
         ({"content": "x", "tool_calls": None, "refusal": None}, {"content": "x"}),
-        ({"content": "x", "extra_content": {"g": 1}},) * 2,
+        ({"content": "x", "extra_content": {"g": 1}},) * 2, ({"content": "x", "tool_calls": []}, {"content": "x"}),
         ({"content": "x", "annotations": [{"type": "url_citation"}]}, {"content": "x"}),  # services refuse those of others
         ({"tool_calls": [{**CALL, "function": {"name": "f", "arguments": ""}}]}, {"content": None, "tool_calls": [CALL]}),
         ({"content": "", "tool_calls": [ODD_CALL]},
@@ -83,11 +80,9 @@ def test_reasoning_goes_back_only_where_the_provider_wants_it(name):
 
 
 @pytest.mark.parametrize(
-    "messages",
-    [
+    "messages", [
         [], None, "hello", ["hello"], [{"content": "x"}], [None], [{"role": 3}], {"role": "user"}, [user(3)], [user(["x"])],
-    ],
-)  # fmt: skip
+])  # fmt: skip
 def test_what_is_no_conversation_is_refused(messages):
     with pytest.raises(UsageError):
         Asked.of(messages)

@@ -127,8 +127,9 @@ def test_what_only_the_last_event_of_responses_tells_counts():
     refused = {"type": "response.refusal.delta", "delta": "n"}, {"type": "response.refusal.delta", "delta": "o"}
     assert streamed("responses", {}, *refused, end).message.refusal == "no", "not again"
     moved = {"type": "response.output_item.done", "output_index": 0, "item": {**call, "call_id": "z"}}
-    reply = streamed("responses", begun, moved, {**end, "response": {"status": "completed"}})
-    assert [(each.id, each.function.arguments) for each in reply.tool_calls] == [("a", '{"x": 1}')], "not a second call"
+    for told, output in (([moved], []), ([], [moved["item"]])):
+        reply = streamed("responses", begun, *told, {**end, "response": {"status": "completed", "output": output}})
+        assert [(each.id, each.function.arguments) for each in reply.tool_calls] == [("a", '{"x": 1}')], "not another"
 
 
 def test_a_piece_of_responses_that_names_no_item_belongs_to_the_latest():
@@ -152,7 +153,7 @@ def test_the_pieces_of_a_block_are_joined_with_its_beginning_and_all_it_cites():
     begun = {"type": "content_block_start", "content_block": {"type": "text", "text": "He"}}
     cited = [{"type": "citations_delta", "citation": {"url": url}} for url in "ab"]
     deltas = [{"type": "text_delta", "text": "llo"}, *cited]
-    grown = [{"type": "content_block_delta", "index": 0, "delta": delta} for delta in deltas]
+    grown = [{"type": "content_block_delta", "delta": delta} for delta in deltas]
     closed = {"type": "content_block_stop"}, {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}
     before = begun, grown[0], closed[0]  # which another block of this number follows
     reply = streamed("messages", {}, *before, begun, *grown, *closed)
@@ -205,8 +206,8 @@ def test_a_call_of_gemini_grows_where_its_pieces_say():
 
 def test_the_usage_of_gemini_counts_without_a_total_and_of_its_candidates_the_first():
     whole = {"candidates": [{"content": {"parts": [{"text": "a"}]}, "finishReason": "STOP"}]}
-    usage = [{"usageMetadata": each} for each in ({"promptTokenCount": 5}, {"trafficType": "ON_DEMAND"})]
-    assert streamed("gemini", whole, *usage).usage.prompt_tokens == 5
+    usage = [{"usageMetadata": one} for one in ({"promptTokenCount": 5, "candidatesTokenCount": 2}, {"trafficType": 1})]
+    assert streamed("gemini", whole, *usage).usage.to_dict().items() >= {"prompt_tokens": 5, "total_tokens": 7}.items()
     other = {"candidates": [{**whole["candidates"][0], "index": 1}], "responseId": "r"}
     reply = streamed("gemini", other, whole, other)
     assert (reply.text, reply.id) == ("a", "r")

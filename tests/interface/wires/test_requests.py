@@ -113,6 +113,7 @@ def test_thinking_in_the_words_of_each_family(name, model, word, expected):
         ("claude-opus-4-6", 128_000, True), ("claude-opus-5-5", 128_000, True), ("claude-haiku-4-5", 64_000, True),
         ("claude-opus-4-5", 64_000, True), ("claude-opus-4", 32_000, False), ("claude-3-7-sonnet-20250219", 64_000, False),
         ("claude-3-5-sonnet-20241022", 8_192, False), ("claude-3-haiku", 4_096, False), ("qwen3-coder", 32_000, False),
+        ("claude-opus-4-7", 128_000, True),
     ],
 )  # fmt: skip
 def test_the_most_tokens_of_the_family_are_sent_where_none_are_said(model, most, native):
@@ -154,9 +155,9 @@ def test_a_round_that_began_without_thinking_ends_without_it():
 
 
 def test_a_budget_fits_below_the_limit():
-    for limit in (1000, 16_384):
-        body = sent("messages", "claude-sonnet-4-5", thinking="high", max_tokens=limit).body
-        assert body["max_tokens"] > body["thinking"]["budget_tokens"] == 16_384
+    for limit, thinking, budget in ((1000, "high", 16_384), (16_384, "high", 16_384), (1000, 64_000, 64_000)):
+        body = sent("messages", "claude-sonnet-4-5", thinking=thinking, max_tokens=limit).body
+        assert body["max_tokens"] > body["thinking"]["budget_tokens"] == budget
 
 
 SAMPLING = [
@@ -222,9 +223,8 @@ def test_what_a_wire_has_no_word_for_is_refused_before_anything_is_sent(name, wo
 
 
 def test_schemas_and_strict_tools():
-    assert sent("responses", response_format=FORMAT).body["text"]["format"] == {
-        "type": "json_schema", "name": "a", "schema": SCHEMA, "strict": True
-    }  # fmt: skip
+    form = sent("responses", response_format=FORMAT).body["text"]["format"]
+    assert form == {"type": "json_schema", "name": "a", "schema": SCHEMA, "strict": True}
     assert sent("messages", response_format=FORMAT).body["output_config"]["format"]["schema"] == SCHEMA
     profiles = [Gemini(each, api_key="k").profile for each in ("gemini-2.5-pro", "gemini-3.8-flash")]
     assert [each.schema_with_tools for each in profiles] == [False, True]
@@ -245,18 +245,17 @@ def test_what_messages_does_not_enforce_is_told_in_the_description():
     text, texts = {"type": "string"}, {"type": "array", "items": {"type": "string", "default": "a"}}
     fields = {
         "number": {"type": "integer", "minimum": 1, "description": "How many."}, "one": {"oneOf": [text]},
-        "date": {**text, "format": "date"}, "phone": {**text, "format": "phone"}, "any": {**texts, "minItems": 0},
+        "date": {**text, "format": "date"}, "phone": {**text, "format": "téléphone"}, "any": {**texts, "minItems": 0},
         "some": {**texts, "minItems": 1}, "more": {**texts, "minItems": 2}, "open": {"type": "array", "items": True},
         "other": {"$ref": "#/$defs/x", "description": "Another."},
     }  # fmt: skip
     schema = {"type": "object", "title": "A", "properties": fields, "$defs": {"x": {"type": "object", "title": "X"}}}
-    body = sent(
-        "messages", response_format={"type": "json_schema", "json_schema": {"name": "a", "schema": schema}}
-    ).body
+    asked = {"type": "json_schema", "json_schema": {"name": "a", "schema": schema}}
+    body = sent("messages", response_format=asked).body
     plain = {"type": "array", "items": text}
     told = {
         "number": {"type": "integer", "description": "How many. {minimum: 1}"}, "one": {"anyOf": [text]},
-        "phone": {**text, "description": '{format: "phone"}'}, "any": {**plain, "minItems": 0},
+        "phone": {**text, "description": '{format: "téléphone"}'}, "any": {**plain, "minItems": 0},
         "some": {**plain, "minItems": 1}, "more": {**plain, "description": "{minItems: 2}"}, "other": {"$ref": "#/$defs/x"},
     }  # fmt: skip
     closed = {"type": "object", "additionalProperties": False}
@@ -317,11 +316,7 @@ def test_the_key_of_the_prompt_cache_is_that_of_the_prefix():
 
 
 def test_requests_of_responses_are_stateless():
-    assert [sent(name, stream=True).body.get("stream") for name in ("messages", "responses", "gemini")] == [
-        True,
-        True,
-        None,
-    ]
+    assert [sent(name, stream=True).body.get("stream") for name in NEW] == [True, True, None]
     body = sent("responses", include=["web_search_call.results"]).body
     assert body["store"] is False
     assert body["include"] == ["reasoning.encrypted_content", "web_search_call.results"]
@@ -361,9 +356,9 @@ def test_a_history_that_was_cut_fits(name):
     ("name", "mark"), [("chat", []), ("responses", []), ("messages", ["is_error"]), ("gemini", ["error"])]
 )
 def test_a_failed_tool_is_marked_where_the_wire_has_a_mark(name, mark):
-    for told, marks in (({}, []), ({"is_error": True}, mark)):
-        result = {"role": "tool", "tool_call_id": CALL["id"], "content": "no such city", **told}
-        body = sent(name, messages=[{"role": "assistant", "content": None, "tool_calls": [CALL]}, result]).body
+    result = {"role": "tool", "tool_call_id": CALL["id"], "content": "no such city"}
+    for results, marks in (([result], []), ([{**result, "is_error": True}], mark), ([], mark)):
+        body = sent(name, messages=[{"role": "assistant", "content": None, "tool_calls": [CALL]}, *results]).body
         assert re.findall(r'"(is_error|error)": (?:true|")', json.dumps(body)) == marks
         if name == "gemini":
             assert body["contents"][-1]["parts"][0]["functionResponse"]["name"] == "f"
@@ -372,6 +367,7 @@ def test_a_failed_tool_is_marked_where_the_wire_has_a_mark(name, mark):
 DATA = "data:application/pdf;base64,JVBERi0="
 FILE = {"filename": "a.pdf", "file_data": DATA}
 PDF = {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}
+PNG, LINK = {**PDF, "media_type": "image/png"}, {"type": "url", "url": "https://h/a.png"}
 TEXT = {"type": "text", "media_type": "text/plain", "data": "hi"}
 SOUND = {"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav"}}
 
@@ -391,6 +387,8 @@ SOUND = {"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav"}
         ("gemini", {"file_data": "data:text/plain,a"}, "Send the data"),
         ("gemini", SOUND, {"inlineData": {"mimeType": "audio/wav", "data": "aGk="}}), ("chat", SOUND, SOUND),
         ("messages", SOUND, "takes no audio"), ("responses", SOUND, "takes no audio"),
+        *(("messages", {"type": "image_url", "image_url": {"url": url}}, {"type": "image", "source": source})
+          for url, source in ((DATA.replace("application/pdf", "image/png"), PNG), (LINK["url"], LINK))),
     ],
 )  # fmt: skip
 def test_files_and_sounds_go_out_in_the_words_of_the_wire(name, given, goes_out):

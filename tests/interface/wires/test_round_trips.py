@@ -146,8 +146,9 @@ def check_is_read(name: str, other: str, made: list[Json]) -> Json:
         wanted = [("".join(said["texts"][:most]), list(map(tuple, said["calls"]))) for said in made]
         assert [said_in(other, turn) for turn in model_turns(other, body)] == wanted
     for said in made:
-        for result in said["results"]:
-            assert json.dumps(result, ensure_ascii=False)[1:-1] in shown
+        asked = said["user"] if isinstance(said["user"], str) else said["user"][0]["text"]
+        for text in (asked, *said["results"]):
+            assert json.dumps(text, ensure_ascii=False)[1:-1] in shown
     return body
 
 
@@ -179,7 +180,7 @@ def test_the_referees_take_what_goes_back(name, made):
 
 
 THOUGHT = {"type": "thinking", "thinking": "", "signature": "s"}
-CALL = {"type": "tool_use", "id": "t", "name": "f", "input": {}}
+CALL = {"type": "tool_use", "id": "c", "name": "f", "input": {}}
 ITEMS = [{"type": "reasoning", "id": "r"}, {"type": "function_call", "call_id": "c", "name": "f", "arguments": ""}]
 PARTS = [{"text": "a", "thought": True}, {"text": "b", "thought": False}, {"text": "", "thoughtSignature": "s"}]
 ODD = {
@@ -193,14 +194,17 @@ ODD = {
 
 @pytest.mark.parametrize("name", NEW)
 def test_what_is_odd_goes_back_as_the_service_takes_it(name):
-    raw, back = ODD[name]
-    answer = build_assistant_response_message(WIRES[name].reply(dumped(raw), Received("m")))
-    asked: Any = [{"role": "user", "content": "a"}, answer]
-    request = WIRES[name].request(Asked(asked, TOOLS), MODELS[name], PROFILE, stream=False)
+    (raw, back), question = ODD[name], {"role": "user", "content": "a"}
+    asking = lambda *talk: WIRES[name].request(Asked([*talk], TOOLS), MODELS[name], PROFILE, stream=False)
+    received = Received("m", kept=asking(question).kept)
+    answer: Any = build_assistant_response_message(WIRES[name].reply(dumped(raw), received))
+    request = asking(question, answer)
     assert (model_turns(name, request.body), request.downgrades) == ([back], [])
-    asked[1] = {**answer, "content": "other"}
-    ((what, why),) = WIRES[name].request(Asked(asked, TOOLS), MODELS[name], PROFILE, stream=False).downgrades
-    assert (what.partition(":")[0], why) == ("provider state", "the message was changed after it had come")
+    call = {"id": "c", "function": {"name": "f", "arguments": '{"x": 1}'}}
+    for change in ({"content": "other"}, {"tool_calls": [call]}):
+        (what, why), *_ = asking(question, {**answer, **change}).downgrades
+        assert (what.partition(":")[0], why) == ("provider state", "the message was changed after it had come")
+    assert bool(asking({**question, "content": "b"}, answer).downgrades) is (name == "messages")  # which binds it
 
 
 @pytest.mark.heavy

@@ -40,7 +40,7 @@ async def test_they_go_out_as_they_are_next_to_the_users_own(name):
         assert (result.value, [call.function.name for call in result.tool_calls]) == ("sun", ["weather"])
         assert own.get("type", "googleSearch") in ask.preview("Rome?")._repr_html_()
         shown = ask.preview("Rome?").body["tools"]
-        assert ("includeServerSideToolInvocations" in str(server.requests[0].body)) is (name == "gemini")
+        assert ("'includeServerSideToolInvocations': True" in str(server.requests[0].body)) is (name == "gemini")
     for tools in (shown, *(request.body["tools"] for request in server.requests)):
         users, sent = tools
         assert "weather" in json.dumps(users)

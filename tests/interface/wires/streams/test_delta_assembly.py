@@ -85,7 +85,8 @@ def test_a_text_is_put_together_with_all_its_facts():
     assert (reply.usage.prompt_tokens, reply.usage.total_tokens) == (2, 5)
     assert reply.raw["choices"][0]["message"] == {"role": "assistant", "content": "Hello"}
     empty = ReplyAssembler()
-    assert (empty.text, empty.is_complete, empty.completion().choices) == ("", False, ())
+    reply = empty.completion()
+    assert (empty.text, empty.is_complete, reply.choices, reply.tries, reply.cached) == ("", False, (), 1, False)
 
 
 def test_content_is_null_where_only_tools_are_called_and_empty_where_nothing_was_said():

@@ -45,7 +45,7 @@ def test_each_line_end_of_the_protocol_counts(end):
         ("data: caf\u00e9 \u2028 \u0085 \x0b\x0c x\n\n".encode(), ["caf\u00e9 \u2028 \u0085 \x0b\x0c x"]),
         # What the end cut off is left to the reader.
         (b"data: a\n\ndata: b", ["a", "b"]), (b"data: a\n\ndata: b\n", ["a", "b"]), (b"data: a\n\n: comm", ["a"]),
-        (b"data: a\n\nda", ["a"]),
+        (b"data: a\n\nda", ["a"]), (b"data: a\n\n\xef\xbb\xbfdata: no\n\n", ["a"]),
     ],
 )  # fmt: skip
 def test_a_stream_is_read_as_the_standard_says(stream, expected):
@@ -201,11 +201,10 @@ def test_a_reply_of_any_depth_is_read_or_is_a_bad_reply(place, levels, pair, str
         assert reply.choices
 
 
-def test_the_halves_of_a_character_that_two_events_bring_are_joined():
-    halves = [
-        b'data: {"choices":[{"delta":{"content":"a\\ud83c"}}]}\n\n',
-        b'data: {"choices":[{"delta":{"content":"\\udf27b"}}]}\n\n',
-    ]
+@pytest.mark.parametrize("character", ["\U00010000", "\U0001f327", "\U0010ffff"])
+def test_the_halves_of_a_character_that_two_events_bring_are_joined(character):
+    first, _, second = json.dumps(character)[1:-1].rpartition("\\")
+    halves = [event(0, content="TEXT").replace(b"TEXT", text.encode()) for text in ("a" + first, f"\\{second}b")]
     decoder = CHAT.decoder(Received("m"))
-    assert [chunk.text for half in halves for chunk in decoder.feed(half)] == ["a", "\U0001f327b"]
+    assert [chunk.text for half in halves for chunk in decoder.feed(half)] == ["a", character + "b"]
     assert read(halves[0] + b"data: [DONE]\n\n").text == "a"
