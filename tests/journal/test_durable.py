@@ -812,7 +812,7 @@ async def test_a_run_that_goes_on_is_one_run_in_a_trace_store_with_what_it_has_c
                     await till.sell()
             assert store.flush()
             (run,) = store.reader.runs(RunQuery()).runs
-            assert (run.status, run.turns) == ("cancelled" if times == 0 else "ok", 1 if times == 0 else 2)
+            assert (run.status, run.turns, run.cost) == (("ok", 2, 1.0) if times else ("cancelled", 1, 0.5))
         replayed = [type(event).__name__ for event in told if getattr(event, "replayed", False)]
         assert [event.reply.usage.cost for event in told if hasattr(event, "usage")] == [0.5] * 3  # as it was paid
         assert replayed == ["ReplyReceived", "ToolCallFinished", "ToolCallFinished", "ReplyReceived"]

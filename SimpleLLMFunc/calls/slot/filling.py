@@ -83,6 +83,7 @@ class Filling:
             value = value_at(found, steps)
             if value is not ABSENT:
                 _put(self._data, steps, copied(value))
+                self._wrong = {at: each for at, each in self._wrong.items() if at[: len(steps)] != steps}
         unfit: list[tuple[str, Any]] = []
         for steps, value in self._taken_out():
             if not steps:

@@ -41,8 +41,8 @@ class Intake:
                     return None
                 self._streaming[trace_id] = turn
                 return events.ReplyDelta(turn, "")
-            case events.ReplyReceived(turn=turn, reply=reply, usage=usage, seconds=seconds):
-                return events.ReplyReceived(turn, reply, usage, seconds)  # without the reply as it came, `raw`
+            case events.ReplyReceived():
+                return replace(event, raw=None)
             case events.RunStarted(run=run):
                 facts = run and replace(run, arguments=self._content.snapshot(dict(run.arguments)))
                 return replace(event, messages=self._content.snapshot(event.messages), run=facts)

@@ -195,7 +195,7 @@ def with_one(schema: Any, value: Any) -> Converted:
         ({"type": "object", "properties": {"n": {"type": "integer"}}}, {"n": "5"}, {"n": 5}),
         ({"type": "object", "properties": {"n": {"type": "integer"}}}, '{"n": "5"}', {"n": 5}),
         ({"type": "object", "properties": {"zip code": STRING}}, {"Zip-Code": "1"}, {"zip code": "1"}),
-        ({"type": "object"}, '{"n": "5"}', {"n": "5"}), ({"type": "array", "items": {}}, {"n": "5"}, [{"n": "5"}]),
+        ({"type": "array", "items": STRING}, '["x"]', ["x"]), ({"type": "object"}, '{"n": "5"}', {"n": "5"}), ({"type": "array", "items": {}}, {"n": "5"}, [{"n": "5"}]),
         ({"anyOf": [{"properties": {"n": {"type": "integer"}}, "type": "object"}, {"type": "null"}]}, {"n": "5"}, {"n": 5}),
         ({"type": "array", "items": {"type": "object", "properties": {"n": {"type": "boolean"}}}}, [{"n": "yes"}],
          [{"n": True}]),

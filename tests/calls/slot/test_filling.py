@@ -85,7 +85,7 @@ def test_a_wrong_item_keeps_its_place() -> None:
     assert asked(filling_of(unique, {"numbers": ["x", "y"]})) == ["/numbers"]
     filling = filling_of(unique)
     assert filling.take({"numbers": ["x", "y"]})[2:] == [("/numbers", [None, None])]
-    assert (filling.take({"numbers": [1]}), filling.data) == ([], {"numbers": [1]})
+    assert (filling.take({"numbers": [1]}), filling.data, filling.remaining) == ([], {"numbers": [1]}, {})
 
 
 @pytest.mark.parametrize("kind", ["integer", ["integer", "null"]])

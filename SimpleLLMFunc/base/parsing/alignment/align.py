@@ -386,7 +386,7 @@ def _is_several(node: Node) -> bool:
     """Tell whether one scalar may be meant as several: no list of one is made of it."""
     if isinstance(node, Bare):
         return True
-    return isinstance(node, str) and (not node.strip() or re.search(r"[,;|\n、，；]", node) is not None)
+    return isinstance(node, str) and (not node.strip() or re.search(r"[,;|\n、，；]|^\s*\[", node) is not None)
 
 
 def _best_misfit(shape: UnionShape, node: Node, path: Path, misfits: list[tuple[Misfit, Shape]]) -> Misfit:
