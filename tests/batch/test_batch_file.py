@@ -85,8 +85,7 @@ def test_a_line_is_the_request_that_a_call_would_send(tmp_path):
     assert set(first) == {"custom_id", "method", "url", "body"}
     assert (first["method"], first["url"]) == ("POST", "/v1/chat/completions")
     assert first["body"] == review.preview("Wet, but fun.").body
-    assert first["body"]["response_format"]["type"] == "json_schema"
-    assert first["body"]["temperature"] == 0.5
+    assert (first["body"]["response_format"]["type"], first["body"]["temperature"]) == ("json_schema", 0.5)
     assert "stream" not in first["body"]
     assert "好" in second["body"]["messages"][-1]["content"]
     assert b"CANARY" not in paths[0].read_bytes()
@@ -120,10 +119,10 @@ def test_long_input_is_split_by_lines_and_by_bytes(tmp_path, monkeypatch):
     assert [len(requests_in(path)) for path in paths] == [4, 4, 2]
     size = len((tmp_path / "r-0001.jsonl").read_bytes().splitlines()[0]) + 1
     monkeypatch.setattr(openai_lines, "MOST_LINES", 50_000)
-    monkeypatch.setattr(openai_lines, "MOST_BYTES", 3 * size)
+    monkeypatch.setattr(openai_lines, "MOST_BYTES", 6 * size)
     paths = write()
-    assert [len(requests_in(path)) for path in paths] == [3, 3, 3, 1]
-    assert all(path.stat().st_size <= 3 * size for path in paths)
+    assert [len(requests_in(path)) for path in paths] == [6, 4]
+    assert all(path.stat().st_size <= 6 * size for path in paths)
     assert len({request["custom_id"] for request in requests_in(*paths)}) == 10
     monkeypatch.setattr(openai_lines, "MOST_BYTES", 100)
     with pytest.raises(UsageError, match=r"takes \d+ bytes, and a file may have 100") as caught:
@@ -175,7 +174,7 @@ def test_answers_in_any_order_are_in_the_order_of_the_rows(requested, answers, c
     assert (report.counts.failed, capsys.readouterr().err) == (0, "")  # nothing is asked: there is no progress to show
 
 
-def test_several_files_with_errors_gaps_and_strangers(requested, answers):
+def test_several_files_with_errors_gaps_and_strangers(requested, answers, caplog):
     requests = requested(*(f"row {n}" for n in range(5)))
     good = '{"title": "T", "stars": 1}'
     first = answers(answered(requests[3], good), "", "broken{", answered({"custom_id": "mine"}, good), name="a.jsonl")
@@ -192,6 +191,7 @@ def test_several_files_with_errors_gaps_and_strangers(requested, answers):
     assert "no answer for this row" in str(found[2])
     assert "not in time" in str(found[4])
     assert found[1].request_id == "req_1"
+    assert "1 line ignored: the custom_id is of another program." in caplog.messages
 
 
 def test_an_answer_counts_over_an_error_whichever_comes_first(requested, answers):
@@ -226,8 +226,8 @@ def test_answers_are_read_as_a_live_call_reads_them(requested, answers):
         )
     )
     assert [row.value.stars for row in report.rows[:2]] == [4, 2]
-    assert isinstance(report.rows[2].error, ResponseParseError)
-    assert report.rows[2].usage.input_tokens == 5  # it was paid
+    assert isinstance(error := report.rows[2].error, ResponseParseError)
+    assert (report.rows[2].usage.input_tokens, error.cached) == (5, True)  # it was paid when the batch ran
 
 
 async def test_text_is_read_as_text_and_tools_as_tools(tmp_path, answers):
@@ -300,8 +300,7 @@ def test_a_far_place_is_a_long_report_and_not_a_large_list(requested, answers):
     last = requested(*(f"{n}" for n in range(200)))[-1]
     report = review.read_batch_file(answers(answered(last, '{"title": "T", "stars": 1}')))
     assert [row.index for row in report.rows] == list(range(200))
-    assert report.counts.failed == 199
-    assert report.rows[-1].value.stars == 1
+    assert (report.counts.failed, report.rows[-1].value.stars) == (199, 1)
 
 
 async def test_a_very_long_answer_is_read_off_the_loop(tmp_path):

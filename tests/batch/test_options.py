@@ -61,12 +61,15 @@ def test_one_storm_of_refusals_counts_once() -> None:
     assert pace.limit == 600
 
 
-def test_after_a_slow_round_it_grows_by_a_few() -> None:
+@pytest.mark.parametrize(("rounds", "limit"), [
+    ((1.0, 1.0, 1.6, 1.0), 34), ((1.0, 1.6, 1.0), 17), ((1.0, 1.0, 4.0), 25), ((0.001, 0.015, 0.001), 64),
+])  # fmt: skip
+def test_after_a_slow_round_it_grows_by_a_few_and_after_a_very_slow_one_shrinks(rounds, limit) -> None:
     pace = AutoConcurrency(1000)
-    for seconds in (1.0, 1.0, 1.6, 1.0):
+    for seconds in rounds:
         for _ in range(pace.limit):
             pace.finished(0.0, seconds, is_refused=False, is_full=True)
-    assert pace.limit == 34
+    assert pace.limit == limit
 
 
 def test_it_does_not_grow_where_there_are_no_more_rows() -> None:

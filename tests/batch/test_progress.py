@@ -31,6 +31,7 @@ def test_it_tells_rate_cost_failures_and_time_left() -> None:
     assert str(state()) == "grade: 30 of 90 rows (33 %), 2.0 a second, 2 failed, 0.5000 USD, 0:30 left"
     assert str(state(total=None, cost=None)) == "grade: 30 rows, 2.0 a second, 2 failed"
     assert str(state(total=72_030)).endswith("10:00:00 left")
+    assert "91 of 90 rows (100 %)" in str(state(done=91))
     assert state(asked=0).seconds_left is None
     assert (state(seconds=0.5).rate, state(seconds=0.0).rate, state(done=91).seconds_left) == (40.0, 0.0, 0.0)
 
@@ -42,7 +43,7 @@ def test_a_bar_where_tqdm_is(monkeypatch) -> None:
     view(state(done=60, asked=50), None)
     view(state(done=90, asked=80), "how to go on")
     shown = screen.getvalue()
-    assert all(said in shown for said in ("grade", "90/90", "failed=2", "USD=0.5000"))
+    assert all(said in shown for said in ("grade", "10/90", "90/90", "failed=2", "USD=0.5000"))
     assert shown.endswith("how to go on\n")
 
 

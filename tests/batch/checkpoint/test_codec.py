@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from SimpleLLMFunc.base.run.mappable import Answer
 from SimpleLLMFunc.base.schemas.output_mode import compile_output
@@ -30,6 +30,7 @@ class Loose(BaseModel):
     model_config = ConfigDict(extra="allow")
     value: Any = None
     inner: Loose | None = None
+    quiet: Any = Field(default=None, repr=False)
 
     @cached_property
     def looked_at(self) -> list[int]:
@@ -52,7 +53,7 @@ def test_data_is_written_as_data(one) -> None:
 
 @pytest.mark.parametrize("one", [Level.HIGH, [[Level.HIGH]], {"a": Level.HIGH}, {1: 1}, (1,), {1}, [{"a": (1, 2)}]])
 def test_what_data_does_not_say_is_written_as_the_answer(one) -> None:
-    for value in (Loose(value=one), Loose(inner=Loose(value=[one])), Loose(more=one)):
+    for value in (Loose(value=one), Loose(inner=Loose(value=[one])), Loose(more=one), Loose(inner=Loose(quiet=one))):
         data = encode_answer(Answer(value, "{}", "prompt", USAGE), compile_output(Loose), "coerce")
         assert data == b't["prompt","coerce","{}"]'
 

@@ -96,14 +96,14 @@ def values(report):
 # --- as it should be ---
 
 
-async def test_rows_go_out_as_one_batch_and_come_back_in_order(server, echo):
+async def test_rows_go_out_as_one_batch_and_come_back_in_order(server, echo, capsys):
     report = await mapped(echo)
     assert values(report) == ROWS
     assert (len(server.batches), server.lines, server.live) == (1, 6, [])
     assert sorted(server.paid) == sorted(ROWS)
-    assert report.counts.asked == 6
-    assert report.rows[0].usage.input_tokens == 5
+    assert (report.counts.asked, report.rows[0].usage.input_tokens) == (6, 5)
     assert {request.key for request in server.requests} == {KEY}
+    assert capsys.readouterr().err == ""  # no progress was to be shown
 
 
 async def test_a_batch_of_responses_names_its_endpoint_and_is_read(server):
@@ -156,8 +156,7 @@ async def test_it_costs_half_and_the_repair_costs_all(server, echo):
     server.outcomes.append(Outcome(line_errors={0: (500, "oops")}))
     report = await mapped(echo, ["a", "b"])
     live, batched = (row.usage.cost for row in report.rows)
-    assert live == pytest.approx(2 * batched)
-    assert report.cost == pytest.approx(3 * batched)
+    assert (live, report.cost) == pytest.approx((2 * batched, 3 * batched))
 
 
 # --- what a batch does not answer ---
@@ -198,12 +197,12 @@ async def test_what_would_come_again_is_not_asked_live(server, echo):
 
 
 async def test_what_expired_goes_into_another_batch(server, echo, caplog):
-    server.outcomes.extend([Outcome("expired", answered=2), Outcome("expired", answered=1)])
-    assert values(await mapped(echo)) == ROWS
+    expired = (Outcome("expired", answered=number) for number in (2, 1))
+    server.outcomes.extend([*expired, Outcome(line_errors={2: (401, "no")})])
+    assert values(await mapped(echo)) == [*ROWS[:5], AuthenticationError]  # what was said of it last
     assert [len(server._requests(batch)) for batch in server.batches.values()] == [6, 4, 3]
     assert [each.message[:8] for each in caplog.records if each.levelname == "WARNING"] == ["batch_0:", "batch_1:"]
-    assert sorted(server.paid) == ROWS
-    assert server.live == []
+    assert (sorted(server.paid), server.live) == (ROWS[:5], [])
 
 
 async def test_what_expires_again_and_again_is_an_error(server, echo, checkpoint):
@@ -355,9 +354,7 @@ async def test_forbidden_calls_and_budgets_hold(server, echo):
     with budget(usd=1, tokens=10_000, requests=100) as spent:
         report = await mapped(echo)
     assert values(report) == ROWS
-    assert spent.tokens == 48
-    assert spent.usd == pytest.approx(report.cost)
-    assert spent.requests == len(server.requests)
+    assert (spent.tokens, spent.usd, spent.requests) == (48, pytest.approx(report.cost), len(server.requests))
     with budget(requests=1):  # enough for the file, but not for the batch
         assert values(await mapped(echo, ["new"])) == [BudgetExceeded]
     with budget(seconds=1.0), pytest.raises(BudgetExceeded):
@@ -373,16 +370,17 @@ async def test_a_budget_that_ends_in_the_middle_keeps_what_was_sent(server, echo
     assert spent.requests == len(server.requests)
     with budget(tokens=200):
         report = await mapped(echo)
-    assert values(report)[:2] == ROWS[:2]
-    assert values(report)[-1] is BudgetExceeded
+    assert (values(report)[:2], values(report)[-1]) == (ROWS[:2], BudgetExceeded)
     assert isinstance(report.stopped, BudgetExceeded)
 
 
-async def test_a_deadline_ends_the_waiting(server, echo, checkpoint):
+async def test_a_deadline_ends_the_waiting(server, echo, checkpoint, monkeypatch):
+    monkeypatch.setattr(openai_run, "LONGEST_POLL", 1.0)
     endless = Outcome(polls=10**9)
     server.outcomes.append(endless)
     with pytest.raises(DeadlineExceeded):
         await mapped(echo, deadline=0.5, checkpoint=checkpoint)
+    assert len(server.requests) < 30  # it does not ask without a pause
     endless.polls = 0  # by its own name: on a slow machine the time may be over before there is a batch
     assert values(await mapped(echo, checkpoint=checkpoint)) == ROWS
     assert len(server.batches) == 1
@@ -396,9 +394,7 @@ async def test_arguments_that_are_not_known_again_are_asked_live(server, echo):
         pass
 
     report = await mapped(echo.with_options(check_arguments=False), ["a", Opaque()])
-    assert report.rows[0].value == "a"
-    assert report.rows[1].error is None
-    assert (server.lines, len(server.live)) == (1, 1)
+    assert (report.rows[0].value, report.rows[1].error, server.lines, len(server.live)) == ("a", None, 1, 1)
 
 
 async def test_what_both_the_batch_and_the_repair_took_is_told(server, echo):
@@ -441,6 +437,17 @@ async def test_cancelled_at_every_request_and_begun_again_nothing_is_asked_twice
     assert values(await mapped(echo, checkpoint=checkpoint)) == ROWS
     assert sorted(server.paid) == ROWS
     assert len([batch for batch in server.batches.values() if batch["status"] == "completed"]) == 1
+
+
+async def test_what_a_cancelled_batch_left_is_sent_by_the_next_run(server, echo, checkpoint, monkeypatch):
+    monkeypatch.setattr(openai_lines, "MOST_LINES", 3)
+    server.outcomes.extend([Outcome("cancelled", answered=0, polls=0), Outcome(polls=10**9)])
+    running = asyncio.ensure_future(mapped(echo, checkpoint=checkpoint))
+    await server.received(7)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    server._ending["batch_1"].polls = 0
+    assert (values(await mapped(echo, checkpoint=checkpoint)), len(server.batches)) == (ROWS, 3)
 
 
 async def test_a_batch_that_1_0_began_is_waited_for(server, echo, tmp_path, caplog):
@@ -568,8 +575,7 @@ def test_a_batch_as_the_service_tells_of_it():
         }
     )  # fmt: skip
     assert (state.files, state.total, state.done, state.has_ended) == (("f",), 5, 3, True)
-    assert state.problem == "bad (line 2); d"
-    assert state.codes == {"c", "d"}
+    assert (state.problem, state.codes) == ("bad (line 2); d", {"c", "d"})
     assert BatchState.read({"request_counts": [], "errors": "x"}) == BatchState("", "")
     assert not BatchState("b", "finalizing").has_ended
 
