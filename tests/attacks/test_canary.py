@@ -501,14 +501,9 @@ async def test_attack_19_the_doctor_shows_no_key(canary, outputs, monkeypatch):
         entry = {"model_name": "m", "api_keys": [key], "base_url": f"{server.base_url}?key={url}"}
         path.write_text(json.dumps({"p": [entry]}))
         for model in (
-            "openai:m",
-            f"openai:{key}",
-            key,
-            f"{path}:p/m",
-            f"{path}:p/{key}",
+            "openai:m", f"openai:{key}", key, f"{path}:p/m", f"{path}:p/{key}", f"{key}.json:p/m",
             *([] if "/" in key else [f"{path}:{key}/m"]),
-            f"{key}.json:p/m",
-        ):
+        ):  # fmt: skip
             addresses = [
                 f"{server.base_url}?key={url}",
                 server.base_url,

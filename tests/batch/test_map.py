@@ -653,7 +653,7 @@ async def test_a_map_over_a_file_knows_how_much_is_left(name, tmp_path, caplog) 
     first = next(state for state in seen if state.total is not None)
     assert (first.total, first.done, first.share, seen[-1].share) == (300, 0, 0.0, 1.0)
     with use_llm(Gate().llm):
-        await shout.map(path, checkpoint=tmp_path / "run.sqlite", deadline=1.0)
+        await shout.map(path, checkpoint=tmp_path / "run.sqlite", deadline=2.0)
     assert "after 0 of 300 rows" in caplog.text
 
 
