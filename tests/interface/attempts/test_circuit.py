@@ -263,7 +263,7 @@ async def test_cancelled_and_timed_out_calls_leave_the_circuit_as_it_was():
         llm = OpenAICompatible("m", base_url=server.base_url, retry_delay=0.01)
         server.reply_status(503, headers={"retry-after-ms": "10"})
         with pytest.raises(DeadlineExceeded):
-            await llm.chat(HELLO, deadline=0.2)
+            await llm.chat(HELLO, deadline=1.0)
         assert llm._circuit._probe_since is None
         calls = [asyncio.create_task(llm.chat(HELLO)) for _ in range(10)]
         await server.received(3)
