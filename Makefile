@@ -31,7 +31,7 @@ test: $(DEV) ## the test suite
 	$(PY) -m pytest -m "not heavy" -n 4 --dist worksteal
 
 test-all: $(HEAVY) ## what is heavy or needs an outside part: packaging, every fault of a service
-	$(PY) -m pytest -m heavy -n 3 --dist worksteal $(ALONE:%=--ignore=%)
+	$(PY) -m pytest -m heavy -n auto --dist worksteal $(ALONE:%=--ignore=%)
 	$(PY) -m pytest -m heavy $(ALONE)
 
 check: $(DEV) ## lint, types, import contracts
