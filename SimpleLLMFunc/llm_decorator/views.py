@@ -62,10 +62,11 @@ class _BoundView(functools.partial[Any]):
     __doc__ = property(lambda self: self.func.__doc__)  # pyright: ignore[reportAssignmentType]  # pydoc asks the instance
 
 
-@functools.cache
-def _views_of(kind: type) -> str:
-    """Return the paragraph of `help` that names the views of a decorated object of this kind."""
-    return "\n\nViews: " + ", ".join(f".{name}" for name in dir(kind) if not name.startswith("_")) + "."
+@functools.lru_cache
+def _help_of(docstring: str | None, kind: type) -> str:
+    """Return what `help` shows of a decorated object of this kind: the docstring, and the names of the views."""
+    views = (f".{name}" for name in dir(kind) if not name.startswith("_"))
+    return f"{inspect.cleandoc(docstring or '')}\n\nViews: {', '.join(views)}."
 
 
 class Views(Generic[L, P]):
@@ -84,9 +85,8 @@ class Views(Generic[L, P]):
         self._pipeline = pipeline
         self._instance = instance
         func: Any = pipeline.definition.func
-        kind: Any = type(self)
         functools.update_wrapper(self, func if instance is None else func.__get__(instance), self._taken_over)  # type: ignore[arg-type]
-        self.__doc__ = inspect.cleandoc(func.__doc__ or "") + _views_of(kind)
+        self.__doc__ = _help_of(func.__doc__, cast("Any", type(self)))
 
     if not TYPE_CHECKING:  # a type checker would then believe that every name is an attribute
 
@@ -94,7 +94,7 @@ class Views(Generic[L, P]):
             value = super().__getattribute__(name)
             # `help` asks `object.__getattribute__`, so it shows the views. All others get the docstring alone: it
             # gets into prompts of other packages and into pages of services.
-            own_text = name == "__doc__" and isinstance(value, str) and value.endswith(_views_of(type(self)))
+            own_text = name == "__doc__" and value == _help_of(self.__wrapped__.__doc__, type(self))
             return self.__wrapped__.__doc__ if own_text else value
 
     def __repr__(self) -> str:
