@@ -123,20 +123,9 @@ def test_of_other_reasons():
 def test_a_test_that_took_too_long_is_run_once_more(tmp_path):
     for name in ("conftest.py", "test_runs.py"):
         (tmp_path / name).write_text(RUNS)
-    options = [
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:SimpleLLMFunc",
-        "-o",
-        "asyncio_mode=auto",
-        "--rootdir",
-        tmp_path,
-    ]
-    run = subprocess.run(
-        [sys.executable, "-m", "pytest", *options, tmp_path], check=False, cwd=ROOT, capture_output=True, text=True
-    )
+    options = ["-q", "-p", "no:cacheprovider", "-p", "no:SimpleLLMFunc", "-o", "asyncio_mode=auto", "--rootdir"]
+    command = [sys.executable, "-m", "pytest", *options, tmp_path, tmp_path]
+    run = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True)
     assert "2 failed, 1 passed" in run.stdout, run.stdout + run.stderr
     assert "of processor time" in run.stdout
     assert "assert not [" in run.stdout

@@ -143,16 +143,11 @@ def test_attack_22_markup_in_any_part_of_a_run_is_shown_as_text(browser, store, 
             assert MARKUP[0] in tab.inner_text("main")
             _unharmed(visit)
         for place, waiting in (
-            ("/functions", "tbody tr"),
-            (f"/function/{_quoted(EVIL_NAME)}", ".versions"),
-            ("/play", ".pick"),
-            (f"/play/{_quoted(EVIL_NAME)}?run=1", "form"),
-            ("/chat", ".pick"),
-            ("/maps", ".meter"),
-            ("/map/0", ".rows"),
+            ("/functions", "tbody tr"), (f"/function/{_quoted(EVIL_NAME)}", ".versions"), ("/play", ".pick"),
+            (f"/play/{_quoted(EVIL_NAME)}?run=1", "form"), ("/chat", ".pick"), ("/maps", ".meter"), ("/map/0", ".rows"),
             (f"/nowhere/{_quoted(ALL)}", ".empty"),
             (f"/runs?text={_quoted(ALL)}&function={_quoted(ALL)}", ".filters"),
-        ):
+        ):  # fmt: skip
             visit.go(place, waiting)
             _unharmed(visit)
         tab = visit.go(f"/play/{_quoted(EVIL_NAME)}?run=1", "form")

@@ -5,6 +5,7 @@ python -m tests.batch.ray.ray_app BASE_URL CHECKPOINT
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sys
@@ -30,6 +31,16 @@ def answer_to(text: str) -> str:
 @llm_function
 async def read(text: str) -> Word:
     """Read the text."""
+
+
+async def its_process(request: object) -> str:
+    await asyncio.sleep(0.02)
+    return str(os.getpid())
+
+
+@llm_function(ScriptedLLM(its_process, repeat=True))
+async def where(text: str) -> int:
+    """Say in which process the text is read."""
 
 
 @tool

@@ -32,7 +32,7 @@ from SimpleLLMFunc.base.run.abort import AbortSignal
 from SimpleLLMFunc.batch import RayEngine
 from SimpleLLMFunc.batch.ray import engine as ray
 from SimpleLLMFunc.testing import ScriptedLLM
-from tests.batch.ray.ray_app import Word, answer_to, dangerous, look, read
+from tests.batch.ray.ray_app import Word, answer_to, dangerous, look, read, where
 from tests.support.server import LoopbackServer, error_answer, text_answer, tool_calls_answer
 
 ONE, TWO = RayEngine(workers=1), RayEngine(workers=2)
@@ -139,6 +139,13 @@ async def test_workers_ask_and_the_report_is_as_ever(cluster, tmp_path) -> None:
         assert report.usage.input_tokens == 60 * 5
         assert report.rows[7].usage.output_tokens == 3
         assert set(server.paid.values()) == {1}
+
+
+async def test_each_worker_gets_its_part_of_the_rows(cluster) -> None:
+    report = await where.map(texts(1500), engine=TWO, concurrency=4)
+    shares = Counter(row.value for row in report.rows[-200:])  # both are there by then
+    assert len(shares) == 2
+    assert min(shares.values()) > 50
 
 
 async def test_what_is_finished_is_not_asked_again_and_takes_no_cluster(cluster, tmp_path, monkeypatch) -> None:
