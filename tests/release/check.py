@@ -161,7 +161,10 @@ def examples(work: Path, wheel: Path) -> None:
 
 
 def lowest(work: Path) -> str:
-    """Return constraints that hold what users install to the oldest versions that it allows, and that go together."""
+    """Return constraints that hold what users install to the oldest versions that it allows, and that go together.
+
+    Of a package that needs a compiler, the oldest that has a wheel for this Python.
+    """
     needs = PROJECT["dependencies"] + [
         each
         for extra, needs in PROJECT["optional-dependencies"].items()
@@ -170,7 +173,8 @@ def lowest(work: Path) -> str:
     ]
     wanted = work / "wanted.in"
     wanted.write_text("\n".join(needs) + "\n", "utf-8")
-    found = uv(work, "pip", "compile", "-q", "--no-annotate", "--no-header", "--resolution", "lowest-direct", wanted)
+    how = ("-q", "--no-annotate", "--no-header", "--only-binary", ":all:", "--resolution", "lowest-direct")
+    found = uv(work, "pip", "compile", *how, wanted)
     ours = {re.split(r"[^\w.-]", each)[0].lower() for each in needs}
     return "\n".join(line for line in found.splitlines() if line.partition("==")[0].lower() in ours) + "\n"
 
