@@ -29,7 +29,7 @@ def test_killed_processes_lose_nothing_and_do_nothing_twice(tmp_path, runs, kill
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     lines = (tmp_path / "notes").read_text().splitlines()
-    assert (killed := int(lines.pop().split()[1])) >= kills // 2
+    assert (killed := int(lines.pop().split()[1])) >= kills // 5
     answers = {line for line in lines if line.startswith("answer")}
     assert answers == {f"answer {run}: {'seen paid ' * 3}".strip() for run in range(runs)}
     told = Counter(line for line in lines if line.startswith(("reply", "look", "pay")))

@@ -352,7 +352,7 @@ async def test_many_connections_leave_nothing_open() -> None:
             async with tools_from_mcp(command=["no-such-program"]):
                 pass
     assert len([*opened.iterdir()]) == before
-    assert threading.active_count() <= threads
+    assert threading.active_count() < threads + 3  # each loop of ours would leave one; asyncio's pool may grow
 
 
 async def test_an_exception_in_the_block_passes_and_closes(tmp_path: Path) -> None:
