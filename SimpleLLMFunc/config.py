@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from SimpleLLMFunc.errors import ConfigError, did_you_mean
+from SimpleLLMFunc.errors import ConfigError, cut, did_you_mean
 from SimpleLLMFunc.extras import install_line
 from SimpleLLMFunc.utils import refuse_constant
 
@@ -74,11 +74,23 @@ def file_path(path: Any, what: str = "path") -> Path:
     with suppress(TypeError, ValueError, OSError):
         place = os.path.expanduser(path)  # noqa: PTH111 - "~$a.csv" is a name too
         found = Path(place)
-        if place and b"\0" not in os.fsencode(place) and (place[0] != "~" or found.parent.is_dir()):
+        # No file system of ours has names of more than 255 bytes; "/" is no file.
+        can_be = all(len(os.fsencode(part)) < 256 for part in found.parts) and str(found) != found.anchor
+        if place and can_be and b"\0" not in os.fsencode(place) and (place[0] != "~" or found.parent.is_dir()):
             # Path drops "./", and the next door would take "~name" for a home folder.
             return found.absolute() if place[0] != "~" and str(found)[0] == "~" else found
     hint = ' "~name" is the home folder of a user, and there is no user of this name.' if place[:1] == "~" else ""
-    raise ConfigError(f"{what} is the path of a file, not {(str(path) if isinstance(path, Path) else path)!r}.{hint}")
+    shown = cut(repr(str(path) if isinstance(path, Path) else path), 200)
+    raise ConfigError(f"{what} is the path of a file, not {shown}.{hint}")
+
+
+def real_path(path: Any, what: str = "path") -> Path:
+    """Return where a file lies that a user gave: absolute, and what a link leads to; of links in a circle, one of them.
+
+    Raises:
+        ConfigError: as `file_path`.
+    """
+    return Path(os.path.realpath(file_path(path, what)))  # Path.resolve() has errors of its own for a circle
 
 
 def file_to_write(path: str | os.PathLike[str]) -> Path:

@@ -24,7 +24,7 @@ from SimpleLLMFunc.batch.rows.arrow import PARQUET, arrow_reader, parquet_packag
 from SimpleLLMFunc.batch.rows.feed import RowsAgain
 from SimpleLLMFunc.batch.rows.rows import is_packed, suffix_of
 from SimpleLLMFunc.batch.rows.tables import Reported, cell_text, json_lines, table_of, to_frame
-from SimpleLLMFunc.config import file_path, file_to_write
+from SimpleLLMFunc.config import file_to_write, real_path
 from SimpleLLMFunc.errors import CheckpointError, ConfigError, RunError, SimpleLLMFuncError, counted
 from SimpleLLMFunc.logger import redacted_cause
 from SimpleLLMFunc.type import NO_USAGE, Usage
@@ -301,7 +301,7 @@ def replaced_whole(path: str | os.PathLike[str]) -> Generator[Path, None, None]:
     Raises:
         ConfigError: it cannot be written.
     """
-    target = file_path(path).resolve()  # the file behind a link, not the link
+    target = real_path(path)  # the file behind a link, not the link
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     failure: ConfigError
     try:

@@ -9,7 +9,7 @@ from os import PathLike
 from typing import Any, ClassVar, Literal, Self
 from urllib.parse import urlsplit
 
-from SimpleLLMFunc.config import ProviderEntry, file_path, place_in_file, read_provider_file
+from SimpleLLMFunc.config import ProviderEntry, place_in_file, read_provider_file, real_path
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.attempts import APIKeyPool, Credentials, HttpModel, KeySource, Limits, LimitSettings
 from SimpleLLMFunc.interface.http import Address, Headers
@@ -146,7 +146,7 @@ class ServiceModel(Uncopied, HttpModel):
             ConfigError: it is not what it should be; names provider, entry and field.
         """
         # Absolute, because a pickle may be loaded somewhere else.
-        place = str(file_path(path).resolve())
+        place = str(real_path(path))
         providers = read_provider_file(path)
         models: dict[str, dict[str, Self]] = {provider: {} for provider in providers}
         for provider, entries in providers.items():

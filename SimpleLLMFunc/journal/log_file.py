@@ -22,7 +22,7 @@ from typing import Any, Final, Self, TypeAlias
 
 import filelock
 
-from SimpleLLMFunc.config import file_path
+from SimpleLLMFunc.config import real_path
 from SimpleLLMFunc.errors import CheckpointError, UsageError
 from SimpleLLMFunc.logger import mask_known, redact
 from SimpleLLMFunc.storage import SqliteFile, is_damage, transaction
@@ -97,7 +97,7 @@ class JournalFile:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, sync: str = "normal", must_exist: bool = False) -> None:
-        self.path = file_path(path).resolve()
+        self.path = real_path(path)
         self.shown = f"the journal {redact(str(self.path))!r}"
         if must_exist and not os.path.isfile(self.path):  # noqa: PTH113 - a name too long is no error of the system
             raise CheckpointError(

@@ -82,8 +82,7 @@ class SqliteFile:
         if path is None:
             connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         else:
-            self._make(path)
-            if path.stat().st_size == 1:
+            if self._make(path) == 1:
                 # SQLite takes it for an empty one, and would overwrite the user's byte.
                 raise self._unusable("it is not an SQLite database")
             connection = sqlite3.connect(
@@ -102,8 +101,8 @@ class SqliteFile:
         self._held.connection, self._held.file = connection, _identity_of(path) if path else None
         return connection
 
-    def _make(self, path: Path) -> None:
-        """Make the file and its folders where they are not there; raises what `unusable` makes of it."""
+    def _make(self, path: Path) -> int:
+        """Make the file and its folders where they are not there; return its size, or raise what `unusable` makes."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             # The content may be private; SQLite gives its other files the same rights.
@@ -116,11 +115,10 @@ class SqliteFile:
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
             elif not os.access(path, os.R_OK | os.W_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            return path.stat().st_size
         except (OSError, ValueError) as error:
             failure = self._unusable(f"{type(error).__name__}: {getattr(error, 'strerror', None) or error}")
             cause = redacted_cause(error)
-        else:
-            return
         # Not inside the block above: the original would stay as the context, and its path may hold a secret.
         raise failure from cause
 

@@ -16,7 +16,7 @@ from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
 from SimpleLLMFunc.batch.checkpoint.writer_lock import WriterLock
 from SimpleLLMFunc.batch.progress import MapProgress
-from SimpleLLMFunc.config import file_path
+from SimpleLLMFunc.config import real_path
 from SimpleLLMFunc.errors import CheckpointError, counted
 from SimpleLLMFunc.logger import mask_known, push_warning
 from SimpleLLMFunc.storage import canonical, version_of
@@ -118,7 +118,8 @@ class Checkpoint:
     """
 
     def __init__(self, path: str | PathLike[str], output: OutputSpec, repair: RepairLevel) -> None:
-        self.path = _real(path)
+        # Where a link leads to: there SQLite has its log, and by it everybody knows the lock.
+        self.path = real_path(path, "checkpoint")
         self.rows = RowFile(self.path, output, repair, _shown(self.path))
         self._lock = WriterLock(self.path)
 
@@ -232,7 +233,7 @@ class Checkpoint:
         Raises:
             CheckpointError: the file does not exist, or is damaged.
         """
-        place = _real(path)
+        place = real_path(path, "checkpoint")
         if not place.is_file():
             raise CheckpointError(f"there is no checkpoint {str(place)!r}. A map with checkpoint= writes one.")
         writer = WriterLock(place).owner()
@@ -250,11 +251,6 @@ class Checkpoint:
         files = (place, place.with_name(place.name + "-wal"))
         size = sum(file.stat().st_size for file in files if file.exists())
         return CheckpointStatus(place, versions, size, writer, damaged)
-
-
-def _real(path: str | PathLike[str]) -> Path:
-    # Where a link leads to: there SQLite has its log, and by it everybody knows the lock.
-    return file_path(path, "checkpoint").resolve()
 
 
 def _shown(path: Path) -> str:

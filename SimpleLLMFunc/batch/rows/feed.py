@@ -72,7 +72,7 @@ class Feed:
         source, limit = self._told.source, self._told.limit
         if self.total is not None or not isinstance(source, (str, os.PathLike)):
             return self.total
-        total = await in_thread(count_rows, file_path(source))
+        total = await in_thread(count_rows, file_path(source, "a str as rows"))
         return total if total is None or limit is None else min(total, limit)
 
     async def pieces(self) -> AsyncGenerator[list[InputRow], None]:

@@ -88,7 +88,7 @@ def read_rows(source: Rows) -> Generator[InputRow, None, None]:
     if isinstance(source, RowSource):
         return as_told(read_rows(source.source), source)
     if isinstance(source, (str, os.PathLike)):
-        path = file_path(source, "rows")
+        path = file_path(source, "a str as rows")
         if suffix_of(path) in PARQUET and os.path.exists(path) and not is_packed(path):  # noqa: PTH110 - as below
             return _from_records(parquet_records(path))
         return _from_file(text_rows(path), path.name)
@@ -125,7 +125,7 @@ def text_rows(path: Path) -> Generator[TextRow, None, None]:
         path.stat()
     except PermissionError as error:
         raise ConfigError(f"{str(path)!r} cannot be read: {error.strerror}.") from error
-    except OSError:  # or a text too long for a name, given as rows by mistake
+    except OSError:
         message = f"there is no file {str(path)!r}. Rows given as a str are the path of a file."
         raise FileNotFoundError(message) from None
     suffix = suffix_of(path)

@@ -193,9 +193,9 @@ def test_a_path_that_cannot_be_written_is_seen_without_a_log(tmp_path):
 
 
 def test_what_is_missing_is_a_warning_that_can_be_filtered(tmp_path):
-    with TraceStore(tmp_path, interval=0.01) as store:
+    with TraceStore(tmp_path, interval=60) as store:
+        begin(store, 1)
         with pytest.warns(TraceStoreWarning, match="missing something"):
-            begin(store, 1)
             store.flush()
         begin(store, 2)
         with warnings.catch_warnings():
