@@ -153,9 +153,15 @@ class Task(ByPosition):
 
         Raises:
             FileNotFoundError: there is no such file.
-            CheckpointError: it holds no saved task.
+            CheckpointError: it cannot be read, or holds no saved task.
         """
-        return cls.from_json(file_path(path).read_bytes())
+        try:
+            text = file_path(path).read_bytes()
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise CheckpointError(f"the task {os.fspath(path)!r} cannot be read: {error.strerror}.") from error
+        return cls.from_json(text)
 
 
 class Step(ByPosition):

@@ -121,6 +121,8 @@ def test_a_file_is_whole_or_the_old_one(tmp_path):
     assert Task.load(str(path)).question == "other"
     with pytest.raises(FileNotFoundError):
         Task.load(tmp_path / "none.json")
+    with pytest.raises(CheckpointError, match=r"cannot be read: Is a directory"):
+        Task.load(tmp_path)
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path):

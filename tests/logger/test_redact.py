@@ -122,8 +122,7 @@ def test_ordinary_text_stays(text):
     ("text", "expected"),
     [
         ("plain text, 中文, émoji 🎉, C:\\path", "plain text, 中文, émoji 🎉, C:\\path"),
-        ("ok\n2026-01-01 ERROR root fake", "ok\\n2026-01-01 ERROR root fake"),
-        ("a\r\n\tb", "a\\r\\n\\tb"),
+        ("ok\n2026-01-01 ERROR root fake", "ok\\n2026-01-01 ERROR root fake"), ("a\r\n\tb", "a\\r\\n\\tb"),
         ("\x1b]8;;http://evil\x07", "\\u001b]8;;http://evil\\u0007"),
         ("a\u202eb\u2066c\u200fd", "a\\u202eb\\u2066c\\u200fd"),
         ("nul\x00 del\x7f c1\x9b", "nul\\u0000 del\\u007f c1\\u009b"),
@@ -131,7 +130,7 @@ def test_ordinary_text_stays(text):
         ("a\u2028b\u2029c\ufeffd", "a\\u2028b\\u2029c\\ufeffd"),
         ("family 👩‍👧 and ن\u200cف", "family 👩‍👧 and ن\u200cف"),
     ],
-)
+)  # fmt: skip
 def test_control_characters_are_escaped(text, expected):
     assert escape_control(text) == expected
 

@@ -166,13 +166,8 @@ async def test_a_drifted_prompt_is_compared(path):
             await drifted("hello")
     text = str(caught.value)
     wanted = [
-        "-Be brief.",
-        "+Be very brief.",
-        '+ "temperature": 0.7',
-        " Translate.",
-        "--- recorded",
-        "--llm-record=new",
-    ]
+        "-Be brief.", "+Be very brief.", '+ "temperature": 0.7', " Translate.", "--- recorded", "--llm-record=new",
+    ]  # fmt: skip
     assert [part for part in wanted if part in text] == wanted
     assert tape.unmatched == [text]
     assert isinstance(caught.value, AssertionError)

@@ -46,14 +46,8 @@ from SimpleLLMFunc.type import NO_USAGE
 R = TypeVar("R")
 
 _ASKED_LIVE = (
-    ResponseParseError,
-    EmptyResponseError,
-    ToolCallLimitExceeded,
-    RateLimited,
-    ServerUnavailable,
-    BadReply,
-    BadRequest,
-)
+    ResponseParseError, EmptyResponseError, ToolCallLimitExceeded, RateLimited, ServerUnavailable, BadReply, BadRequest,
+)  # fmt: skip
 """What another try may cure; a refusal, a cut answer and a refused key come again."""
 
 
