@@ -1,5 +1,5 @@
 # /// script
-# dependencies = ["gunicorn", "gevent"]
+# dependencies = ["gunicorn[gevent]"]
 # ///
 """`gunicorn -k gevent`, with and without `--preload`; a WSGI application calls a function in 20 requests at once."""
 
