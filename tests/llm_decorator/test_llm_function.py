@@ -400,7 +400,7 @@ def test_the_class_of_a_model_is_named_as_what_was_given():
         ({"llm": ScriptedLLM("x")}, "no option llm. Say which model is asked as llm_interface="),
         ({"prompt": "x"}, "no option prompt. Write it as the docstring"), ({"tools": [print]}, r"toolkit=\[\.\.\.\]"),
         ({"deps": 1}, "no option deps. Give it as tool_context="), ({"message_history": []}, "A chat takes its history"),
-        ({"response_model": Grade}, "no option response_model. The return annotation says"),
+        ({"response_model": Grade}, "no option response_model. The return annotation says"), ({"retries": 1}, "max_reasks="),
     ],
 )  # fmt: skip
 def test_an_argument_under_another_name_is_told_which_one_is_meant(options, said):

@@ -38,6 +38,7 @@ _PLACES: Mapping[str, str] = {
     "stream": "Call .stream(...) of the function; only @llm_chat has stream=True",
     **dict.fromkeys(("output_type", "response_format", "response_model", "result_type"), _ANNOTATION),
     **dict.fromkeys(("context", "deps"), "Give it as tool_context=, which tools read as .context of a ToolContext"),
+    **dict.fromkeys(("output_retries", "retries"), "max_reasks= says how often a misfit is asked again"),
     "message_history": "A chat takes its history as an argument: @llm_chat",
     "improvement": "Give it to with_options(improvement=...): it is for one version of the function",
     "template_params": "Give it to with_options(template_params=...), or to the call as _template_params=",
