@@ -90,7 +90,7 @@ def real_path(path: Any, what: str = "path") -> Path:
     Raises:
         ConfigError: as `file_path`.
     """
-    return Path(os.path.realpath(file_path(path, what)))  # Path.resolve() has errors of its own for a circle
+    return Path(os.path.realpath(file_path(path, what)))  # Path.resolve() raises RuntimeError for a circle
 
 
 def file_to_write(path: str | os.PathLike[str]) -> Path:
