@@ -74,9 +74,9 @@ def file_path(path: Any, what: str = "path") -> Path:
     with suppress(TypeError, ValueError, OSError):
         place = os.path.expanduser(path)  # noqa: PTH111 - "~$a.csv" is a name too
         found = Path(place)
-        # No file system of ours has names of more than 255 bytes; "/" is no file.
-        can_be = all(len(os.fsencode(part)) < 256 for part in found.parts) and str(found) != found.anchor
-        if place and can_be and b"\0" not in os.fsencode(place) and (place[0] != "~" or found.parent.is_dir()):
+        # File systems have names of at most 255 bytes, on Windows characters; "/" is no file.
+        fits = all(len(part if os.name == "nt" else os.fsencode(part)) < 256 for part in found.parts)
+        if place.strip("/") and fits and b"\0" not in os.fsencode(place) and (place[0] != "~" or found.parent.is_dir()):
             # Path drops "./", and the next door would take "~name" for a home folder.
             return found.absolute() if place[0] != "~" and str(found)[0] == "~" else found
     hint = ' "~name" is the home folder of a user, and there is no user of this name.' if place[:1] == "~" else ""
