@@ -332,6 +332,7 @@ def test_what_is_dropped_is_counted_and_told_of_once(tmp_path, caplog):
             deadline = time.monotonic() + 10
             while not store._queue.empty() and time.monotonic() < deadline:
                 time.sleep(0.001)
+            time.sleep(0.5)  # until it has come to the file, and takes nothing more
             for number in range(100):
                 begin(store, number)
                 store("f_going", MessageAppended(1, {"role": "user", "content": "more"}))
