@@ -98,6 +98,10 @@ def test_a_path_that_cannot_be_is_a_config_error_at_every_door(monkeypatch, tmp_
     monkeypatch.chdir(tmp_path)
     found = [file_path(file_path(each)) for each in ("~/a", "~$a.csv", "./~root/a")]
     assert found == [tmp_path / "a", Path("~$a.csv"), tmp_path / "~root" / "a"]
+    with pytest.raises(FileNotFoundError, match="Rows given as a str are the path"):
+        is_good.map("none.parquet")
+    with pytest.raises(CheckpointError, match=r"there is no journal .*, or it may not be read"):
+        paused("none.sqlite")
     Path("circle").symlink_to("circle")
     for door in (doors[0], doors[5], paused, Checkpoint.status, lambda path: TraceReader(path, create=True).runs()):
         with pytest.raises((CheckpointError, ConfigError), match=r"Too many levels of symbolic links|there is no "):

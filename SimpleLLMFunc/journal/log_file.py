@@ -99,7 +99,7 @@ class JournalFile:
     def __init__(self, path: str | os.PathLike[str], *, sync: str = "normal", must_exist: bool = False) -> None:
         self.path = real_path(path)
         self.shown = f"the journal {redact(str(self.path))!r}"
-        if must_exist and not os.path.isfile(self.path):  # noqa: PTH113 - a name too long is no error of the system
+        if must_exist and not os.path.isfile(self.path):  # noqa: PTH113 - Path.is_file() raises PermissionError
             raise CheckpointError(
                 f"there is no journal {redact(str(self.path))!r}, or it may not be read. `durable(path, key)` makes one."
             )

@@ -22,14 +22,15 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.skipif(not hasattr(sys, "abiflags"), reason="needs fork and SIGKILL")
 @pytest.mark.parametrize(
-    ("runs", "kills"), [(12, 25), pytest.param(2000, 500, marks=[pytest.mark.heavy, pytest.mark.timeout(900)])]
+    ("runs", "kills", "at_least"),
+    [(12, 25, 5), pytest.param(2000, 500, 250, marks=[pytest.mark.heavy, pytest.mark.timeout(900)])],
 )
-def test_killed_processes_lose_nothing_and_do_nothing_twice(tmp_path, runs, kills):
+def test_killed_processes_lose_nothing_and_do_nothing_twice(tmp_path, runs, kills, at_least):
     command = [sys.executable, "-m", "tests.support.crashing", str(tmp_path), str(runs), str(kills)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     lines = (tmp_path / "notes").read_text().splitlines()
-    assert (killed := int(lines.pop().split()[1])) >= kills // 5
+    assert (killed := int(lines.pop().split()[1])) >= at_least
     answers = {line for line in lines if line.startswith("answer")}
     assert answers == {f"answer {run}: {'seen paid ' * 3}".strip() for run in range(runs)}
     told = Counter(line for line in lines if line.startswith(("reply", "look", "pay")))

@@ -137,8 +137,7 @@ class Unreadable:
     ("candidate", "missing"),
     [
         ({"type": "function", "function": _SPEC}, "'double': it is a dictionary without something to call"),
-        (({"type": "function"}, _double), "with a name"),
-        ((_SPEC, "double"), "'double': a tuple is taken as a pair"),
+        (({"type": "function"}, _double), "with a name"), ((_SPEC, "double"), "'double': a tuple is taken as a pair"),
         (SimpleNamespace(name="x"), "'x': it carries no JSON Schema"),
         (SimpleNamespace(args_schema=_SCHEMA), "a schema and no name"),
         (SimpleNamespace(name="x", inputSchema=_SCHEMA), "'x': it carries nothing to call"),
@@ -146,7 +145,7 @@ class Unreadable:
         (SimpleNamespace(name="x", takes_ctx=True, function_schema=PydanticAITool.function_schema), "RunContext"),
         (3, "a int cannot be a tool in the toolkit: it carries no name and no JSON Schema"),
     ],
-)
+)  # fmt: skip
 def test_what_is_missing_is_said(candidate, missing):
     with pytest.raises(ToolDefinitionError, match=missing):
         as_tool(candidate)

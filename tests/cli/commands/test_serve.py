@@ -45,10 +45,9 @@ def test_targets(targets: list[str], names: list[str]) -> None:
         (["mcp_one:z"], r"has no 'z'\. Its decorated functions are: a, b, _c\."),
         (["mcp_one:plain"], "plain is not decorated with @llm_function"),
         (["mcp_none"], r"no function to offer.*or name one of: a"),
-        (["mcp_one", "mcp_clash"], "two of the functions are called 'a'"),
-        (["json"], "no function to offer"),
+        (["mcp_one", "mcp_clash"], "two of the functions are called 'a'"), (["json"], "no function to offer"),
     ],
-)
+)  # fmt: skip
 def test_targets_that_cannot_be_served(targets: list[str], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         functions_of(targets)

@@ -38,8 +38,7 @@ run = partial(typed, "view", "--no-open")
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "no trace store is named"),
-        (["view_greetings.py"], "cannot be used as a trace store"),
+        ([], "no trace store is named"), (["view_greetings.py"], "cannot be used as a trace store"),
         (["runs.sqlite", "--allow-run", "no_such_module"], "there is no module"),
         (["runs.sqlite", "--allow-run", "view_greetings:nobody"], "has no 'nobody'"),
         (["runs.sqlite", "--allow-run", "json"], "nothing to run"),
@@ -47,7 +46,7 @@ run = partial(typed, "view", "--no-open")
         (["runs.sqlite", "--host", "example.com"], "this machine only"),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_what_cannot_be_shown_is_said_at_once(arguments, said):
     result = run(*arguments, code=1)
     assert said in result.output
