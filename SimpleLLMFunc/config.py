@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -39,10 +39,9 @@ def _variable(name: str, *, is_secret: bool = False) -> Any:
 class Settings:
     """The settings of the environment; None for a variable that is not set, or blank.
 
-    The key is in no repr and no pickle; nor is the address in a repr, which may hold a password.
+    The address is in no repr: it may hold a password.
     """
 
-    openai_api_key: str | None = _variable("OPENAI_API_KEY", is_secret=True)
     openai_base_url: str | None = _variable("OPENAI_BASE_URL", is_secret=True)
     openai_organization: str | None = _variable("OPENAI_ORG_ID")
     openai_project: str | None = _variable("OPENAI_PROJECT_ID")
@@ -55,9 +54,6 @@ class Settings:
         """Read `environ`, by default the process's own, as it stands now."""
         environ = os.environ if environ is None else environ
         return cls(*(environ.get(each.metadata["variable"], "").strip() or None for each in fields(cls)))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Settings, (None, *(getattr(self, each.name) for each in fields(self)[1:]))
 
 
 def file_path(path: Any, what: str = "path") -> Path:
@@ -142,6 +138,16 @@ def clean_key(value: object, where: str) -> str:
     return key
 
 
+def http_address(text: object) -> SplitResult | None:
+    """Return the parts of an http or https address with a host; None for all else."""
+    try:
+        parts = urlsplit(text.strip()) if isinstance(text, str) else None
+        fits = parts is not None and parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:
+        return None
+    return parts if fits else None
+
+
 @lru_cache(maxsize=256)
 def is_local_address(base_url: str | None) -> bool:
     """Return whether `base_url` leads to this machine or its private network, where services mostly take no key."""
@@ -190,9 +196,12 @@ def missing_model_message() -> str:
 def missing_key_message(
     model_name: str, base_url: str | None = None, variables: Sequence[str] = ("OPENAI_API_KEY",)
 ) -> str:
-    """Return what a user reads whose model has no key: what was looked at, the line to write, the offline way."""
+    """Return what a user reads whose model has no key: what was looked at, the line to write, the offline way.
+
+    `base_url` is shown as it is: give it without a login and a query.
+    """
     names, made = ", ".join(variables), _MADE_BY.get(variables[0], "OpenAICompatible")
-    address = _shown_address(base_url) if base_url else ""
+    address = base_url or ""
     if speaks_chinese():
         return (
             f"模型 {model_name}{f'（{address}）' if address else ''} 没有密钥。已经查找过：api_key、api_key_pool、环境变量 "
@@ -209,17 +218,6 @@ def missing_key_message(
 
 
 _MADE_BY = {"ANTHROPIC_API_KEY": "Anthropic", "GOOGLE_API_KEY": "Gemini"}
-
-
-def _shown_address(base_url: str) -> str:
-    """Return the address without the parts that may hold a secret: user, password, query."""
-    try:
-        parts = urlsplit(base_url)
-        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
-        port = "" if parts.port is None else f":{parts.port}"
-    except ValueError:
-        return "its address"
-    return f"{parts.scheme}://{host}{port}{parts.path}"
 
 
 # --- the provider file -------------------------------------------------------------------------------------
@@ -345,7 +343,7 @@ def _checked_provider(
 
 
 def _checked(file: str, place: tuple[str, int], entry: ProviderEntry, environ: Mapping[str, str]) -> ProviderEntry:
-    if entry.base_url is not None and not _is_address(entry.base_url):
+    if entry.base_url is not None and http_address(entry.base_url) is None:
         where = place_in_file(file, (*place, "base_url"))
         raise ConfigError(f"{where}: this is not an address. It must look like https://host/v1.")
     if not entry.api_keys and not is_local_address(entry.base_url):
@@ -360,14 +358,6 @@ def _checked(file: str, place: tuple[str, int], entry: ProviderEntry, environ: M
         where = place_in_file(file, (*place, "api_keys", number))
         keys.append(clean_key(_filled(where, key, environ), where))
     return entry.model_copy(update={"api_keys": keys})
-
-
-def _is_address(base_url: str) -> bool:
-    try:
-        parts = urlsplit(base_url)
-        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
 
 
 _PLACEHOLDER = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")

@@ -11,7 +11,7 @@ from typing import Any
 from SimpleLLMFunc.base.run import RunIdentity
 from SimpleLLMFunc.errors import CheckpointError, UsageError
 from SimpleLLMFunc.journal.log_file import KeyLog, NewRow, Row
-from SimpleLLMFunc.logger import push_info
+from SimpleLLMFunc.logger import push_info, with_causes
 
 
 class Steps:
@@ -161,7 +161,7 @@ class Steps:
             if self._has_grown or (self._log.rows and not self._is_finished):
                 self._append((("end", b"", None),))
         elif error is not None:
-            ends = _all_in(error)
+            ends = {id(each) for each in with_causes(error)}
             lost = [place.hex() for reason, places in self.unread if id(reason) in ends for place in places]
             if lost:
                 self._append((("dropped", b"", lost),))
@@ -181,15 +181,3 @@ def pending_in(log: KeyLog) -> dict[str, dict[str, Any]]:
     for row in log.rows:
         note_pending(pending, row, log.key)
     return pending
-
-
-def _all_in(error: BaseException) -> set[int]:
-    """Return the ids of an error, of those in its group, and of its causes."""
-    found: set[int] = set()
-    waiting: list[BaseException | None] = [error]
-    while waiting:
-        each = waiting.pop()
-        if each is not None and id(each) not in found:
-            found.add(id(each))
-            waiting += [each.__cause__, each.__context__, *getattr(each, "exceptions", ())]
-    return found

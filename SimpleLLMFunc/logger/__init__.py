@@ -15,7 +15,7 @@ from SimpleLLMFunc.logger.context import (
     get_current_trace_id,
     log_context,
 )
-from SimpleLLMFunc.logger.failures import redacted_cause, shown_error, shown_traceback
+from SimpleLLMFunc.logger.failures import redacted_cause, shown_error, shown_traceback, with_causes
 from SimpleLLMFunc.logger.known import MASK, end_before_growing_secret, end_before_secret, mask_known, remember_secret
 from SimpleLLMFunc.logger.records import (
     app_log,
@@ -55,7 +55,7 @@ __all__ = [
 __all__ += [
     "HTTP_LOGGERS", "MASK", "PlainData", "begin_run", "border", "data_url_by_size", "end_before_growing_secret",
     "end_before_secret", "get_current_run_id", "holds_little", "is_debugging", "looks_secret", "mask_known",
-    "named_by_size", "pairs_of", "redact_head", "redact_logs_of", "redacted_cause", "shown_text", "shown_value",
+    "named_by_size", "pairs_of", "redact_head", "redact_logs_of", "redacted_cause", "shown_text", "shown_value", "with_causes",
 ]  # for other rooms  # fmt: skip
 
 # Without any handler, Python would print our warnings to stderr by itself; whether they are shown is the user's choice.

@@ -26,7 +26,7 @@ def redacted_cause(error: BaseException) -> BaseException:
 
     A traceback prints causes, and programs keep them. An error that is too large to search counts as one with a secret.
     """
-    parts = list(_with_causes(error))
+    parts = list(with_causes(error))
     if not any(_holds_secret(each) for each in parts):
         return error
     return RedactedCause("; after ".join(map(_with_notes, parts)))
@@ -37,8 +37,8 @@ def _with_notes(error: BaseException) -> str:
     return "\n".join([shown_error(error, _LONGEST_CAUSE), *(shown_text(str(note), _LONGEST_CAUSE) for note in notes)])
 
 
-def _with_causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield `error` and all that a traceback prints with it."""
+def with_causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield `error`, those in its group, and all that led to them, each once."""
     waiting, seen = [error], set[int]()
     while waiting:
         part = waiting.pop()
@@ -56,7 +56,7 @@ def shown_error(error: BaseException, limit: int = BODY_LIMIT) -> str:
 
 def shown_traceback(error: BaseException, limit: int = 10_000) -> str:
     """Return `error` with its traceback, in Python's form unless the error is too long; redacted as by `shown_text`."""
-    if not any(map(_is_large, _with_causes(error))):
+    if not any(map(_is_large, with_causes(error))):
         return shown_text("".join(traceback.format_exception(error)), limit)
     return "".join(traceback.format_tb(error.__traceback__)) + shown_error(error, limit)
 

@@ -10,11 +10,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol, TypeAlias, TypedDict
-from urllib.parse import urlsplit
 
 from SimpleLLMFunc.assistant.words import WORDS
 from SimpleLLMFunc.base.run import EmptyReview
 from SimpleLLMFunc.base.templates import enclosed
+from SimpleLLMFunc.config import http_address
 from SimpleLLMFunc.errors import ConnectionFailed, ProviderError, SimpleLLMFuncError, cut
 from SimpleLLMFunc.interface.spending import current_deadline
 from SimpleLLMFunc.logger import push_info, push_warning, shown_error
@@ -100,12 +100,7 @@ def _url(value: Any) -> str:
     """Return the address of a page; empty for one that a user should not be given to click on."""
     if not isinstance(value, str) or len(value) > 2000 or any(character <= " " for character in value):
         return ""
-    try:
-        parts = urlsplit(value)
-        usable = parts.scheme in {"http", "https"} and bool(parts.hostname)
-    except ValueError:
-        return ""
-    return without_surrogates(value) if usable else ""
+    return without_surrogates(value) if http_address(value) else ""
 
 
 def _text(value: Any, limit: int) -> str:

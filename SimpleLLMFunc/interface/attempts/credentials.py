@@ -14,6 +14,7 @@ from SimpleLLMFunc.config import clean_key, is_local_address, missing_key_messag
 from SimpleLLMFunc.errors import AuthenticationError, ConfigError, RateLimited, SimpleLLMFuncError
 from SimpleLLMFunc.interface.attempts.key_pool import APIKeyPool
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
+from SimpleLLMFunc.interface.http import Address
 from SimpleLLMFunc.logger import remember_secret, shown_error
 from SimpleLLMFunc.runtime import in_thread
 
@@ -185,4 +186,4 @@ class Credentials:
                 return key
         if is_local_address(self._base_url):
             return ""
-        raise ConfigError(missing_key_message(self._model_name, self._base_url, self._variables))
+        raise ConfigError(missing_key_message(self._model_name, Address(self._base_url).without_query, self._variables))

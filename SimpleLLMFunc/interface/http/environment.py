@@ -8,6 +8,7 @@ import ssl
 from functools import lru_cache
 from urllib.parse import unquote, urlsplit
 
+from SimpleLLMFunc.config import http_address
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.logger import remember_secret
 from SimpleLLMFunc.runtime import THIS_MACHINE
@@ -55,16 +56,11 @@ def proxy_for(url: str) -> str | None:
 @lru_cache(maxsize=16)
 def _checked(address: str) -> str:
     whole = address if "://" in address else f"http://{address}"
-    kind = whole.partition("://")[0].lower()
-    if kind not in {"http", "https"}:
-        raise ConfigError(f"the environment names a {kind} proxy. Set HTTPS_PROXY to an http or https one.")
-    try:
-        parts = urlsplit(whole)
-        usable = bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        parts, usable = urlsplit(""), False
-    if not usable:
-        raise ConfigError("the proxy in HTTPS_PROXY, HTTP_PROXY or ALL_PROXY is no address. Write http://host:port.")
+    parts = http_address(whole)
+    if parts is None:
+        kind = whole.partition("://")[0].lower()
+        said = "is no address" if kind in {"http", "https"} else f"speaks {kind}"
+        raise ConfigError(f"the proxy in HTTPS_PROXY, HTTP_PROXY or ALL_PROXY {said}. Write http://host:port.")
     if parts.password:
         name, password = unquote(parts.username or ""), unquote(parts.password)
         remember_secret(password)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable
 from typing import TypeVar
 
 from SimpleLLMFunc.errors import BadReply, ConfigError, ConnectionFailed, UsageError
 from SimpleLLMFunc.interface.failed_attempt import Again, AttemptFailed
 from SimpleLLMFunc.interface.http.timeouts import Silence
-from SimpleLLMFunc.logger import redact, redacted_cause, shown_text
+from SimpleLLMFunc.logger import redact, redacted_cause, shown_text, with_causes
 
 T = TypeVar("T")
 
@@ -71,14 +71,8 @@ def without_frames(error: BaseException) -> BaseException:
     The frames of an HTTP client hold the headers of the request, and programs that report errors send the variables of
     every frame along; an error that is kept for long keeps them for as long.
     """
-    seen: set[int] = set()
-    waiting: list[BaseException | None] = [error]
-    while waiting:
-        part = waiting.pop()
-        if part is not None and id(part) not in seen:
-            seen.add(id(part))
-            part.__traceback__ = None
-            waiting += [part.__cause__, part.__context__]
+    for part in with_causes(error):
+        part.__traceback__ = None
     return error
 
 
@@ -166,7 +160,7 @@ def _failed(reason: str, model: str, tries: int, *, again: Again = "always", adv
 
 def _advice(error: Exception, url: str) -> str:
     """Return what to write where one side speaks TLS and the other does not, or may not; else nothing."""
-    chain = list(_chain(error))
+    chain = list(with_causes(error))
     if any(isinstance(part, ssl.SSLError) and getattr(part, "reason", "") in _NO_TLS for part in chain):
         return _NO_TLS_THERE
     if not url.startswith("http://"):
@@ -175,16 +169,6 @@ def _advice(error: Exception, url: str) -> str:
         return _TLS_THERE
     is_hung_up = any(isinstance(part, ConnectionResetError) or type(part).__name__ in _HUNG_UP for part in chain)
     return _PERHAPS_TLS if is_hung_up else ""
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield the error and what led to it."""
-    seen: BaseException | None = error
-    for _ in range(8):
-        if seen is None:
-            return
-        yield seen
-        seen = seen.__cause__ or seen.__context__
 
 
 def _reason(error: BaseException, text: str) -> str:
@@ -197,4 +181,4 @@ def _reason(error: BaseException, text: str) -> str:
 
 def is_about_tls(error: BaseException) -> bool:
     """Whether a certificate or a handshake failed, which no further try cures."""
-    return any(isinstance(part, (ssl.SSLError, ssl.CertificateError)) for part in _chain(error))
+    return any(isinstance(part, (ssl.SSLError, ssl.CertificateError)) for part in with_causes(error))

@@ -13,7 +13,6 @@ import asyncio
 import atexit
 import copy
 import ctypes
-import http.client
 import secrets
 import threading
 import time
@@ -24,7 +23,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import urlsplit
+from urllib.request import ProxyHandler, Request, build_opener
 
 from SimpleLLMFunc.errors import ConfigError, ConnectionFailed, RunAborted, SimpleLLMFuncError
 from SimpleLLMFunc.extras import load_extra
@@ -309,21 +308,16 @@ def _params(llama: Any, options: ServerOptions, key: str) -> Any:
 
 def _wait_until_ready(server: LocalServer) -> None:
     until = time.monotonic() + _READY_SECONDS
-    address = urlsplit(server.base_url)
+    address = server.base_url.removesuffix("/v1") + "/health"
+    health = Request(address, headers={"Authorization": f"Bearer {server.key}"})  # noqa: S310 - it is http
+    asking = build_opener(ProxyHandler({}))  # no proxy of the environment reaches this machine's own loopback
     problem = ""
     while time.monotonic() < until:
-        connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=5)
         try:
-            connection.request("GET", "/health", headers={"Authorization": f"Bearer {server.key}"})
-            status = connection.getresponse().status
-        except OSError as error:
-            problem = str(error)
-        else:
-            if status == http.HTTPStatus.OK:
+            with asking.open(health, timeout=5):
                 return
-            problem = f"status {status}"
-        finally:
-            connection.close()
+        except OSError as error:  # nothing listens yet, or 503: it is still loading
+            problem = str(error)
         time.sleep(0.02)
     raise ConnectionFailed(
         server.options.name, reason=f"the local server was not ready after {_READY_SECONDS:g} s: {problem}"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from SimpleLLMFunc.config import http_address
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.wires.wire import Asked
 from SimpleLLMFunc.type import mapping
@@ -87,12 +88,8 @@ def check_base_url(base_url: str, said_in: str = "base_url") -> str:
     Raises:
         ConfigError: it is no http or https address, or holds a user name or password; names `said_in`.
     """
-    try:
-        parts = urlsplit(base_url.strip())
-        fits = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except (ValueError, AttributeError):  # AttributeError: it is no text
-        parts, fits = urlsplit(""), False
-    if not fits:
+    parts = http_address(base_url)
+    if parts is None:
         raise ConfigError(f"{said_in} must be an http or https address, such as https://api.openai.com/v1.")
     if parts.username is not None or parts.password is not None:
         raise ConfigError(f"{said_in} holds a user name or a password, which end up in logs. Give the key as api_key.")

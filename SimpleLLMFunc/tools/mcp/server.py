@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, TextIO, TypeAlias
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from SimpleLLMFunc.config import http_address
 from SimpleLLMFunc.errors import ConfigError, cut
 from SimpleLLMFunc.extras import load_extra
 from SimpleLLMFunc.logger import HTTP_LOGGERS, escape_control, looks_secret, redact, redact_logs_of, remember_secret
@@ -237,12 +238,8 @@ def http_server(url: str, headers: Mapping[str, str] | None) -> HttpServer:
     Raises:
         ConfigError: no http address.
     """
-    try:
-        parts = urlsplit(url)
-        _ = parts.port  # raises for one that is no number
-    except ValueError:
-        parts = urlsplit("")
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
+    parts = http_address(url)
+    if parts is None:
         raise ConfigError(f"url= is the http address of an MCP server, not {cut(redact(repr(url)), 100)}.")
     given: dict[str, Any] = dict(headers or {})
     for name, value in given.items():
