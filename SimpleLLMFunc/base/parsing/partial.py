@@ -148,7 +148,9 @@ class _Reader:
         elif isinstance(shape, ObjectShape) and not shape.is_hooked and (part := shape.by_name.get(frame.key)):
             value = self._validated(part.shape, part.check, node)
         elif isinstance(shape, ListShape) and not frame.has_gap:
-            value = self._validated(shape.item, shape.check, node)
+            # A bare value among lists could be the item of one, or of this one: the whole answer decides.
+            is_unclear = isinstance(resolved(shape.item), ListShape) and not isinstance(node, list)
+            value = _ABSENT if is_unclear else self._validated(shape.item, shape.check, node)
         if value is _ABSENT:
             frame.has_gap = True
             return

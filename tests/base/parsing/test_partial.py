@@ -209,6 +209,7 @@ def test_a_part_is_of_the_kind_of_the_whole_and_what_cannot_be_made_is_left_to_i
     assert grown(PartialReader(compile_output(Any), mode="prompt"), '{"value": 1}', 1) == []
     for text in ('[{"next": }, ', '[{"next": {},}, ', '[{"next": null], '):
         assert grown(ItemReader(compile_output(list[Link])), text, 1) == [], "only strict JSON grows"
+    assert grown(ItemReader(compile_output(list[list[int]])), "[1, 2]", 1) == [], "one list, or two"
 
 
 # --- items -------------------------------------------------------------------------------------------------

@@ -63,7 +63,7 @@ def test_mends_and_says_so(text: str, value: object, repair: tuple[str, str]) ->
     [
         # two readings are possible: ends of strings, a swallowed key, something left out
         (AmbiguousError, ['["a "b", "c" d"]', '{"a": "x" + "b", "c": 1}', '{"a": "He said "no", "b": 1}',
-                          '{"a": "hello,\n"b": "x"}', '{"a": "x""}', '{"a": 1, "a": 2}', "[1, 2, ...]",
+                          '{"a": "hello,\n"b": "x"}', '{"a": "x", b.c: "y"}', '{"a": "x""}', '{"a": 1, "a": 2}', "[1, 2, ...]",
                           "[1, 2 // and so on\n]", "[1,, 2]", '{"a": undefined}', '{"a": <int>}', "[" * 1000,
                           "{a: [" * 75 + "[1]" + "]}" * 75, '{"a": """}', '{"a": """, "b": 1}']),
         (TruncatedError, ["[1, 2", '[{"a": 1}', '{"a": 1', '{"a": "x', '{"a": [1, 2', "{", '{"a"', '{"a": tru',

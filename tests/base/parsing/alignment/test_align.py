@@ -155,6 +155,8 @@ def test_the_wrapper_of_a_plain_value_is_no_repair() -> None:
         ('[{"name": "x", "price": 1}]', Item), ('["x", 1]', Item), ('"x"', Item), ("[1, 2]", list[list[int]]),
         ('{"a": {"b": {"name": "x", "price": 1}}}', Item), ('{"price": 1}', Item), ('{"paid": true}', Order),
         ("9" * 5000, int), ("9" * 5000, float), ("true", Literal[1]), ("1", Literal[True]), ("3", Literal[1, 2]),
+        # not a part of a longer number
+        *((text, Literal["1", "3", "100"]) for text in ("$3.50", "1,000", "100,000", "1:30", "It costs 100.50", "2.1")),
         ("[1, 2, 3]", tuple[int, int]), ('["a\ud800b"', list[str]), ('["{\\"a\\": {\\"v\\": 1}}"]', list[Total]),
         # negation, counting and two candidates never decide
         *((text, Color) for text in
