@@ -7,7 +7,7 @@ import importlib
 import pkgutil
 import sys
 import types
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Generator, Iterable
 from contextlib import contextmanager
 from contextvars import Context, ContextVar
 from dataclasses import MISSING, fields
@@ -166,6 +166,28 @@ def refuse_constant(name: str) -> NoReturn:
         ValueError: always.
     """
     raise ValueError(f"{name} is no JSON number")
+
+
+def path_text(path: Iterable[int | str]) -> str:
+    """Return a place in a value as messages name it: ``lines[0].price``; empty for the root."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
+
+
+class DuplicateKeyError(ValueError):
+    """A key stands twice in one object, with different values."""
+
+
+def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Be the `object_pairs_hook` of `json`: a key that stands twice with different values is an error.
+
+    Raises:
+        DuplicateKeyError: one does.
+    """
+    made = dict(pairs)
+    for key, value in pairs if len(made) < len(pairs) else ():
+        if made[key] != value:
+            raise DuplicateKeyError(f"the key {key!r} is given twice with different values")
+    return made
 
 
 class Uncopied:

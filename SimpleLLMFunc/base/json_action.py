@@ -53,7 +53,7 @@ class JsonActions:
 
     @property
     def _may_answer(self) -> bool:
-        return self.choice in {None, "auto", "none"} if not isinstance(self.choice, Mapping) else False
+        return self.choice in (None, "auto", "none")  # a named function is a mapping
 
     @property
     def response_format(self) -> dict[str, Any] | None:

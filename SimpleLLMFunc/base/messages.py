@@ -179,11 +179,7 @@ def _message_of(reply: Any) -> ChatMessage:
 def _copy(value: Any) -> Any:
     # By exact type: what is neither dict nor list is shared, and a subclass may not survive the copying.
     if type(value) is dict:
-        new = value.copy()
-        for key, item in value.items():
-            if type(item) is dict or type(item) is list:
-                new[key] = _copy(item)
-        return new
+        return {key: _copy(item) for key, item in value.items()}
     return [_copy(item) for item in value] if type(value) is list else value
 
 

@@ -11,8 +11,8 @@ from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, given_to
 from SimpleLLMFunc.interface.wires import STATE
-from SimpleLLMFunc.tools import NotConfirmed, Tool, ToolSearch
-from SimpleLLMFunc.type import ChatCompletion, Message, ToolSpec
+from SimpleLLMFunc.tools import FIND_TOOLS, NotConfirmed, Tool, ToolSearch
+from SimpleLLMFunc.type import ChatCompletion, Message, ToolSpec, spec_name
 
 ToolMap: TypeAlias = Mapping[str, Tool | Callable[..., Any]]
 """What runs, by the name on the wire."""
@@ -154,8 +154,7 @@ class Toolset:
         max_rounds: how often they are run; the calls of one reply are one round. 0 offers none.
         offered: "native" calls, "json" actions, or "auto": what suits the model.
         policy: how they run.
-        search: of a large toolkit the specs are those of the search alone, and what it finds is offered from then on.
-        hidden, hidden_strict: the specs of the tools that can be found.
+        search: of a large toolkit it alone is offered at first, and what it finds from then on.
     """
 
     tool_map: ToolMap = field(default_factory=dict)
@@ -165,30 +164,24 @@ class Toolset:
     offered: Literal["auto", "native", "json"] = "auto"
     policy: ToolPolicy = field(default_factory=ToolPolicy)
     search: ToolSearch | None = None
-    hidden: Sequence[ToolSpec] = ()
-    hidden_strict: Sequence[ToolSpec] = ()
 
     def specs_for(self, llm: LLM_Interface) -> list[ToolSpec] | None:
         """Return the form of the specs that this provider wants."""
-        return self.strict_specs if self._is_strict(llm) else self.specs
+        return self.strict_specs if llm.profile.strict and not llm.wants_schema else self.specs
 
-    @property
-    def every_spec(self) -> list[ToolSpec]:
-        """The specs of all tools, found or not; what the function is made of."""
-        return [*self.hidden, *(self.specs or ())]
+    def shown(self, specs: list[ToolSpec] | None, messages: Sequence[Message] = ()) -> list[ToolSpec] | None:
+        """Return those of the specs that a conversation is offered: of a large toolkit the search, and what it found."""
+        if self.search is None:
+            return specs
+        names = {FIND_TOOLS, *self.search.found_in(messages)}
+        return [each for each in specs or () if "function" not in each or spec_name(each) in names]
 
     def searched(self, request: ModelRequest) -> ModelRequest:
-        """Return the request with the tools that were found in its conversation, besides those of the specs."""
+        """Return the request with the tools that its conversation is offered."""
         if self.search is None:
             return request
-        names = set(self.search.found_in(request.messages))
-        hidden = self.hidden_strict if self._is_strict(request.llm) else self.hidden
-        found = [*(self.specs_for(request.llm) or ()), *(each for each in hidden if each["function"]["name"] in names)]
+        found = self.shown(self.specs_for(request.llm), request.messages)
         if request.actions is not None:
-            called = [each for each in found if "function" in each]
+            called = [each for each in found or () if "function" in each]
             request = replace(request, actions=replace(request.actions, tools=called))
         return replace(request, tools=found)
-
-    @staticmethod
-    def _is_strict(llm: LLM_Interface) -> bool:
-        return llm.profile.strict and not llm.wants_schema

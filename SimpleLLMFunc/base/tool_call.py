@@ -111,7 +111,7 @@ async def process_tool_calls(
     happened: asyncio.Queue[int | ToolCallProgress] = asyncio.Queue()
     round_ = Round(tool_map, turn, trace_id, func_name, policy, happened, caller)
     tasks: list[asyncio.Task[ToolCallFinished | BaseException]] = []
-    waits: list[BaseException] = []
+    outcomes: dict[int, ToolCallFinished | BaseException] = {}
     try:
         for number, call in enumerate(calls):
             step = None if journal is None else journal.call(call)
@@ -124,19 +124,14 @@ async def process_tool_calls(
             if isinstance(event, ToolCallProgress):
                 yield event
                 continue
-            outcome = tasks[event].result()
+            outcomes[event] = outcome = tasks[event].result()
             if isinstance(outcome, BaseException) and not isinstance(outcome, WAITS):
                 raise outcome
-            while shown < len(tasks) and tasks[shown].done():
-                answer = tasks[shown].result()
-                shown += 1
-                if isinstance(answer, ToolCallFinished):
+            while shown in outcomes:  # in the order of the calls
+                if isinstance(answer := outcomes[shown], ToolCallFinished):
                     yield answer
-                elif isinstance(answer, WAITS):
-                    waits.append(answer)
-                else:
-                    raise answer
-        if waits:
+                shown += 1
+        if waits := [each for _, each in sorted(outcomes.items()) if isinstance(each, BaseException)]:
             raise _waited_for(waits)
     finally:
         await _cancelled(tasks)

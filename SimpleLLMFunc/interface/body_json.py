@@ -11,7 +11,7 @@ from pydantic_core import from_json
 
 from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.runtime import LARGE
-from SimpleLLMFunc.type import without_surrogates
+from SimpleLLMFunc.type import mend, without_surrogates
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _PUNCTUATION = 8  # a value and its name take about as much as their text, too
@@ -98,18 +98,6 @@ def _is_deep(value: Any) -> bool:
         lists = [item.values() if isinstance(item, dict) else item for item in level if isinstance(item, dict | list)]
         level = [inner for items in lists for inner in items]
     return bool(level)
-
-
-def mend(value: Any) -> Any:
-    """Return JSON data with `without_surrogates` applied to every text."""
-    # No deeper than `decode` lets a reply be.
-    if isinstance(value, str):
-        return without_surrogates(value)
-    if isinstance(value, list):
-        return [mend(item) for item in value]
-    if isinstance(value, dict):
-        return {mend(name): mend(item) for name, item in value.items()}
-    return value
 
 
 def head_of(body: bytes, charset: str = "") -> str:

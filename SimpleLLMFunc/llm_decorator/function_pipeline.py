@@ -56,6 +56,8 @@ class FunctionPipeline(Pipeline):
     """
 
     kind = "function"
+    voting = None
+    """A pipeline alone asks once; see `Answering`."""
 
     def __init__(self, definition: Definition, options: Options, examples: Examples | None = None) -> None:
         super().__init__(definition, options)

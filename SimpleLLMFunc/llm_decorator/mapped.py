@@ -82,8 +82,7 @@ class MappedFunction(Generic[R_co]):
     @property
     def output(self) -> OutputSpec:
         """The return type; a list for a function that yields items."""
-        answers = self._answers
-        voting = None if isinstance(answers, FunctionPipeline) else answers.voting
+        voting = self._answers.voting
         return self.pipeline.output if voting is None or not voting.is_confident else voting.output
 
     def definition(self) -> dict[str, Any]:
@@ -93,7 +92,7 @@ class MappedFunction(Generic[R_co]):
         deadlines and re-asks, which only say how long to try.
         """
         pipeline, options = self.pipeline, self.pipeline.options
-        output, tools = pipeline.definition.output, pipeline.tools.every_spec
+        output, tools = pipeline.definition.output, pipeline.tools.specs or []
         # In the words of 1.0, so that what it has answered need not be asked for again.
         described = build_return_type_description(output.return_type, partial(type_identity, as_json=True))
         parameters = [f"  - {name}: {type_identity(hint)}" for name, hint in pipeline.definition.hints.items()]

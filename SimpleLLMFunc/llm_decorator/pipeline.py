@@ -185,7 +185,7 @@ class Pipeline(ABC):
     def metadata(self) -> FunctionMetadata:
         """The metadata of the function for sinks and traces; built at the first use."""
         own, _, _, docstring, name = self.definition.metadata
-        tools = self.tools.every_spec
+        tools = self.tools.specs or []
         return FunctionMetadata(
             name=name,
             kind=self.kind,
@@ -205,7 +205,7 @@ class Pipeline(ABC):
     @cached_property
     def identity(self) -> RunIdentity:
         """The identity of the function in a journal: the decorator's arguments belong to its version, later ones are options."""
-        options, specs = self.options, self.tools.every_spec
+        options, specs = self.options, self.tools.specs or []
         has_others = "toolkit" in self.later
         asked = [options.output_mode, options.tools, self.later.get("model"), has_others and specs, *self.version_parts]
         version = self._version([], [] if has_others else specs)

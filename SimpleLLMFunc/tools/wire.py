@@ -9,12 +9,12 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.tools.schemas import ArgumentsError
-from SimpleLLMFunc.type import without_surrogates
-from SimpleLLMFunc.utils import refuse_constant
+from SimpleLLMFunc.type import mend
+from SimpleLLMFunc.utils import object_of, refuse_constant
 
 _WIRE = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _REFUSED = re.compile(r"[^a-zA-Z0-9_-]+")
@@ -69,12 +69,8 @@ def read_arguments(text: str) -> dict[str, Any]:
         return {}
     try:
         value = _DECODER.decode(text)
-        if value is None:
-            return {}
-        if isinstance(value, dict):
-            # Characters beyond ASCII come as they are or behind a backslash.
-            cleaned: dict[str, Any] = value if "\\u" not in text and text.isascii() else _cleaned(value)
-            return cleaned
+        if value is None or isinstance(value, dict):
+            return cast("dict[str, Any]", mend(value or {}))
         problem = ""
     except RecursionError:
         problem = " (nested too deeply)"
@@ -83,24 +79,4 @@ def read_arguments(text: str) -> dict[str, Any]:
     raise ArgumentsError([("", "a JSON object", cut(text, 80) + problem)])
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        for key, item in pairs:
-            if value[key] != item:
-                raise ValueError(f"key {key!r} is given twice, with different values")
-    return value
-
-
-_DECODER = json.JSONDecoder(parse_constant=refuse_constant, object_pairs_hook=_object)
-
-
-def _cleaned(value: Any) -> Any:
-    """Replace lone surrogates in all strings: they pass for text, and break every file they are written to."""
-    if isinstance(value, str):
-        return without_surrogates(value)
-    if isinstance(value, dict):
-        return {without_surrogates(key): _cleaned(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_cleaned(item) for item in value]
-    return value
+_DECODER = json.JSONDecoder(parse_constant=refuse_constant, object_pairs_hook=object_of)

@@ -37,7 +37,16 @@ from SimpleLLMFunc.type.multimodal import (
     read_file,
 )
 from SimpleLLMFunc.type.usage import NO_USAGE, CompletionUsage, Usage
-from SimpleLLMFunc.type.wire import content_text, count, index_of, mapping, mappings, text_or_none, without_surrogates
+from SimpleLLMFunc.type.wire import (
+    content_text,
+    count,
+    index_of,
+    mapping,
+    mappings,
+    mend,
+    text_or_none,
+    without_surrogates,
+)
 
 __all__ = [
     "ABSTAIN", "Abstain", "Abstention", "AssistantMessage", "Audio", "ChatCompletion", "ChatCompletionChunk",
@@ -46,7 +55,22 @@ __all__ = [
     "ToolCall", "ToolCallDelta", "ToolCallDict", "ToolMessage", "ToolSpec", "Usage", "UserMessage",
 ]  # fmt: skip
 __all__ += [
-    "MAX_FILE_BYTES", "MULTIMODAL", "NO_USAGE", "QUOTED", "Multimodal", "confident_type", "content_text", "count",
-    "fields_or_items", "holds_multimodal", "index_of", "mapping", "mappings", "read_file", "spec_name", "text_or_none",
+    "MAX_FILE_BYTES",
+    "MULTIMODAL",
+    "NO_USAGE",
+    "QUOTED",
+    "Multimodal",
+    "confident_type",
+    "content_text",
+    "count",
+    "fields_or_items",
+    "holds_multimodal",
+    "index_of",
+    "mapping",
+    "mappings",
+    "mend",
+    "read_file",
+    "spec_name",
+    "text_or_none",
     "without_surrogates",
 ]  # fmt: skip  # for other rooms

@@ -33,6 +33,17 @@ def without_surrogates(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
+def mend(value: Any) -> Any:
+    """Return JSON data with `without_surrogates` applied to every text."""
+    if isinstance(value, str):
+        return without_surrogates(value)
+    if isinstance(value, list):
+        return [mend(item) for item in value]
+    if isinstance(value, dict):
+        return {mend(name): mend(item) for name, item in value.items()}
+    return value
+
+
 def arguments_text(arguments: Any, *, empty: str = "{}") -> str:
     """Return the arguments of a tool call as JSON text; `empty` for null and for the empty text."""
     if arguments is None or arguments == "":

@@ -2,7 +2,7 @@
 
 from SimpleLLMFunc.base.parsing.answer import AnswerReader
 from SimpleLLMFunc.base.parsing.json_growth import Frame, JsonGrowth
-from SimpleLLMFunc.base.parsing.json_node import Num, decode_strictly, is_same_value, path_text, plain_value
+from SimpleLLMFunc.base.parsing.json_node import Num, decode_strictly, is_same_value, plain_value
 from SimpleLLMFunc.base.parsing.json_text import find_json
 from SimpleLLMFunc.base.parsing.parsed import OutputMode, Parsed, Repair, RepairLevel
 from SimpleLLMFunc.base.parsing.partial import ItemReader, PartialReader, is_equal
@@ -13,5 +13,5 @@ from SimpleLLMFunc.base.parsing.tool_arguments import is_certain, mended_argumen
 __all__ = [
     "AnswerReader", "Frame", "ItemReader", "JsonGrowth", "Num", "OutputMode", "Parsed", "PartialReader",
     "QuoteCheck", "Repair", "RepairLevel", "alignment", "decode_strictly", "find_json", "is_certain", "is_equal",
-    "is_same_value", "mended_arguments", "path_text", "plain_value", "without_reasoning",
+    "is_same_value", "mended_arguments", "plain_value", "without_reasoning",
 ]  # fmt: skip

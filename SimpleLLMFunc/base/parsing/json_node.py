@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from SimpleLLMFunc.errors import cut
 from SimpleLLMFunc.type import without_surrogates
-from SimpleLLMFunc.utils import refuse_constant
+from SimpleLLMFunc.utils import DuplicateKeyError, object_of, refuse_constant
 
 MAX_DIGITS = 4300
 """Digits of the longest integer; Python refuses to print a longer one."""
@@ -68,25 +67,6 @@ class AmbiguousError(UnreadableError):
 
 class TruncatedError(UnreadableError):
     """The text ends inside a list, a string or a number."""
-
-
-class DuplicateKeyError(ValueError):
-    """A key stands twice in one object, with different values."""
-
-
-def object_of(pairs: Iterable[tuple[str, Node]]) -> dict[str, Node]:
-    """Return the pairs as a dict.
-
-    Raises:
-        DuplicateKeyError: a key stands twice with different values.
-    """
-    pairs = list(pairs)
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        for key, value in pairs:
-            if not is_same(made[key], value):
-                raise DuplicateKeyError(f"the key {key!r} is given twice with different values")
-    return made
 
 
 _DECODER = json.JSONDecoder(parse_float=Num, parse_int=Num, parse_constant=refuse_constant, object_pairs_hook=object_of)
@@ -172,17 +152,6 @@ def is_number_of(text: str, wanted: float) -> bool:
         return len(text) < 40 and number_value(text) == wanted
     except ValueError:
         return False
-
-
-def path_text(path: Path) -> str:
-    """Return a path as violations and repairs write it: ``items[2].price``, empty for the root."""
-    parts: list[str] = []
-    for part in path:
-        if isinstance(part, int):
-            parts.append(f"[{part}]")
-        else:
-            parts.append(f".{part}" if parts else part)
-    return "".join(parts)
 
 
 def shown(node: Node) -> str:

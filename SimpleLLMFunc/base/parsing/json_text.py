@@ -15,7 +15,6 @@ from SimpleLLMFunc.base.parsing.json_node import (
     TOO_DEEP,
     AmbiguousError,
     Bare,
-    DuplicateKeyError,
     Node,
     TruncatedError,
     UnreadableError,
@@ -24,6 +23,7 @@ from SimpleLLMFunc.base.parsing.json_node import (
 )
 from SimpleLLMFunc.base.parsing.parsed import Repair
 from SimpleLLMFunc.base.parsing.tolerant_json import TolerantReader
+from SimpleLLMFunc.utils import DuplicateKeyError
 
 WORK_FACTOR: Final = 8
 """How often, on average, a character may be looked at before the search gives up."""

@@ -15,17 +15,15 @@ from SimpleLLMFunc.base.parsing.json_node import (
     AmbiguousError,
     Bare,
     Braced,
-    DuplicateKeyError,
     Node,
     Num,
     Open,
     TruncatedError,
     UnreadableError,
     decode_strictly,
-    object_of,
-    path_text,
 )
 from SimpleLLMFunc.base.parsing.parsed import Repair
+from SimpleLLMFunc.utils import DuplicateKeyError, object_of, path_text
 
 MAX_DEPTH: Final = 150
 """Nested containers of a damaged answer; deeper ones are read only if they are strict JSON."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import aclosing, contextmanager, suppress
 from typing import Any, TypeAlias, TypeVar
 
 from SimpleLLMFunc.errors import DeadlineExceeded, RunAborted, UsageError
@@ -114,11 +114,6 @@ class RunLimits:
         """Why it was set."""
         return self.abort.reason if isinstance(self.abort, AbortSignal) else ""
 
-    @property
-    def is_none(self) -> bool:
-        """Whether nothing can end a wait."""
-        return self.clock.seconds is None and self.abort is None
-
     async def wait(self, work: Awaitable[T], doing: str, arrived: Callable[[], str] = str) -> T:
         """Return what `work` gives; it is cancelled when a limit is reached.
 
@@ -127,17 +122,14 @@ class RunLimits:
             doing: what that is, for the error's text.
             arrived: gives the text that had arrived.
         """
-        if self.is_none:
-            return await work
         left = self.clock.left()
+        if left is None and self.abort is None:
+            return await work
         limit = asyncio.timeout(0 if self.is_aborted else None if left is None else left + _GRACE)
         try:
             async with limit:
-                ignore = self._watch(limit)
-                try:
+                with self._watched(limit):
                     return await work
-                finally:
-                    ignore()
         except TimeoutError as error:
             if not limit.expired():
                 raise
@@ -145,8 +137,9 @@ class RunLimits:
                 raise RunAborted(self.reason, partial=arrived()) from error
             raise DeadlineExceeded(self.clock.seconds, doing=doing, partial=arrived()) from error
 
-    def _watch(self, limit: asyncio.Timeout) -> Callable[[], None]:
-        """End `limit` when the signal is set; return a function that ends the watch."""
+    @contextmanager
+    def _watched(self, limit: asyncio.Timeout) -> Iterator[None]:
+        """End `limit` when the signal is set."""
         loop, abort = asyncio.get_running_loop(), self.abort
 
         def strike() -> None:
@@ -157,31 +150,26 @@ class RunLimits:
             with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(strike)
 
+        async def look() -> None:
+            while not self.is_aborted:  # noqa: ASYNC110 - an event of threads, or of another loop, wakes no task here
+                await asyncio.sleep(_LOOK_SECONDS)
+            strike()
+
+        ignore: Callable[[], object] | None = None
         if isinstance(abort, AbortSignal):
-            return abort.listen(strike_from_any_thread)
-        if abort is None:
-            return _nothing
-        handle: asyncio.Handle
+            ignore = abort.listen(strike_from_any_thread)
+        elif abort is not None:
+            ignore = loop.create_task(look()).cancel
+        try:
+            yield
+        finally:
+            if ignore is not None:
+                ignore()
 
-        def look() -> None:
-            nonlocal handle
-            handle = loop.call_soon(strike) if abort.is_set() else loop.call_later(_LOOK_SECONDS, look)
-
-        def ignore() -> None:
-            handle.cancel()
-
-        look()
-        return ignore
-
-    def each(
+    async def each(
         self, items: AsyncGenerator[T, None], doing: str, arrived: Callable[[], str] = str
     ) -> AsyncGenerator[T, None]:
-        """Return a generator that yields `items`, each waited for within the limits, and closes them."""
-        return items if self.is_none else self._each(items, doing, arrived)
-
-    async def _each(
-        self, items: AsyncGenerator[T, None], doing: str, arrived: Callable[[], str]
-    ) -> AsyncGenerator[T, None]:
+        """Yield `items`, each waited for within the limits, and close them."""
         async with aclosing(items):
             while True:
                 # Never around a yield: what the consumer does with an item is not ours to interrupt.
@@ -190,7 +178,3 @@ class RunLimits:
                 except StopAsyncIteration:
                     return
                 yield item
-
-
-def _nothing() -> None:
-    """Undo nothing."""

@@ -172,17 +172,14 @@ class _Defaults:
 
     def are_settled(self) -> bool:
         """Say whether all is known that there is to know, without `look`."""
-        return not any(name == _STORE or is_wanted() for name, is_wanted in self._open.items())
+        return not any(is_wanted() for is_wanted in self._open.values())
 
     async def look(self) -> None:
         """Find out what has come up since the last time."""
         for name, is_wanted in tuple(self._open.items()):
-            if not is_wanted():
-                if name == _STORE:
-                    self._open.pop(name, None)
-            elif name == _SPANS and name.partition(":")[0] in sys.modules:
+            if is_wanted() and name == _SPANS and name.partition(":")[0] in sys.modules:
                 self._ask(name)
-            else:
+            elif is_wanted():
                 await importing(self._ask, name)
 
     def _ask(self, name: str) -> None:
@@ -197,7 +194,6 @@ class _Defaults:
                 return
             if sink is not None:
                 self._found = (*self._found, sink)
-            if sink is not None or name == _STORE:
                 del self._open[name]
 
     def besides(self, named: tuple[EventSink, ...]) -> tuple[EventSink, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, Final
 
-from SimpleLLMFunc.base.parsing import Repair, decode_strictly, path_text
+from SimpleLLMFunc.base.parsing import Repair, decode_strictly
 from SimpleLLMFunc.base.parsing.alignment import (
     Aligner,
     AnyShape,
@@ -33,6 +33,7 @@ from SimpleLLMFunc.calls.slot.pointer import (
     value_at,
 )
 from SimpleLLMFunc.errors import CallError, cut
+from SimpleLLMFunc.utils import path_text
 
 MAX_VALUES: Final = 100_000
 """Values in the data of one slot."""

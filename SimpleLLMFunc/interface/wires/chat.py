@@ -17,7 +17,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from SimpleLLMFunc.interface.body_json import mend
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.wires.failures import failure_of, read_error, status_of_error
 from SimpleLLMFunc.interface.wires.families import effort_of, leave_out_sampling
@@ -27,7 +26,7 @@ from SimpleLLMFunc.interface.wires.request_body import own_tool
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import chunk_of_reply
 from SimpleLLMFunc.interface.wires.streams.events import EventReader, ServerSentEvent
 from SimpleLLMFunc.interface.wires.wire import SYSTEM, Asked, Received, WireRequest
-from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolCall, index_of, mappings
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, Message, ToolCall, index_of, mappings, mend
 
 _TOKEN_LIMITS = ("max_tokens", "max_completion_tokens")
 _REASONING_FIELDS = ("reasoning_content", "reasoning")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, NotRequired, Optional, Required, get_args, get_origin, get_type_hints
 
@@ -30,6 +30,7 @@ from SimpleLLMFunc.tools.schemas.annotations import (
     resolved_hints,
 )
 from SimpleLLMFunc.tools.schemas.docstring import Documentation
+from SimpleLLMFunc.utils import path_text
 
 BoundArguments = tuple[list[Any], dict[str, Any]]
 """Positional and keyword arguments of a call."""
@@ -292,7 +293,7 @@ def _errors(error: ValidationError) -> list[Any]:
 def _violations(error: ValidationError, known: Mapping[str, Any]) -> list[Violation]:
     violations: list[Violation] = []
     for item in _errors(error)[:_MOST_VIOLATIONS]:
-        path = path_of(part for part in item["loc"] if part != _REST)
+        path = path_text(part for part in item["loc"] if part != _REST)
         if item["type"] == "missing":
             violations.append((path, "a value", "nothing"))
         elif item["type"] == "extra_forbidden" and len(item["loc"]) == 1:
@@ -303,8 +304,3 @@ def _violations(error: ValidationError, known: Mapping[str, Any]) -> list[Violat
             wanted = item["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
             violations.append((path, wanted, shown_value(item["input"], 80)))
     return violations
-
-
-def path_of(location: Iterable[int | str]) -> str:
-    """Return a place in a value as messages name it: ``lines[0].price``."""
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).removeprefix(".")

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, Final
 from SimpleLLMFunc.errors import SchemaError, ToolDefinitionError, Violation, cut
 from SimpleLLMFunc.tools.schemas.annotations import is_context, resolved_hints
 from SimpleLLMFunc.tools.schemas.bounds import at, check_bounds, escaped, pattern_matches
-from SimpleLLMFunc.tools.schemas.callable_schema import ArgumentsError, BoundArguments, path_of
+from SimpleLLMFunc.tools.schemas.callable_schema import ArgumentsError, BoundArguments
+from SimpleLLMFunc.utils import path_text
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError as Invalid
@@ -231,7 +232,7 @@ def _invalid(message: str) -> Invalid:
 
 
 def _violation(error: Invalid) -> Violation:
-    path = path_of(error.absolute_path)
+    path = path_text(error.absolute_path)
     got = cut(json.dumps(error.instance, ensure_ascii=False, default=str), 80)
     match error.validator:
         case "type":

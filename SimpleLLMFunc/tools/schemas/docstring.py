@@ -114,27 +114,29 @@ def taken_apart(text: str) -> tuple[str, dict[str, tuple[str, str]]]:
 
 def _end_of_section(lines: list[str], start: int) -> int:
     """Return where a section about parameters ends that begins at `start`; `start` itself where none begins there."""
-    heading, following = _HEADING.match(lines[start]), [*lines[start + 1 :], "", ""]
-    if _PARAMETER.match(lines[start]):
-        depth = len(lines[start]) - len(lines[start].lstrip())
-        ends = (not line.strip() or len(line) - len(line.lstrip()) <= depth for line in following)
+    first, *following = lines[start:]
+    heading = _HEADING.match(first)
+    if _PARAMETER.match(first):
+        inside = [bool(line.strip()) and _depth(line) > _depth(first) for line in following]
     elif heading is None or heading["indent"]:
         return start
-    elif _NUMPY.get(heading["name"]) == "Parameters" and _UNDERLINE.match(following[0]):
+    elif _NUMPY.get(heading["name"]) == "Parameters" and following and _UNDERLINE.match(following[0]):
         # An entry stands at the margin, its text below it is indented; other text at the margin ends the section.
-        after = [*following[1:], ""]
-        at_margin = (
-            bool(line.strip()) and not line[0].isspace() and number > 0 for number, line in enumerate(following)
-        )
-        ends = (
-            is_out and not _is_entry(line, below)
-            for is_out, line, below in zip(at_margin, following, after, strict=True)
-        )
+        pairs = zip(following[1:], [*following[2:], ""], strict=False)
+        inside = [True, *(_is_indented(line) or _is_entry(line, below) for line, below in pairs)]
     elif heading["colon"] and _GOOGLE.get(heading["name"], heading["name"]) == "Args":
-        ends = (bool(line.strip()) and not line[0].isspace() for line in following)
+        inside = [_is_indented(line) for line in following]
     else:
         return start
-    return start + 1 + next((number for number, ended in enumerate(ends) if ended), len(following) - 2)
+    return start + 1 + [*inside, False].index(False)
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _is_indented(line: str) -> bool:
+    return not line.strip() or line[0].isspace()
 
 
 def _is_entry(line: str, below: str) -> bool:

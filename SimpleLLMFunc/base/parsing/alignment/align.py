@@ -42,13 +42,13 @@ from SimpleLLMFunc.base.parsing.json_node import (
     is_same,
     is_same_value,
     is_wire,
-    path_text,
     plain_value,
     shown,
 )
 from SimpleLLMFunc.base.parsing.parsed import Repair
 from SimpleLLMFunc.errors import Violation
 from SimpleLLMFunc.type import without_surrogates
+from SimpleLLMFunc.utils import path_text
 
 _FOLDED_KEY: Final = 1.0
 _ONE_ITEM: Final = 3.0

@@ -8,9 +8,10 @@ from typing import Any, Final, TypeAlias
 
 from pydantic import ValidationError
 
-from SimpleLLMFunc.base.parsing.json_node import Node, Path, path_text, shown
+from SimpleLLMFunc.base.parsing.json_node import Node, Path, shown
 from SimpleLLMFunc.base.parsing.parsed import Repair
 from SimpleLLMFunc.errors import SimpleLLMFuncError, Violation, cut
+from SimpleLLMFunc.utils import path_text
 
 # How pydantic begins: "Input should be a valid integer", "String should have at least 3 characters".
 _WANTED: Final = re.compile(r"\A\w+(?: \w+)? should (?:be|have) ")

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Final
 
 from SimpleLLMFunc.base.parsing.alignment.scalar_coercion import EXACT_STRING, LeafFit
@@ -36,6 +37,7 @@ _FINAL: Final = re.compile(
     r"result|choice|class|value|output|rating|status|type)\s*(?:is|=|:|：)?[\s*_:`\"'“]*([^\n]+?)[\s*_`\"'”.!]*$",
     re.IGNORECASE,
 )
+_BEFORE_ANSWER: Final = r"(?:\b(?i:is|as|answer|option|choice|grade|choose|chose|pick|letter|say|be|was|a|an|it)\b|[:=：是为])[\s*_`\"'“(\[]*"
 _EDGES: Final = " \t\r\n*_`\"'“”‘’.。!！,，;；:：()（）[]<>"
 
 
@@ -190,26 +192,20 @@ def _in_sentence(shape: ChoiceShape, text: str) -> LeafFit | None:
 def _named_in(shape: ChoiceShape, text: str) -> list[tuple[tuple[Any, Any, str], str]]:
     """Return the members named in the text with the label that names them; a longer label hides those inside it."""
     folded = _without_accents(text)
-    hits: list[tuple[int, int, tuple[Any, Any, str], str]] = []
-    for label, member in _labels(shape):
-        words = _words_only(label)
-        if not words:
-            continue
-        for form in dict.fromkeys((_without_accents(label), words)):
-            hits += [
-                (start, end, member, label)
-                for start, end in _places(form, folded)
-                if len(form) > 1 or _is_cjk(form) or text[start:end] == label
-            ]
-    visible = [
-        hit for hit in hits
-        if not any(other[0] <= hit[0] and hit[1] <= other[1] and other[1] - other[0] > hit[1] - hit[0] for other in hits)
-    ]  # fmt: skip
-    kept: list[tuple[tuple[Any, Any, str], str]] = []
-    for _, _, member, label in sorted(visible, key=lambda hit: hit[0]):
-        if len(_distinct([*(part for part, _ in kept), member])) > len(kept):
-            kept.append((member, label))
-    return kept
+    found = [
+        (start, end, member, label)
+        for label, member in _labels(shape)
+        for form in dict.fromkeys((_without_accents(label), _words_only(label)))
+        if _words_only(label)
+        for start, end in _places(form, folded)
+        if len(form) > 1 or _is_cjk(form) or text[start:end] == label
+    ]
+    named: list[tuple[tuple[Any, Any, str], str]] = []
+    for start, end, member, label in sorted(found, key=itemgetter(0)):
+        is_hidden = any(begin <= start and end <= stop and stop - begin > end - start for begin, stop, *_ in found)
+        if not is_hidden and not any(is_same_value(member[0], known[0]) for known, _ in named):
+            named.append((member, label))
+    return named
 
 
 def _places(label: str, text: str) -> list[tuple[int, int]]:
@@ -248,10 +244,8 @@ def _is_plain_sentence(text: str, label: str) -> bool:
     if len(_WORD.findall(text)) > _MAX_WORDS or _DENIAL.search(rest):
         return False
     # one letter, or a word that every sentence has, must stand where an answer stands
-    return len(label) > 2 or _is_cjk(label) or re.search(
-        rf"(?:\b(?i:is|as|answer|option|choice|grade|choose|chose|pick|letter|say|be|was|a|an|it)\b|[:=：是为])[\s*_`\"'“(\[]*{re.escape(label)}[\s*_`\"'”)\].!]*$",
-        text,
-    ) is not None  # fmt: skip
+    at_the_end = rf"{_BEFORE_ANSWER}{re.escape(label)}[\s*_`\"'”)\].!]*$"
+    return len(label) > 2 or _is_cjk(label) or re.search(at_the_end, text) is not None
 
 
 def _leads(shape: ChoiceShape, text: str) -> bool:

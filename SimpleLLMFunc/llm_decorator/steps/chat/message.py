@@ -198,7 +198,11 @@ def build_request(run: FunctionRun, options: Options, tools: Toolset, llm: LLM_I
     """Return the request: system prompt, history, the user's message, and the tools."""
     history = find_history_param(run.arguments)
     messages = build_chat_messages(
-        run.signature, options.toolkit, [history] if history else [], run.template_params, tools.specs or []
+        run.signature,
+        options.toolkit,
+        [history] if history else [],
+        run.template_params,
+        tools.shown(tools.specs) or [],
     )
     request = ModelRequest(
         llm,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -11,7 +10,6 @@ from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.ReAct import execute_llm, react_events
 from SimpleLLMFunc.base.request import ModelRequest, Review, ToolMap, ToolPolicy, Toolset
 from SimpleLLMFunc.base.run import Run
-from SimpleLLMFunc.errors import ToolDefinitionError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.llm_decorator.utils import process_tools
@@ -36,29 +34,18 @@ def prepare_toolset(options: Options, func_name: str) -> Toolset:
     Raises:
         ToolDefinitionError: one of them cannot be offered to a model.
     """
-    specs, strict_specs, tool_map = _both_forms(options.toolkit, func_name)
+    toolkit, search = list(options.toolkit or ()), None
+    specs, tool_map = prepare_tools_for_execution(toolkit, func_name)
+    if options.toolkit_search and tool_map:
+        embed = None if options.embeddings is None else options.embeddings.embed
+        search = ToolSearch(tool_map, options.toolkit_search, embed)
+        toolkit.insert(0, search.tool)
+        specs, tool_map = prepare_tools_for_execution(toolkit, func_name)
+    elif len(tool_map) > MANY_TOOLS and options.toolkit_search is None:
+        _warn_of_many(func_name, len(tool_map))
+    strict_specs, _ = process_tools(toolkit, func_name, strict=True)
     policy = ToolPolicy(options.on_tool_error, options.max_result_chars, options.toolkit_confirm, options.tool_context)
-    tools = Toolset(tool_map, specs, strict_specs, options.max_tool_calls, options.tools, policy)
-    if not options.toolkit_search or not tool_map:
-        if len(tool_map) > MANY_TOOLS and options.toolkit_search is None:
-            _warn_of_many(func_name, len(tool_map))
-        return tools
-    embed = None if options.embeddings is None else options.embeddings.embed
-    search = ToolSearch(tool_map, options.toolkit_search, embed)
-    if search.tool.name in tool_map:
-        told = f"toolkit_search= adds a tool of this name to {func_name}. Give yours another `name=`."
-        raise ToolDefinitionError(search.tool.name, told)
-    services = [each for each in specs or () if "function" not in each]  # what the service runs by itself stays offered
-    offered, strict_offered, own = _both_forms([search.tool, *services], func_name)
-    return replace(
-        tools,
-        tool_map={**tool_map, **own},
-        specs=offered,
-        strict_specs=strict_offered,
-        search=search,
-        hidden=[each for each in specs or () if "function" in each],
-        hidden_strict=[each for each in strict_specs or () if "function" in each],
-    )
+    return Toolset(tool_map, specs, strict_specs, options.max_tool_calls, options.tools, policy, search)
 
 
 @lru_cache(maxsize=1_000)
@@ -68,12 +55,6 @@ def _warn_of_many(func_name: str, count: int) -> None:
         f"{func_name!r} has {count} tools, and each request holds them all. toolkit_search=True offers one tool that finds "
         "the others; toolkit_search=False leaves it at that."
     )
-
-
-def _both_forms(toolkit: Sequence[Any] | None, func_name: str) -> tuple[Any, Any, dict[str, Tool]]:
-    """Return the tools in wire form, in the form that holds a model to their schemas, and what runs."""
-    specs, tool_map = prepare_tools_for_execution(toolkit, func_name)
-    return specs, process_tools(toolkit, func_name, strict=True)[0], tool_map
 
 
 class Prepared(NamedTuple):

@@ -160,31 +160,28 @@ def build_initial_prompts(
         template += "\n\n{return_type_description}"
     docstring, lines = fixed.filled(template_params, has_list="{parameters_description}" in template)
     arguments, hints = signature.bound_args.arguments, signature.type_hints
-    user_message = build_user_message(arguments, hints, user_prompt_template, short=short)
-    return [*build_text_messages(docstring, lines, returned or fixed.return_type, {}, template, "")[:1], user_message]
+    is_multimodal = check_multimodal_content(arguments, hints)
+    given = {} if is_multimodal else arguments
+    user_template, mark = _user_template(user_prompt_template, short=short)
+    returned = returned or fixed.return_type
+    messages = build_text_messages(docstring, lines, returned, given, template, user_template, mark)
+    return build_multimodal_messages(str(messages[0]["content"]), arguments, hints) if is_multimodal else messages
+
+
+def _user_template(given: str | None, *, short: bool) -> tuple[str, str]:
+    """Return the template of the user message, and the mark before each argument."""
+    if short and given is None:
+        return templates.SHORT_USER_PROMPT_TEMPLATE, ""
+    return given or templates.DEFAULT_USER_PROMPT_TEMPLATE, "  - "
 
 
 def build_user_message(
-    arguments: Mapping[str, Any],
-    type_hints: Mapping[str, Any],
-    user_prompt_template: str | None = None,
-    *,
-    short: bool = False,
+    arguments: Mapping[str, Any], type_hints: Mapping[str, Any], user_prompt_template: str | None, *, short: bool
 ) -> Message:
-    """Return the message that gives the arguments; its content is parts where a picture, sound or file is among them.
-
-    A `short` one without a template is the lines ``name: value`` alone.
-
-    Raises:
-        TemplateError: the template has a field that cannot be filled.
-    """
-    default, mark = templates.DEFAULT_USER_PROMPT_TEMPLATE, "  - "
-    if short and user_prompt_template is None:
-        default, mark = templates.SHORT_USER_PROMPT_TEMPLATE, ""
-    is_multimodal = check_multimodal_content(arguments, type_hints)
-    given = {} if is_multimodal else arguments
-    messages = build_text_messages("", [], "", given, "", user_prompt_template or default, mark)
-    return (build_multimodal_messages("", arguments, type_hints) if is_multimodal else messages)[1]
+    """Return the message that gives the arguments of an example, as `build_initial_prompts` gives those of a call."""
+    if check_multimodal_content(arguments, type_hints):
+        return build_multimodal_messages("", arguments, type_hints)[1]
+    return build_text_messages("", [], "", arguments, "", *_user_template(user_prompt_template, short=short))[1]
 
 
 class FixedPrompt:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from SimpleLLMFunc.base.parsing import Parsed, QuoteCheck, Repair
+from SimpleLLMFunc.base.parsing import Parsed, QuoteCheck
 from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.base.run import AnswerReview, Guards, read_off_loop, refuses_mode, remember_refusal
 from SimpleLLMFunc.base.schemas import compile_output
@@ -18,38 +19,23 @@ from SimpleLLMFunc.llm_decorator.steps.function.react import check_response_cont
 from SimpleLLMFunc.type import ChatCompletion
 
 
-def parse_response_to_type(
-    response: Any,
-    return_type: Any,
-    *,
-    read: Callable[[str], Parsed[Any]] | None = None,
-    repairs: list[Repair] | None = None,
-) -> Any:
+def parse_response_to_type(response: Any, return_type: Any, *, read: Callable[[str], Parsed[Any]] | None = None) -> Any:
     """Return the value that the response holds.
 
     Args:
         response: a reply, also as dictionaries, or its text.
         return_type: of the function.
         read: reads the text; None reads it as `return_type` says.
-        repairs: the repairs are added to it.
 
     Raises:
         ResponseParseError: it does not fit the type (also a ValueError).
     """
     text = response if isinstance(response, str) else extract_response_content(response, "")
-    parsed = (read or compile_output(return_type).parse)(text)
-    if repairs is not None:
-        repairs += parsed.repairs
-    return parsed.value
+    return (read or compile_output(return_type).parse)(text).value
 
 
 def parse_and_validate_response(
-    response: Any,
-    return_type: Any,
-    func_name: str,
-    *,
-    read: Callable[[str], Parsed[Any]] | None = None,
-    repairs: list[Repair] | None = None,
+    response: Any, return_type: Any, func_name: str, *, read: Callable[[str], Parsed[Any]] | None = None
 ) -> Any:
     """Return the value that the response of `func_name` holds; the other arguments are those of `parse_response_to_type`.
 
@@ -57,7 +43,7 @@ def parse_and_validate_response(
         ResponseParseError: it does not fit the type (also a ValueError); names the function.
     """
     try:
-        return parse_response_to_type(response, return_type, read=read, repairs=repairs)
+        return parse_response_to_type(response, return_type, read=read)
     except ResponseParseError as error:
         error.with_run(func_name=func_name)
         raise
@@ -97,12 +83,17 @@ class FunctionReview(AnswerReview):
         Raises:
             ResponseParseError: no one value fits.
         """
-        if self.spec.thinks:
-            return await super().read(reply)
-        name, repairs = self.run.func_name, list[Repair]()
-        read = partial(self.spec.parse, repair=self.repair, mode=self.run.output_mode)
-        parse = partial(parse_and_validate_response, reply, self.spec.return_type, name, read=read, repairs=repairs)
-        return Parsed(await read_off_loop(self.spec, len(extract_response_content(reply, name)), parse), repairs)
+        name = self.run.func_name
+        found: Parsed[Any] = Parsed(None)
+
+        def read(text: str) -> Parsed[Any]:
+            nonlocal found
+            found = self.spec.parse(text, self.repair, mode=self.run.output_mode)
+            return found
+
+        parse = partial(parse_and_validate_response, reply, self.spec.return_type, name, read=read)
+        value = await read_off_loop(self.spec, len(extract_response_content(reply, name)), parse)
+        return replace(found, value=value)
 
     async def value_of(self, reply: ChatCompletion) -> Parsed[Any]:
         """Return the value of the reply that the loop ended with: the review has read it, where it is its own.

@@ -115,24 +115,13 @@ async def list_items(
         return
     if run.parsed is None:
         return
-    items, count, reader = list(run.parsed.value), len(given), None
+    items = list(run.parsed.value)
     size = 0 if run.reply is None else len(run.reply.text)
-    if not await off_loop_if_large(size, lambda: _begins_with(items, given)):
+    if not await off_loop_if_large(size, lambda: is_equal(items[: len(given)], given, unclear=True)):
         violation = ("", "the items given out so far", "an answer that goes on as another list")
         raise ResponseParseError(run.reply.text if run.reply else "", output.return_type, [violation])
-    for item in items[count:]:
+    for item in items[len(given) :]:
         yield item
-
-
-def _begins_with(items: list[Any], given: list[Any]) -> bool:
-    """Whether `items` begins with `given`, which is emptied.
-
-    It is emptied in parts, each freed by itself: all items freed at once, on the event loop, would hold it up.
-    """
-    is_same = is_equal(items[: len(given)], given, unclear=True)
-    while given:
-        del given[-1000:]
-    return is_same
 
 
 async def _is_quoted(item: Any, number: int, output: OutputSpec, quotes: QuoteCheck | None) -> bool:
