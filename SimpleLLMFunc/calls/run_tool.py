@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import functools
 import inspect
-import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any, ClassVar
 
 from pydantic import ConfigDict, Field
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from SimpleLLMFunc.base.events import ToolCallFinished
-from SimpleLLMFunc.base.run import JOURNAL, JournaledCall, RunLimits
+from SimpleLLMFunc.base.run import JournaledCall, RunLimits, kept_once
 from SimpleLLMFunc.calls.call_data import CallInfo, CallOutputChunk, CallOutputType, CallVars, DataBase, LanguageType
 from SimpleLLMFunc.calls.core import CoreCall
-from SimpleLLMFunc.errors import CallError, OutcomeUnknown, RunPaused, UsageError
+from SimpleLLMFunc.errors import CallError, UsageError
 from SimpleLLMFunc.interface.spending import Deadline, time_limits
 from SimpleLLMFunc.logger import get_current_trace_id
 from SimpleLLMFunc.tools import Tool, ToolContext, as_tool, run_callable
 from SimpleLLMFunc.tools.schemas import docstring_of, name_of, underlying
-from SimpleLLMFunc.type import FunctionCall, ToolCall
 
 
 class RunToolInput(DataBase, extra="allow"):
@@ -99,27 +96,10 @@ class RunTool(CoreCall, input_model=RunToolInput, output_model=RunToolOutput):
 
     async def _exec(self, input_data: dict[str, Any]) -> AsyncGenerator[CallOutputChunk, None]:
         given = _as_json(input_data, "the arguments")
-        around = JOURNAL.get()
-        data = await (
-            self._run(given) if around is None else self._journaled(given, around.call_of(self.tool.name, given))
-        )
+        data = await kept_once(self.tool.name, given, functools.partial(self._run, given))
         yield CallOutputChunk(CallOutputType.DATA, data if isinstance(data, dict) else {"result": data})
 
-    async def _journaled(self, given: dict[str, Any], step: JournaledCall) -> Any:
-        """Return what the callable gave when the `durable` block ran before, or gives now."""
-        call = ToolCall("", FunctionCall(self.tool.name, ""))
-        if (known := step.finished(0, call)) is not None:
-            return json.loads(str(known.content))
-        with JOURNAL.within(step):
-            try:
-                data = await self._run(given, step)
-            except (RunPaused, OutcomeUnknown):
-                await step.waits()
-                raise
-        await step.ends(ToolCallFinished(0, call, json.dumps(data), failed=False, seconds=0.0))
-        return data
-
-    async def _run(self, given: dict[str, Any], step: JournaledCall | None = None) -> Any:
+    async def _run(self, given: dict[str, Any], step: JournaledCall | None) -> Any:
         tool, key = self.tool, "" if step is None else step.idempotency_key
         context: ToolContext[Any] = ToolContext(get_current_trace_id(), self.name, tool.name, idempotency_key=key)
         args, kwargs = tool.bind(given, context)

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_jsonable_python
 
 from SimpleLLMFunc.batch import replaced_whole
 from SimpleLLMFunc.config import json_of_file
@@ -210,10 +211,8 @@ class EvalReport:
             found = -math.inf if score is None else getattr(score, at)
             if found < wanted:
                 missed.append((name, wanted, found))
-        if self.stopped:
+        if missed or self.stopped:
             raise EvaluationFailed(self.name, missed, self.stopped)
-        if missed:
-            raise EvaluationFailed(self.name, missed)
 
     def compare(self, other: EvalReport) -> Comparison:
         """Compare with another report over the same cases; this one is the first. See `compare`."""
@@ -224,7 +223,12 @@ class EvalReport:
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON data."""
         shown = {name: asdict(score) for name, score in self.scores.items()}
-        return {"kind": KIND, "format": FORMAT, **asdict(self), "scores": _finite(shown)}
+        return {
+            "kind": KIND,
+            "format": FORMAT,
+            **asdict(self),
+            "scores": to_jsonable_python(shown, inf_nan_mode="null"),
+        }
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the report to a JSON file; keys of the process are masked in it.
@@ -274,9 +278,3 @@ def compare(first: EvalReport, second: EvalReport) -> Comparison:
             differences[name] = difference_of(scored, first.confidence)
     one, other = (f"{report.name} ({report.model}, {report.version})" for report in (first, second))
     return Comparison(one, other, differences, len(first.results) + len(second.results) - 2 * len(pairs))
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(part) for key, part in value.items()}
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -10,6 +10,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from pydantic_core import to_jsonable_python
+
 from SimpleLLMFunc.batch import RunOptions, check_options, limits, map_rows, replaced_whole
 from SimpleLLMFunc.config import file_to_write
 from SimpleLLMFunc.errors import BudgetExceeded, SimpleLLMFuncError, UsageError
@@ -301,8 +303,4 @@ def _interval(scores: Sequence[float | None]) -> dict[str, Any] | None:
     if not known:
         return None
     low, high, _ = score_interval(known)
-    return {"mean": fmean(known), "low": _finite(low), "high": _finite(high)}
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+    return dict(to_jsonable_python({"mean": fmean(known), "low": low, "high": high}, inf_nan_mode="null"))

@@ -13,10 +13,9 @@ import asyncio
 import difflib
 import threading
 from collections import defaultdict, deque
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from os import PathLike
-from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from SimpleLLMFunc.base.events import ReActEvent, RunFailed, RunFinished, RunStarted
@@ -53,8 +52,6 @@ _KEPT_ERRORS: dict[str, type[BadRequest | ContextTooLong | AuthenticationError]]
 }
 _MORE_FACTS = ("problem", "param", "code", "tool")
 """Of a `BadRequest`, where it has them."""
-
-_Begin: TypeAlias = Callable[[LLM_Interface, str, dict[str, Any]], tuple[Exchange, bool]]
 
 _HEAD = frozenset({"id", "object", "created", "system_fingerprint"})
 
@@ -107,7 +104,7 @@ class Cassette:
         if isinstance(llm, CassetteLLM):
             return llm
         with self._lock:
-            return self._wrapped.setdefault(id(llm), CassetteLLM(llm, self.path, self._begin))
+            return self._wrapped.setdefault(id(llm), CassetteLLM(llm, self))
 
     @contextmanager
     def inserted(self) -> Generator[Cassette, None, None]:
@@ -145,7 +142,7 @@ class Cassette:
         elif isinstance(event, RunFinished | RunFailed):
             self._functions.pop(trace_id, None)
 
-    def _begin(self, llm: LLM_Interface, trace_id: str, request: dict[str, Any]) -> tuple[Exchange, bool]:
+    def begin(self, llm: LLM_Interface, trace_id: str, request: dict[str, Any]) -> tuple[Exchange, bool]:
         """Return the exchange of a request, and whether it is a replay; else the caller adds its outcome.
 
         Raises:
@@ -228,13 +225,12 @@ def _text(exchange: Exchange) -> str:
 class CassetteLLM(ModelInFront):
     """A model behind a cassette: replays, or asks the model and records its reply."""
 
-    def __init__(self, llm: LLM_Interface, path: Path, begin: _Begin) -> None:
+    def __init__(self, llm: LLM_Interface, cassette: Cassette) -> None:
         super().__init__(llm)
-        self._path = path
-        self._begin_exchange = begin
+        self._cassette = cassette
 
     def __repr__(self) -> str:
-        return f"CassetteLLM({self.llm!r}, {str(self._path)!r})"
+        return f"CassetteLLM({self.llm!r}, {str(self._cassette.path)!r})"
 
     async def chat(
         self, messages: Sequence[Message], *, trace_id: str = "", deadline: float | None = None, **options: Any
@@ -269,7 +265,7 @@ class CassetteLLM(ModelInFront):
                 yield chunk
             if exchange.outcome.get("left"):
                 raise UnmatchedRequest(
-                    f"the recording in {str(self._path)!r} ends here: the reader left this stream early then. "
+                    f"the recording in {str(self._cassette.path)!r} ends here: the reader left this stream early then. "
                     f"Record it again: `pytest --llm-record=all`."
                 )
             return
@@ -300,7 +296,7 @@ class CassetteLLM(ModelInFront):
         clock.check()
         check_call_params(options)
         # In a thread: hashing images and comparing long prompts is slow.
-        begun = await in_thread(lambda: self._begin_exchange(self, trace_id, plain_request(messages, **options)))
+        begun = await in_thread(lambda: self._cassette.begin(self, trace_id, plain_request(messages, **options)))
         return *begun, clock
 
 

@@ -95,15 +95,12 @@ async def _processed(document: Document, operation: Operation, query: str, diges
     name, text = document.name, document.text
     if not text:
         return words["empty"].format(name=name)
-    match operation:
-        case "analyze":
-            said = [words["analysis"].format(name=name), await digest.analyze(text, query)]
-        case "summarize":
-            said = [words["summary"].format(name=name), await digest.summarize(text, query)]
-        case "extract":
-            found = await digest.extract(text, query)
-            said = [words["found" if found else "nothing"].format(name=name)]
-            said += [words["finding"].format(label=finding.label, value=finding.value) for finding in found]
+    if operation == "extract":
+        found = await digest.extract(text, query)
+        said = [words["found" if found else "nothing"].format(name=name)]
+        said += [words["finding"].format(label=finding.label, value=finding.value) for finding in found]
+    else:
+        said = [words[operation].format(name=name), await digest.read(operation, text, query)]
     read = sum(map(len, digest.parts(text)))
     if document.is_cut or read < len(text):
         said.append(words["cut"].format(chars=read))
@@ -162,18 +159,10 @@ class Digest:
 
     def __init__(self, llm: LLM_Interface | None = None, language: Language = "zh") -> None:
         self._llm = llm
-        fields = {"language": SPOKEN[language]}
-        self._analyze = _analyze.with_options(llm_interface=llm, template_params=fields)
-        self._summarize = _summarize.with_options(llm_interface=llm, template_params=fields)
-        self._extract = _extract.with_options(llm_interface=llm, template_params=fields)
-
-    async def analyze(self, text: str, question: str = "") -> str:
-        """Return an analysis of a text."""
-        return await self._whole(self._analyze, text, question)
-
-    async def summarize(self, text: str, focus: str = "") -> str:
-        """Return a summary of a text."""
-        return await self._whole(self._summarize, text, focus)
+        own: dict[str, Any] = {"llm_interface": llm, "template_params": {"language": SPOKEN[language]}}
+        self._read: dict[str, Callable[[str, str], Awaitable[str]]]
+        self._read = {"analyze": _analyze.with_options(**own), "summarize": _summarize.with_options(**own)}
+        self._extract = _extract.with_options(**own)
 
     async def extract(self, text: str, wanted: str = "") -> list[Finding]:
         """Return what a text says about something, in its order, each thing once."""
@@ -188,15 +177,15 @@ class Digest:
         size = PART_CHARS if window is None else max(500, min(PART_CHARS, window - _RESERVED_TOKENS))
         return list(islice(parts_of(text, size), MAX_PARTS))
 
-    async def _whole(self, read: Callable[[str, str], Awaitable[str]], text: str, wish: str) -> str:
-        """Read a text; one too long for the model in parts first, whose summaries are read then."""
+    async def read(self, operation: Literal["analyze", "summarize"], text: str, wish: str = "") -> str:
+        """Return an analysis or a summary of a text; one too long for the model is summarised in parts first."""
         parts = self.parts(text)
         while len(parts) > 1:
-            notes = await _each(lambda part: self._summarize(_enclosed(part), wish), parts)
+            notes = await _each(lambda part: self._read["summarize"](_enclosed(part), wish), parts)
             shorter = self.parts("\n\n".join(f"[{number}] {note}" for number, note in enumerate(notes, 1)))
             # A model that does not make things shorter must not keep us here.
             parts = shorter if len(shorter) < len(parts) else shorter[:1]
-        return await read(_enclosed(parts[0] if parts else ""), wish)
+        return await self._read[operation](_enclosed(parts[0] if parts else ""), wish)
 
 
 def parts_of(text: str, size: int) -> Iterator[str]:

@@ -67,11 +67,10 @@ KINDS: Final = ("txt", "md", "csv", "json", "pdf", "docx")
 # --- plain text ----------------------------------------------------------------------------------------------
 
 _MARKS: Final = (
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark it begins with
-    (codecs.BOM_UTF32_BE, "utf-32-be"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
+    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose mark it begins with
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
 )
 
 
@@ -81,11 +80,10 @@ def decoded(content: bytes) -> str:
     Raises:
         Unreadable: none of these, or no text.
     """
-    marked = next(((mark, name) for mark, name in _MARKS if content.startswith(mark)), None)
-    tried = [(b"", "utf-8"), (b"", "gb18030")] if marked is None else [marked]
-    for mark, name in tried:
+    marked = [name for mark, name in _MARKS if content.startswith(mark)][:1]
+    for name in marked or ("utf-8-sig", "gb18030"):
         try:
-            text = content[len(mark) :].decode(name)
+            text = content.decode(name)
         except UnicodeDecodeError:
             continue
         if "\0" in text:

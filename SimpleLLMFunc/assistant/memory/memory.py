@@ -7,14 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from SimpleLLMFunc.assistant.words import WORDS
-from SimpleLLMFunc.base.events import ToolCallFinished
-from SimpleLLMFunc.base.run import JOURNAL
+from SimpleLLMFunc.base.run import JournaledCall, kept_once
 from SimpleLLMFunc.base.templates import enclosed
 from SimpleLLMFunc.errors import ConfigError, RunError
 from SimpleLLMFunc.interface.spending import current_deadline, strictest_time_limit
 from SimpleLLMFunc.logger import push_warning, shown_error
 from SimpleLLMFunc.tools import run_callable
-from SimpleLLMFunc.type import FunctionCall, Message, ToolCall
+from SimpleLLMFunc.type import Message
 
 MAX_MEMORY_CHARS: Final = 4_000
 """Characters of memories that one question is given."""
@@ -95,17 +94,11 @@ class ChatMemoryIntegration:
         if store is None or user_id is None or is_anonymous(user_id) or not answer.strip():
             return
         exchange = [user_id, message, answer, session_id]
-        journal, call = JOURNAL.get(), ToolCall("", FunctionCall("remember", ""))
-        step = None if journal is None else journal.call_of("remember", exchange)
-        if step is not None and step.finished(0, call) is not None:
-            return
 
-        async def keep() -> None:
+        async def keep(_: JournaledCall | None) -> None:
             await run_callable(store.remember, exchange, {})
-            if step is not None:
-                await step.ends(ToolCallFinished(0, call, "", failed=False, seconds=0.0))
 
-        await self._asked("remember", keep)
+        await self._asked("remember", kept_once, "remember", exchange, keep)
 
     async def history(self, *, user_id: str | None, session_id: str) -> list[Message]:
         """Return what the store knows of a session, empty where it knows nothing or keeps none."""

@@ -123,9 +123,10 @@ class SqliteMemory:
         exchange = [("user", message), ("assistant", answer)]
         await in_thread(self._file.add_messages, user_id, session_id, exchange, now)
         waiting, in_session = await in_thread(self._file.waiting, user_id, session_id)
-        due = bool(self._extract_every and waiting >= self._extract_every)
-        if due or (self._summarize_every and in_session >= self._summarize_every):
-            self._start(user_id, session_id)
+        extracts = 0 < self._extract_every <= waiting
+        summarizes = 0 < self._summarize_every <= in_session
+        if extracts or summarizes:
+            self._start(user_id, session_id, extracts=extracts, summarizes=summarizes)
 
     async def delete_user(self, user_id: str) -> None:
         """Remove everything about a user from the file, and from what is being drawn from it now."""
@@ -174,7 +175,7 @@ class SqliteMemory:
 
     # --- in the background ---
 
-    def _start(self, user_id: str, session_id: str) -> None:
+    def _start(self, user_id: str, session_id: str, **due: bool) -> None:
         try:
             llm = self._llm or resolve_llm(None)
         except ConfigError:
@@ -182,7 +183,7 @@ class SqliteMemory:
         with self._jobs_lock:
             if user_id in self._jobs:
                 return  # what has come since is drawn from next time
-            job = submit(self._draw(user_id, session_id, llm))
+            job = submit(self._draw(user_id, session_id, llm, **due))
             self._jobs[user_id] = job
         job.add_done_callback(lambda _: self._done(user_id, job))
 
@@ -191,19 +192,21 @@ class SqliteMemory:
             if self._jobs.get(user_id) is job:
                 del self._jobs[user_id]
 
-    async def _draw(self, user_id: str, session_id: str, llm: LLM_Interface) -> None:
+    async def _draw(
+        self, user_id: str, session_id: str, llm: LLM_Interface, *, extracts: bool, summarizes: bool
+    ) -> None:
         """Draw memories from what was said since the last time, and summarise the session."""
         try:
             with use_llm(llm):
-                await self._extract(user_id, session_id)
-                await self._summarize(user_id, session_id, llm)
+                if extracts:
+                    await self._extract(user_id, session_id)
+                if summarizes:
+                    await self._summarize(user_id, session_id, llm)
         except Exception as error:  # noqa: BLE001 - no caller waits for this; what was not drawn stays to be drawn
             push_warning(f"no memories could be extracted this time: {shown_error(error)}")
 
     async def _extract(self, user_id: str, session_id: str) -> None:
         waiting = await in_thread(self._file.not_extracted, user_id)
-        if not waiting or not self._extract_every or len(waiting) < self._extract_every:
-            return
         known = [memory.text for memory in await in_thread(self._file.memories, user_id, 50)]
         conversation = "\n".join(f"{each.role}: {each.content[:2000]}" for each in waiting)
         found = await extract_memories(conversation, known)
@@ -211,9 +214,6 @@ class SqliteMemory:
 
     async def _summarize(self, user_id: str, session_id: str, llm: LLM_Interface) -> None:
         said = await in_thread(self._file.session, user_id, session_id)
-        _, new = await in_thread(self._file.waiting, user_id, session_id)
-        if not self._summarize_every or new < self._summarize_every:
-            return
         text = await summarize([each.message for each in said], llm=llm, language=self._language)
         await in_thread(self._file.set_summary, user_id, session_id, text, said[-1].id, self._clock())
 

@@ -6,15 +6,17 @@ result of a tool comes in, and nowhere else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from SimpleLLMFunc.base.events import ToolCallFinished
 from SimpleLLMFunc.base.parsing import OutputMode
+from SimpleLLMFunc.errors import OutcomeUnknown, RunPaused
 from SimpleLLMFunc.tools import Tool, ToolContext
-from SimpleLLMFunc.type import ChatCompletion, ToolCall
+from SimpleLLMFunc.type import ChatCompletion, FunctionCall, ToolCall
 from SimpleLLMFunc.utils import ScopedVar
 
 
@@ -150,3 +152,26 @@ JOURNAL: ScopedVar[Journal | None] = ScopedVar("SimpleLLMFunc.journal", None)
 def not_journaled() -> AbstractContextManager[None]:
     """Keep what runs inside out of the journal around."""
     return JOURNAL.within(None)
+
+
+async def kept_once(name: str, arguments: Any, work: Callable[[JournaledCall | None], Awaitable[Any]]) -> Any:
+    """Return what `work` gives, JSON data; in a `durable` block that runs again, what it gave before.
+
+    Args:
+        name: of the step, a call that the program makes itself.
+        arguments: by which it is known.
+        work: is given the call as the journal knows it; None outside of a block.
+    """
+    if (around := JOURNAL.get()) is None:
+        return await work(None)
+    step, call = around.call_of(name, arguments), ToolCall("", FunctionCall(name, ""))
+    if (known := step.finished(0, call)) is not None:
+        return json.loads(str(known.content) or "null")  # 1.0 of a memory wrote no data
+    with JOURNAL.within(step):
+        try:
+            data = await work(step)
+        except (RunPaused, OutcomeUnknown):
+            await step.waits()
+            raise
+    await step.ends(ToolCallFinished(0, call, json.dumps(data), failed=False, seconds=0.0))
+    return data

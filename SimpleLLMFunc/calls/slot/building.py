@@ -128,36 +128,43 @@ class Building:
         schema: Schema | None = self._root
         node = tree
         keys: list[str | int] = []
-        for number, step in enumerate(path):
+        for number in range(len(path)):
             kinds = ALL_KINDS if schema is None else self._places.kinds(schema)
-            if step == "-" and "array" in kinds and ("object" not in kinds or isinstance(node, list)):
-                # The item behind the last, says RFC 6901; all pointers through it mean the same one.
-                end = len(node) if isinstance(node, list) else 0
-                step = str(self._ends.setdefault(path[:number], end))  # noqa: PLW2901
-            index = index_of(step) if "array" in kinds else None
-            if "object" in kinds and not isinstance(node, list):
-                # both are allowed: an index begins a new list, unless it is the name of a field
-                is_name = (
-                    isinstance(node, dict) or step != "0" or (schema is not None and "0" in self._places.names(schema))
-                )
-                index = None if is_name else index
-            above = pointer_text(path[:number])
-            if index is None and "array" in kinds and ("object" not in kinds or isinstance(node, list)):
-                raise _nonsense(path, f"{step!r} is no index, and {above!r} is a list")
-            if kinds.isdisjoint({"array", "object"}):
-                what = " or ".join(sorted(kinds)) or "nothing"
-                raise _nonsense(path, f"{above!r} holds a value of the kind {what}")
-            if node is not None and not isinstance(node, dict | list) and not kinds_of_value(node).isdisjoint(kinds):
-                raise _nonsense(path, f"{above!r} holds {cut(repr(node), 60)}")
-            if index is None and schema is not None and not self._places.knows(schema, step):
+            key = self._key(path, number, node, schema, kinds)
+            self._check_holder(path, number, node, kinds)
+            if isinstance(key, str) and schema is not None and not self._places.knows(schema, key):
                 self.dropped.append((pointer_text(path), UNKNOWN_FIELD))
                 return None
-            key = step if index is None else index
             keys.append(key)
             schema = None if schema is None else self._places.member(schema, key)
-            found = value_at(node, [step])
+            found = value_at(node, [str(key)])
             node = None if found is ABSENT else found
         return tuple(keys) if self._is_given(schema, value, path) else None
+
+    def _key(
+        self, path: tuple[str, ...], number: int, node: Any, schema: Schema | None, kinds: frozenset[str]
+    ) -> str | int:
+        """Return a step as the name of a member, or as an index where the value that it leads into is a list."""
+        step = path[number]
+        if "array" not in kinds:
+            return step
+        if "object" in kinds and not isinstance(node, list):
+            # Both are allowed, and no list is there: 0 begins one, unless it is the name of a field.
+            is_field = schema is not None and "0" in self._places.names(schema)
+            return step if isinstance(node, dict) or is_field or step != "0" else 0
+        if step == "-":  # the item behind the last, says RFC 6901; all pointers through it mean the same one
+            return self._ends.setdefault(path[:number], len(node) if isinstance(node, list) else 0)
+        index = index_of(step)
+        if index is None:
+            raise _nonsense(path, f"{step!r} is no index, and {pointer_text(path[:number])!r} is a list")
+        return index
+
+    def _check_holder(self, path: tuple[str, ...], number: int, node: Any, kinds: frozenset[str]) -> None:
+        above = pointer_text(path[:number])
+        if kinds.isdisjoint({"array", "object"}):
+            raise _nonsense(path, f"{above!r} holds a value of the kind {' or '.join(sorted(kinds)) or 'nothing'}")
+        if node is not None and not isinstance(node, dict | list) and not kinds_of_value(node).isdisjoint(kinds):
+            raise _nonsense(path, f"{above!r} holds {cut(repr(node), 60)}")
 
     # --- values that do not fit ---
 

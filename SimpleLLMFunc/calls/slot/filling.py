@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from SimpleLLMFunc.base.parsing import Repair
-from SimpleLLMFunc.calls.slot.places import DEFINITIONS, copied
-from SimpleLLMFunc.calls.slot.pointer import ABSENT, in_order, index_of, pointer_path, pointer_text, value_at
-from SimpleLLMFunc.calls.slot.processor import SlotProcessor
+from SimpleLLMFunc.calls.slot.places import copied
+from SimpleLLMFunc.calls.slot.pointer import ABSENT, DataPath, in_order, index_of, pointer_path, pointer_text, value_at
+from SimpleLLMFunc.calls.slot.processor import Converted, SlotProcessor
 from SimpleLLMFunc.errors import CallError
 
 Steps: TypeAlias = tuple[str, ...]
@@ -41,7 +41,7 @@ class Filling:
         self.remaining: dict[str, Any] = {}
         self._schema = schema
         self._processor = processor
-        self._data: dict[str, Any] = copied(self._converted(given, {}))
+        self._data: dict[str, Any] = self._noted(processor.convert(given))
         self._wrong: dict[Steps, Any] = dict(self._taken_out())
         if self._wrong.pop((), None) is not None:
             self.dropped.append(("", "the data does not fit the schema as a whole"))
@@ -65,11 +65,8 @@ class Filling:
 
     def wanted(self) -> dict[str, Any]:
         """Return the schema of an answer: the missing values, and optional fields without a value."""
-        optional = {pointer_text(steps): copied(self._schema["properties"][steps[0]]) for steps in self._optional}
-        if not optional or not self.remaining:
-            return self.remaining
-        definitions = {key: copied(self._schema[key]) for key in DEFINITIONS if key in self._schema}
-        return {**self.remaining, "properties": {**self.remaining.get("properties", {}), **optional}, **definitions}
+        optional: dict[DataPath, Any] = {steps: self._schema["properties"][steps[0]] for steps in self._optional}
+        return self._processor.check_json(self._probe(), also=optional) if self.remaining else {}
 
     def take(self, answer: Mapping[str, Any]) -> list[tuple[str, Any]]:
         """Take what counts of an answer: valid values of fields that had none.
@@ -78,7 +75,7 @@ class Filling:
             Pointer and value of each answer that does not fit.
         """
         asked, before = self._asked, copied(self._data)
-        found = self._converted(self._unwrapped(answer), self._data, may_drop=True)
+        found = self._answered(self._unwrapped(answer), self._data)
         for steps in sorted([*asked, *self._optional], key=in_order):
             value = value_at(found, steps)
             if value is not ABSENT:
@@ -120,24 +117,22 @@ class Filling:
     def _asked(self) -> set[Steps]:
         return {pointer_path(pointer) for pointer in self.remaining.get("properties", {})}
 
-    def _converted(
-        self, values: Mapping[str, Any], onto: Mapping[str, Any], *, may_drop: bool = False
-    ) -> dict[str, Any]:
+    def _answered(self, values: Mapping[str, Any], onto: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the data with an answer laid over it; a key that makes no sense is left out."""
         try:
             found = self._processor.convert(values, onto=onto)
         except CallError as error:
-            if not may_drop:
-                raise
             if len(values) == 1:
                 self.dropped.append((next(iter(values)), error.message))
                 return dict(onto)
             for key, value in values.items():
-                onto = self._converted({key: value}, onto, may_drop=True)
+                onto = self._answered({key: value}, onto)
             return dict(onto)
         # null is how a model says that it does not know
-        unknown = (
-            {place for key, value in values.items() if value is None for place in (key, f"/{key}")} if may_drop else ()
-        )
+        unknown = {place for key, value in values.items() if value is None for place in (key, f"/{key}")}
+        return self._noted(found, unknown)
+
+    def _noted(self, found: Converted, unknown: Collection[str] = ()) -> dict[str, Any]:
         self.receipts += found.receipts
         self.dropped += [drop for drop in found.dropped if drop[0] not in unknown]
         return found.data
@@ -154,12 +149,16 @@ class Filling:
             for steps in wrong:
                 yield steps, _take_out(self._data, steps)
 
-    def _check(self) -> None:
-        probe = copied(self._data)
+    def _probe(self) -> dict[str, Any]:
+        """Return what is filled and what is wrong: all that is to be checked."""
+        probe: dict[str, Any] = copied(self._data)
         for steps, value in self._wrong.items():
             if not _has_value(probe, steps):
                 _put(probe, steps, value)
-        self.remaining = self._processor.check_json(probe)
+        return probe
+
+    def _check(self) -> None:
+        self.remaining = self._processor.check_json(self._probe())
 
 
 def _has_value(data: Any, steps: Steps) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from SimpleLLMFunc.base.parsing import Repair
 from SimpleLLMFunc.calls.slot.building import Building, checked_data
 from SimpleLLMFunc.calls.slot.places import Places, Schema, copied, rebuilt, with_null
+from SimpleLLMFunc.calls.slot.pointer import DataPath
 from SimpleLLMFunc.calls.slot.remaining import remaining_schema
 from SimpleLLMFunc.calls.slot.time_words import Calendar, Span
 from SimpleLLMFunc.calls.zone import DEFAULT_ZONE
@@ -78,7 +79,7 @@ class SlotProcessor:
         self._validator = self._validation.validator
 
     @border
-    def check_json(self, data: Mapping[str, Any]) -> dict[str, Any]:
+    def check_json(self, data: Mapping[str, Any], *, also: Mapping[DataPath, Schema] | None = None) -> dict[str, Any]:
         """Return {} where the data is valid, else the schema of what is missing or wrong.
 
         Its properties are keyed by JSON Pointer (``/items/0/price``), each described as in the schema and with the
@@ -89,7 +90,7 @@ class SlotProcessor:
             CallError: the data is no object, or nested too deeply.
         """
         errors = self._validation.errors(copied(checked_data(data, "the data")), limit=_MAX_ERRORS)
-        return remaining_schema(self._schema, errors) if errors else {}
+        return remaining_schema(self._schema, errors, also) if errors else {}
 
     @border
     def convert(self, data: Mapping[str, Any], onto: Mapping[str, Any] | None = None) -> Converted:
@@ -138,10 +139,6 @@ class SlotProcessor:
     def add_null_to_basic_types(self) -> dict[str, Any]:
         """Return a copy of the schema in which every string, number, boolean and date may also be null."""
         return with_null(self._schema)
-
-    def standard_schema(self, schema: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return a copy of the schema (or of the remaining one) in JSON Schema's own types, as a service takes it."""
-        return in_standard_words(self._schema if schema is None else schema)
 
 
 def _validation(schema: Mapping[str, Any]) -> SchemaValidation:

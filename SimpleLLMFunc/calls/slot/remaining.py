@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote, unquote
 
@@ -19,7 +19,9 @@ Around: TypeAlias = tuple[int, Schema | None]
 _DEFINITION: Final = re.compile(r"#/(definitions|\$defs)/([^/]+)(?:/.*)?", re.DOTALL)
 
 
-def remaining_schema(root: dict[str, Any], errors: Sequence[Invalid]) -> dict[str, Any]:
+def remaining_schema(
+    root: dict[str, Any], errors: Sequence[Invalid], also: Mapping[DataPath, Schema] | None = None
+) -> dict[str, Any]:
     """Return the schema of the values that repair the errors.
 
     Its properties are the pointers to what is missing or wrong, each with what the schema says about that place.
@@ -28,6 +30,7 @@ def remaining_schema(root: dict[str, Any], errors: Sequence[Invalid]) -> dict[st
     Args:
         root: the whole schema; it is not changed.
         errors: of one validation, at least one.
+        also: further places, and what the schema says about them.
     """
     asking = _Asking(root)
     asking.look_at(errors, (0, None))
@@ -37,6 +40,7 @@ def remaining_schema(root: dict[str, Any], errors: Sequence[Invalid]) -> dict[st
     outermost = {
         path: schema for path, schema in asked.items() if not any(path[:length] in asked for length in range(len(path)))
     }
+    outermost |= also or {}
     carrier = _Carrier(root, asking.places)
     return {
         "type": "object",

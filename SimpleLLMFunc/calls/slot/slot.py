@@ -118,8 +118,6 @@ class Slot(CoreCall, input_model=SlotInput, output_model=SlotOutput):
         answer, unfit = "", []
         if filling.remaining:
             answer, found = await self._llm_slot_fill(filling.wanted())
-            if found or await _object_in(answer) is not None:
-                answer = ""
             unfit = await in_thread(filling.take, found)
         if filling.remaining:
             found = await self._function_slot_fill(answer, filling.remaining, unfit)
@@ -145,7 +143,7 @@ class Slot(CoreCall, input_model=SlotInput, output_model=SlotOutput):
     # --- the two phases ------------------------------------------------------------------------------------
 
     async def _llm_slot_fill(self, remaining_schema: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        """Ask for the values as text; return the answer and the JSON object in it, which may be empty.
+        """Ask for the values as text; return the JSON object in the answer, else the answer itself and no values.
 
         Raises:
             SimpleLLMFuncError: the model could not be asked.
@@ -156,7 +154,8 @@ class Slot(CoreCall, input_model=SlotInput, output_model=SlotOutput):
             answer = "".join([piece async for piece in self._llm(messages)])
         except EmptyResponseError:
             return "", {}
-        return answer, await _object_in(answer) or {}
+        found = await _object_in(answer)
+        return (answer, {}) if found is None else ("", found)
 
     async def _function_slot_fill(
         self, answer: str, remaining_schema: Mapping[str, Any], unfit: list[tuple[str, Any]] | None = None

@@ -107,6 +107,14 @@ async def test_memories_are_drawn_every_n_messages_with_type_and_source(opened):
     assert "The user likes tea." in llm.calls[1].text
 
 
+async def test_every_n_may_be_more_than_one_request_reads(opened):
+    memory = opened(llm=(llm := ScriptedLLM(extracted())), extract_every=42, summarize_every=0)
+    for _ in range(21):
+        await memory.remember("u", "I like tea", "Noted.", "s1")
+    await memory.settle()
+    assert len(llm.calls) == 1
+
+
 async def test_what_could_not_be_drawn_is_drawn_later(opened):
     memory = opened(llm=ScriptedLLM(RuntimeError("down")), extract_every=2, summarize_every=0)
     await memory.remember("u", "I like tea", "Noted.", "s1")

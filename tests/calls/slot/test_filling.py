@@ -121,14 +121,17 @@ def test_null_means_unknown_and_leaves_no_note() -> None:
 
 def test_wanted_also_holds_optional_fields_without_a_value() -> None:
     schema = {
-        **schema_of("city", city=STRING, unit={"$ref": "#/$defs/unit"}, days=INTEGER, **{"a/b": STRING}),
+        **schema_of(
+            "city", city=STRING, unit={"$ref": "#/$defs/unit"}, days=INTEGER, **{"a/b": {"$ref": "#/properties/city"}}
+        ),
         "$defs": {"unit": {"enum": ["C", "F"]}},
     }
     wanted = filling_of(schema, {"days": 2}).wanted()
     assert list(wanted["properties"]) == ["/city", "/unit", "/a~1b"]
     assert wanted["required"] == ["/city"]
-    assert wanted["$defs"] == schema["$defs"]
-    SlotProcessor(wanted)  # it is a schema by itself
+    processor = SlotProcessor(wanted)  # it is a schema by itself
+    assert processor.check_json({"/city": "Bonn", "/unit": "C", "/a~1b": "x"}) == {}
+    assert len(processor.check_json({"/city": "Bonn", "/unit": "K", "/a~1b": 1})["properties"]) == 2
     complete = filling_of(schema, {"city": "Bonn"})
     assert complete.wanted() == {}
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from SimpleLLMFunc.calls.slot.pointer import ABSENT, pointer_path, pointer_text, value_at
-from SimpleLLMFunc.calls.slot.processor import SlotProcessor
+from SimpleLLMFunc.calls.slot.processor import SlotProcessor, in_standard_words
 from SimpleLLMFunc.errors import CallError, SchemaError
 from SimpleLLMFunc.tools.schemas import check as schema_check
 
@@ -169,7 +169,7 @@ def test_a_provider_is_shown_standard_types():
         "required": ["d"],
     }  # fmt: skip
     processor = SlotProcessor(schema)
-    shown = processor.standard_schema()
+    shown = in_standard_words(schema)
     jsonschema.Draft7Validator.check_schema(shown)
     hint = "A date or a range of dates, in words or as YYYY-MM-DD."
     assert shown["properties"]["d"] == {"type": "string", "description": f"When? {hint}"}
@@ -177,7 +177,7 @@ def test_a_provider_is_shown_standard_types():
     assert shown["properties"]["u"]["type"] == "string"
     assert shown["properties"]["l"]["items"]["type"] == "string"
     assert shown["properties"]["i"] == {"type": "integer"}
-    assert processor.standard_schema(processor.check_json({}))["properties"]["/d"]["type"] == "string"
+    assert in_standard_words(processor.check_json({}))["properties"]["/d"]["type"] == "string"
     assert processor._schema == schema
 
 
