@@ -117,7 +117,7 @@ class Slot(CoreCall, input_model=SlotInput, output_model=SlotOutput):
         filling = await in_thread(self._begun, schema)
         answer, unfit = "", []
         if filling.remaining:
-            answer, found = await self._llm_slot_fill(filling.wanted())
+            answer, found = await self._llm_slot_fill(await in_thread(filling.wanted))
             unfit = await in_thread(filling.take, found)
         if filling.remaining:
             found = await self._function_slot_fill(answer, filling.remaining, unfit)
