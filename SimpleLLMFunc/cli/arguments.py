@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import wraps
 from pathlib import Path
 from types import NoneType
-from typing import Any, TypeAlias, TypeVar, cast, get_args
+from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
 
 import click
 from pydantic import TypeAdapter, ValidationError
@@ -45,11 +45,18 @@ model_option = click.option(
     help="Ask this model instead of the function's own: openai:NAME, anthropic:NAME, gemini:NAME, local, FILE.json:PROVIDER/NAME.",
 )
 json_option = click.option("--json", "as_data", is_flag=True, help="Print JSON.")
-cases_concurrency = click.option(
-    "--concurrency",
-    type=click.IntRange(min=1),
-    callback=lambda _ctx, _param, count: count or "auto",
-    help="How many cases are asked at a time.",
+
+
+def _concurrency(_ctx: click.Context, _param: click.Parameter, value: str) -> int | Literal["auto"]:
+    if value == "auto":
+        return "auto"
+    if not value.isdecimal() or not int(value):
+        raise click.BadParameter(f"{value!r} is neither a whole number above 0 nor auto.")
+    return int(value)
+
+
+concurrency_option = click.option(
+    "--concurrency", callback=_concurrency, default="auto", metavar="N|auto", help="How many rows are asked at a time."
 )
 budget_usd = click.option("--budget-usd", type=click.FloatRange(min=0), help="Stop before more than this is spent.")
 deadline_option = click.option("--deadline", type=SECONDS, help="Stop after so many seconds.")

@@ -8,9 +8,9 @@ from __future__ import annotations
 import inspect
 import json
 import uuid
-from collections.abc import AsyncGenerator, Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from functools import partial
 from typing import Any, Final, Literal, TypeAlias, assert_never
 
 from pydantic_core import to_jsonable_python
@@ -34,7 +34,6 @@ PROTOCOLS: Final[Mapping[str, Mapping[str, str]]] = {
 
 _OF_THE_SDK: Final = {"id", "messages", "trigger", "messageId"}
 _Event: TypeAlias = dict[str, Any]
-_Fact: TypeAlias = tuple[Any, ...]
 
 
 class BrowserStream:
@@ -72,7 +71,7 @@ class BrowserStream:
         self._source: Any = answers_of(function) if is_function(function) else self._pipeline
         self._arguments = _arguments(self._pipeline, body, protocol)
         self._pipeline.start((), dict(self._arguments))  # raises before anything is sent
-        self._writer = _Writer(_ag_ui if protocol == "ag-ui" else _ai_sdk, body)
+        self._writer: _Writer = (_AgUi if protocol == "ag-ui" else _AiSdk)(body)
         self._end = "[DONE]" if protocol == "ai-sdk" else None
 
     async def __aiter__(self) -> AsyncGenerator[bytes, None]:
@@ -86,7 +85,7 @@ class BrowserStream:
         is_text = isinstance(pipeline, ChatPipeline) or pipeline.definition.output.is_text
         paused: RunPaused | None = None
         last: list[_Event] = []
-        for told in writer.say(("start",)):
+        for told in writer.start():
             yield json.dumps(told)
         try:
             with watching(lambda _trace_id, _event: None):  # so that the last event holds the value
@@ -95,10 +94,10 @@ class BrowserStream:
                         for told in writer.tell(event, is_text=is_text, is_held=pipeline.guards.judge_values):
                             yield json.dumps(told)
         except RunPaused as pause:
-            paused, last = pause, writer.say(("paused", pause.pending))
+            paused, last = pause, writer.paused(pause.pending)
         except Exception as error:  # noqa: BLE001 - the page must hear of a fault of a tool, or of ours
             problem = problem_of(error, "a run for a browser")
-            last = writer.say(("failed", problem.to_dict()["detail"], problem.kind))
+            last = writer.failed(problem.to_dict()["detail"], problem.kind)
         for told in [*writer.closed(), *last]:
             yield json.dumps(told)
         if self._end is not None:
@@ -107,14 +106,13 @@ class BrowserStream:
             raise paused
 
 
-class _Writer:
+class _Writer(ABC):
     """Turns the events of a run into those of a protocol; text and thinking are parts that begin and end."""
 
-    def __init__(self, say: Callable[[_Writer, _Fact], list[_Event]], body: Mapping[str, Any]) -> None:
+    def __init__(self, body: Mapping[str, Any]) -> None:
         self.thread = str(body.get("threadId") or uuid.uuid4())
         self.run = str(body.get("runId") or uuid.uuid4())
         self.turn = 0
-        self.say = partial(say, self)
         self._open: tuple[str, str] | None = None  # text or reasoning, and its id
         self._parts = 0
 
@@ -129,7 +127,7 @@ class _Writer:
         match event:
             case events.TurnStarted(turn=turn) if turn != self.turn:
                 before, self.turn = self.turn, turn
-                return [*self.closed(), *self.say(("turn", before))]
+                return [*self.closed(), *self.next_turn(before)]
             case events.ReplyDelta():
                 text = event.text if is_text and not is_held else ""
                 return [*self._grown("reasoning", event.thinking), *self._grown("text", text)]
@@ -138,14 +136,14 @@ class _Writer:
                     arguments = json.loads(call.function.arguments or "{}")
                 except (ValueError, RecursionError):
                     arguments = call.function.arguments
-                return [*self.closed(), *self.say(("call", call.id, call.function.name, arguments))]
+                return [*self.closed(), *self.call(call.id, call.function.name, arguments)]
             case events.ToolCallFinished(call=call, content=content, failed=failed):
                 text = content if isinstance(content, str) else content_text(content) or ""
-                return self.say(("result", call.id, text, failed))
+                return self.result(call.id, text, failed=failed)
             case events.RunFinished():
                 held = self._grown("text", event.reply.text) if is_text and is_held else []
                 value = None if is_text else to_jsonable_python(event.value, by_alias=True, fallback=str)
-                return [*held, *self.closed(), *self.say(("end", value))]
+                return [*held, *self.closed(), *self.end(value)]
             case events.RunStarted() | events.TurnStarted() | events.TryFailed() | events.ReplyReceived():
                 return []
             case events.AnswerReviewed() | events.ToolCallProgress() | events.MessageAppended() | events.RunFailed():
@@ -160,91 +158,131 @@ class _Writer:
         if self._open is None or self._open[0] != kind:
             self._parts += 1
             part = f"{self.run}-{self._parts}"
-            told = [*self.closed(), *self.say(("begins", kind, part))]
+            told = [*self.closed(), *self.part_start(kind, part)]
             self._open = (kind, part)
-        return [*told, *self.say(("grows", *self._open, delta))]
+        return [*told, *self.part_delta(*self._open, delta)]
 
     def closed(self) -> list[_Event]:
         """Return the end of the open part; empty without one."""
         part, self._open = self._open, None
-        return [] if part is None else self.say(("ends", *part))
+        return [] if part is None else self.part_end(*part)
+
+    # --- what each protocol says ---
+
+    @abstractmethod
+    def start(self) -> list[_Event]: ...
+
+    def next_turn(self, before: int) -> list[_Event]:  # noqa: ARG002 - one protocol tells of turns
+        return []
+
+    @abstractmethod
+    def part_start(self, kind: str, part: str) -> list[_Event]: ...
+
+    @abstractmethod
+    def part_delta(self, kind: str, part: str, delta: str) -> list[_Event]: ...
+
+    @abstractmethod
+    def part_end(self, kind: str, part: str) -> list[_Event]: ...
+
+    @abstractmethod
+    def call(self, call: str, name: str, arguments: Any) -> list[_Event]: ...
+
+    @abstractmethod
+    def result(self, call: str, text: str, *, failed: bool) -> list[_Event]: ...
+
+    @abstractmethod
+    def end(self, value: Any) -> list[_Event]: ...
+
+    @abstractmethod
+    def paused(self, pending: Sequence[Mapping[str, Any]]) -> list[_Event]: ...
+
+    @abstractmethod
+    def failed(self, message: str, kind: str | None) -> list[_Event]: ...
 
 
-def _ag_ui(run: _Writer, fact: _Fact) -> list[_Event]:
-    of_run = {"threadId": run.thread, "runId": run.run}
-    match fact:
-        case ("start",):
-            return [{"type": "RUN_STARTED", **of_run}]
-        case ("begins", "text", part):
+class _AgUi(_Writer):
+    def start(self) -> list[_Event]:
+        return [{"type": "RUN_STARTED", "threadId": self.thread, "runId": self.run}]
+
+    def part_start(self, kind: str, part: str) -> list[_Event]:
+        if kind == "text":
             return [{"type": "TEXT_MESSAGE_START", "messageId": part, "role": "assistant"}]
-        case ("begins", _, part):
-            start = {"type": "REASONING_MESSAGE_START", "messageId": part, "role": "reasoning"}
-            return [{"type": "REASONING_START", "messageId": part}, start]
-        case ("grows", kind, part, delta):
-            name = "TEXT_MESSAGE_CONTENT" if kind == "text" else "REASONING_MESSAGE_CONTENT"
-            return [{"type": name, "messageId": part, "delta": delta}]
-        case ("ends", kind, part):
-            names = ["TEXT_MESSAGE_END"] if kind == "text" else ["REASONING_MESSAGE_END", "REASONING_END"]
-            return [{"type": name, "messageId": part} for name in names]
-        case ("call", call, name, arguments):
-            # The calls of one turn are one message; a client sends them back as one.
-            parent = {"parentMessageId": f"{run.run}-turn-{run.turn}"}
-            return [
-                {"type": "TOOL_CALL_START", "toolCallId": call, "toolCallName": name, **parent},
-                {"type": "TOOL_CALL_ARGS", "toolCallId": call, "delta": json.dumps(arguments)},
-                {"type": "TOOL_CALL_END", "toolCallId": call},
-            ]
-        case ("result", call, text, _):
-            told = {"messageId": f"{run.run}-{call}-result", "toolCallId": call, "content": text, "role": "tool"}
-            return [{"type": "TOOL_CALL_RESULT", **told}]
-        case ("end", value):
-            return [{"type": "RUN_FINISHED", **of_run, **({} if value is None else {"result": value})}]
-        case ("paused", pending):
-            interrupts = [
-                {
-                    "id": each["call_id"],
-                    "reason": each["why"],
-                    "message": f"{each['tool']} {json.dumps(each['arguments'])}",
-                }
-                for each in pending
-            ]
-            return [{"type": "RUN_FINISHED", **of_run, "outcome": {"type": "interrupt", "interrupts": interrupts}}]
-        case ("failed", message, kind):
-            return [{"type": "RUN_ERROR", "message": message, **({"code": kind} if kind else {})}]
-    return []
+        start = {"type": "REASONING_MESSAGE_START", "messageId": part, "role": "reasoning"}
+        return [{"type": "REASONING_START", "messageId": part}, start]
+
+    def part_delta(self, kind: str, part: str, delta: str) -> list[_Event]:
+        name = "TEXT_MESSAGE_CONTENT" if kind == "text" else "REASONING_MESSAGE_CONTENT"
+        return [{"type": name, "messageId": part, "delta": delta}]
+
+    def part_end(self, kind: str, part: str) -> list[_Event]:
+        names = ["TEXT_MESSAGE_END"] if kind == "text" else ["REASONING_MESSAGE_END", "REASONING_END"]
+        return [{"type": name, "messageId": part} for name in names]
+
+    def call(self, call: str, name: str, arguments: Any) -> list[_Event]:
+        # The calls of one turn are one message; a client sends them back as one.
+        parent = {"parentMessageId": f"{self.run}-turn-{self.turn}"}
+        return [
+            {"type": "TOOL_CALL_START", "toolCallId": call, "toolCallName": name, **parent},
+            {"type": "TOOL_CALL_ARGS", "toolCallId": call, "delta": json.dumps(arguments)},
+            {"type": "TOOL_CALL_END", "toolCallId": call},
+        ]
+
+    def result(self, call: str, text: str, *, failed: bool) -> list[_Event]:  # noqa: ARG002 - the text says it
+        told = {"messageId": f"{self.run}-{call}-result", "toolCallId": call, "content": text, "role": "tool"}
+        return [{"type": "TOOL_CALL_RESULT", **told}]
+
+    def end(self, value: Any) -> list[_Event]:
+        return self._finished({} if value is None else {"result": value})
+
+    def paused(self, pending: Sequence[Mapping[str, Any]]) -> list[_Event]:
+        interrupts = [
+            {"id": each["call_id"], "reason": each["why"], "message": f"{each['tool']} {json.dumps(each['arguments'])}"}
+            for each in pending
+        ]
+        return self._finished({"outcome": {"type": "interrupt", "interrupts": interrupts}})
+
+    def _finished(self, told: _Event) -> list[_Event]:
+        return [{"type": "RUN_FINISHED", "threadId": self.thread, "runId": self.run, **told}]
+
+    def failed(self, message: str, kind: str | None) -> list[_Event]:
+        return [{"type": "RUN_ERROR", "message": message, **({"code": kind} if kind else {})}]
 
 
-def _ai_sdk(run: _Writer, fact: _Fact) -> list[_Event]:
-    match fact:
-        case ("start",):
-            return [{"type": "start", "messageId": run.run}]
-        case ("turn", before):
-            return [*([{"type": "finish-step"}] if before else []), {"type": "start-step"}]
-        case ("begins" | "ends" as what, kind, part):
-            end = "start" if what == "begins" else "end"
-            return [{"type": f"{kind}-{end}", "id": part}]
-        case ("grows", kind, part, delta):
-            return [{"type": f"{kind}-delta", "id": part, "delta": delta}]
-        case ("call", call, name, arguments):
-            # The page knows no types of our tools.
-            told = {"toolCallId": call, "toolName": name, "dynamic": True}
-            return [{"type": "tool-input-start", **told}, {"type": "tool-input-available", **told, "input": arguments}]
-        case ("result", call, text, failed):
-            said = (
-                {"type": "tool-output-error", "errorText": text}
-                if failed
-                else {"type": "tool-output-available", "output": text}
-            )
-            return [{**said, "toolCallId": call, "dynamic": True}]
-        case ("end", value):
-            result = [] if value is None else [{"type": "data-result", "data": value}]
-            return [*result, {"type": "finish-step"}, {"type": "finish", "finishReason": "stop"}]
-        case ("paused", pending):
-            waiting = [{"type": "data-approval", "id": each["call_id"], "data": each} for each in pending]
-            return [*waiting, {"type": "finish-step"}, {"type": "finish", "finishReason": "other"}]
-        case ("failed", message, _):
-            return [{"type": "error", "errorText": message}]
-    return []
+class _AiSdk(_Writer):
+    def start(self) -> list[_Event]:
+        return [{"type": "start", "messageId": self.run}]
+
+    def next_turn(self, before: int) -> list[_Event]:
+        return [*([{"type": "finish-step"}] if before else []), {"type": "start-step"}]
+
+    def part_start(self, kind: str, part: str) -> list[_Event]:
+        return [{"type": f"{kind}-start", "id": part}]
+
+    def part_delta(self, kind: str, part: str, delta: str) -> list[_Event]:
+        return [{"type": f"{kind}-delta", "id": part, "delta": delta}]
+
+    def part_end(self, kind: str, part: str) -> list[_Event]:
+        return [{"type": f"{kind}-end", "id": part}]
+
+    def call(self, call: str, name: str, arguments: Any) -> list[_Event]:
+        # The page knows no types of our tools.
+        told = {"toolCallId": call, "toolName": name, "dynamic": True}
+        return [{"type": "tool-input-start", **told}, {"type": "tool-input-available", **told, "input": arguments}]
+
+    def result(self, call: str, text: str, *, failed: bool) -> list[_Event]:
+        kind, name = ("error", "errorText") if failed else ("available", "output")
+        return [{"type": f"tool-output-{kind}", name: text, "toolCallId": call, "dynamic": True}]
+
+    def end(self, value: Any) -> list[_Event]:
+        result = [] if value is None else [{"type": "data-result", "data": value}]
+        return [*result, {"type": "finish-step"}, {"type": "finish", "finishReason": "stop"}]
+
+    def paused(self, pending: Sequence[Mapping[str, Any]]) -> list[_Event]:
+        waiting = [{"type": "data-approval", "id": each["call_id"], "data": each} for each in pending]
+        return [*waiting, {"type": "finish-step"}, {"type": "finish", "finishReason": "other"}]
+
+    def failed(self, message: str, kind: str | None) -> list[_Event]:  # noqa: ARG002 - the protocol has no place for it
+        return [{"type": "error", "errorText": message}]
 
 
 # --- what the page sent ----------------------------------------------------------------------------------

@@ -275,21 +275,11 @@ class Lines:
         self._lines.put_nowait(None)
 
     def _read(self) -> None:
-        pending = bytearray()
-        with contextlib.suppress(OSError, RuntimeError):  # RuntimeError: the loop is closed
-            while data := os.read(self._descriptor, 65536):
-                *whole, rest = data.split(b"\n")
-                for part in whole:
-                    pending += part
-                    self._give(bytes(pending))
-                    pending.clear()
-                pending += rest
-            if pending:
-                self._give(bytes(pending))
+        # RuntimeError: the loop is closed.
+        with contextlib.suppress(OSError, RuntimeError), open(self._descriptor, "rb", closefd=False) as file:
+            for line in file:
+                self._loop.call_soon_threadsafe(self._lines.put_nowait, line.decode("utf-8", "replace"))
             self._loop.call_soon_threadsafe(self._lines.put_nowait, None)
-
-    def _give(self, line: bytes) -> None:
-        self._loop.call_soon_threadsafe(self._lines.put_nowait, line.decode("utf-8", "replace") + "\n")
 
 
 @dataclass(frozen=True, slots=True)

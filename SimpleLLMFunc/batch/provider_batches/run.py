@@ -212,16 +212,22 @@ class BatchRun:
 
     async def _collect(self, *, is_last: bool) -> bool:
         """Wait for the batches under way and keep their answers; return whether some rows should be sent again."""
-        pause = FIRST_POLL
-        is_unfinished = False
+        pause, is_unfinished = FIRST_POLL, False
         while batches := await in_thread(self.store.open_batches, self.service.address, True):
             waiting: list[BatchState] = []
             for batch in batches:
-                state = await self._looked_at(batch, is_last=is_last)
-                if isinstance(state, BatchState):
-                    waiting.append(state)
-                else:
-                    is_unfinished = is_unfinished or state
+                try:
+                    state = await self._state_of(batch)
+                    if state is None:
+                        is_unfinished = True
+                    elif state.has_ended:
+                        is_unfinished |= await self._take(batch, state, is_last=is_last)
+                    else:
+                        waiting.append(state)
+                    self._out_since = None
+                except (ConnectionFailed, RateLimited, ServerUnavailable) as error:
+                    self._bear_outage(error)
+                    waiting.append(BatchState(batch.id or "", "unknown"))
             if waiting:
                 told = ", ".join(f"{state.id} {state.status} {state.done}/{state.total}" for state in waiting)
                 self.tell(f"waiting for {counted(len(waiting), 'batch', 'batches')}: {told}")
@@ -229,32 +235,25 @@ class BatchRun:
                 pause = min(pause * 1.5, LONGEST_POLL)
         return is_unfinished
 
-    async def _looked_at(self, batch: OpenBatch, *, is_last: bool) -> BatchState | bool:
-        """Look at a batch once: return how far it is, or, when it has ended, whether some rows should be sent again.
-
-        Raises:
-            ProviderError: the service refused, or has not been there for long.
-        """
-        assert batch.id is not None, "what has no id was adopted or ended"
+    async def _state_of(self, batch: OpenBatch) -> BatchState | None:
+        """Return how far a batch is; None if the service no longer knows it, and then it is forgotten here too."""
+        assert batch.id is not None, "a batch without an id was adopted or ended"
         try:
-            try:
-                state = await self.service.retrieve(batch.id)
-            except BadRequest as error:
-                if error.status != 404:
-                    raise
-                push_warning(f"the service does not know {batch.id} any more; its rows are sent again: {error}")
-                await in_thread(self.store.end, batch.tag)
-                return True
-            again = await self._take(batch, state, is_last=is_last) if state.has_ended else None
-        except (ConnectionFailed, RateLimited, ServerUnavailable) as error:
-            now = asyncio.get_running_loop().time()
-            self._out_since = self._out_since or now
-            if now - self._out_since >= LONGEST_OUTAGE:
+            return await self.service.retrieve(batch.id)
+        except BadRequest as error:
+            if error.status != 404:
                 raise
-            push_warning(f"the state of the batches could not be read; it is asked for again later: {error}")
-            return BatchState(batch.id, "unknown")
-        self._out_since = None
-        return state if again is None else again
+            push_warning(f"the service does not know {batch.id} any more; its rows are sent again: {error}")
+        await in_thread(self.store.end, batch.tag)
+        return None
+
+    def _bear_outage(self, error: SimpleLLMFuncError) -> None:
+        """Note that the service is away; raise `error` once it has been away for `LONGEST_OUTAGE`."""
+        now = asyncio.get_running_loop().time()
+        self._out_since = self._out_since or now
+        if now - self._out_since >= LONGEST_OUTAGE:
+            raise error
+        push_warning(f"the state of the batches could not be read; it is asked for again later: {error}")
 
     async def _take(self, batch: OpenBatch, state: BatchState, *, is_last: bool) -> bool:
         """Keep the answers of a batch that has ended; return whether the rest should be sent again."""

@@ -31,8 +31,6 @@ _LISTED = 100
 """Batches on a page of the list."""
 
 _PAGES = 5
-_PORTION = 1024 * 1024
-"""Bytes of a file that are written at a time, in a thread: the disk is not the event loop's to wait for."""
 
 TAG = "simplellmfunc"
 """In the metadata of a batch: its maker finds it by this."""
@@ -195,9 +193,7 @@ class BatchService:
 
         async def fetch(client: Any) -> None:
             async with client.files.with_streaming_response.content(file_id) as response:
-                await in_thread(path.write_bytes, b"")
-                async for portion in response.iter_bytes(_PORTION):
-                    await in_thread(_append, path, portion)
+                await response.stream_to_file(path)
 
         await self._tried(fetch, charge_fetch)
 
@@ -260,9 +256,3 @@ class BatchService:
         if isinstance(failed.error, BadRequest) and status in {404, 405}:
             failed.error.add_note(f"{self.address} may have no files or batches at all.")
         return failed
-
-
-def _append(path: Path, portion: bytes) -> None:
-    # Opened for each portion: a file that stayed open would never be closed after a cancellation.
-    with path.open("ab") as file:
-        file.write(portion)

@@ -74,19 +74,21 @@ class RowArguments:
             return tuple(value), {}
         if not isinstance(value, dict):
             return (value,), {}
-        known = {name: cell for name, cell in value.items() if name in self._names}
-        is_all = all(name in known or (self._takes_others and isinstance(name, str)) for name in value)
-        is_call = is_all and (bool(known) or (bool(value) and not self._names))
-        if is_call and not row.is_record:
-            return self._called(dict(value))
-        # A dict in a list may be the value itself; a line of a file or a frame names columns.
-        covers = (is_call or known) and known.keys() >= {*self._required}
-        if covers and (row.is_record or not self._takes_a_dict):
-            return self._called(dict(value) if is_all else known)
+        columns = {name: cell for name, cell in value.items() if name in self._names}
+        extras = [name for name in value if name not in columns]
+        takes_extras = not extras or (self._takes_others and all(isinstance(name, str) for name in extras))
+        is_call = takes_extras and bool(columns or (value and not self._names))
+        if not row.is_record:  # a dict in a list may be the value itself; a line of a file or a frame names columns
+            if is_call:
+                return self._called(dict(value))
+            if self._takes_a_dict:
+                return (value,), {}
+        if (columns or is_call) and columns.keys() >= {*self._required}:
+            return self._called(dict(value) if takes_extras else columns)
         if is_call or not self._takes_a_dict:
             raise self._misfit(row)
         # A table of one column is a list of values where the parameter takes any.
-        is_list = row.is_record and len(value) == 1 and self._takes_any
+        is_list = len(value) == 1 and self._takes_any
         return (next(iter(value.values())) if is_list else value,), {}
 
     def _called(self, found: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

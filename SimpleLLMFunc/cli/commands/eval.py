@@ -12,7 +12,7 @@ from SimpleLLMFunc.cli.arguments import (
     asking,
     budget_usd,
     cases_argument,
-    cases_concurrency,
+    concurrency_option,
     deadline_option,
     model_option,
     scorer,
@@ -60,7 +60,7 @@ def _least(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
 )
 @click.option("--confidence", type=_CONFIDENCE, default=0.95, help="The confidence of the intervals.")
 @click.option("--checkpoint", type=ANY_PATH, help="Keep answers in this file; the same command then goes on.")
-@cases_concurrency
+@concurrency_option
 @budget_usd
 @deadline_option
 @model_option
@@ -144,7 +144,7 @@ def _show_errors(report: EvalReport) -> None:
     "--path", type=ANY_PATH, help="The file to write, FUNCTION.improved.json by default; the same command goes on."
 )
 @click.option("--diff", "shows_diff", is_flag=True, help="Print the change as a patch of the source file, too.")
-@cases_concurrency
+@concurrency_option
 @model_option
 @click.option("--quiet", is_flag=True, help="Print no progress.")
 def improve_command(

@@ -8,12 +8,12 @@ import shlex
 import sys
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import click
 
 from SimpleLLMFunc.batch import Checkpoint, EngineName, MapReport, RowSource, check_output_path, json_lines
-from SimpleLLMFunc.cli.arguments import ANY_PATH, asking, budget_usd, deadline_option, model_option
+from SimpleLLMFunc.cli.arguments import ANY_PATH, asking, budget_usd, concurrency_option, deadline_option, model_option
 from SimpleLLMFunc.cli.load import complete_target, load_object
 from SimpleLLMFunc.cli.output import printable
 from SimpleLLMFunc.errors import ConfigError
@@ -21,14 +21,6 @@ from SimpleLLMFunc.llm_decorator.decorated import FUNCTIONS
 from SimpleLLMFunc.logger import escape_control, redact
 
 _SHOWN_ERRORS = 3
-
-
-def _concurrency(_ctx: click.Context, _param: click.Parameter, value: str) -> int | Literal["auto"]:
-    if value == "auto":
-        return "auto"
-    if not value.isdecimal() or not int(value):
-        raise click.BadParameter(f"{value!r} is neither a whole number above 0 nor auto.")
-    return int(value)
 
 
 def _columns(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -49,9 +41,7 @@ def _columns(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ..
 @click.argument("rows", required=False, type=ANY_PATH, metavar="ROWS")
 @click.option("--out", type=ANY_PATH, help="Write to this file, .jsonl, .csv or .parquet; by default to stdout.")
 @click.option("--checkpoint", type=ANY_PATH, help="Keep finished rows in this file; the same command then goes on.")
-@click.option(
-    "--concurrency", callback=_concurrency, default="auto", metavar="N|auto", help="How many rows are asked at a time."
-)
+@concurrency_option
 @click.option(
     "--on-error",
     type=click.Choice(["keep", "raise"]),

@@ -10,7 +10,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,6 @@ from SimpleLLMFunc.batch import Checkpoint
 from SimpleLLMFunc.batch.checkpoint.row_file import BATCH_TABLES
 from SimpleLLMFunc.batch.provider_batches import lines as openai_lines
 from SimpleLLMFunc.batch.provider_batches import run as openai_run
-from SimpleLLMFunc.batch.provider_batches import service as batch_service
 from SimpleLLMFunc.batch.provider_batches.answer_store import AnswerStore, KeptLine
 from SimpleLLMFunc.batch.provider_batches.service import BatchService, BatchState
 from SimpleLLMFunc.errors import (
@@ -580,21 +578,11 @@ def test_a_batch_as_the_service_tells_of_it():
     assert not BatchState("b", "finalizing").has_ended
 
 
-async def test_the_disk_is_not_waited_for_on_the_event_loop(server, service, tmp_path, monkeypatch):
-    monkeypatch.setattr(batch_service, "_PORTION", 1000)
-    server.files["f"] = content = os.urandom(10_500)
-    append, calls = batch_service._append, []
-
-    def spy(path, portion):
-        calls.append((len(portion), threading.get_ident()))
-        append(path, portion)
-
-    monkeypatch.setattr(batch_service, "_append", spy)
-    (tmp_path / "down").write_text("of a try that broke off")
+async def test_a_download_replaces_what_a_try_left(server, service, tmp_path):
+    server.files["f"] = content = os.urandom(1_000_500)
+    (tmp_path / "down").write_text("of a try that broke off" * 100_000)
     await service.download("f", tmp_path / "down")
     assert (tmp_path / "down").read_bytes() == content
-    assert [size for size, _ in calls] == [*[1000] * 10, 500]
-    assert threading.get_ident() not in {thread for _, thread in calls}
 
 
 async def test_what_is_no_batch_is_a_bad_reply_and_a_name_leads_nowhere_else(server, service):
