@@ -30,6 +30,7 @@ from SimpleLLMFunc.tools.schemas.annotations import (
     resolved_hints,
 )
 from SimpleLLMFunc.tools.schemas.docstring import Documentation
+from SimpleLLMFunc.tools.schemas.strict import takes_null
 from SimpleLLMFunc.utils import path_text
 
 BoundArguments = tuple[list[Any], dict[str, Any]]
@@ -89,7 +90,6 @@ class SignatureParameters:
         parameters, hints = _parameters_of(func, name), resolved_hints(func, name)
         preset = _preset_by_partial(func)
         contexts: set[str] = set()
-        null_is_absent: set[str] = set()
         shown: list[inspect.Parameter] = []
         fields: dict[str, Any] = {}
         for parameter in parameters:
@@ -102,11 +102,11 @@ class SignatureParameters:
                     fields |= _fields(name, parameter, annotation, documentation)
                 except TypeError as error:  # from `typing`
                     raise ToolDefinitionError(name, f"the annotation of {parameter.name} is no type.") from error
-                if _has_default(parameter) and parameter.default is not None and not accepts_none(annotation):
-                    null_is_absent.add(parameter.name)
         adapter = _adapter(name, fields)
         schema = _schema(name, adapter, fields, shown)
-        return cls(schema, parameters, frozenset(contexts), frozenset(null_is_absent), _REST in fields, adapter)
+        optional = schema["properties"].keys() - set(schema.get("required", ()))
+        null_is_absent = frozenset(key for key in optional if not takes_null(schema["properties"][key]))
+        return cls(schema, parameters, frozenset(contexts), null_is_absent, _REST in fields, adapter)
 
     def bind(self, arguments: Mapping[str, Any], context: Any) -> BoundArguments:
         """Return what to call the callable with; what the model left out keeps the callable's own default.

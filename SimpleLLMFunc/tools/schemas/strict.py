@@ -75,7 +75,10 @@ def _object(schema: Mapping[str, Any], *, is_root: bool = False) -> dict[str, An
     strict["properties"] = {}
     for name, part in properties.items():
         made = _strict(part)
-        if name not in required and not _takes_null(made):
+        if name not in required and takes_null(made):
+            if part.get("default", "") is not None:
+                raise _NotStrictError  # null is a value here, so it cannot stand for the default
+        elif name not in required:
             if not is_root:
                 raise _NotStrictError  # only for parameters does null stand for the default
             made = _or_null(made)
@@ -83,9 +86,13 @@ def _object(schema: Mapping[str, Any], *, is_root: bool = False) -> dict[str, An
     return strict | {"required": list(properties), "additionalProperties": False}
 
 
-def _takes_null(schema: Mapping[str, Any]) -> bool:
+def takes_null(schema: Mapping[str, Any]) -> bool:
+    """Whether null fits a schema that pydantic made, as far as it tells without its references."""
+    if not schema.keys() & {"type", "enum", "const", "anyOf", "oneOf", "$ref"}:
+        return True
     kind = schema.get("type")
-    return "null" in (kind if isinstance(kind, list) else [kind]) or any(map(_takes_null, schema.get("anyOf", ())))
+    is_listed = "null" in (kind if isinstance(kind, list) else [kind]) or None in schema.get("enum", ())
+    return is_listed or any(map(takes_null, schema.get("anyOf", ())))
 
 
 def _or_null(schema: dict[str, Any]) -> dict[str, Any]:

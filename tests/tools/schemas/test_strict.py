@@ -1,10 +1,11 @@
 """The strict form of parameters."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import jsonschema
 import pytest
 from pydantic import BaseModel, Field
+from typing_extensions import TypedDict, Unpack
 
 from SimpleLLMFunc.tools import Tool
 from SimpleLLMFunc.tools.schemas.strict import strict_parameters
@@ -45,14 +46,25 @@ def test_every_key_is_required_and_no_other_allowed():
     jsonschema.Draft202012Validator.check_schema(found)
 
 
+class Options(TypedDict, total=False):
+    n: int
+
+
 def test_null_in_the_strict_form_means_the_default():
-    def f(a: int, kind: Literal["x", "y"] = "x") -> None: ...
+    def f(
+        a: int,
+        kind: Literal["x", "y"] = "x",
+        *rest: int,
+        b: int = Field(3, alias="from"),
+        c: Annotated[int, Field(default=4)],
+        **more: Unpack[Options],
+    ) -> None: ...
 
     found = strict(f)
-    arguments = {"a": 1, "kind": None}
+    arguments = {"a": 1, "kind": None, "rest": None, "from": None, "c": None, "n": None}
     assert found
     assert jsonschema.Draft202012Validator(found).is_valid(arguments)
-    assert Tool(func=f).bind(arguments) == ([], {"a": 1})
+    assert Tool(func=f).bind(arguments) == ([], {"a": 1, "b": 3, "c": 4})
 
 
 def free(table: dict[str, int]) -> None: ...
@@ -61,14 +73,23 @@ def pair(p: tuple[int, str]) -> None: ...
 def more(**rest: int) -> None: ...
 
 
+def own(n: int | None = 5) -> None: ...
+def listed(v: Literal["a", None] = "a") -> None: ...
+
+
 class WithDefault(BaseModel):
     n: int = 3
 
 
+class WithList(BaseModel):
+    tags: list[str] | None = Field(default_factory=list)
+
+
 def nested(m: WithDefault) -> None: ...
+def made(m: WithList) -> None: ...
 
 
-@pytest.mark.parametrize("func", [free, anything, pair, more, nested])
+@pytest.mark.parametrize("func", [free, anything, pair, more, own, listed, nested, made])
 def test_what_would_change_its_meaning_has_no_strict_form(func):
     assert strict(func) is None
 
