@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_
 from pydantic import Field
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonRef, JsonSchemaValue
-from pydantic_core import to_jsonable_python
+from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from SimpleLLMFunc.errors import ToolDefinitionError
 from SimpleLLMFunc.tools.context import ToolContext
@@ -118,10 +118,22 @@ _shown = functools.partial(json.dumps, ensure_ascii=False)
 
 
 class EnumSchema(GenerateJsonSchema):
-    """JSON Schema in which a member of an enum stands once, and has its name where its value is no text."""
+    """JSON Schema in which a member of an enum stands once, and has its name where its value is no text.
 
+    Defaults that are no JSON are left out.
+    """
+
+    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012 - as pydantic declares it
     NAMED: Final = "The values mean: "
     """Precedes the names in a description."""
+
+    def encode_default(self, dft: Any) -> Any:
+        """Return a default as JSON, which has no infinity and no NaN."""
+        try:
+            json.dumps(to_jsonable_python(dft, fallback=repr), allow_nan=False)
+        except (ValueError, RecursionError) as error:
+            raise PydanticSerializationError(str(error)) from error
+        return super().encode_default(dft)
 
     def generate_inner(self, schema: Any) -> JsonSchemaValue:
         """Return the schema of one part of a type."""

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, NotRequired, Optional, Required, get_a
 
 from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticSerializationError, to_jsonable_python
+from pydantic_core import to_jsonable_python
 from typing_extensions import TypedDict, Unpack
 
 from SimpleLLMFunc.errors import SignatureError, ToolDefinitionError, Violation, cut
@@ -207,8 +207,9 @@ def _unpacked(options: Any, documentation: Documentation) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for key, annotation in get_type_hints(options, include_extras=True).items():
         said = own_description(annotation) or documentation.parameters.get(key, "")
-        wrap = _Required if key in options.__required_keys__ else _NotRequired
-        fields[key] = wrap[described(annotation, said)]
+        # `__required_keys__` misses an explicit Required[…] in annotations that are text; an explicit NotRequired[…] wins here.
+        is_required = get_origin(annotation) is Required or key in options.__required_keys__
+        fields[key] = (_Required if is_required else _NotRequired)[described(annotation, said)]
     return fields
 
 
@@ -246,9 +247,7 @@ def _build(fields: dict[str, Any]) -> TypeAdapter[dict[str, Any]]:
 
 
 class _Schema(EnumSchema):
-    """JSON Schema without the titles that only repeat a name, and silent about defaults that are no JSON."""
-
-    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012 - as pydantic declares it
+    """JSON Schema without the titles that only repeat a name."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's signature
         return False
@@ -270,9 +269,11 @@ def _schema(
     for parameter in shown:
         if _has_default(parameter) and not isinstance(parameter.default, FieldInfo):
             try:
-                by_name[parameter.name]["default"] = to_jsonable_python(parameter.default)
-            except (PydanticSerializationError, ValueError, RecursionError):
+                default = to_jsonable_python(parameter.default)
+                json.dumps(default, allow_nan=False)
+            except (ValueError, RecursionError):
                 continue  # a default that is no JSON: the model need not know it
+            by_name[parameter.name]["default"] = default
     return schema
 
 

@@ -6,6 +6,7 @@ import dataclasses
 import datetime
 import enum
 import functools
+import math
 import re
 import sys
 import typing
@@ -173,6 +174,8 @@ def test_the_answer_tool() -> None:
     assert (tool["type"], tool["function"]["name"], ANSWER_TOOL) == ("function", "answer", "answer")
     assert tool["function"]["parameters"]["properties"]["value"]["type"] == "array"
     assert compile_output(Tree).answer_tool()["function"]["parameters"]["type"] == "object"
+    far = dataclasses.make_dataclass("Far", [("most", float, math.inf)])
+    assert "default" not in str(compile_output(far).answer_tool())
 
 
 class Level(enum.Enum):

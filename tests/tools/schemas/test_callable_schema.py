@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from uuid import UUID
 import jsonschema
 import pytest
 from pydantic import BaseModel, EmailStr, Field, SecretStr, field_validator
-from typing_extensions import Doc, NotRequired, TypedDict, Unpack
+from typing_extensions import Doc, NotRequired, Required, TypedDict, Unpack
 
 from SimpleLLMFunc.errors import SignatureError, ToolDefinitionError
 from SimpleLLMFunc.tools import ArgumentsError, Tool, ToolContext
@@ -56,6 +57,10 @@ class Point:
 class Options(TypedDict):
     deep: bool
     limit: NotRequired[int]
+
+
+class MoreOptions(Options, total=False):
+    wide: Required[bool]
 
 
 def schema(func: Callable[..., Any]) -> dict[str, Any]:
@@ -197,6 +202,10 @@ def test_a_default_that_is_no_json_or_a_secret_is_not_shown_and_still_used():
     def g(key: SecretStr = SecretStr("sk-CANARY-0123456789")) -> None: ...  # noqa: B008
 
     assert "CANARY" not in json.dumps(schema(g))
+
+    def h(most: float = math.inf, steps: list[float] = Field([math.nan])) -> Any: ...  # noqa: B008 - it is read
+
+    assert "default" not in json.dumps(schema(h))
 
 
 AWKWARD = ["self", "cls", "tool_name", "name", "func", "model_config", "schema", "copy", "json", "dict", "_x", "__y",
@@ -460,13 +469,13 @@ def test_annotated_stars():
 
 
 def test_unpacked_options():
-    def f(a: int, **options: Unpack[Options]) -> Any:
+    def f(a: int, **options: Unpack[MoreOptions]) -> Any:
         return a, options
 
-    assert schema(f)["required"] == ["a", "deep"]
+    assert schema(f)["required"] == ["a", "deep", "wide"]
     assert schema(f)["additionalProperties"] is False
-    assert call(f, {"a": 1, "deep": True}) == (1, {"deep": True})
-    assert refused(f, {"a": 1, "deep": True, "other": 1})
+    assert call(f, {"a": 1, "deep": True, "wide": True}) == (1, {"deep": True, "wide": True})
+    assert refused(f, {"a": 1, "deep": True, "wide": True, "other": 1})
 
 
 def test_a_partial_hides_what_it_presets():
