@@ -170,7 +170,7 @@ class Places:
         for part in self.parts(schema):
             if part.get("additionalProperties") is True:
                 return True
-            says = says or not part.keys().isdisjoint(_MEMBERS)
+            says = says or any(part.get(keyword, {}) != {} for keyword in _MEMBERS)
         own = self.resolved(schema)
         if says and isinstance(own, dict) and own.keys().isdisjoint({*_MEMBERS, "allOf"}):
             branches = [branch for keyword in ("anyOf", "oneOf") for branch in own.get(keyword, ())]

@@ -304,7 +304,7 @@ def test_a_member_that_the_schema_does_not_know_is_left_out_with_a_note(schema):
 @pytest.mark.parametrize(
     "schema",
     [
-        {}, {"type": "object"}, {"required": ["a"]}, {"additionalProperties": True, "properties": {"a": STRING}},
+        {}, {"properties": {}}, {"type": "object"}, {"required": ["a"]}, {"additionalProperties": True, "properties": {"a": STRING}},
         {"additionalProperties": {}, "properties": {"a": STRING}}, {"additionalProperties": {"type": "integer"}},
         {"properties": {"a": STRING}, "patternProperties": {"^x": {}}},
         {"properties": {"a": STRING}, "required": ["x"]},

@@ -12,7 +12,7 @@ is meant; every word of a text must be understood, else nothing is read. What it
 * two of them as a range: 5月1日到3日, from May 1 to May 3; what the second end leaves open is as in the first.
 
 What names no year is of this year, what names no month of this month. It does not read: feasts and lunar dates, vague
-words (月底, 年初, soon, 三天内), an hour in English that does not say which half of the day (at 3), midnight, day and month
+words (月底, 年初, soon, 三天内, 两三天后), an hour in English that does not say which half of the day (at 3), midnight, day and month
 both as bare numbers (05/01), numbers beyond the hundreds in characters, a range that goes over the end of a year.
 """
 
@@ -197,7 +197,9 @@ class _Reader:
         count = -count if "past" in said else count
         today = self.now.date()
         if unit in {"hour", "minute"}:
-            return moment(self.now + dt.timedelta(**{f"{unit}s": count})) if meaning == "shift" else None
+            # Counted in UTC: the clocks may change in between.
+            then = self.now.replace(tzinfo=self.zone).astimezone(dt.UTC) + dt.timedelta(**{f"{unit}s": count})
+            return moment(then.astimezone(self.zone).replace(tzinfo=None)) if meaning == "shift" else None
         if unit in {"day", "week"}:
             day = today + (count * (7 if unit == "week" else 1)) * DAY
         else:

@@ -48,7 +48,8 @@ def _in_digits(found: re.Match[str]) -> str:
     """Return the number that Chinese numerals say; themselves where they say none."""
     text = found[0]
     if "十" not in text and "百" not in text:
-        return "".join(_DIGITS[char] for char in text)
+        is_vague = len(text) in {2, 3} and not set("零〇") & set(text)  # 两三天: two or three days
+        return text if is_vague else "".join(_DIGITS[char] for char in text)
     parts = re.fullmatch(
         "(?:([一二两三四五六七八九])百)?零?(?:([一二三四五六七八九]?)(十))?([一二三四五六七八九]?)", text
     )

@@ -87,6 +87,9 @@ def test_a_day_on_which_the_clocks_change():
     span = new_york.read("tomorrow")
     assert span.seconds[1] - span.seconds[0] == 23 * 3600 - 1
     assert new_york.read("2026-03-08 15:00").start.isoformat() == "2026-03-08T15:00:00-04:00"
+    for now in map(dt.datetime.fromisoformat, ("2024-03-10T06:30:00+00:00", "2024-11-03T05:30:00+00:00")):
+        in_an_hour = Calendar("America/New_York", now).read("in an hour")
+        assert in_an_hour.seconds[0] - now.timestamp() == 3600
 
 
 def test_now_is_the_clock_where_nothing_else_is_said():
