@@ -269,11 +269,10 @@ def _schema(
     for parameter in shown:
         if _has_default(parameter) and not isinstance(parameter.default, FieldInfo):
             try:
-                default = to_jsonable_python(parameter.default)
-                json.dumps(default, allow_nan=False)
+                text = json.dumps(to_jsonable_python(parameter.default), allow_nan=False)
+                by_name[parameter.name]["default"] = json.loads(text)
             except (ValueError, RecursionError):
                 continue  # a default that is no JSON: the model need not know it
-            by_name[parameter.name]["default"] = default
     return schema
 
 

@@ -62,7 +62,8 @@ def read_docstring(text: str | None) -> Documentation:
 
     cleaned = inspect.cleandoc(text)
     try:
-        found = parse("\n".join(_in_english(cleaned.splitlines())))
+        # The parser takes the indentation of all lines but the first for that of the whole text.
+        found = parse("\n".join(["", *_in_english(_lines(cleaned))]))
     except ParseError:
         return Documentation(cleaned)
     description = "\n\n".join(part.strip() for part in (found.short_description, found.long_description) if part)
@@ -88,7 +89,7 @@ def taken_apart(text: str) -> tuple[str, dict[str, tuple[str, str]]]:
     kept: list[str] = []
     fields: list[str] = []
     sections: list[list[str]] = []
-    lines, position = text.splitlines(), 0
+    lines, position = _lines(text), 0
     while position < len(lines):
         end = _end_of_section(lines, position)
         section = lines[position : max(end, position + 1)]
@@ -112,6 +113,19 @@ def taken_apart(text: str) -> tuple[str, dict[str, tuple[str, str]]]:
     return ("\n".join(kept).strip(), told) if told else (text, {})
 
 
+def _lines(text: str) -> list[str]:
+    """Return the lines of a cleaned docstring; cleaning has flattened a section that begins on its first line."""
+    lines = text.splitlines()
+    if len(lines) > 1 and _is_google(_HEADING.match(lines[0])) and lines[1][:1].strip():
+        lines[1:] = (f"    {line}" for line in lines[1:])
+    return lines
+
+
+def _is_google(heading: re.Match[str] | None) -> bool:
+    """Whether a line begins a section about parameters as Google writes it."""
+    return heading is not None and bool(heading["colon"]) and _GOOGLE.get(heading["name"], heading["name"]) == "Args"
+
+
 def _end_of_section(lines: list[str], start: int) -> int:
     """Return where a section about parameters ends that begins at `start`; `start` itself where none begins there."""
     first, *following = lines[start:]
@@ -124,7 +138,7 @@ def _end_of_section(lines: list[str], start: int) -> int:
         # An entry stands at the margin, its text below it is indented; other text at the margin ends the section.
         pairs = zip(following[1:], [*following[2:], ""], strict=False)
         inside = [True, *(_is_indented(line) or _is_entry(line, below) for line, below in pairs)]
-    elif heading["colon"] and _GOOGLE.get(heading["name"], heading["name"]) == "Args":
+    elif _is_google(heading):
         inside = [_is_indented(line) for line in following]
     else:
         return start
@@ -148,8 +162,7 @@ def _parameters(section: list[str]) -> dict[str, tuple[str, str]]:
     from docstring_parser import ParseError, parse
 
     try:
-        # The parser takes the indentation of all lines but the first for that of the whole text.
-        found = parse("\n".join(["", *_in_english(section)]))
+        found = parse("\n".join(["", *_in_english(section)]))  # as in `read_docstring`
     except ParseError:
         return {}
     told = {name: (text, kind) for name, text, kind in _told(found)}

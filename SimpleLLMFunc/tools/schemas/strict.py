@@ -75,13 +75,12 @@ def _object(schema: Mapping[str, Any], *, is_root: bool = False) -> dict[str, An
     strict["properties"] = {}
     for name, part in properties.items():
         made = _strict(part)
-        if name not in required and takes_null(made):
-            if part.get("default", "") is not None:
-                raise _NotStrictError  # null is a value here, so it cannot stand for the default
-        elif name not in required:
+        if name not in required and not takes_null(made):
             if not is_root:
                 raise _NotStrictError  # only for parameters does null stand for the default
             made = _or_null(made)
+        elif name not in required and part.get("default", "") is not None:
+            raise _NotStrictError  # null is a value here, so it cannot stand for the default
         strict["properties"][name] = made
     return strict | {"required": list(properties), "additionalProperties": False}
 

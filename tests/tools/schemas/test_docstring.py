@@ -92,6 +92,13 @@ def test_colons_in_the_text_of_an_entry_stay():
     assert found.parameters == {"q": "格式：a：b\n例如：x：y"}
 
 
+@pytest.mark.parametrize("start", ["\n    Args:", "Args:", "参数："])
+def test_it_may_begin_with_the_parameters(start):
+    text = f"{start}\n        a: First.\n            More.\n        b: Second.\n    "
+    assert read_docstring(text).parameters == {"a": "First.\nMore.", "b": "Second."}
+    assert taken_apart(inspect.cleandoc(text)) == ("", {"a": ("First.\nMore.", ""), "b": ("Second.", "")})
+
+
 def test_an_underline_of_another_length_will_do():
     assert read_docstring("S.\n\nParameters\n---\nx : int\n    It.\n").parameters == {"x": "It."}
 
