@@ -47,16 +47,21 @@ def find_file(path: str, roots: list[Path], language: Language = "zh") -> tuple[
         FileNotFoundError: there is no such file in any of the folders; says which there are.
     """
     for root in roots:
-        try:
-            file = root.joinpath(path.strip()).resolve()
-            if file.is_relative_to(root) and file.is_file():
-                return file, root
-        except (OSError, ValueError, RuntimeError):  # too long a name, a NUL, a loop of links
-            continue
+        if (file := _file_in(root, path.strip())) is not None:
+            return file, root
     known = list(_names(roots))
     shown = ", ".join(known[:MAX_SHOWN]) + (" …" if len(known) > MAX_SHOWN else "")
     known_or_none = shown or WORDS["files"][language]["none"]
     raise FileNotFoundError(WORDS["files"][language]["not found"].format(name=cut(path, 80), known=known_or_none))
+
+
+def _file_in(root: Path, path: str) -> Path | None:
+    """Return the file of that name with links followed; None if it is missing or lies outside of the folder."""
+    try:
+        file = root.joinpath(path).resolve()
+        return file if file.is_relative_to(root) and file.is_file() else None
+    except (OSError, ValueError, RuntimeError):  # too long a name, a NUL, a loop of links
+        return None
 
 
 @contextmanager
@@ -83,5 +88,6 @@ def _names(roots: list[Path]) -> Iterator[str]:
                 looked_at += 1
                 if looked_at > _MAX_LOOKED_AT:
                     return
-                if not name.startswith("."):
-                    yield (here / name).as_posix()
+                shown = (here / name).as_posix()
+                if not name.startswith(".") and _file_in(root, shown) is not None:
+                    yield shown
