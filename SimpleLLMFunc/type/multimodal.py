@@ -30,6 +30,7 @@ MAX_FILE_BYTES: Final = 20 * 1024 * 1024
 
 _DETAILS = ("auto", "low", "high")
 _BLANK = re.compile(r"[\x00-\x20\x7f]")
+_DATA_URL = re.compile(r"(?i:data:image)/[^,]+;(?i:base64),[A-Za-z0-9+/]+={0,2}")
 _IMAGE_STARTS = {
     b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF87a": "image/gif", b"GIF89a": "image/gif",
 }  # fmt: skip
@@ -74,7 +75,7 @@ class ImgUrl:
     """An image by its address: http, https, or a data URL. We never fetch it.
 
     Raises:
-        ValueError: another scheme, no host, or a data URL that is not an image.
+        ValueError: another scheme, no host, or a data URL that is not an image in base64.
     """
 
     __pydantic_config__ = _described("an image")
@@ -348,8 +349,8 @@ def _check_url(url: str) -> None:
         raise ValueError("the URL of an image holds blanks or control characters; escape them")
     scheme, _, rest = url.partition(":")
     if scheme.lower() == "data":
-        if not rest.lower().startswith("image/") or "," not in rest:
-            raise ValueError(f"not a data URL of an image: {cut(url, 40)!r}")
+        if not _DATA_URL.fullmatch(url):
+            raise ValueError(f"not a data URL of an image, such as data:image/png;base64,…: {cut(url, 40)!r}")
         return
     if scheme.lower() not in {"http", "https"}:
         raise ValueError(f"the URL of an image begins with http:, https: or data:, not {cut(url, 40)!r}")

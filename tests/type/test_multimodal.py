@@ -84,7 +84,7 @@ def test_a_url_travels_as_it_is(url):
         "https://", "https:///path", "https:example.org", "https://exa mple.org/x", "https://example.org/x\n",
         "https://[::1/x", "data:text/html,<script>", "data:image/png", None, 3, b"https://example.org/x.png",
         "data:image/png;base64," + "A" * 5_000_000 + "\x7f", "http://me:pa\u2100ssword@host/x.png",
-        "http://me:password@[::1/x.png",
+        "http://me:password@[::1/x.png", "data:image/png,abc", "data:image/png;base64,", "data:image/png;base64,@@",
     ],
     ids=lambda url: repr(url)[-40:],
 )  # fmt: skip
