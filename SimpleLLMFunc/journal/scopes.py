@@ -6,6 +6,7 @@ the same each time that the block runs, in any order of concurrent calls.
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -27,7 +28,8 @@ from SimpleLLMFunc.errors import (
 )
 from SimpleLLMFunc.journal.log_file import NewRow
 from SimpleLLMFunc.journal.steps import Steps
-from SimpleLLMFunc.storage import key_of
+from SimpleLLMFunc.logger import mask_known
+from SimpleLLMFunc.storage import KEY_BYTES, canonical, key_of
 from SimpleLLMFunc.tools import AnsweredInstead, Tool, ToolContext, as_tool, run_callable
 from SimpleLLMFunc.type import ABSTAIN, ChatCompletion, ToolCall
 
@@ -68,7 +70,9 @@ class Scope:
         Raises:
             UsageError: the step holds an object that cannot be recognised when the block runs again.
         """
-        same = key_of(self.place, what)
+        # A replayed value in `what` is masked, so a new one has to be masked too.
+        told = mask_known(canonical(what).decode()).encode()
+        same = hashlib.blake2b(told, key=self.place, digest_size=KEY_BYTES).digest()
         self._times[same] += 1
         return key_of(same, self._times[same])
 
@@ -124,14 +128,16 @@ class RunScope:
         self._replies = 0
         self._calls: Counter[tuple[str, str]] = Counter()
         self._since_tools: list[bytes] = []
+        self._is_new = False
         known = self.steps.found(place)
         self.trace_id: str = trace_id if known is None else known.data["trace_id"]
         facts = {"name": identity.name, "place": identity.place, "version": identity.version, "trace_id": trace_id}
         self._new: list[NewRow] = [] if known is not None else [("run", place, facts)]
 
-    def _next(self) -> bytes:
+    def _next(self, *, is_new: bool) -> bytes:
         place = key_of(self._place, self._replies)
         self._replies += 1
+        self._is_new = is_new
         self._calls.clear()
         self._since_tools.append(place)
         return place
@@ -142,7 +148,7 @@ class RunScope:
         row = self.steps.found(key_of(self._place, self._replies))
         if row is None:
             return None
-        self._next()
+        self._next(is_new=False)
         self.replayed.append(f"reply {self._replies}")
         data = row.data
         reply = ChatCompletion.from_dict(data["reply"], tries=0, cached=data["cached"])
@@ -153,7 +159,7 @@ class RunScope:
 
     async def keep(self, kept: KeptReply) -> None:
         """Write a new reply."""
-        reply, place = kept.reply, self._next()
+        reply, place = kept.reply, self._next(is_new=True)
         data = {
             "reply": {**reply.raw, **reply.to_dict()},
             "cached": reply.cached,
@@ -168,7 +174,8 @@ class RunScope:
     def call(self, call: ToolCall) -> CallScope:
         """Return a call of the last reply; equal calls are counted."""
         self._since_tools.clear()
-        asked = (call.function.name, call.function.arguments)
+        text = call.function.arguments
+        asked = (call.function.name, mask_known(text) if self._is_new else text)  # as the journal has it
         self._calls[asked] += 1
         place = key_of(self._place, [self._replies, *asked, self._calls[asked]])
         return CallScope(self._around, place, call.function.name, self.replayed)

@@ -21,6 +21,12 @@ MASK = "***"
 SHORTEST_SECRET = 8
 """Shorter values are words; masking them would hide half the log."""
 
+_NO_SECRETS = frozenset({
+    "dummy-key", "fake-key", "lm-studio", "no-api-key", "no-key-required", "not-a-key", "not-needed", "not-required", "not-used",
+    "placeholder", "sk-no-key-required", "unused-key", "your-api-key", "your_api_key",
+})  # fmt: skip
+"""What users write as the key of a server that asks for none; masking these words would change answers."""
+
 _SHORTEST_HINT = 4
 _PLAIN = re.compile(r"[A-Za-z0-9]+")
 _ESCAPE = r"\\{0,31}"
@@ -125,10 +131,10 @@ _remembering = ForkSafeLock()
 
 
 def remember_secret(value: str) -> None:
-    """Mask `value` in every text from now on; values shorter than 8 characters are ignored."""
+    """Mask `value` in every text from now on; values shorter than 8 characters and placeholders are ignored."""
     global _known  # noqa: PLW0603 - one set of secrets per process: a log line does not know whose key it may hold
     value = value.strip()
-    if len(value) < SHORTEST_SECRET or any(value == secret.text for secret in _known):
+    if len(value) < SHORTEST_SECRET or value.lower() in _NO_SECRETS or any(value == secret.text for secret in _known):
         return
     with _remembering:
         # Longest first: a secret that contains another must not lose its middle and keep its ends.

@@ -611,6 +611,20 @@ async def test_no_key_that_the_library_knows_is_in_the_file(path):
         kept = str(connection.execute("SELECT * FROM steps").fetchall())
     assert "the key is" in kept
     assert key not in kept
+    shown = []
+
+    @tool(once=True)
+    def show(text: str) -> None:
+        shown.append(text)
+
+    @llm_function(toolkit=[show])
+    async def tell(order: str) -> str:
+        """Tell."""
+
+    for replies in ([tool_calls(("show", {"text": key})), f"see {key}", "end"], []):
+        with use_llm(ScriptedLLM(*replies)), durable(path, "shown"):
+            assert await tell(await tell("all")) == "end"
+    assert shown == [key]
 
 
 # --- the block itself ----------------------------------------------------------------------------------------
