@@ -307,7 +307,6 @@ async def test_a_blocking_generator_does_not_block_the_loop() -> None:
 
     def rows() -> Iterator[str]:
         yield "a"
-        time.sleep(0.02)  # longer than a piece of rows is waited for
         yield "b"
         assert more.wait(30)
         yield "c"

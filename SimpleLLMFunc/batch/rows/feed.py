@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable, Iterator, Sequence, Sized
@@ -99,21 +100,26 @@ async def _from_thread(rows: Generator[InputRow, None, None]) -> AsyncGenerator[
     worker = Worker()
     try:
         while True:
-            piece, error = await worker.run(_pulled, rows)
-            if piece:
-                yield piece
-            if error is not None:
+            piece: list[InputRow] = []
+            given = 0
+            pull = asyncio.ensure_future(worker.run(_pull, rows, piece))
+            while given < len(piece) or not pull.done():
+                await asyncio.wait({pull}, timeout=_WAIT_SECONDS)
+                if taken := piece[given:]:  # also while the source waits for its next row
+                    given += len(taken)
+                    yield taken
+            if (error := pull.result()) is not None:
                 raise error
             if not piece:
                 return
     finally:
+        pull.cancel()
         with suppress(ValueError):  # the thread is still reading; a file is closed when it lets go
             rows.close()
 
 
-def _pulled(rows: Iterator[InputRow]) -> tuple[list[InputRow], BaseException | None]:
-    """Return some rows, and what the source raised after them."""
-    piece: list[InputRow] = []
+def _pull(rows: Iterator[InputRow], piece: list[InputRow]) -> BaseException | None:
+    """Add some rows to `piece`; return what the source raised after them."""
     until = time.monotonic() + _WAIT_SECONDS
     try:
         for row in islice(rows, PIECE):
@@ -121,8 +127,8 @@ def _pulled(rows: Iterator[InputRow]) -> tuple[list[InputRow], BaseException | N
             if time.monotonic() > until:
                 break
     except BaseException as error:  # noqa: BLE001 - raised when the rows before it have been taken
-        return piece, error
-    return piece, None
+        return error
+    return None
 
 
 async def _as_they_come(source: AsyncIterable[Any], told: RowSource) -> AsyncGenerator[list[InputRow], None]:
