@@ -194,6 +194,8 @@ def _text(value: str) -> str:
 
 def _read(path: str) -> str:
     if path == "-":
+        if sys.stdin is None:
+            raise ConfigError("'-' reads stdin, which is closed. Name a file: NAME=@letter.txt.")
         return sys.stdin.read()
     try:
         return Path(path).read_text(encoding="utf-8")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import io
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -67,6 +69,8 @@ class _Program(click.Group):
         return [CompletionItem(name) for name in self.list_commands(ctx) if name.startswith(incomplete)]
 
     def invoke(self, ctx: click.Context) -> Any:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")  # an encoding such as cp1252 lacks most characters
         try:
             return super().invoke(ctx)
         except (SimpleLLMFuncError, OSError) as error:

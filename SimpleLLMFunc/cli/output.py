@@ -41,22 +41,28 @@ def jsonable(value: Any) -> Any:
         return repr(value)
 
 
-def as_json(value: Any, *, indent: int | None = None) -> str:
+def as_json(value: Any, *, indent: int | None = None, is_ascii: bool = False) -> str:
     """Return a value as JSON text for any file or pipe."""
-    text = json.dumps(jsonable(value), ensure_ascii=False, indent=indent)
+    text = json.dumps(jsonable(value), ensure_ascii=is_ascii, indent=indent)
     # JSON allows these characters in a text, and a terminal obeys some of them.
     text = "\n".join(escape_control(line) for line in text.split("\n"))
     return text.encode("utf-8", "backslashreplace").decode()
 
 
+def _is_terminal() -> bool:
+    return sys.stdout is not None and sys.stdout.isatty()  # None: it was closed when the program started
+
+
 def echo_json(value: Any) -> None:
     """Print JSON: on several lines for a terminal, on one line for a pipe."""
-    click.echo(as_json(value, indent=2 if sys.stdout.isatty() else None))
+    # JSON can escape every character: an encoding such as cp1252 has few.
+    is_ascii = not (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
+    click.echo(as_json(value, indent=2 if _is_terminal() else None, is_ascii=is_ascii))
 
 
 def echo_text(text: str) -> None:
     """Print a text without a line end: unchanged to a file or a pipe, without terminal escapes to a terminal."""
-    shown = printable(text) if sys.stdout.isatty() else text
+    shown = printable(text) if _is_terminal() else text
     click.echo(shown.encode("utf-8", "replace").decode(), nl=False, color=True)
 
 
@@ -82,7 +88,7 @@ _COLOURS = {"ok": "green", "no": "yellow", "bad": "red", "error": "red", "lost":
 
 def show_rows(rows: Sequence[Row]) -> None:
     """Print `rows` to stdout."""
-    if sys.stdout.isatty() and _rich_table((), rows):
+    if _is_terminal() and _rich_table((), rows):
         return
     width = max(len(name) for _, name, _ in rows)
     for state, name, text in rows:
@@ -91,7 +97,7 @@ def show_rows(rows: Sequence[Row]) -> None:
 
 def show_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table to stdout; cells are text, without markup of `rich`."""
-    if sys.stdout.isatty() and _rich_table(headers, rows):
+    if _is_terminal() and _rich_table(headers, rows):
         return
     click.echo(text_table(headers, rows, rule=False))
 

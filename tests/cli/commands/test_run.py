@@ -6,8 +6,13 @@ import sys
 from functools import partial
 
 import pytest
+from click.testing import CliRunner
 
 from SimpleLLMFunc.cli import output
+from SimpleLLMFunc.cli.arguments import arguments_of
+from SimpleLLMFunc.cli.load import load_object
+from SimpleLLMFunc.cli.main import main
+from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.observability.store.reader import TraceReader
 from tests.support.command_line import typed
 
@@ -122,6 +127,18 @@ def test_a_terminal_obeys_nothing_that_a_model_wrote():
     assert output.as_json({"a": "x\u202e"}).isprintable()
     assert json.loads(output.as_json({"a": "x\u202e\x1b"}, indent=2)) == {"a": "x\u202e\x1b"}
     assert json.loads(output.as_json({"a": "\udc80"})) == {"a": "\udc80"}
+
+
+def test_an_output_that_lacks_a_character_or_is_closed_ends_no_command(monkeypatch):
+    words = ["preview", "cli_shop:greet", "東京🍵"]
+    shown, told = (CliRunner(charset="latin-1").invoke(main, [*words, *more]).output for more in ([], ["--json"]))
+    assert "\\u6771\\u4eac" in shown
+    assert "東京🍵" in json.loads(told)["messages"][-1]["content"]
+    for name in ("stdin", "stdout"):
+        monkeypatch.setattr(sys, name, None)
+    output.echo_value(["closed"])
+    with pytest.raises(ConfigError, match="closed"):
+        arguments_of(load_object("cli_shop:greet"), ["-"], [], None, [])
 
 
 def test_the_result_as_json():
