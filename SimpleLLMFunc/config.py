@@ -93,12 +93,12 @@ def file_to_write(path: str | os.PathLike[str]) -> Path:
     """Return the path if a file can be written there, as far as its folder tells.
 
     Raises:
-        ConfigError: the folder is missing, or it is a folder itself.
+        ConfigError: the folder is missing, or it is no regular file.
     """
     place = file_path(path)
     try:
-        if place.is_dir():
-            raise ConfigError(f"{str(place)!r} is a folder. Give the name of a file in it.")
+        if place.exists() and not place.is_file():  # a file would replace a device or a pipe
+            raise ConfigError(f"{str(place)!r} is a folder, a device or a pipe. Give the path of a file.")
         if not place.absolute().parent.is_dir():
             raise ConfigError(f"there is no folder {str(place.parent)!r}. Make it first.")
     except OSError as error:

@@ -305,6 +305,8 @@ def replaced_whole(path: str | os.PathLike[str]) -> Generator[Path, None, None]:
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     failure: ConfigError
     try:
+        if target.exists():
+            file_to_write(target)
         yield part
         with part.open("rb+") as file:
             os.fsync(file.fileno())

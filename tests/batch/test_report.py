@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import os
 import re
 import sys
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from typing_extensions import TypedDict
 from SimpleLLMFunc.batch.report import check_output_path, write_rows
 from SimpleLLMFunc.batch.rows.tables import json_lines, to_frame
 from SimpleLLMFunc.errors import ConfigError, ServerUnavailable
+from SimpleLLMFunc.evaluate import EvalReport
 from SimpleLLMFunc.extras import install_line
 
 
@@ -167,6 +169,11 @@ def test_nothing_is_left_where_writing_fails(report, tmp_path):
         write_rows(report, target)
     assert target.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["out.jsonl"]
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe.jsonl")
+        with pytest.raises(ConfigError, match="a device or a pipe"):
+            EvalReport("n", "f", "v", "m", ()).save(tmp_path / "pipe.jsonl")
+        assert (tmp_path / "pipe.jsonl").is_fifo()
 
 
 def test_the_file_behind_a_link_is_written(report, tmp_path):
