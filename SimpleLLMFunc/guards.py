@@ -109,7 +109,7 @@ def ask_model(
 
 def _guard(name: str, on: On, check: Callable[[Any], Any]) -> Callable[..., Any]:
     """Return a check as a guard over the one or the other."""
-    if on not in {"value", "arguments"}:
+    if on not in ("value", "arguments"):
         raise ConfigError(f'{name}: on is "value" or "arguments", not {on!r}.')
 
     def over_arguments(arguments: Mapping[str, Any]) -> Any:

@@ -113,9 +113,9 @@ def check_options(options: Mapping[str, Any], known: type = MapOptions) -> None:
             hint = did_you_mean(name, names) or f" Known: {', '.join(names)}."
             raise SignatureError(f"there is no option {name!r}.{hint}")
     concurrency_of(options.get("concurrency", "auto"))
-    if (on_error := options.get("on_error", "keep")) not in {"keep", "raise"}:
+    if (on_error := options.get("on_error", "keep")) not in ("keep", "raise"):
         raise UsageError(f'on_error is "keep" or "raise", not {on_error!r}.')
-    if (retry_errors := options.get("retry_errors")) not in {None, True, False}:
+    if (retry_errors := options.get("retry_errors")) not in (None, True, False):
         raise UsageError(f"retry_errors is None, True or False, not {retry_errors!r}.")
 
 

@@ -71,7 +71,7 @@ def export_examples(
         UsageError: `form` is unknown, or `f` is not a decorated function.
     """
     pipeline = pipeline_of(checked_function(f, "export_examples"))
-    if form not in {"cases", "examples", "fine-tuning"}:
+    if form not in ("cases", "examples", "fine-tuning"):
         raise UsageError(f'form is "cases", "examples" or "fine-tuning", not {form!r}.')
     if isinstance(store, TraceStore):
         store.flush()

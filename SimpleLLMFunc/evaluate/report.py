@@ -202,7 +202,7 @@ class EvalReport:
         Raises:
             EvaluationFailed: one is lower, or is not there; or the evaluation was stopped. Also an `AssertionError`.
         """
-        if at not in {"mean", "low"}:
+        if at not in ("mean", "low"):
             raise UsageError(f'at is "mean" or "low", not {at!r}.')
         scores = self.scores
         missed: list[tuple[str, float, float]] = []

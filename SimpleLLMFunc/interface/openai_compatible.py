@@ -74,7 +74,7 @@ class OpenAICompatible(ServiceModel):
         _guarded: bool = True,
     ) -> None:
         given = {name: value for name, value in locals().items() if name not in _OWN_ARGUMENTS}
-        if wire not in {None, "chat", "responses"}:
+        if wire not in (None, "chat", "responses"):
             raise ConfigError(
                 f'wire is "chat" or "responses", not {wire!r}. Anthropic(…) speaks Messages, Gemini(…) generateContent.'
             )

@@ -90,7 +90,7 @@ class ServiceModel(Uncopied, HttpModel):
         name: object = model_name
         if not isinstance(name, str) or not name.strip():
             raise ConfigError(f"model_name is {name!r}. Write what the service calls the model, such as gpt-5-mini.")
-        if prompt_cache not in {"auto", "off"}:
+        if prompt_cache not in ("auto", "off"):
             raise ConfigError(f'prompt_cache is "auto" or "off", not {prompt_cache!r}.')
         super().__init__(number("retry_delay", retry_delay, least=0))
         said = "" if base_url else os.environ.get(self.url_variable, "").strip()

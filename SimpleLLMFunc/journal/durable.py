@@ -54,9 +54,9 @@ class durable:  # noqa: N801 - used like a function
         given: Any = key
         if not isinstance(given, str) or not given:
             raise UsageError(f"key is a text that names the work, such as 'order-17', not {key!r}.")
-        if on_change not in {"error", "restart"}:
+        if on_change not in ("error", "restart"):
             raise UsageError(f'on_change is "error" or "restart", not {on_change!r}.')
-        if sync not in {"normal", "full"}:
+        if sync not in ("normal", "full"):
             raise UsageError(f'sync is "normal" or "full", not {sync!r}.')
         self.path = path
         self.key = key
@@ -211,6 +211,6 @@ def told_answer(data: Mapping[str, Any]) -> Any:
     """
     named = [name for name in ("answer", "result", "run_again") if data.get(name) is not None]
     named = named or [*data.keys() & {"result"}]  # null alone: a tool may have returned it
-    if len(named) != 1 or data.get("run_again") not in {None, True}:
+    if len(named) != 1 or data.get("run_again") not in (None, True):
         raise UsageError('give one of "answer": true, false or a text; "result": JSON; "run_again": true.')
     return RUN_AGAIN if named == ["run_again"] else data[named[0]]

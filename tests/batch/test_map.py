@@ -561,8 +561,8 @@ async def test_without_a_model_or_its_price_nothing_begins(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(("options", "problem"), [
-    ({"concurrency": 0}, "concurrency"), ({"on_error": "ignore"}, "on_error"),
-    ({"retry_errors": "all"}, "retry_errors is None, True or False"), ({"budget": {"euros": 3}}, "euros"),
+    ({"concurrency": 0}, "concurrency"), ({"on_error": ["raise"]}, "on_error"),
+    ({"retry_errors": [1]}, "retry_errors is None, True or False"), ({"budget": {"euros": 3}}, "euros"),
     ({"budget": -1}, "budget"), ({"progress": "yes"}, "progress"), ({"engine": "cloud"}, "engine"),
     ({"deadline": "soon"}, "deadline"), ({"checkpoint": ""}, "checkpoint"), ({"checkpoint": 3}, "checkpoint"),
     ({"concurency": 3}, "no option 'concurency'. Did you mean 'concurrency'"),

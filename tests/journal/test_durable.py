@@ -506,7 +506,7 @@ async def test_a_run_waits_for_an_answer_from_elsewhere(path, said, told):
 @pytest.mark.parametrize(
     ("data", "told"),
     [({"answer": False, "result": None}, False), ({"result": 0}, 0), ({"result": None}, None), ({"run_again": True}, RUN_AGAIN),
-     *[(wrong, UsageError) for wrong in ({}, {"answer": None}, {"answer": True, "result": 1}, {"run_again": False})]],
+     *[(wrong, UsageError) for wrong in ({}, {"answer": None}, {"answer": True, "result": 1}, {"run_again": []})]],
 )  # fmt: skip
 def test_an_answer_in_json_says_one_thing(data, told):
     if told is not UsageError:
@@ -673,7 +673,7 @@ async def test_a_block_goes_on_where_a_step_did_not_fit_on_the_disk(path, monkey
 
 
 def test_arguments_that_cannot_be(path):
-    for wrong in ({"key": ""}, {"key": 3}, {"key": "k", "sync": "never"}, {"key": "k", "on_change": "ignore"}):
+    for wrong in ({"key": ""}, {"key": 3}, {"key": "k", "sync": {}}, {"key": "k", "on_change": ["ignore"]}):
         with pytest.raises(UsageError):
             durable(path, **wrong)
     with durable(path, "k"):
