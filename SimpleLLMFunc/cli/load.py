@@ -78,7 +78,7 @@ def load_object(target: str) -> Any:
         raise ConfigError(f"{target!r} is a module only. Name a function in it: `{target}:{one}`.")
     for part in name.split("."):
         if not hasattr(found, part):
-            names = _names_in(found)
+            names = _names_in(found) or _names_in(load_module(module_name))
             raise ConfigError(
                 f"{module_name!r} has no {name!r}.{did_you_mean(part, names)} "
                 f"It has: {cut(', '.join(names), 300) or 'nothing'}."

@@ -21,7 +21,7 @@ from SimpleLLMFunc.errors import SchemaError, SimpleLLMFuncError, UsageError, cu
 from SimpleLLMFunc.interface.spending import deadline_scope
 from SimpleLLMFunc.journal import answer, paused, told_answer
 from SimpleLLMFunc.llm_decorator.decorated import Chat
-from SimpleLLMFunc.logger import push_info, push_warning
+from SimpleLLMFunc.logger import push_error, push_info, push_warning
 from SimpleLLMFunc.runtime import THIS_MACHINE, in_thread, off_loop_if_large, unless_gone
 from SimpleLLMFunc.serve.browser import PROTOCOLS, BrowserStream
 from SimpleLLMFunc.serve.http_about import PAGE_POLICY, openapi_document, page_of
@@ -136,7 +136,10 @@ class Api:
     async def waiting(self, request: Request) -> Response:
         """Return what waits in the journal, whose file need not be there yet."""
         await self._admit(request)
-        found = await in_thread(paused, self._journal) if self._journal.exists() else []
+        try:
+            found = await in_thread(paused, self._journal) if self._journal.exists() else []
+        except SimpleLLMFuncError as error:
+            raise _journal_problem(error) from error
         return json_response(json.dumps({"waiting": found}))
 
     async def settle(self, request: Request) -> Response:
@@ -151,9 +154,7 @@ class Api:
         except UsageError as error:
             raise Problem(409, str(error), "UsageError") from None
         except SimpleLLMFuncError as error:
-            raise Problem(
-                500, "The journal cannot be written; the server's log says more.", type(error).__name__
-            ) from error
+            raise _journal_problem(error) from error
         push_info(f"{caller.name} answered {call_id} of {key!r}")
         return json_response(json.dumps({"answered": True}))
 
@@ -326,6 +327,11 @@ class Api:
             yield "result", await in_thread(_answer, offer, whole, facts)
         except Exception as error:  # noqa: BLE001 - the caller is told every failure, of tools and of ours
             raise problem_of(error, offer.name) from None
+
+
+def _journal_problem(error: SimpleLLMFuncError) -> Problem:
+    push_error(f"the journal of the server: {error}")
+    return Problem(500, "The journal cannot be used; the server's log says more.", type(error).__name__)
 
 
 def _validation(offer: Offer) -> SchemaValidation | None:

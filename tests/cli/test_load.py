@@ -129,7 +129,7 @@ def _own(essay: str) -> int:
         (FEW, "load_names", "is a module only.*`load_names:function`"),
         (DECORATED, "load_names", "is a module only.*`load_names:classify`"),
         (DECORATED, "load_names.classify", "no module 'load_names.classify'. Did you mean 'load_names:classify'"),
-        (FEW, "load_names:price.x", r"has no 'price\.x'"),
+        (FEW, "load_names:price.x", r"has no 'price\.x'\. It has: price\."),
         (PLAIN, "load_names:prize", r"has no 'prize'\. It has: LIMIT, plain, Till\."),
         (PLAIN, "load_names:Till.sum", r"has no 'Till\.sum'\. It has: total\."),
         (DECORATED, "load_names:prize", r"has no 'prize'\. It has: classify\."),

@@ -430,6 +430,9 @@ async def test_what_waits_is_answered_by_those_who_have_a_key(tmp_path):
         for method in ("GET", "POST"):
             await waited(session, method, status=401)
         assert await waited(session, "GET", **bearer()) == {"waiting": []}
+        journal.write_bytes(b"no journal")
+        assert "cannot be used" in (await waited(session, "GET", status=500, **bearer()))["detail"]
+        journal.unlink()
         asks, lost = waiting(journal)
         assert await waited(session, "GET", **bearer()) == {"waiting": [asks, lost]}
         for each, said in ((asks, {"answer": True}), (lost, {"result": None})):
@@ -572,6 +575,7 @@ def test_the_command(tmp_path, monkeypatch):
     )
     (tmp_path / "callers.json").write_text(f"[{line}]")
     assert Callers.load(tmp_path / "callers.json").find(key).name == "alice"
+    assert "a name has 1 to 100" in typed("serve", "--new-key", "", code=1).output
     for words, code in (("", 2), ("no_such_module", 1), ("--new-key=a/b", 1), ("shop --callers none.json", 1)):
         typed("serve", *words.split(), code=code)
 

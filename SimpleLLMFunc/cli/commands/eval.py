@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,10 +32,11 @@ _CONFIDENCE = click.FloatRange(0, 1, min_open=True, max_open=True)
 
 
 def _least(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:
-    try:
-        return {name: float(least) for name, least in (value.rsplit("=", 1) for value in values)}
-    except ValueError:
-        raise click.BadParameter(f"{' '.join(values)!r} is not SCORE=NUMBER.") from None
+    with suppress(ValueError):
+        found = {name: float(least) for name, least in (value.rsplit("=", 1) for value in values)}
+        if all(map(math.isfinite, found.values())):
+            return found
+    raise click.BadParameter(f"{' '.join(values)!r} is not SCORE=NUMBER.")
 
 
 @click.command(name="eval", short_help="Judge the answers to the cases of a file.")

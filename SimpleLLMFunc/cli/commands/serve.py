@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from pydantic import ValidationError
 
 from SimpleLLMFunc.cli.arguments import ANY_PATH, FILE, PORT, SECONDS
 from SimpleLLMFunc.cli.load import complete_target, load_module, split_target
@@ -19,6 +19,7 @@ from SimpleLLMFunc.errors import ConfigError, counted
 from SimpleLLMFunc.llm_decorator.decorated import CHATS, FUNCTIONS
 from SimpleLLMFunc.serve import (
     KEYS_VARIABLE,
+    CallerEntry,
     Callers,
     decorated_functions,
     hash_of,
@@ -60,12 +61,14 @@ def serve_command(targets: tuple[str, ...], callers_file: Path | None, name: str
     """  # noqa: D301 - click reads the character itself
     if name is not None:
         key = new_key()
-        # Checked like a line of the file.
-        Callers.load(environment={KEYS_VARIABLE: json.dumps([{"name": name, "sha256": hash_of(key)}])})
+        try:
+            entry = CallerEntry(name=name, sha256=hash_of(key), requests_per_minute=60)
+        except ValidationError:
+            raise ConfigError(f"--new-key {name!r}: a name has 1 to 100 letters, digits and . @ _ -.") from None
         click.echo(
             f"The key, for {name} alone; it is shown once, and kept nowhere:\n{key}\nThe line for the file of callers:"
         )
-        click.echo(json.dumps({"name": name, "sha256": hash_of(key), "requests_per_minute": 60}))
+        click.echo(entry.model_dump_json(exclude_none=True))
         return
     if not targets:
         raise click.UsageError("Name a module, or a function: simplellmfunc serve MODULE[:NAME]")

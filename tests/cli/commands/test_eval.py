@@ -70,6 +70,7 @@ def test_not_good_enough_ends_with_1_and_says_why(run):
     assert "exact is 0.950, required 0.990" in result.output
     run("--min", "exact=0.9", "--at", "low", wrong=[3], code=1)
     run("--min", "other=0.9", code=1)
+    assert "is not SCORE=NUMBER" in run("--min", "exact=nan", code=2).output
 
 
 def test_worse_than_before_beyond_chance_ends_with_1(run):
