@@ -108,7 +108,7 @@ async def _from_thread(rows: Generator[InputRow, None, None]) -> AsyncGenerator[
                 if taken := piece[given:]:  # also while the source waits for its next row
                     given += len(taken)
                     yield taken
-            if (error := pull.result()) is not None:
+            if (error := await pull) is not None:
                 raise error
             if not piece:
                 return
