@@ -26,7 +26,7 @@ from SimpleLLMFunc.interface.body_json import decode, head_of
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.wires.wire import Received, header_number, retry_after_seconds
 from SimpleLLMFunc.logger import redact, redact_head, shown_value
-from SimpleLLMFunc.type import mappings
+from SimpleLLMFunc.type import mappings, text_or_none
 
 # --- what is refused ---------------------------------------------------------------------------------------
 
@@ -81,6 +81,9 @@ _WORDS: tuple[tuple[Refused, str], ...] = (
     ("response_format", r"cannot use custom grammar constraints with tools"),  # llama.cpp
     ("response_format", r"function calling with a response mime type"),  # Gemini 2.5
     ("response_format", r"schema is too complex|too many states"),  # Messages, Gemini
+    ("response_format", r"^output_config\.format\b"),  # Messages: "output_config.format.schema: …"
+    # Gemini: "* GenerateContentRequest.generation_config.response_json_schema: …", "… at 'generation_config.response_…'"
+    ("response_format", r"(?:^|\w\.|at ')generation_?config\.response_?(?:json|mime|schema)"),
     # Moonshot says that it is incompatible with thinking
     ("tool_choice", rf"\btool_choice\b.{{0,80}}?\b(?:{_NOT}|incompatible)\b"),
     ("tool_choice", r"tool_choice parameter does not support"),  # DashScope
@@ -171,7 +174,8 @@ _QUOTA_CODES = frozenset({
     "exceeded_current_quota_error", "1113",
 })  # fmt: skip
 _CODES_OF_STATUS = {
-    400: ("context_length_exceeded", "invalid_argument", "invalid_request_error", *_BLOCKED_CODES),
+    400: ("context_length_exceeded", "data_residency_mismatch", "invalid_argument", "invalid_prompt",
+          "invalid_request_error", *_BLOCKED_CODES),
     401: ("authentication_error", "invalid_api_key", "unauthenticated"),
     403: ("permission_denied", "permission_error"),
     404: ("model_not_found", "not_found_error"),
@@ -197,7 +201,9 @@ _ADVICE: dict[Refused, str] = {
 _PLAIN_TO_TLS = re.compile(r"HTTP request (?:was sent )?to (?:an )?HTTPS|plain HTTP to an SSL", re.IGNORECASE)
 
 _FAILED = re.compile(r"[45]\d\d", re.ASCII)
-_TOO_LONG_CODES = frozenset({"context_length_exceeded", "exceed_context_size_error", "context_window_exceeded"})
+_TOO_LONG_CODES = frozenset({
+    "context_length_exceeded", "exceed_context_size_error", "context_window_exceeded", "request_too_large",
+})  # fmt: skip
 _TOO_LONG = re.compile(
     r"maximum context length|context[ _-]?(?:length|size|window)|too many (?:input )?tokens|prompt is too long"
     r"|input is too long|exceeds? (?:the )?(?:model'?s )?(?:max(?:imum)?|available) (?:number of )?(?:input )?"
@@ -223,6 +229,7 @@ class ErrorReply:
         status: an HTTP status that the body names, None where it names none.
         limit: tokens that fit, None where it does not say.
         wait: seconds that it asks us to wait, None where it does not say.
+        request_id: of the request; empty where it does not say.
     """
 
     message: str
@@ -232,6 +239,7 @@ class ErrorReply:
     code: str = ""
     param: str = ""
     wait: float | None = None
+    request_id: str = ""
 
 
 def read_error(body: bytes | Any, charset: str = "") -> ErrorReply:
@@ -261,6 +269,7 @@ def read_error(body: bytes | Any, charset: str = "") -> ErrorReply:
         code=redact_head(code, 200) if isinstance(code := error.get("code"), str) else "",
         param=_param_of(error),
         wait=header_number(delay.removesuffix("s")),
+        request_id=text_or_none(data.get("request_id")) or "",
     )
 
 
@@ -290,7 +299,9 @@ def status_of_error(error: ErrorReply) -> int | None:
     """Return the HTTP status that an error in a reply with status 200 stands for, None where it cannot be told."""
     if error.status is not None:
         return error.status
-    return next((_STATUS_OF_CODE[code] for code in sorted(error.codes) if code in _STATUS_OF_CODE), None)
+    # Responses has a dozen codes for an image that it does not take.
+    unknown = 400 if any("image" in code for code in error.codes) else None
+    return next((_STATUS_OF_CODE[code] for code in sorted(error.codes) if code in _STATUS_OF_CODE), unknown)
 
 
 def failure_of(
@@ -313,7 +324,7 @@ def failure_of(
         tools: gives the names of the tools in the order in which they were sent.
     """
     status, model, headers = status or received.status, received.model, received.headers
-    request_id = headers.get("x-request-id") or headers.get("request-id")
+    request_id = headers.get("x-request-id") or headers.get("request-id") or error.request_id or None
     said, codes = error.message, error.codes
     facts = {**received.facts, "status": status, "request_id": request_id and redact(request_id)}
     told = {**facts, "body": said}

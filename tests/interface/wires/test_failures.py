@@ -106,7 +106,8 @@ def test_retry_after_counts_wherever_a_further_try_may_help_and_a_used_up_quota_
         assert failed(status, headers={"retry-after": "3"}).retry_after == 3
         assert failed(status).retry_after is None
     assert failed(429, headers={"retry-after": "Thu, 01 Jan 1970 00:00:00 GMT"}).retry_after is None  # it is over
-    error = failed(429, headers={"retry-after": "2.5"}).error
+    error = failed(429, {"request_id": "req_2"}, {"retry-after": "2.5"}).error
+    assert error.request_id == "req_2"
     assert (error.retry_after, error.kind) == (2.5, "rate")
     for field, said in (("code", "insufficient_quota"), ("type", "exceeded_current_quota_error"), ("code", "1113")):
         failure = failed(429, {"error": {"message": "pay", field: said}})
@@ -132,7 +133,7 @@ TOO_LONG = [
     ({"error": {"message": "Range of input length should be [1, 6000]"}}, 6000),
     ([{"error": {"code": 400, "status": "INVALID_ARGUMENT", "message": "The input token count (1200) exceeds the maximum "
                  "number of tokens allowed (1000)."}}], 1000),
-    ({"error": {"message": "输入超出模型最大长度"}}, None),
+    ({"error": {"message": "输入超出模型最大长度"}}, None), ({"error": {"type": "request_too_large", "message": "too large"}}, None),
 ]  # fmt: skip
 
 
@@ -177,6 +178,7 @@ def test_no_key_in_what_a_service_repeats():
         ({"code": 429}, 429), ({"code": "503"}, 503), ({"status": 400}, 400), ({"code": "insufficient_quota"}, 429),
         ({"type": "overloaded_error"}, 529), ({"status": "RESOURCE_EXHAUSTED"}, 429),
         ({"code": "invalid_api_key", "type": "invalid_request_error"}, 401), ({"code": 200}, None),
+        ({"code": "invalid_prompt"}, 400), ({"code": "unsupported_image_media_type"}, 400),
         ({"code": True}, None), ({"code": "²"}, None), ({"code": "strange"}, None), ({}, None),
     ],
 )  # fmt: skip
