@@ -187,7 +187,7 @@ class GeminiFamily:
         words: the levels.
         sampling: it takes `temperature` and its like.
         signs: it refuses a call of the current turn without its signature.
-        schema_with_tools: a schema for the answer and tools go together.
+        schema_with_tools: a schema for the answer and tools go together, and so do tools of both kinds.
     """
 
     thinking: Literal["none", "budget", "level"] = "none"

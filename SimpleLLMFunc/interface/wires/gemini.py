@@ -8,6 +8,7 @@ placeholder.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -35,6 +36,7 @@ _WORDS = {
 _PLACEHOLDER = "skip_thought_signature_validator"
 """Source: https://ai.google.dev/gemini-api/docs/thought-signatures"""
 
+_REF = re.compile(r'"\$ref": "#/\$defs/([^"]+)"')
 _FILES = ("https://generativelanguage.googleapis.com/", "gs://")
 _CHOICES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
 
@@ -156,7 +158,7 @@ class GeminiWire(Wire):
             body["systemInstruction"] = {"parts": [{"text": system}]}
         choice, is_parallel = params.pop("tool_choice", None), params.pop("parallel_tool_calls", None)
         if asked.tools:
-            _set_tools(body, asked.tools, choice if profile.tool_choice else None)
+            _set_tools(body, asked.tools, choice if profile.tool_choice else None, family)
             if is_parallel is False:
                 downgrades.append(("tools: parallel_tool_calls is left out", "the service has no such switch"))
         config = _generation_config(asked, model_name, params, family, downgrades)
@@ -177,13 +179,15 @@ class GeminiWire(Wire):
         return Wire.reply(self, events or body, received)
 
 
-def _set_tools(body: dict[str, Any], specs: Sequence[Mapping[str, Any]], choice: Any) -> None:
+def _set_tools(body: dict[str, Any], specs: Sequence[Mapping[str, Any]], choice: Any, family: GeminiFamily) -> None:
     functions = [spec["function"] for spec in specs if isinstance(spec.get("function"), Mapping)]
     own = [
         own_tool(spec, '{"googleSearch": {}}', fits="type" not in spec and len(spec) == 1)
         for spec in specs
         if not isinstance(spec.get("function"), Mapping)
     ]
+    if functions and own and not family.schema_with_tools:
+        raise ConfigError("Gemini before 3 takes server tools or functions, not both. Leave one out, or ask Gemini 3.")
     declared = [{"functionDeclarations": [_declared(function) for function in functions]}] if functions else []
     body["tools"] = [*declared, *own]
     config: dict[str, Any] = {}
@@ -196,14 +200,14 @@ def _set_tools(body: dict[str, Any], specs: Sequence[Mapping[str, Any]], choice:
 
 
 def _declared(function: Mapping[str, Any]) -> dict[str, Any]:
-    made = {"name": function["name"], "parametersJsonSchema": function.get("parameters") or {"type": "object"}}
-    return {**made, **described(function)}
+    schema = _fit_schema(function.get("parameters") or {"type": "object"})
+    return {"name": function["name"], "parametersJsonSchema": schema, **described(function)}
 
 
 def _choice(choice: Any) -> Any:
     if name := forced_tool(choice):
         return {"mode": "ANY", "allowedFunctionNames": [name]}
-    return {"mode": _CHOICES[choice]} if choice in _CHOICES else choice
+    return {"mode": _CHOICES[choice]} if isinstance(choice, str) and choice in _CHOICES else choice
 
 
 def _generation_config(
@@ -226,8 +230,32 @@ def _generation_config(
         config["responseMimeType"] = "application/json"
         schema = asked.response_format.get("json_schema")
         if isinstance(schema, Mapping):
-            config["responseJsonSchema"] = schema["schema"]
+            config["responseJsonSchema"] = _fit_schema(schema["schema"])
     return config
+
+
+def _fit_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a JSON schema that requires no property through which an object holds itself: the service refuses those.
+
+    Source: https://ai.google.dev/api/generate-content
+    """
+    defs = mapping(schema.get("$defs"))
+    leads = {name: _refs_in(part) for name, part in defs.items()}
+    for name in defs:  # what a definition leads to leads on
+        leads = {each: refs | leads[name] if name in refs else refs for each, refs in leads.items()}
+    fit: dict[str, Any] = {}
+    for name, part in defs.items():
+        leading = {each for each, refs in leads.items() if name in refs} | {name}
+        fields = mapping(part.get("properties"))
+        required = [field for field in part.get("required", ()) if leading.isdisjoint(_refs_in(fields.get(field)))]
+        fit[name] = {**part, "required": required} if "required" in part else part
+    root = {key: part for key, part in schema.items() if key != "$defs"}
+    root = next((fit[name] for name, part in defs.items() if part == root), root)  # it may be a copy of one of them
+    return {**schema, **root, "$defs": fit} if defs else root
+
+
+def _refs_in(part: Any) -> set[str]:
+    return set(_REF.findall(json.dumps(part, ensure_ascii=False)))
 
 
 def _thinking_config(thinking: Any, family: GeminiFamily, model_name: str) -> dict[str, Any]:

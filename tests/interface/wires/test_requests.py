@@ -241,6 +241,20 @@ def test_schemas_and_strict_tools():
         sent("messages", response_format={"type": "json_object"})
 
 
+def test_gemini_requires_no_field_that_leads_back_to_its_object():
+    ref = {name: {"$ref": f"#/$defs/{name}"} for name in ("Node", "Twig", "Leaf")}
+    node = {**SCHEMA, "properties": {"v": TEXT, "kids": {"items": ref["Twig"]}}, "required": ["v", "kids"]}
+    twig = {**SCHEMA, "properties": {"leaf": ref["Leaf"], "back": ref["Node"]}, "required": ["leaf", "back"]}
+    other = {**SCHEMA, "properties": {"value": ref["Node"]}, "required": ["value"]}
+    for root, required in ((node, ["v"]), (other, ["value"])):
+        schema = {**root, "$defs": {"Node": node, "Twig": twig, "Leaf": SCHEMA}}
+        tool: Any = {"type": "function", "function": {"name": "f", "parameters": schema}}
+        body = sent("gemini", response_format={**FORMAT, "json_schema": {"schema": schema}}, tools=[tool]).body
+        made = body["generationConfig"]["responseJsonSchema"]
+        assert made == body["tools"][0]["functionDeclarations"][0]["parametersJsonSchema"]
+        assert [each["required"] for each in (made, *made["$defs"].values())] == [required, ["v"], ["leaf"], ["a"]]
+
+
 def test_what_messages_does_not_enforce_is_told_in_the_description():
     text, texts = {"type": "string"}, {"type": "array", "items": {"type": "string", "default": "a"}}
     fields = {
@@ -278,6 +292,7 @@ def test_which_tool_may_be_called(choice, messages, responses, gemini):
     assert sent("responses", tools=[TOOL], tool_choice=choice).body["tool_choice"] == responses
     config = sent("gemini", tools=[TOOL], tool_choice=choice).body["toolConfig"]
     assert config["functionCallingConfig"] == gemini
+    assert sent("gemini", tools=[TOOL], tool_choice=gemini).body["toolConfig"] == config, "as it is"
     for name in NEW:
         assert not {"tool_choice", "toolConfig"} & sent(name, tool_choice=choice).body.keys()  # without a tool
         assert not {"tool_choice", "toolConfig"} & sent(name, tools=[TOOL]).body.keys()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from SimpleLLMFunc import ConfigError
+from SimpleLLMFunc import ConfigError, Gemini
 from SimpleLLMFunc.base.events import RunFinished
 from SimpleLLMFunc.errors import ToolDefinitionError
 from SimpleLLMFunc.interface.wires import citations_in, server_tools_in
@@ -59,6 +59,8 @@ async def test_one_that_the_wire_does_not_know_is_refused_before_anything_is_sen
         with pytest.raises(ConfigError, match="not a server tool of this service"):
             await asker(llm, weather, unknown)("x")
         assert server.requests == []
+    with pytest.raises(ConfigError, match="server tools or functions, not both"):
+        asker(Gemini("gemini-2.5-flash", api_key="k"), weather, OWN["gemini"]).preview("x")
 
 
 def test_a_description_of_a_function_is_no_tool():
