@@ -5,11 +5,12 @@ A history that was cut fits too: a call whose result is missing is told so, and 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.interface.body_json import decoded
@@ -45,6 +46,8 @@ class History(ABC):
     field: ClassVar[str] = "content"
     """Of a turn, which holds its parts."""
     starts_with_user: ClassVar[bool] = True
+    id_field: ClassVar[str] = ""
+    """Of a call: its id, which no other call may have; empty where there is no such rule."""
 
     text_in: Callable[[Iterable[Mapping[str, Any]]], str]
     calls_in: Callable[[Iterable[Mapping[str, Any]]], list[Mapping[str, Any]]]
@@ -54,7 +57,10 @@ class History(ABC):
         self.turns: list[dict[str, Any]] = []
         self.dropped = ""
         self.tool_names: list[str] = []
-        self._open: list[tuple[str, Mapping[str, Any]]] = []  # calls without a result: our id, and as they were sent
+        self._ids: set[str] = set()  # of the calls, as they were sent
+        self._open: list[tuple[str, Mapping[str, Any]]] = []  # the latest calls: our id, and as they were sent
+        self._results: dict[int, Part] = {}  # of these, by their place
+        self._late: list[Part] = []  # results of other calls
 
     # --- a wire's own words ---
 
@@ -129,6 +135,11 @@ class History(ABC):
         if parts and not self.turns and self.starts_with_user:
             self.add("user", self.text(_LEFT_OUT))
         sent = self.calls_in(parts)
+        for call in cast("list[Part]", sent) if self.id_field else ():
+            # Some servers give the first call of each reply the same id.
+            if call[self.id_field] in self._ids:
+                call[self.id_field] = made_id(f"{len(self._ids)} {call[self.id_field]}")
+            self._ids.add(call[self.id_field])
         ids = [str(call.get("id") or "") for call in message.get("tool_calls") or ()]
         self._open = list(zip(ids, sent[len(sent) - len(ids) :], strict=True))
         self.tool_names += [str(call.get("name") or "") for call in sent]
@@ -168,18 +179,20 @@ class History(ABC):
 
     def _add_result(self, message: Mapping[str, Any]) -> None:
         content, call_id = message.get("content"), str(message.get("tool_call_id") or "")
-        found = next((each for each in self._open if each[0] == call_id), None)
-        if found is None:
-            shown = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-            self.add("user", self.text(f"The result of an earlier tool call: {shown}"))
+        places = [place for place, (own, _) in enumerate(self._open) if own == call_id and place not in self._results]
+        if places:
+            sent = self._open[places[0]][1]
+            self._results[places[0]] = self.result(sent, content, failed=bool(message.get("is_error")))
         else:
-            self._open.remove(found)
-            self.add("user", [self.result(found[1], content, failed=bool(message.get("is_error")))])
+            shown = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+            self._late += self.text(f"The result of an earlier tool call: {shown}")
 
     def _settle(self) -> None:
-        """Add a result for each call that has none."""
-        self.add("user", [self.result(sent, _NO_RESULT, failed=True) for _, sent in self._open])
-        self._open = []
+        """Add the results in the order of the calls, one for each call that has none too, and then what has no call."""
+        for place, (_, sent) in enumerate(self._open):
+            self.add("user", [self._results.get(place) or self.result(sent, _NO_RESULT, failed=True)])
+        self.add("user", self._late)
+        self._open, self._results, self._late = [], {}, []
 
 
 def _are_same(came: Sequence[Mapping[str, Any]], calls: Sequence[Part]) -> bool:
@@ -189,6 +202,11 @@ def _are_same(came: Sequence[Mapping[str, Any]], calls: Sequence[Part]) -> bool:
         for sent, call in zip(came, calls, strict=True)
         for name, value in call.items()
     )
+
+
+def made_id(text: str) -> str:
+    """Return an id that every service takes; the same one for a text each time."""
+    return "call_" + hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:24]
 
 
 def arguments_of(call: ToolCall) -> dict[str, Any]:

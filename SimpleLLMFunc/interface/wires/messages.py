@@ -7,7 +7,6 @@ in the one user message behind it, before any text; no empty text; ids of letter
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +17,7 @@ from urllib.parse import unquote_to_bytes
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.interface.wires.families import EFFORTS, ClaudeFamily, budget_of, claude_family, omitted, thinking_of
-from SimpleLLMFunc.interface.wires.history import History, Part, arguments_of, data_in, image_of
+from SimpleLLMFunc.interface.wires.history import History, Part, arguments_of, data_in, image_of, made_id
 from SimpleLLMFunc.interface.wires.provider_state import Prefix
 from SimpleLLMFunc.interface.wires.replies import Wire
 from SimpleLLMFunc.interface.wires.request_body import described, forced_tool, given_params, own_tool
@@ -31,8 +30,9 @@ _ANSWER_TOKENS = 4096
 """Left for the answer where a budget for thinking comes near the limit."""
 
 _NO_WORD = ("seed", "logprobs", "top_logprobs", "logit_bias", "frequency_penalty", "presence_penalty", "n")
-_THINKING = frozenset({"thinking", "redacted_thinking"})
-_UNFIT_ID = re.compile(r"[^a-zA-Z0-9_-]")
+_THINKING = ("thinking", "redacted_thinking")
+_ID = re.compile(r"[a-zA-Z0-9_-]+")
+_NO_SAMPLING = "2026-10-21"  # the first version of the protocol without sampling parameters
 _TOLD = (
     "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "maxItems", "uniqueItems",
     "minLength", "maxLength", "pattern", "minProperties", "maxProperties",
@@ -51,7 +51,7 @@ class BlockHistory(History):
         prefix: of what stands before the messages; it takes the messages in, for the reply.
     """
 
-    wire, called = WIRE, "/v1/messages"
+    wire, called, id_field = WIRE, "/v1/messages", "id"
     text_in, calls_in = staticmethod(text_in), staticmethod(calls_in)
 
     def __init__(self, service: str, *, is_bound: bool) -> None:
@@ -103,8 +103,8 @@ class BlockHistory(History):
 
     def call(self, call: ToolCall) -> Part:
         """Return a call."""
-        made = {"type": "tool_use", "id": _fit_id(call.id), "name": call.function.name}
-        return {**made, "input": arguments_of(call)}
+        own = call.id if _ID.fullmatch(call.id) else made_id(call.id)
+        return {"type": "tool_use", "id": own, "name": call.function.name, "input": arguments_of(call)}
 
     def result(self, sent: Mapping[str, Any], content: Any, *, failed: bool) -> Part:
         """Return the result of a call."""
@@ -121,9 +121,9 @@ class BlockHistory(History):
         for message in reversed(self.turns):
             if message["role"] == "assistant":
                 first = message["content"]
-            elif any(block["type"] != "tool_result" for block in message["content"]):
+            elif any(block.get("type") != "tool_result" for block in message["content"]):
                 break  # here the user speaks
-        return bool(first) and first[0]["type"] not in _THINKING
+        return bool(first) and first[0].get("type") not in _THINKING
 
 
 def _document(file: Mapping[str, Any]) -> Part:
@@ -146,13 +146,6 @@ def _plain(data: str, *, is_base64: bool) -> str:
     except ValueError:
         raise ConfigError("a file's data is not base64.") from None
     return raw.decode("utf-8", "replace")
-
-
-def _fit_id(given: str) -> str:
-    """Return an id that the service takes; the same one each time."""
-    if given and not _UNFIT_ID.search(given):
-        return given
-    return "call_" + hashlib.sha256(given.encode("utf-8", "replace")).hexdigest()[:24]
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +191,7 @@ class MessagesWire(Wire):
             params["tool_choice"] = "none"
         if not history.turns:
             raise UsageError("there is no message with a text to send, only a system prompt.")
-        limits = [params.pop(name, None) for name in ("max_completion_tokens", "max_tokens")]
-        limit = next((limit for limit in limits if limit is not None), family.output)
+        limit = params.pop("max_completion_tokens", params.pop("max_tokens", family.output))
         body: dict[str, Any] = {"model": model_name, "max_tokens": limit}
         if system:
             body["system"] = [{"type": "text", "text": system}]
@@ -215,6 +207,8 @@ class MessagesWire(Wire):
         choice, is_parallel = params.pop("tool_choice", None), params.pop("parallel_tool_calls", None)
         if tools and profile.tool_choice:
             _set_choice(body, choice, is_parallel, family, downgrades)
+        if _NO_SAMPLING <= self.version < "3":  # others begin with a word, such as Vertex's
+            downgrades += omitted(params, f"version {self.version} takes no sampling parameters")
         _set_sampling(body, params, family, downgrades)
         headers = {"anthropic-version": self.version}
         if betas := params.pop("betas", None):
@@ -378,4 +372,4 @@ def _ends_exchange(message: Mapping[str, Any]) -> bool:
 
 
 def _can_be_marked(block: Mapping[str, Any]) -> bool:
-    return block.get("type") in {"text", "tool_result"}
+    return block.get("type") in ("text", "tool_result")

@@ -53,7 +53,9 @@ _REFUSED = re.compile(
     r"""
     invalid_encrypted_content | encrypted\ content\ .{0,80}\ could\ not\ be\ verified      # Responses
     | without\ its\ required\ (?:following\ item|'reasoning'\ item) | \bitem\ with\ id\ 'rs_[^']*'\ not\ found
+    | \breasoning\ input\ items\ can\ only\ be\ provided
     | bound\ to\ a\ different\ conversation | \bexpected\ `?thinking\b                     # Messages
+    | \binvalid\ `?signature`?\ in\ `?thinking\b
     | \bthinking\b.{0,40}\ blocks\ .{0,60}\ cannot\ be\ modified
     | (?:corrupted|invalid)\ thought\ signature                                         # Gemini
     """,

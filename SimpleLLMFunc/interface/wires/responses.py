@@ -194,13 +194,13 @@ class ItemReader(EventReader):
     def _untold(self, items: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
         """Yield what has not been shown of the calls: their arguments, or all of them."""
         keys = {id(item): key for key, item in self._done.items()}
-        begun = {self._items[key].get("call_id"): key for key in self._call_numbers}
+        begun = {str(self._items[key].get("call_id") or ""): key for key in self._call_numbers}
         for place, call in enumerate(items):
             if call.get("type") != "function_call":
                 continue
-            arguments = call.get("arguments")
+            arguments, call_id = call.get("arguments"), str(call.get("call_id") or "")
             # By its place first: some servers give a call another id at its end, or none.
-            key = keys.get(id(call), place if place in self._call_numbers else begun.get(call.get("call_id")))
+            key = keys.get(id(call), place if place in self._call_numbers else begun.get(call_id))
             if key not in self._call_numbers:
                 yield self._call(("", place), call, arguments)
             elif key not in self._told:
@@ -209,7 +209,8 @@ class ItemReader(EventReader):
     def _ended(self, response: Mapping[str, Any]) -> ChatCompletionChunk:
         self._facts = {**self._facts, **{name: fact for name, fact in self.facts_of(response).items() if fact}}
         # Some servers tell of an item, or of its end, only here.
-        items = max([*self._done.values()], mappings(response.get("output")), key=len)
+        done = sorted(self._done.items(), key=lambda each: each[0] if isinstance(each[0], int) else 0)
+        items = max([item for _, item in done], mappings(response.get("output")), key=len)
         said = self._extra_of(items, response.get("status"))
         if not self._has_shown and (text := text_in(items)):
             said["content"] = text
@@ -233,7 +234,7 @@ class ItemReader(EventReader):
 class ItemHistory(History):
     """The conversation in items; its `turns` are those items."""
 
-    wire, called = WIRE, "/v1/responses"
+    wire, called, id_field = WIRE, "/v1/responses", "call_id"
     starts_with_user = False
     text_in, calls_in = staticmethod(text_in), staticmethod(calls_in)
 

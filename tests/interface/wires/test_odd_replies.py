@@ -130,6 +130,12 @@ def test_what_only_the_last_event_of_responses_tells_counts():
     for told, output in (([moved], []), ([], [moved["item"]])):
         reply = streamed("responses", begun, *told, {**end, "response": {"status": "completed", "output": output}})
         assert [(each.id, each.function.arguments) for each in reply.tool_calls] == [("a", '{"x": 1}')], "not another"
+    odd = {**begun, "output_index": 5, "item": {**call, "call_id": {}}}
+    assert len(streamed("responses", odd, end).tool_calls) == 3
+    items = [{"type": "reasoning"}, call, {**call, "call_id": "b"}]
+    ended = [{"type": "response.output_item.done", "output_index": at, "item": items[at]} for at in (0, 2, 1)]
+    reply = streamed("responses", *ended, {**end, "response": {"status": "completed", "output": items}})
+    assert reply.message.extra["provider_state"]["items"] == items, "in their own order"
 
 
 def test_a_piece_of_responses_that_names_no_item_belongs_to_the_latest():

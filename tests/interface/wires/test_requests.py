@@ -152,6 +152,9 @@ def test_a_round_that_began_without_thinking_ends_without_it():
     for talk in (HELLO, [*ROUND, *SAID]):
         assert sent("messages", "claude-sonnet-4-5", messages=talk, thinking=2048).body["thinking"]["type"] == "enabled"
     assert "thinking" not in sent("messages", "claude-sonnet-4-5", messages=ROUND).body
+    odd = {"wire": "messages", "service": "h", "items": [{"type": {}}], "prefix": "of something else"}
+    talk = [*HELLO, {"role": "assistant", "content": "", "provider_state": odd}]
+    assert MessagesWire("h").request(Asked(talk), NEWEST["messages"], Profile(), stream=False).downgrades
 
 
 def test_a_budget_fits_below_the_limit():
@@ -181,6 +184,10 @@ def test_a_model_that_thinks_takes_no_temperature_on_messages():
     assert request.downgrades == [("sampling: temperature is left out", "a model that thinks takes none")]
     assert sent("messages", "claude-sonnet-4-5", thinking=2048, temperature=1).body["temperature"] == 1
     assert sent("responses", "gpt-5.6", thinking="off", temperature=0.5).body["temperature"] == 0.5
+    asked = Asked(HELLO, params={"top_p": 0.5})
+    for version, takes in {"2026-10-21": False, "vertex-2023-10-16": True}.items():
+        request = MessagesWire("h", version=version).request(asked, "claude-opus-4-6", Profile(), stream=False)
+        assert ("top_p" in request.body) is takes is not bool(request.downgrades)
 
 
 WORDS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
@@ -350,6 +357,16 @@ def test_system_prompts_stand_apart_as_one_text():
 
 
 CALL = {"id": "weird id/1", "type": "function", "function": {"name": "f", "arguments": "[1]"}}
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_calls_with_one_id_stay_apart_and_results_stand_in_the_order_of_the_calls(name):
+    asked = {"role": "assistant", "content": None, "tool_calls": [{**CALL, "id": each} for each in "ab"]}
+    first, second = ([{"role": "tool", "tool_call_id": each, "content": at + each} for each in "xba"] for at in "12")
+    shown = [json.dumps(sent(name, messages=[*HELLO, asked, *first, *rest]).body) for rest in ([asked, *second], HELLO)]
+    assert re.findall(r'\b([12][abx])"', shown[0]) == ["1a", "1b", "1x", "2a", "2b", "2x"]
+    ids = [re.findall(r'"(?:id|call_id)": "(\w+)"', each) for each in shown]
+    assert (len(set(ids[0])), set(ids[1]) <= set(ids[0])) == (0 if name == "gemini" else 4, True)
 
 
 @pytest.mark.parametrize("name", NEW)

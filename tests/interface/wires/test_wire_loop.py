@@ -115,6 +115,8 @@ STATE = {"messages": "signature", "responses": "gAAA", "gemini": "thoughtSignatu
 REFUSALS = [
     ("messages", "messages.1.content.0: The block is bound to a different conversation."),
     ("messages", "messages.1: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified"),
+    ("messages", "messages.1.content.0: Invalid `signature` in `thinking` block"),
+    ("responses", "Reasoning input items can only be provided to a reasoning or computer use model."),
     ("responses", "The encrypted content for item rs_1 could not be verified."),
     ("responses", "Item 'rs_1' of type 'reasoning' was provided without its required following item."),
     ("responses", "Item 'fc_1' of type 'function_call' was provided without its required 'reasoning' item: 'rs_1'."),
