@@ -12,7 +12,7 @@ from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, given_to
 from SimpleLLMFunc.interface.wires import STATE
 from SimpleLLMFunc.tools import FIND_TOOLS, NotConfirmed, Tool, ToolSearch
-from SimpleLLMFunc.type import ChatCompletion, Message, ToolSpec, spec_name
+from SimpleLLMFunc.type import ChatCompletion, Message, ToolSpec, mapping, spec_name
 
 ToolMap: TypeAlias = Mapping[str, Tool | Callable[..., Any]]
 """What runs, by the name on the wire."""
@@ -75,8 +75,8 @@ class ModelRequest:
 
         The messages are a copy: what an interface does to them is not seen by the run.
         """
+        params = dict(given_to(self.llm, self.params))
         if self.actions:
-            params = dict(given_to(self.llm, self.params))
             params.pop("parallel_tool_calls", None)
             choice = params.pop("tool_choice", None)
             actions = replace(self.actions, choice="none" if is_last else choice)
@@ -88,7 +88,6 @@ class ModelRequest:
             }
         keeps = is_last and self._keeps_tools
         offered = [] if is_last and not keeps else list(self.tools or ())
-        params = dict(given_to(self.llm, self.params))
         if self.answer_tool:
             if self.llm.profile.tool_choice and self.llm.profile.forces_tools and "tool_choice" not in params:
                 params["tool_choice"] = (
@@ -175,6 +174,12 @@ class Toolset:
             return specs
         names = {FIND_TOOLS, *self.search.found_in(messages)}
         return [each for each in specs or () if "function" not in each or spec_name(each) in names]
+
+    def named(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the parameters of a request; a tool that they demand by its own name has that of the wire."""
+        demanded = mapping(mapping(params.get("tool_choice")).get("function")).get("name")
+        names = [name for name, run in self.tool_map.items() if isinstance(run, Tool) and run.name == demanded]
+        return {**params, "tool_choice": {"type": "function", "function": {"name": names[0]}}} if names else params
 
     def searched(self, request: ModelRequest) -> ModelRequest:
         """Return the request with the tools that its conversation is offered."""

@@ -12,6 +12,7 @@ from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
 from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.interface.wires import STATE
 from SimpleLLMFunc.testing import SchemaLLM, ScriptedLLM, tool_calls
+from SimpleLLMFunc.tools import tool
 from tests.support.functions import async_function_of, chat, function_of, weather
 from tests.support.server import LoopbackServer
 
@@ -110,6 +111,14 @@ def test_the_last_turn_keeps_the_tools_where_the_conversation_holds_calls_or_sta
     assert ModelRequest(llm, messages).wire(is_last=True)["tools"] is None
     asked = ModelRequest(llm, messages, [spec], params={"tool_choice": "auto"}, answer_tool=spec).wire(is_last=False)
     assert (asked["tools"], asked["tool_choice"]) == ([spec, spec], "auto")
+
+
+async def test_a_tool_that_is_demanded_has_its_name_of_the_wire():
+    llm, own = ScriptedLLM("sun", repeat=True), [tool(name=name)(lambda: "") for name in ("get.weather", "get_weather")]
+    options = {"toolkit": own, "tool_choice": {"type": "function", "function": {"name": "get.weather"}}}
+    await async_function_of(llm, **options)("?")
+    _ = [each async for each in chat(llm, **options)([], "?")]
+    assert [call.params["tool_choice"]["function"]["name"] for call in llm.calls] == ["get_weather_2"] * 2
 
 
 @pytest.mark.parametrize("options", [{}, {"tools": "json"}])

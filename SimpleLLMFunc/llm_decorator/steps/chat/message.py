@@ -208,7 +208,7 @@ def build_request(run: FunctionRun, options: Options, tools: Toolset, llm: LLM_I
         llm,
         messages,
         tools.specs_for(llm),
-        params=run.params,
+        params=tools.named(run.params),
         actions=json_actions(llm, tools.specs, None, tools.offered),
         output_mode_reason="text: a chat answers in plain text",
     )

@@ -292,7 +292,7 @@ def build_request(run: FunctionRun, parts: FunctionParts, llm: LLM_Interface) ->
         messages,
         tools.specs_for(llm),
         shape,
-        {**run.params, **held} if held else run.params,
+        {**tools.named(run.params), **held},
         answer_tool,
         actions,
         mode,
