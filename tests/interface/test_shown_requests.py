@@ -82,9 +82,10 @@ def test_a_key_of_a_function_is_a_token():
 
 def test_what_the_user_says_in_a_header_is_no_command():
     odd = '$(touch pwned)"; $HOME'
-    llm = Anthropic("claude-opus-5", api_key="k", api_version=odd, api_params={"betas": ["a", "b"]})
+    params = {"betas": ["a", "b"], "extra_headers": {"anthropic-beta": "b0"}}
+    llm = Anthropic("claude-opus-5", api_key="k", api_version=odd, api_params=params)
     command = grader(llm).preview("?").as_curl()
-    assert {f"anthropic-version: {odd}", "anthropic-beta: a,b"} <= set(shlex.split(command))
+    assert {f"anthropic-version: {odd}", "anthropic-beta: b0,a,b"} <= set(shlex.split(command))
     assert "'anthropic-version: $(touch" in command
 
 

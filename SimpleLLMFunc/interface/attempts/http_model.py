@@ -219,6 +219,9 @@ class HttpModel(LLM_Interface):
             asked = replace(asked, messages=without_state(asked.messages, known))
         request = self.wire.request(asked, self.model_name, self.profile, stream=stream)
         request.body.update(extra)  # unchanged, on every wire
+        if (beta := "anthropic-beta") in request.headers and beta in self._extra_headers:
+            both = f"{self._extra_headers[beta]},{request.headers[beta]}"
+            request = replace(request, headers={**request.headers, beta: both})
         if said:
             told = [*request.downgrades, ("provider state: what was refused is left out", said)]
             request = replace(request, downgrades=told)

@@ -336,6 +336,9 @@ def _shared(members: Sequence[LLM_Interface]) -> Profile:
         forces_tools=all(each.forces_tools for each in profiles),
         stream_usage=all(each.stream_usage for each in profiles),
         keep_reasoning=any(each.keep_reasoning for each in profiles),
+        schema_with_tools=all(each.schema_with_tools for each in profiles),
+        grammar=all(each.grammar for each in profiles),
+        logprobs=min(each.logprobs for each in profiles),
     )
 
 

@@ -29,7 +29,7 @@ from SimpleLLMFunc.interface.http.secret_parts import Address
 from SimpleLLMFunc.interface.http.timeouts import CONNECT_SECONDS, TryTimeout
 from SimpleLLMFunc.logger import HTTP_LOGGERS, push_warning, redact_logs_of
 from SimpleLLMFunc.runtime import PerLoop, import_module, importing, off_loop_if_large
-from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk
+from SimpleLLMFunc.type import ChatCompletion, ChatCompletionChunk, mapping
 
 _FOLLOW_SECONDS = 5.0
 """How long the package, and what wraps it, may take to read what we have read already."""
@@ -115,7 +115,8 @@ def to_openai(item: ChatCompletion | ChatCompletionChunk) -> Any:
     # What the service sent beyond the protocol stays; what we have put right stands as we have it.
     data = {**item.raw, **item.to_dict()}
     if item.raw.get("usage"):
-        data["usage"] = item.raw["usage"]
+        # Of another wire it has other names, which stay next to ours.
+        data["usage"] = {**mapping(data["usage"]), **mapping(item.raw["usage"])}
     return (OpenAICompletion if isinstance(item, ChatCompletion) else OpenAIChunk).construct(**data)
 
 

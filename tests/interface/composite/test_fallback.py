@@ -15,7 +15,7 @@ from SimpleLLMFunc.interface.attempts.listener import LISTENER, Downgrades
 from SimpleLLMFunc.interface.composite import fallback as module
 from SimpleLLMFunc.interface.composite.fallback import FallbackLLM
 from SimpleLLMFunc.interface.openai_compatible import OpenAICompatible
-from SimpleLLMFunc.interface.profile import PROFILES
+from SimpleLLMFunc.interface.profile import PROFILES, Profile
 from SimpleLLMFunc.interface.spending.budget import budget
 from SimpleLLMFunc.interface.wires.streams.delta_assembly import ReplyAssembler
 from SimpleLLMFunc.testing import ScriptedLLM
@@ -397,6 +397,8 @@ def test_it_has_the_features_that_all_members_share():
     profile = FallbackLLM(openai, deepseek, local).profile
     assert (profile.native, profile.strict, profile.tools, profile.tool_choice) == (False, True, "json", False)
     assert (profile.keep_reasoning, profile.name) == (True, "fallback")
+    profile = FallbackLLM(local, ScriptedLLM(profile=Profile(schema_with_tools=False))).profile
+    assert (profile.logprobs, profile.grammar, profile.schema_with_tools) == (0, False, False)
 
 
 def test_it_looks_like_its_first_member(monkeypatch):

@@ -9,6 +9,7 @@ import pickle
 import socket
 import threading
 import time
+from dataclasses import replace
 
 import openai
 import pytest
@@ -471,6 +472,8 @@ def test_a_reply_becomes_the_packages_object():
     assert reply.choices[0].finish_reason == "odd"
     assert reply.usage.prompt_tokens == 5
     assert reply.service_tier == "default"
+    of_messages = replace(ChatCompletion.from_dict(wire), raw={"usage": {"input_tokens": 3}})
+    assert (to_openai(of_messages).usage.prompt_tokens, to_openai(of_messages).usage.input_tokens) == (5, 3)
 
 
 def test_a_chunk_becomes_the_packages_object():
