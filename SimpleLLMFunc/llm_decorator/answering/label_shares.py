@@ -7,7 +7,11 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
+
+from SimpleLLMFunc.type import mapping, mappings
+from SimpleLLMFunc.utils import is_number
 
 _BEFORE = re.compile(rb'(?s)(?:.*</think>)?\s*(\{\s*"value"\s*:\s*|(?="))?')
 """The text before the label: reasoning, and the object that wraps the label."""
@@ -40,9 +44,8 @@ def label_shares(labels: Sequence[str], written: int, logprobs: Any) -> list[flo
         logprobs: of the reply, in the form of chat completions: ``{"content": [{"token": …, "logprob": …, "bytes": …,
             "top_logprobs": […]}, …]}``.
     """
-    content = logprobs.get("content") if isinstance(logprobs, Mapping) else None
-    entries = [entry for entry in content or () if isinstance(entry, Mapping)]
-    if not any(entry.get("top_logprobs") for entry in entries):
+    entries = mappings(mapping(logprobs).get("content"))
+    if not any(_shown(mappings(entry.get("top_logprobs"))) for entry in entries):
         return None
     before = _BEFORE.match(b"".join(_data(entry) for entry in entries))
     begin, is_json = (before.end(), before[1] is not None) if before else (0, False)
@@ -57,13 +60,13 @@ def label_shares(labels: Sequence[str], written: int, logprobs: Any) -> list[flo
         so_far += own
         if own and len(so_far) <= begin:
             continue
-        shown = _shown(entry)
+        shown = {own: 0.0} | _shown([entry, *mappings(entry.get("top_logprobs"))])
         least = min(shown.values())
         leads = {}
         for data in shown:
             if begun := names.begun_by((ahead + data)[begin:], alive, is_end=not data):
                 leads[data] = begun
-        follow = leads.get(own) or {written} & alive or alive
+        follow = (_narrowed(own, leads) | ({written} & leads[own])) if own in leads else ({written} & alive or alive)
         parts = _parts_of_others(own, shown, leads, alive, follow)
         whole = math.fsum((shown[own], *parts.values()))
         if whole > 0:  # else all of it is too small for a number: as if nothing were shown here
@@ -81,11 +84,14 @@ def label_shares(labels: Sequence[str], written: int, logprobs: Any) -> list[flo
     return shares
 
 
-def _shown(entry: Mapping[str, Any]) -> dict[bytes, float]:
-    """Return the tokens that one place of a reply shows, the written one first, and how probable each was."""
-    shown = {_data(entry): _share(entry)}
-    for other in entry.get("top_logprobs") or ():
-        shown[_data(other)] = max(_share(other), shown.get(_data(other), 0.0))
+def _shown(tokens: Sequence[Mapping[str, Any]]) -> dict[bytes, float]:
+    """Return how probable each of these tokens was; a token without a readable log-probability is left out."""
+    shown: dict[bytes, float] = {}
+    for token in tokens:
+        logprob = token.get("logprob", math.nan)
+        if is_number(logprob) and logprob < math.inf:
+            share = math.exp(max(-1000.0, min(0.0, logprob)))  # an int may be too large for a float
+            shown[_data(token)] = max(share, shown.get(_data(token), 0.0))
     return shown
 
 
@@ -121,14 +127,12 @@ def _narrowed(data: bytes, leads: Mapping[bytes, set[int]]) -> set[int]:
     return leads[data].difference(*longer) or leads[data]
 
 
-def _data(entry: Mapping[str, Any]) -> bytes:
-    given = entry.get("bytes")
-    return bytes(given) if isinstance(given, list) else str(entry.get("token") or "").encode("utf-8", "replace")
-
-
-def _share(entry: Mapping[str, Any]) -> float:
-    found = entry.get("logprob")
-    return math.exp(min(0.0, found)) if isinstance(found, (int, float)) and not math.isnan(found) else 0.0
+def _data(token: Mapping[str, Any]) -> bytes:
+    given = token.get("bytes")
+    if isinstance(given, list):
+        with suppress(ValueError, TypeError):
+            return bytes(given)
+    return str(token.get("token") or "").encode("utf-8", "replace")
 
 
 class _Names:

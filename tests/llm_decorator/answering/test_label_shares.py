@@ -102,6 +102,8 @@ CASES = [
     # one label inside another: the end of the reply tells them apart
     (["card", "card_arrival"], 0, [("card", {"card": 1}), ("", {"": 0.6, "_arr": 0.2})], [3, 1]),
     (["1", "10"], 1, [("1", {"1": 0.9}), ("0", {"0": 0.8, "\n": 0.2})], [2, 8]),
+    # so does the token of the longer label, where the model wrote the shorter one
+    (["1", "2", "10"], 0, [("1", {"1": 0.4, "10": 0.3, "2": 0.2})], [4, 2, 3]),
     (["a", "b"], 0, [("a", {"a": 0.0, "b": 0.0})], [1, 0]),
 ]
 
@@ -121,9 +123,22 @@ def test_a_character_that_breaks_off_within_a_token():
     assert label_shares(["好", "坏"], 0, {"content": content}) == pytest.approx([0.75, 0.25])
 
 
-@pytest.mark.parametrize("logprobs", [None, {}, {"content": None}, {"content": [{"token": "yes", "logprob": 0}]}, "no"])
+UNREADABLE = [[{"token": "yes", "logprob": bad}] for bad in (None, math.nan, math.inf, "-1", True)]
+SHOWN = [{"token": "yes", "logprob": 0, "top_logprobs": tops} for tops in (5, [None], {"yes": 0}, *UNREADABLE, None)]
+
+
+@pytest.mark.parametrize(
+    "logprobs", [None, {}, "no", *({"content": it} for it in (None, True, *([it] for it in SHOWN)))]
+)
 def test_a_reply_that_shows_nothing(logprobs):
     assert label_shares(["yes", "no"], 0, logprobs) is None
+
+
+@pytest.mark.parametrize(("bad", "part"), [({"bytes": [300]}, 5), ({"bytes": ["y"]}, 5), ({"logprob": -(10**400)}, 0)])
+def test_what_cannot_be_read_does_not_hide_the_rest(bad, part):
+    top = {"token": "yes", "logprob": math.log(0.5), **bad}
+    content = [{**top, "top_logprobs": [top, None, {"token": "no", "logprob": math.log(0.5)}]}]
+    assert label_shares(["yes", "no"], 0, {"content": content}) == pytest.approx([part / (part + 5), 5 / (part + 5)])
 
 
 def test_a_long_reasoning_takes_no_time_to_speak_of():
