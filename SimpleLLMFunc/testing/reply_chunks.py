@@ -60,7 +60,8 @@ def split_reply(reply: ChatCompletion, chunk_size: int | None = None) -> Iterato
             deltas += [{"tool_calls": [piece]} for piece in _call_pieces(call, position, chunk_size)]
         for delta in deltas:
             yield _chunk(reply, [{"index": choice.index, "delta": delta, "finish_reason": None}])
-        yield _chunk(reply, [{"index": choice.index, "delta": {}, "finish_reason": choice.finish_reason}])
+        end = {"finish_reason": choice.finish_reason, "logprobs": choice.logprobs}
+        yield _chunk(reply, [{"index": choice.index, "delta": {}, **end}])
     if reply.usage is not None:
         yield _chunk(reply, [], usage=reply.usage.to_dict())
 

@@ -27,12 +27,15 @@ def reply_of(message, index=0):
 )
 @pytest.mark.parametrize("chunk_size", [None, 1, 1000])
 def test_the_chunks_add_up_to_the_whole(message, chunk_size):
-    whole = reply_of(message)
+    data = reply_of(message).to_dict()
+    data["choices"][0]["logprobs"] = {"content": [{"token": "x", "logprob": -0.5}]}
+    whole = reply_of(data)
     streamed = ReplyAssembler(split_reply(whole, chunk_size)).completion()
     for name in ("role", "refusal", "reasoning_content", "tool_calls", "extra"):
         assert getattr(streamed.message, name) == getattr(whole.message, name), name
     assert streamed.text == whole.text
     assert streamed.finish_reason == whole.finish_reason
+    assert streamed.choices[0].logprobs == whole.choices[0].logprobs
     assert streamed.usage == whole.usage
     assert (streamed.id, streamed.model) == (whole.id, "m")
 

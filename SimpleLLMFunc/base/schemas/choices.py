@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping
+from contextlib import suppress
 from enum import Enum, Flag
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -21,8 +22,10 @@ def labels_of(return_type: Any) -> dict[str, Any]:
     if members is None:
         return {}
     labels = {_line(name): value for name, value in members}
-    are_different = len(labels) == len(members) == len(set(labels.values()))
-    return labels if are_different and set(labels.values()) != {None} else {}
+    with suppress(TypeError):  # a value that cannot be hashed cannot be counted
+        if len(labels) == len(members) == len(set(labels.values())) and set(labels.values()) != {None}:
+            return labels
+    return {}
 
 
 def _members(hint: Any) -> list[tuple[str, Any]] | None:

@@ -32,6 +32,11 @@ class Right(enum.Flag):
     WRITE = 2
 
 
+class Unhashable(enum.Enum):
+    DOG = "dog"
+    __hash__ = None
+
+
 def _refuses_sad(value):
     if value == "sad":
         raise ValueError("never sad")
@@ -47,7 +52,7 @@ LABELS = [
     (Literal["two\nlines", "", 'qu"ote', " x"], ['"two\\u000alines"', '""', 'qu"ote', '" x"']),
     # labels that read the same, or are equal; and what is no choice
     *((kind, []) for kind in (Literal["1", 1], Literal["true"] | bool, Literal[1, True])),
-    *((kind, []) for kind in (None, type(None), str, str | None, Right, enum.Enum, list[bool])),
+    *((kind, []) for kind in (None, type(None), str, str | None, Right, enum.Enum, list[bool], Unhashable)),
 ]  # fmt: skip
 
 

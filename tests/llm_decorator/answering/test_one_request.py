@@ -246,7 +246,7 @@ async def test_rows_and_labels_that_cannot_be(service, tmp_path):
     for change, said in [
         ({"function": "other"}, "made for other"), ({"labels": ["yes", "no"]}, "made for the labels yes, no"),
         ({"kind": "else"}, "not a calibration that this version can read"),
-        ({"temperature": 0}, "is not a calibration"), ({"biases": "x"}, "is not a calibration"),
+        ({"temperature": 1e-320}, "is not a calibration"), ({"biases": "x"}, "is not a calibration"),
     ]:  # fmt: skip
         (tmp_path / "d.json").write_text(json.dumps({**data, **change}))
         with pytest.raises(errors.ConfigError, match=said):

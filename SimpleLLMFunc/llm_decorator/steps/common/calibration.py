@@ -100,7 +100,7 @@ class Calibration:
     function: str
     labels: tuple[str, ...]
     biases: tuple[FiniteFloat, ...]
-    temperature: Annotated[FiniteFloat, Field(gt=0)] = 1.0
+    temperature: Annotated[FiniteFloat, Field(ge=1e-6)] = 1.0
     model: str = ""
     version: str = ""
     report: CalibrationReport | None = field(default=None, compare=False)
