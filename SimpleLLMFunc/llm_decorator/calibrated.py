@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from SimpleLLMFunc.batch import map_rows
 from SimpleLLMFunc.batch.rows.rows import Rows
+from SimpleLLMFunc.config import file_to_write
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.llm_decorator.answering import Agreement
 from SimpleLLMFunc.llm_decorator.answering.answering import Answering
@@ -60,8 +61,10 @@ async def calibrate(
     if len(output.labels) < 2:
         raise ConfigError(f"{name}: calibrate() is for a choice between labels: bool, a Literal or an Enum.")
     right = None if labels is None else [_number_of(label, output, name) for label in labels]
-    if right is not None and isinstance(rows, Sized) and not isinstance(rows, str):
+    if isinstance(rows, Sized) and not isinstance(rows, str):
         _check_counts(name, len(rows), right)
+    if path is not None:
+        await in_thread(file_to_write, path)
     asked = asked_once(pipeline)
     given: RunOptions = options or {}
     report = await map_rows(asked, rows, **given)

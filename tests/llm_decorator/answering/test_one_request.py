@@ -235,6 +235,9 @@ async def test_rows_and_labels_that_cannot_be(service, tmp_path):
     ]:  # fmt: skip
         with pytest.raises(errors.UsageError, match=said):
             await glad.calibrate(rows, labels=labels)
+    with pytest.raises(errors.ConfigError, match="no folder"):
+        await glad.calibrate(texts, path=tmp_path / "none" / "c.json")
+    assert len(service.requests) == 3, "only rows that cannot be counted are asked"
     with pytest.raises(errors.ConfigError, match="for a choice"):
         await glad_of(service, int, output_mode="auto").calibrate(texts)
     with pytest.raises(errors.ConfigError, match=r"calibrate\(\) needs .* gives none"):

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import starmap
 from typing import Any, Final
 
 from SimpleLLMFunc.base.metadata import FunctionMetadata
@@ -58,9 +59,9 @@ class Improvement:
         if not isinstance(data, dict) or data.get("kind") != KIND or data.get("format") != _FORMAT:
             raise ConfigError(f"{os.fspath(given)!r} is not a file that f.improve(path=...) wrote.")
         options = data.get("options")
-        if not isinstance(options, dict) or options.keys() - _OPTIONS - _WORDING:
+        if not isinstance(options, dict) or not all(starmap(_is_option, options.items())):
             known = ", ".join(sorted(_OPTIONS | _WORDING))
-            raise ConfigError(f'{os.fspath(given)!r}: "options" is an object with some of {known}.')
+            raise ConfigError(f'{os.fspath(given)!r}: "options" is an object with some of {known}. Run improve again.')
         return cls(options, str(data.get("version")), os.fspath(given), report=data)
 
     @staticmethod
@@ -106,3 +107,15 @@ class Improvement:
 
     def __str__(self) -> str:
         return f"{self.source or 'unsaved'} ({', '.join(self.options) or 'nothing changed'})"
+
+
+def _is_option(name: str, value: Any) -> bool:
+    """Return whether the options of a file may have this one; the decorator checks its own arguments itself."""
+    match name:
+        case "docstring":
+            return isinstance(value, str)
+        case "descriptions":
+            return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
+        case "examples":
+            return value is None or (isinstance(value, list) and all(isinstance(line, dict) for line in value))
+    return name in _OPTIONS

@@ -99,7 +99,10 @@ async def test_methods_and_what_is_defined_later(tmp_path):
         ("{", "cannot be read as an improvement"),
         ("[]", "is not a file that f.improve"),
         ('{"kind": "simplellmfunc-evaluation", "format": 1}', "is not a file that f.improve"),
-        ('{"kind": "simplellmfunc-improvement", "format": 1, "options": {"temperature": 1}}', '"options" is an object'),
+        *(
+            (f'{{"kind": "simplellmfunc-improvement", "format": 1, "options": {options}}}', '"options" is an object')
+            for options in ('{"temperature": 1}', '{"docstring": 5}', '{"descriptions": null}', '{"examples": [5]}')
+        ),
     ],
 )
 def test_other_files_are_refused(tmp_path, text, told):
