@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import inspect
 import os
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -236,7 +237,8 @@ async def graded_answers(
 def _kept_beside(checkpoint: str | os.PathLike[str] | None, scorer: Scorer) -> Path | None:
     """Return where a scorer keeps what it paid for."""
     path = None if checkpoint is None else Path(checkpoint)
-    return path and path.with_name(f"{path.stem}.{scorer.name}{path.suffix}")
+    name = re.sub(r"[/\\\0]", "%", scorer.name)
+    return path and path.with_name(f"{path.stem}.{name}{path.suffix}")
 
 
 def _answers(

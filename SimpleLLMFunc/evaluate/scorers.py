@@ -238,9 +238,10 @@ class _Function:
         named = said if isinstance(said, Mapping) else {"": said}
         scores: dict[str, float] = {}
         for part, score in named.items():
-            if not isinstance(score, (bool, int, float)) or not math.isfinite(score):
+            # Squares of scores are added up, so there is a bound far below that of a float.
+            if not isinstance(score, (bool, int, float)) or not abs(score) <= 1e100:
                 raise UsageError(
-                    f"the scorer {self.name!r} gave {score!r}. Give True or False, a finite number, a dict of such, or None."
+                    f"the scorer {self.name!r} gave {score!r}. Give True or False, a number of at most 1e100, a dict of such, or None."
                 )
             scores[f"{self.name}.{part}" if part else self.name] = float(score)
         return Grades(scores)

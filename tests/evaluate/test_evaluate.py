@@ -126,11 +126,9 @@ def test_functions_as_scorers():
     assert report.scores["alone"].mean == 3.5
     assert "nothing" not in report.scores
 
-    def wrong(value, expected):
-        return "good"
-
-    with pytest.raises(UsageError, match="'good'"):
-        evaluate(labeller(RIGHT), CASES, wrong)
+    for wrong in ("good", 10**400, 1e308, float("nan")):
+        with pytest.raises(UsageError, match="Give True or False"):
+            evaluate(labeller(RIGHT), CASES, lambda value, expected, wrong=wrong: wrong)
     assert evaluate(labeller(RIGHT), CASES, [exact, fields]).scores.keys() == {"exact", "fields"}
     for scorers in ("close", [], ["exact", "exact"], [3], [judge]):
         with pytest.raises(UsageError):
@@ -154,8 +152,9 @@ def test_a_judge_is_a_function_of_its_own(tmp_path):
     assert (tmp_path / "run.judge.sqlite").exists()
 
     rating = ScriptedLLM('{"reason": "fine", "rating": 4}', '{"reason": "?", "rating": 9}', profile=NATIVE)
-    report = evaluate(labeller(RIGHT), CASES[:2], judge("Clear.", llm_interface=rating, levels=5, name="clear"))
-    assert report.scores["clear"].mean == 0.75
+    clear = judge("Clear.", llm_interface=rating, levels=5, name="clear/5")
+    report = evaluate(labeller(RIGHT), CASES[:2], clear, checkpoint=tmp_path / "2.sqlite")
+    assert report.scores["clear/5"].mean == 0.75
     for options in ({"criteria": " "}, {"criteria": "x", "levels": 1}):
         with pytest.raises(ConfigError):
             judge(**options)
