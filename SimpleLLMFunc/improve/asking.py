@@ -14,13 +14,15 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple, cast
 
+from pydantic import TypeAdapter
+
 from SimpleLLMFunc.batch import MapOptions, MapReport, RunOptions
 from SimpleLLMFunc.errors import AuthenticationError, BudgetExceeded, RunAborted, SimpleLLMFuncError
 from SimpleLLMFunc.evaluate import Outcome, Scorer
 from SimpleLLMFunc.evaluate.cases import CheckedCase
 from SimpleLLMFunc.evaluate.run import Asked, Variants, graded_answers
 from SimpleLLMFunc.improve.candidates import Candidate
-from SimpleLLMFunc.interface.spending import Deadline, Spent, budget
+from SimpleLLMFunc.interface.spending import Deadline, budget, scopes_around
 from SimpleLLMFunc.llm_decorator.answering.answering import NO_SERVICE
 from SimpleLLMFunc.llm_decorator.answering.voting import VOTES, Voting
 from SimpleLLMFunc.llm_decorator.decorated import Function, pipeline_of
@@ -51,8 +53,8 @@ class Ledger:
         self._path = None if checkpoint is None else Path(f"{os.fspath(checkpoint)}.paid")
         self.parts: dict[str, Paid] = {}
         if self._path is not None:
-            with suppress(OSError, ValueError, TypeError, AttributeError):
-                self.parts = {name: Paid(*part) for name, part in json.loads(self._path.read_text("utf-8")).items()}
+            with suppress(OSError, ValueError):
+                self.parts = TypeAdapter(dict[str, Paid]).validate_json(self._path.read_bytes())
 
     def note(self, name: str, paid: Paid) -> None:
         """Keep what a part took so far."""
@@ -69,21 +71,20 @@ class Asking:
         function: as it was.
         scorer: judges the answers.
         options: of every map.
-        spent: the budget of the whole search.
         reserved: questions that are kept for the end.
         ledger: what an interrupted search took.
 
     Attributes:
+        spent: the innermost budget around, which is that of the whole search.
         stopped: why the last map ended early; None where it did not.
     """
 
-    def __init__(
-        self, function: Function, scorer: Scorer, options: RunOptions, spent: Spent, reserved: int, ledger: Ledger
-    ) -> None:
+    def __init__(self, function: Function, scorer: Scorer, options: RunOptions, reserved: int, ledger: Ledger) -> None:
         self._function = function
         self._scorer = scorer
         self._options = cast("MapOptions", {"retry_errors": None, **options})
-        self._spent = spent
+        self._scopes = scopes_around()
+        self.spent = self._scopes[-1]
         self._reserved = reserved
         self._each = function_requests(function)
         self._asked = 0
@@ -92,6 +93,7 @@ class Asking:
         self._part: str | None = None
         self._ahead = Paid()
         self._answers: dict[tuple[str, str], tuple[Outcome | None, float | None]] = {}
+        self._lowest = 0.0
         self.stopped: SimpleLLMFuncError | None = None
 
     def form(self, candidate: Candidate) -> Function:
@@ -100,7 +102,7 @@ class Asking:
 
     def questions_left(self, *, at_the_end: bool = False) -> float:
         """Return how many more questions the budget allows; before the end, apart from those that are kept for it."""
-        left = min((left / self._for_one(unit) for unit, left in self._left().items()), default=sys.maxsize)
+        left = min((left / self._for_one(unit) for unit, left in self.left().items()), default=sys.maxsize)
         return left if at_the_end else left - self._reserved
 
     def requests_for(self, questions: int) -> int:
@@ -110,7 +112,7 @@ class Asking:
     @contextmanager
     def before_the_end(self) -> Generator[None, None, None]:
         """Let what is asked inside not touch what is kept for the end."""
-        left = {unit: each - self._reserved * self._for_one(unit) for unit, each in self._left().items()}
+        left = {unit: each - self._reserved * self._for_one(unit) for unit, each in self.left().items()}
         with budget(**{unit: max(0, math.floor(each) if unit == "requests" else each) for unit, each in left.items()}):
             yield
 
@@ -147,14 +149,16 @@ class Asking:
             raise failed[0]
         for place, ((candidate, case), outcome) in enumerate(zip(questions, run.outcomes, strict=True)):
             if outcome is not None:
-                # A form that makes the service fail is no better for it: it scores 0 there. The function as it was has none.
+                # A form that makes the service fail is no better for it: it scores as any error. The function as it was has none.
                 is_excused = not candidate.changes and isinstance(run.errors.get(place), SERVICE)
                 score = None if is_excused else _score(outcome, self._scorer.name)
                 self._answers[candidate.name, case.id] = outcome, score
+                self._lowest = min(self._lowest, score or 0.0)
 
     def scores(self, candidate: Candidate, cases: Sequence[CheckedCase]) -> list[float | None]:
-        """Return the score of each case; None for a case without a score."""
-        return [self._answers.get((candidate.name, case.id), (None, None))[1] for case in cases]
+        """Return the score of each case; None for a case without a score. An error is as bad as the worst answer, and as 0."""
+        found = [self._answers.get((candidate.name, case.id), (None, None)) for case in cases]
+        return [self._lowest if score is not None and outcome and outcome.error else score for outcome, score in found]
 
     def is_asked(self, candidate: Candidate, case: CheckedCase) -> bool:
         """Say whether this was asked before."""
@@ -173,7 +177,7 @@ class Asking:
         if self._part is not None:
             yield
             return
-        self._part, spent = name, self._spent
+        self._part, spent = name, self.spent
         paid = self._ahead = self._ledger.parts.get(name, Paid())
         spent.settle(reserved=0, usage=Usage(paid.tokens, cost=paid.usd), requests=paid.requests)
         before = Paid(spent.requests, spent.tokens, spent.usd)
@@ -193,16 +197,18 @@ class Asking:
         if (restored := len(fresh) - report.counts.asked) > 0 and self._part not in self._ledger.parts:
             before = sum(fresh.values(), Usage(cost=0.0))
             # How many requests each of them took is not known: as many as where nothing goes wrong.
-            self._spent.settle(reserved=0, usage=_less(before, report.usage), requests=restored * self._each)
+            self.spent.settle(reserved=0, usage=_less(before, report.usage), requests=restored * self._each)
 
-    def _left(self) -> dict[str, float]:
-        left = {unit: self._spent.left_of(unit) for unit in ("requests", "usd", "tokens", "seconds")}
-        return {unit: each for unit, each in left.items() if each is not None}
+    def left(self) -> dict[str, float]:
+        """Return how much is left of each unit that is limited: what the strictest budget leaves."""
+        scopes, units = self._scopes, ("requests", "usd", "tokens", "seconds")
+        limited = [(unit, left) for unit in units for scope in scopes if (left := scope.left_of(unit)) is not None]
+        return {unit: min(left for name, left in limited if name == unit) for unit, _ in limited}
 
     def _for_one(self, unit: str) -> float:
         """Return what a question takes, as far as it is known."""
         # What was paid ahead is for questions that have not been read back yet.
-        taken = float(getattr(self._spent, unit)) - getattr(self._ahead, unit, 0.0)
+        taken = float(getattr(self.spent, unit)) - getattr(self._ahead, unit, 0.0)
         used = taken / self._asked if self._asked else 0.0
         return max(used, self._each) if unit == "requests" else max(used, 1e-12)
 

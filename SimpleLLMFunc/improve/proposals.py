@@ -133,6 +133,12 @@ def as_proposer(given: Any) -> Proposer | None:
     raise UsageError(f"proposer is a model, a Proposer or None, not {type(given).__name__}.")
 
 
+def is_wording(given: Any) -> bool:
+    """Return whether this is a wording of texts."""
+    is_one = isinstance(given, Wording) and isinstance(given.descriptions, Mapping)
+    return is_one and all(isinstance(text, str) for text in (given.docstring, *given.descriptions.values()))
+
+
 def reworded(pipeline: FunctionPipeline, wordings: Sequence[Wording]) -> list[Candidate]:
     """Return the candidates that other wordings are; none for what is already so."""
     docstring = pipeline.definition.metadata[3]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
@@ -14,15 +15,14 @@ from pydantic_core import to_jsonable_python
 
 from SimpleLLMFunc.batch import RunOptions, check_options, limits, map_rows, replaced_whole
 from SimpleLLMFunc.config import file_to_write
-from SimpleLLMFunc.errors import BudgetExceeded, SimpleLLMFuncError, UsageError
+from SimpleLLMFunc.errors import BudgetExceeded, SimpleLLMFuncError, UsageError, cut
 from SimpleLLMFunc.evaluate.cases import UNKNOWN, CheckedCase, checked_cases
 from SimpleLLMFunc.evaluate.comparison import difference_of
 from SimpleLLMFunc.evaluate.run import Variants, checked_function, named_scorers
 from SimpleLLMFunc.improve.asking import SERVICE, Asking, Ledger, function_requests, removed
 from SimpleLLMFunc.improve.candidates import AS_IT_WAS, Candidate, calibrated, candidates_of, example_lines
 from SimpleLLMFunc.improve.plan import Parts, affordable, parted, rounds
-from SimpleLLMFunc.improve.proposals import Proposer, Task, as_proposer, reworded
-from SimpleLLMFunc.interface.spending import Spent, scopes_around
+from SimpleLLMFunc.improve.proposals import Proposer, Task, as_proposer, is_wording, reworded
 from SimpleLLMFunc.llm_decorator.calibrated import LEAST_ROWS, asked_once, calibrate
 from SimpleLLMFunc.llm_decorator.decorated import Function, pipeline_of
 from SimpleLLMFunc.llm_decorator.improving import Improved
@@ -30,6 +30,7 @@ from SimpleLLMFunc.llm_decorator.steps.function.improvement import Improvement
 from SimpleLLMFunc.logger import border, mask_known
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.statistics import score_interval
+from SimpleLLMFunc.utils import is_number
 
 _MOST = 24
 """Candidates; more of them find chance rather than gains."""
@@ -69,15 +70,14 @@ async def improved(
     if place is not None:
         options["checkpoint"] = place.with_name(f"{place.name}.sqlite")
     with limits({"budget": _limit(budget, parts, function)}):
-        spent = scopes_around()[-1]
         ledger = await in_thread(Ledger, options.get("checkpoint"))
-        asking = Asking(function, judge, options, spent, 2 * len(parts.held_out), ledger)
-        _check_budget(asking, parts, spent)
+        asking = Asking(function, judge, options, 2 * len(parts.held_out), ledger)
+        _check_budget(asking, parts)
         search = _Search(function, asking, parts, seed)
         made = [] if writer is None else await search.proposed(writer, options)
         made += await search.calibrated(options)
         await search.run(await in_thread(example_lines, parts.train, reader), made)
-        result = search.result(spent, await search.tested())
+        result = search.result(await search.tested())
     if place is not None:
         await in_thread(_write, place, result.report)
         if not search.is_unfinished:
@@ -88,19 +88,21 @@ async def improved(
 def _limit(budget: Any, parts: Parts, function: Function) -> Any:
     if budget is None:
         return {"requests": _PER_CASE * sum(map(len, parts)) * function_requests(function)}
-    if isinstance(budget, bool) or (isinstance(budget, (int, float)) and (budget < 0 or budget % 1 != 0)):
+    if isinstance(budget, (Mapping, AbstractContextManager)):
+        return budget
+    if not is_number(budget) or budget < 0 or budget % 1 != 0:
         raise UsageError(f"budget is a whole number of requests, or a budget(...), not {budget!r}.")
-    return {"requests": budget} if isinstance(budget, (int, float)) else budget
+    return {"requests": budget}
 
 
-def _check_budget(asking: Asking, parts: Parts, spent: Spent) -> None:
+def _check_budget(asking: Asking, parts: Parts) -> None:
     if asking.questions_left() >= 2:
         return
     wanted = asking.requests_for(2 * len(parts.held_out) + 2)
     good = asking.requests_for(2 * len(parts.held_out) + 2 * len(parts.choice))
     raise UsageError(
         f"the budget is too small: {len(parts.held_out)} held-out cases are asked twice at the end. It takes {wanted} "
-        f"requests at least, and there are {spent.left_of('requests') or 0:g}. From {good} on all cases of the choice part are used."
+        f"requests at least, and there are {asking.left().get('requests', 0):g}. From {good} on all cases of the choice part are used."
     )
 
 
@@ -133,9 +135,14 @@ class _Search:
         try:
             with self._asking.before_the_end():
                 task = Task(self._pipeline, self._asking, train)
-                wordings = await proposer.propose(task, seed=self._seed, options=options)
+                wordings: Any = await proposer.propose(task, seed=self._seed, options=options)
         except BudgetExceeded:
             return []
+        if not isinstance(wordings, Sequence) or not all(map(is_wording, wordings)):
+            told = cut(repr(wordings), 200)
+            raise UsageError(
+                f"{type(proposer).__name__}.propose returns a list of Wording(str, {{str: str}}), not {told}."
+            )
         return reworded(self._pipeline, wordings)
 
     async def calibrated(self, options: RunOptions) -> list[Candidate]:
@@ -151,6 +158,7 @@ class _Search:
                 with self._asking.before_the_end():
                     # One row tells whether the model gives log-probabilities: all the others would tell the same.
                     probe = await map_rows(asked_once(pipeline), rows[:1], **options, on_error="raise")
+                    await in_thread(self._asking.count, probe)
                     await in_thread(probe.close)
                     found = await calibrate(pipeline, rows, labels, None, options, self._asking.count)
         except SERVICE:
@@ -232,9 +240,9 @@ class _Search:
         pairs = zip(self._asking.scores(AS_IT_WAS, cases), self._asking.scores(found, cases), strict=True)
         return [(before, after) for before, after in pairs if before is not None and after is not None]
 
-    def result(self, spent: Spent, pairs: Sequence[tuple[float, float]]) -> Improved[Any]:
+    def result(self, pairs: Sequence[tuple[float, float]]) -> Improved[Any]:
         """Return what it came to."""
-        best, about = self._tried[0], self._pipeline.called.metadata
+        best, about, spent = self._tried[0], self._pipeline.called.metadata, self._asking.spent
         test = difference_of(pairs, 0.95) if pairs else None
         is_accepted = test is not None and not self.is_unfinished and test.p < _ALPHA and test.difference > 0
         changes = best.changes if is_accepted else ()

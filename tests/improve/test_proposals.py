@@ -4,6 +4,7 @@ import json
 import re
 import sys
 from typing import Literal
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 from pydantic import BaseModel, Field
@@ -129,6 +130,9 @@ async def test_a_proposer_of_ones_own_tries_wordings_within_the_budget():
         await function(llm).improve(cases(60), proposer=keyless, **QUIET)
     with pytest.raises(UsageError, match="proposer is a model"):
         await function(llm).improve(cases(60), proposer="gpt", **QUIET)
+    for said in (None, "abc", [None], [Wording(5, {})], [Wording("a", None)], [Wording("a", {"label": 5})]):
+        with pytest.raises(UsageError, match=r"Mock\.propose returns a list of Wording"):
+            await function(llm).improve(cases(60), proposer=Mock(propose=AsyncMock(return_value=said)), **QUIET)
 
 
 async def test_gepa_is_one_proposer():

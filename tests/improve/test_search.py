@@ -13,7 +13,7 @@ import pytest
 from SimpleLLMFunc import Confident, ConfigError, UsageError, budget, llm_function, watching
 from SimpleLLMFunc.base.events import ReplyReceived
 from SimpleLLMFunc.errors import ServerUnavailable
-from SimpleLLMFunc.improve.asking import function_requests
+from SimpleLLMFunc.improve.asking import Ledger, function_requests
 from SimpleLLMFunc.llm_decorator.decorated import pipeline_of
 from SimpleLLMFunc.testing import ScriptedLLM
 from tests.support.functions import NATIVE, async_decorated, true_answer
@@ -217,6 +217,8 @@ async def test_a_budget_too_small_names_the_number_that_is_enough():
     llm = model(helped_by_examples)
     with pytest.raises(UsageError, match=r"takes 34 requests at least, and there are 33\. From 56 on"):
         await function(llm).improve(cases(40), budget=33, **QUIET)
+    with budget(requests=33), pytest.raises(UsageError, match="takes 34 requests at least, and there are 33"):
+        await function(llm).improve(cases(40), budget=300, **QUIET)
     assert llm.calls == []
 
 
@@ -276,6 +278,7 @@ async def test_a_budget_that_ends_in_the_test_accepts_nothing_and_says_so(tmp_pa
         (cases(40), {"budget": -1}, UsageError, "whole number of requests"),
         (cases(40), {"budget": 0}, UsageError, "and there are 0"),
         (cases(40), {"budget": 90.5}, UsageError, "whole number of requests"),
+        (cases(40), {"budget": "5"}, UsageError, "whole number of requests"),
         (cases(40), {"budget": float("inf")}, UsageError, "whole number of requests"),
         (cases(40), {"seed": "a"}, UsageError, "seed is a whole number"),
         (cases(40), {"scorer": "best"}, UsageError, "not a scorer"),
@@ -302,6 +305,12 @@ async def test_a_service_that_fails_for_a_form_scores_0_and_for_the_function_as_
     found = await function(ScriptedLLM(reply, repeat=True, profile=NATIVE)).improve(cases(60), budget=180, **QUIET)
     assert (found.accepted, found.before) == (False, 1.0)
     assert found.after == pytest.approx(after, abs=0.2)
+
+
+async def test_a_form_that_always_fails_is_no_gain_on_a_scale_below_0():
+    llm = ScriptedLLM(lambda asked: "?" if asked.tools else '{"value": "plain"}', repeat=True, profile=NATIVE)
+    found = await function(llm).improve(cases(60), scorer=lambda value, wanted: -2, budget=180, **QUIET)
+    assert (found.accepted, found.before, found.after) == (False, -2.0, -2.0)
 
 
 # --- interrupted ------------------------------------------------------------------------------------------------
@@ -339,6 +348,12 @@ async def test_what_was_asked_for_again_before_a_search_was_interrupted_counts_i
     assert found.report["held_out"]["cases"] == 16
 
 
+@pytest.mark.parametrize("text", ["{", "[]", '{"x": 5}', '{"x": ["a", "b", "c"]}'])
+def test_a_damaged_account_of_what_was_paid_counts_as_none(tmp_path, text):
+    (tmp_path / "f.paid").write_text(text)
+    assert Ledger(tmp_path / "f").parts == {}
+
+
 # --- a calibration ----------------------------------------------------------------------------------------------
 
 
@@ -357,8 +372,9 @@ async def test_a_choice_is_calibrated_and_an_interrupted_search_does_not_pay_for
     given = [(f"{number} {number * 37 % 100 / 100:.2f}", number * 37 % 100 >= 65) for number in range(100)]
     path = tmp_path / "glad.json"
     async with LoopbackServer(leaning) as server:
-        await glad_of(server, returns).improve(given, budget=170, **QUIET)
-        whole = len(server.requests)
+        at_once = await glad_of(server, returns).improve(given, budget=170, path=tmp_path / "whole.json", **QUIET)
+        whole = at_once.spent.requests
+        assert whole == len(server.requests)
         quiet = {"budget": 170, "path": path, "concurrency": 2, **QUIET}
         work = glad_of(server, returns).improve(given, **quiet)
         assert await interrupted(work, lambda: len(server.requests) >= whole + 20) is None
