@@ -6,6 +6,7 @@ A file is written row by row, and replaced only when it is complete.
 from __future__ import annotations
 
 import csv
+import errno
 import gzip
 import io
 import os
@@ -305,8 +306,8 @@ def replaced_whole(path: str | os.PathLike[str]) -> Generator[Path, None, None]:
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     failure: ConfigError
     try:
-        if target.exists():
-            file_to_write(target)
+        if target.exists() and not target.is_file():
+            raise IsADirectoryError(errno.EISDIR, "Is a folder, a device or a pipe")
         yield part
         with part.open("rb+") as file:
             os.fsync(file.fileno())

@@ -129,7 +129,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "folder").mkdir()
     for path, why in (
         (tmp_path / "none" / "task.json", "No such .*"),
-        (tmp_path / "folder", "Is a .*"),
+        (tmp_path / "folder", "Is a folder.*"),
         ("a\0b", "path is .*"),
     ):
         with pytest.raises(
