@@ -29,6 +29,7 @@ from SimpleLLMFunc.config import file_to_write, real_path
 from SimpleLLMFunc.errors import CheckpointError, ConfigError, RunError, SimpleLLMFuncError, counted
 from SimpleLLMFunc.logger import redacted_cause
 from SimpleLLMFunc.type import NO_USAGE, Usage
+from SimpleLLMFunc.utils import is_number
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
@@ -343,4 +344,4 @@ def _write_csv(report: Reported, part: Path, place: Path) -> None:
 
 
 def _csv_cell(cell: Any) -> Any:
-    return cell if isinstance(cell, (int, float)) and not isinstance(cell, bool) else cell_text(cell)
+    return cell if is_number(cell) else cell_text(cell)

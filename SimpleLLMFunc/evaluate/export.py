@@ -17,7 +17,7 @@ from SimpleLLMFunc.llm_decorator.decorated import Function, pipeline_of
 from SimpleLLMFunc.llm_decorator.function_pipeline import FunctionPipeline
 from SimpleLLMFunc.llm_decorator.steps.function.examples import Example, ExampleReader
 from SimpleLLMFunc.logger import MASK
-from SimpleLLMFunc.observability.store import RunDetail, RunQuery, TraceReader, TraceStore
+from SimpleLLMFunc.observability.store import RunDetail, RunQuery, TraceReader, TraceStore, is_omitted
 
 ExportForm: TypeAlias = Literal["cases", "examples", "fine-tuning"]
 """``{"args", "expected", "id"}`` for `evaluate`; ``{"args", "value"}`` for `examples=`; ``{"messages"}`` for a service
@@ -120,7 +120,7 @@ def _lines(
         known = json.dumps(arguments, sort_keys=True)
         if where is not None and not where(run):
             why = "not wanted"
-        elif not isinstance(arguments, dict) or _is_omitted(arguments) or _is_omitted(run.value):
+        elif not isinstance(arguments, dict) or is_omitted(arguments) or is_omitted(run.value):
             why = "recorded without content"
         elif known in seen:
             why = "the same arguments again"
@@ -155,7 +155,3 @@ def is_changed(value: Any) -> bool:
     if isinstance(value, dict):
         return any(map(is_changed, value.values()))
     return isinstance(value, list) and any(map(is_changed, value))
-
-
-def _is_omitted(value: Any) -> bool:
-    return isinstance(value, dict) and list(value) == ["omitted"]

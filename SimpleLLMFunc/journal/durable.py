@@ -89,12 +89,6 @@ class durable:  # noqa: N801 - used like a function
         with stack:
             steps.close(error, is_interrupted=scope.interrupted is not None)
 
-    async def __aenter__(self) -> Self:
-        return self.__enter__()
-
-    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self.__exit__(kind, error, trace)
-
 
 # --- waiting calls and finished keys --------------------------------------------------------------------
 

@@ -21,16 +21,11 @@ from SimpleLLMFunc.display import cards
 from SimpleLLMFunc.display.cards import Card, Part, plainly
 from SimpleLLMFunc.display.results import run_card
 from SimpleLLMFunc.logger import MASK
-from SimpleLLMFunc.observability.store import RunDetail, StoredTurn
+from SimpleLLMFunc.observability.store import RunDetail, StoredTurn, is_omitted
 from SimpleLLMFunc.viewer.responses import Refusal
 
 _NO_CONTENT: Final = "The store was told to keep no content: there is nothing to make this of."
 _SHORTENED = re.compile(r"<(?:image|audio|file|bytes|base64) \d+ k?B>")
-
-
-def is_omitted(value: Any) -> bool:
-    """Say whether a content was not kept."""
-    return isinstance(value, dict) and value.keys() == {"omitted"}
 
 
 def as_curl(turn: StoredTurn) -> str:

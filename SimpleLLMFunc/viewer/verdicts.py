@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from SimpleLLMFunc.batch import replaced_whole
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.evaluate import is_changed, read_cases
-from SimpleLLMFunc.observability.store import RunDetail, TraceReader, mark_run
+from SimpleLLMFunc.observability.store import RunDetail, TraceReader, is_omitted, mark_run
 from SimpleLLMFunc.runtime import ForkSafeLock
-from SimpleLLMFunc.viewer.exports import is_omitted
 from SimpleLLMFunc.viewer.responses import Refusal, body_of, clean, reply_of
 
 if TYPE_CHECKING:

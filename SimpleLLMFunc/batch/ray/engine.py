@@ -25,7 +25,7 @@ from SimpleLLMFunc.errors import (
     SimpleLLMFuncError,
     UsageError,
 )
-from SimpleLLMFunc.interface.attempts import check_real_call_allowed
+from SimpleLLMFunc.interface.attempts import are_real_calls_forbidden
 from SimpleLLMFunc.interface.current import used_llm
 from SimpleLLMFunc.interface.spending import Deadline, Spent, reserve, scopes_around, time_limits
 from SimpleLLMFunc.logger import mask_known, push_warning
@@ -148,7 +148,7 @@ class OnRay(Relayed[R], Generic[R]):
         await in_thread(ray_package)
         function = await in_thread(shipped, (self._function, used_llm()), self._function.reducers)
         self._is_connected = True
-        await connection.thread.run(self._make, function, _is_forbidden())
+        await connection.thread.run(self._make, function, are_real_calls_forbidden())
         self._pace.most = MOST_AT_A_TIME * len(self._actors)
         self._joining = [asyncio.create_task(self._join(actor)) for actor in self._actors]
         done, _ = await asyncio.wait(self._joining, return_when=asyncio.FIRST_COMPLETED)
@@ -206,14 +206,6 @@ def _told(error: BaseException) -> str:
     cause = getattr(error, "cause", None) or error
     first, *more = str(cause).strip().splitlines() or [""]
     return mask_known(" … ".join([f"{type(cause).__name__}: {first}", *more[-1:]]))
-
-
-def _is_forbidden() -> bool:
-    try:
-        check_real_call_allowed("")
-    except UsageError:
-        return True
-    return False
 
 
 # --- budgets ---------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from __future__ import annotations
 from SimpleLLMFunc.interface.attempts.credentials import Credentials, KeySource
 from SimpleLLMFunc.interface.attempts.guard import (
     RealCallsForbidden,
+    are_real_calls_forbidden,
     check_real_call_allowed,
     forbid_real_calls,
     real_calls_asked_for,
@@ -29,6 +30,6 @@ from SimpleLLMFunc.interface.attempts.token_bucket import TokenBucket
 __all__ = [
     "LISTENER", "MAX_BYTES", "APIKeyPool", "Call", "Credentials", "Downgrades",
     "HttpModel", "KeySource", "LimitSettings", "Limits", "RealCallsForbidden", "TokenBucket",
-    "check_real_call_allowed", "forbid_real_calls", "get_json", "key_pool_again", "noting_downgrades", "now",
+    "are_real_calls_forbidden", "check_real_call_allowed", "forbid_real_calls", "get_json", "key_pool_again", "noting_downgrades", "now",
     "part_of_rates", "real_calls_asked_for", "retried", "tell_downgrade", "tell_failed_try",
 ]  # fmt: skip

@@ -50,13 +50,18 @@ def real_calls_asked_for() -> Generator[None, None, None]:
             each.is_lifted = False
 
 
+def are_real_calls_forbidden() -> bool:
+    """Say whether `forbid_real_calls` is in force."""
+    return not all(each.is_lifted for each in tuple(_in_force))
+
+
 def check_real_call_allowed(model_name: str) -> None:
     """Return if requests may leave; every adapter asks this before it opens a connection.
 
     Raises:
         UsageError: `forbid_real_calls` is in force.
     """
-    if not all(each.is_lifted for each in tuple(_in_force)):
+    if are_real_calls_forbidden():
         raise UsageError(
             f"{model_name}: a request was about to leave, and forbid_real_calls() is in force. Give the function a "
             "ScriptedLLM (SimpleLLMFunc.testing) or a LocalModel, or call .undo() on what "

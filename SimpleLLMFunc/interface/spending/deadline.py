@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from SimpleLLMFunc.errors import DeadlineExceeded, UsageError
-from SimpleLLMFunc.utils import ScopedVar
+from SimpleLLMFunc.utils import ScopedVar, is_number
 
 T = TypeVar("T")
 
@@ -38,8 +38,7 @@ class Deadline:
         """
         if seconds is None or seconds == math.inf:
             return _NEVER
-        given: object = seconds
-        if isinstance(given, bool) or not isinstance(given, (int, float)) or math.isnan(given):
+        if not is_number(seconds) or math.isnan(seconds):
             raise UsageError(f"a deadline is a number of seconds or None, not {seconds!r}")
         return cls(seconds, time.monotonic() + seconds)
 

@@ -11,6 +11,7 @@ from SimpleLLMFunc.config import http_address
 from SimpleLLMFunc.errors import ConfigError, UsageError
 from SimpleLLMFunc.interface.wires.wire import Asked
 from SimpleLLMFunc.type import mapping
+from SimpleLLMFunc.utils import is_number
 
 
 def taken_apart(
@@ -28,7 +29,7 @@ def taken_apart(
     rest = {name: value for name, value in {**always, **params}.items() if value is not None}
     rest.pop("extra_body", None)
     timeout = rest.pop("timeout", None)
-    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0):
+    if timeout is not None and (not is_number(timeout) or not timeout > 0):
         raise UsageError(f"timeout is a number of seconds above 0, not {timeout!r}")
     return rest, {**(always.get("extra_body") or {}), **(params.get("extra_body") or {})}, timeout
 
@@ -110,7 +111,7 @@ def number(name: str, value: Any, *, least: float | None = None, above: float | 
         ConfigError: it is not a number, or out of range.
     """
     wanted = f"at least {least:g}" if least is not None else f"above {above:g}"
-    fits = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    fits = is_number(value) and math.isfinite(value)
     if not fits or (least is not None and value < least) or (above is not None and value <= above):
         raise ConfigError(f"{name} is {value!r}; it must be a number {wanted}.")
     return float(value)

@@ -138,6 +138,11 @@ def storable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
+def is_omitted(value: Any) -> bool:
+    """Say whether a content was not kept."""
+    return isinstance(value, dict) and value.keys() == {"omitted"}
+
+
 def _omitted(value: Any) -> dict[str, Any]:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=_name)
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
