@@ -11,7 +11,6 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
-from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import SplitResult, urlsplit
@@ -148,7 +147,6 @@ def http_address(text: object) -> SplitResult | None:
     return parts if fits else None
 
 
-@lru_cache(maxsize=256)
 def is_local_address(base_url: str | None) -> bool:
     """Return whether `base_url` leads to this machine or its private network, where services mostly take no key."""
     try:

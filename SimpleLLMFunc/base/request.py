@@ -173,7 +173,8 @@ class Toolset:
         if self.search is None:
             return specs
         names = {FIND_TOOLS, *self.search.found_in(messages)}
-        return [each for each in specs or () if "function" not in each or spec_name(each) in names]
+        offered = [each for each in specs or () if "function" not in each or spec_name(each) in names]
+        return sorted(offered, key=lambda each: "function" not in each or spec_name(each) != FIND_TOOLS)
 
     def named(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the parameters of a request; a tool that they demand by its own name has that of the wire."""

@@ -176,6 +176,10 @@ class _NotRunError(Exception):
         self.error_type = error_type
 
 
+class _TooSlowError(Exception):
+    """The tool was stopped after its time; the cause is the `TimeoutError`."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Arguments:
     """The arguments of one call: as an object, and as the tool takes them."""
@@ -226,10 +230,16 @@ async def _confirm(tool: Tool, values: dict[str, Any], round_: Round) -> None:
 
 
 async def _run(tool: Tool, arguments: _Arguments) -> Any:
-    async with asyncio.timeout(tool.timeout) as limit:
-        if (caller := CALLER.get()) is not None:
-            CALLER.set(replace(caller, limit=limit))
-        return await run_callable(tool.func, arguments.args, arguments.kwargs)
+    limit = asyncio.timeout(tool.timeout)
+    try:
+        async with limit:
+            if (caller := CALLER.get()) is not None:
+                CALLER.set(replace(caller, limit=limit))
+            return await run_callable(tool.func, arguments.args, arguments.kwargs)
+    except TimeoutError as error:
+        if limit.expired():
+            raise _TooSlowError from error
+        raise
 
 
 async def _render(value: Any, tool: Tool, policy: ToolPolicy) -> str | list[dict[str, Any]]:
@@ -258,8 +268,8 @@ def _failure(call: ToolCall, tool: Tool, round_: Round, error: BaseException, se
     if isinstance(error, ModelRetry):
         asked = without_surrogates(shown_text(str(error), _MAX_RETRY_CHARS))
         return ToolCallFinished(round_.turn, call, asked, failed=True, seconds=seconds, error_type="ModelRetry")
-    if isinstance(error, TimeoutError) and tool.timeout is not None and seconds >= tool.timeout:
-        problem = policy.told("too slow", seconds=tool.timeout)
+    if isinstance(error, _TooSlowError) and error.__cause__ is not None:
+        error, problem = error.__cause__, policy.told("too slow", seconds=tool.timeout or 0.0)
     else:
         # Of a failure of ours, what failed: the advice that follows is for the programmer.
         problem = error.problem if isinstance(error, ToolFailed) else shown_error(error)

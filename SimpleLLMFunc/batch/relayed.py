@@ -8,7 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from SimpleLLMFunc.base.metadata import FunctionMetadata
 from SimpleLLMFunc.base.parsing import RepairLevel
-from SimpleLLMFunc.base.run import Abort, Answer, Mappable
+from SimpleLLMFunc.base.run import Abort, Answer, Mappable, Preview
 from SimpleLLMFunc.errors import RunAborted
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 
@@ -21,9 +21,15 @@ class Decorated(Mappable[R_co], Protocol[R_co]):
 
     Attributes:
         abort: what may end its runs.
+        has_tools: a row may take more than one request by design.
     """
 
     abort: Abort | None
+    has_tools: bool
+
+    def preview(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Preview:
+        """Return the exact request of a row, without sending it."""
+        ...
 
     @property
     def llm(self) -> LLM_Interface:
@@ -70,7 +76,5 @@ class Relayed(Generic[R]):
         self.type_hints = function.type_hints
         self.output = function.output
         self.repair: RepairLevel = function.repair
-        self.has_tools = function.has_tools
         self.definition = function.definition
         self.bind = function.bind
-        self.preview = function.preview

@@ -50,13 +50,17 @@ json_option = click.option("--json", "as_data", is_flag=True, help="Print JSON."
 def _concurrency(_ctx: click.Context, _param: click.Parameter, value: str) -> int | Literal["auto"]:
     if value == "auto":
         return "auto"
-    if not value.isdecimal() or not int(value):
+    if not value.isdecimal() or len(value) > 9 or not int(value):
         raise click.BadParameter(f"{value!r} is neither a whole number above 0 nor auto.")
     return int(value)
 
 
 concurrency_option = click.option(
-    "--concurrency", callback=_concurrency, default="auto", metavar="N|auto", help="How many rows are asked at a time."
+    "--concurrency",
+    callback=_concurrency,
+    default="auto",
+    metavar="N|auto",
+    help="How many rows or cases are asked at a time.",
 )
 budget_usd = click.option("--budget-usd", type=click.FloatRange(min=0), help="Stop before more than this is spent.")
 deadline_option = click.option("--deadline", type=SECONDS, help="Stop after so many seconds.")

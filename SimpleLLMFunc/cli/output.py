@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 from collections.abc import Sequence
@@ -27,26 +26,22 @@ def echo_safely(text: str, *, err: bool = False) -> None:
     click.echo(printable(redact(text)), err=err)
 
 
-def jsonable(value: Any) -> Any:
-    """Return a value as JSON data; a part without a JSON form by its repr."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: jsonable(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if isinstance(value, dict):
-        return {str(key): jsonable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [jsonable(item) for item in value]
+def as_json(value: Any, *, indent: int | None = None) -> str:
+    """Return a value as JSON text for stdout, which may be any file or pipe; a part without a JSON form is its repr."""
     try:
-        return to_jsonable_python(value, fallback=repr)
-    except (PydanticSerializationError, ValueError):
-        return repr(value)
-
-
-def as_json(value: Any, *, indent: int | None = None, is_ascii: bool = False) -> str:
-    """Return a value as JSON text for any file or pipe."""
-    text = json.dumps(jsonable(value), ensure_ascii=is_ascii, indent=indent)
+        data = to_jsonable_python(value, fallback=repr)
+    except (PydanticSerializationError, ValueError):  # bytes that are no UTF-8, a serializer of the user's that fails
+        data = repr(value)
+    # JSON can escape every character: an encoding such as cp1252 has few.
+    text = json.dumps(data, ensure_ascii=not output_encoding().startswith("utf"), indent=indent)
     # JSON allows these characters in a text, and a terminal obeys some of them.
     text = "\n".join(escape_control(line) for line in text.split("\n"))
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+def output_encoding() -> str:
+    """Return the encoding of stdout, UTF-8 where it was closed."""
+    return (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
 
 
 def _is_terminal() -> bool:
@@ -55,9 +50,7 @@ def _is_terminal() -> bool:
 
 def echo_json(value: Any) -> None:
     """Print JSON: on several lines for a terminal, on one line for a pipe."""
-    # JSON can escape every character: an encoding such as cp1252 has few.
-    is_ascii = not (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
-    click.echo(as_json(value, indent=2 if _is_terminal() else None, is_ascii=is_ascii))
+    click.echo(as_json(value, indent=2 if _is_terminal() else None))
 
 
 def echo_text(text: str) -> None:

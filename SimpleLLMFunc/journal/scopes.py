@@ -6,7 +6,6 @@ the same each time that the block runs, in any order of concurrent calls.
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -29,7 +28,7 @@ from SimpleLLMFunc.errors import (
 from SimpleLLMFunc.journal.log_file import NewRow
 from SimpleLLMFunc.journal.steps import Steps
 from SimpleLLMFunc.logger import mask_known
-from SimpleLLMFunc.storage import KEY_BYTES, canonical, key_of
+from SimpleLLMFunc.storage import key_of
 from SimpleLLMFunc.tools import AnsweredInstead, Tool, ToolContext, as_tool, run_callable
 from SimpleLLMFunc.type import ABSTAIN, ChatCompletion, ToolCall
 
@@ -70,9 +69,7 @@ class Scope:
         Raises:
             UsageError: the step holds an object that cannot be recognised when the block runs again.
         """
-        # A replayed value in `what` is masked, so a new one has to be masked too.
-        told = mask_known(canonical(what).decode()).encode()
-        same = hashlib.blake2b(told, key=self.place, digest_size=KEY_BYTES).digest()
+        same = key_of(self.place, what)
         self._times[same] += 1
         return key_of(same, self._times[same])
 

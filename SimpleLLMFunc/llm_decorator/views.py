@@ -6,7 +6,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, cast
+from typing import Any, Generic, ParamSpec, Self, TypeVar, cast
 
 from SimpleLLMFunc.base.metadata import Written, shown_signature
 from SimpleLLMFunc.base.run import Preview
@@ -62,13 +62,6 @@ class _BoundView(functools.partial[Any]):
     __doc__ = property(lambda self: self.func.__doc__)  # pyright: ignore[reportAssignmentType]  # pydoc asks the instance
 
 
-@functools.lru_cache
-def _help_of(docstring: str | None, kind: type) -> str:
-    """Return what `help` shows of a decorated object of this kind: the docstring, and the names of the views."""
-    views = (f".{name}" for name in dir(kind) if not name.startswith("_"))
-    return f"{inspect.cleandoc(docstring or '')}\n\nViews: {', '.join(views)}."
-
-
 class Views(Generic[L, P]):
     """The base of all decorated functions and chats: looks like the function, binds to an instance, has `with_options`.
 
@@ -86,16 +79,6 @@ class Views(Generic[L, P]):
         self._instance = instance
         func: Any = pipeline.definition.func
         functools.update_wrapper(self, func if instance is None else func.__get__(instance), self._taken_over)  # type: ignore[arg-type]
-        self.__doc__ = _help_of(func.__doc__, cast("Any", type(self)))
-
-    if not TYPE_CHECKING:  # a type checker would then believe that every name is an attribute
-
-        def __getattribute__(self, name: str) -> Any:
-            value = super().__getattribute__(name)
-            # `help` asks `object.__getattribute__`, so it shows the views. All others get the docstring alone: it
-            # gets into prompts of other packages and into pages of services.
-            own_text = name == "__doc__" and value == _help_of(self.__wrapped__.__doc__, type(self))
-            return self.__wrapped__.__doc__ if own_text else value
 
     def __repr__(self) -> str:
         llm = self._pipeline.options.llm_interface

@@ -12,7 +12,6 @@ import re
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import lru_cache
 from threading import Lock
 from types import FrameType
 from typing import Any, TypeAlias
@@ -118,7 +117,6 @@ def _location(frame: FrameType) -> str:
     return f"{os.path.basename(code.co_filename)}:{code.co_name}:{frame.f_lineno}"  # noqa: PTH119 - on a hot path
 
 
-@lru_cache(maxsize=1024)
 def _logger(name: str) -> logging.Logger:
     ours = name == _PACKAGE or name.startswith(_PACKAGE + ".")
     return logging.getLogger(name if ours else _PACKAGE)

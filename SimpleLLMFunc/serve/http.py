@@ -96,8 +96,7 @@ def http_app(
         Route("/openapi.json", api.document, methods=["GET"]),
         Route("/functions/{name}", api.call, methods=["POST"]),
         Route("/functions/{name}/stream", api.stream, methods=["POST"]),
-        Route("/functions/{name}/{protocol}", api.browser, methods=["POST"]),
-        Route("/chats/{name}/{protocol}", api.browser, methods=["POST"]),
+        Route("/{kind}/{name}/{protocol}", api.browser, methods=["POST"]),
     ]
     if journal is not None:
         routes.append(Route("/waiting", api.waiting, methods=["GET"]))

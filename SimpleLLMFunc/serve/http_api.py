@@ -117,10 +117,9 @@ class Api:
         """Return the answer in the web page's protocol, which the path names."""
         began = time.monotonic()
         caller = self._admitted(request)
-        name, protocol = request.path_params["name"], request.path_params["protocol"]
-        known: Mapping[str, Any] = self.chats
-        if request.url.path.split("/")[-3] != "chats":
-            known = {each: offer.function for each, offer in self.offers.items()}
+        kind, name, protocol = (request.path_params[each] for each in ("kind", "name", "protocol"))
+        functions = {each: offer.function for each, offer in self.offers.items()}
+        known: Mapping[str, Any] = {"chats": self.chats, "functions": functions}.get(kind, {})
         if name not in known or protocol not in PROTOCOLS:
             raise Problem(
                 404, f"There is no {cut(name, 100)!r} for {cut(protocol, 20)}. There are: {', '.join(known)}."

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from SimpleLLMFunc._version import __version__
+from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.logger import push_debug
 from SimpleLLMFunc.runtime import THIS_MACHINE, address_of, importing, in_thread, listening, serve_until_cancelled
 from SimpleLLMFunc.serve.offer import Decorated, Offer, OfferFailed, decorated_functions, offers
@@ -219,7 +220,12 @@ def protocol_streams() -> Generator[tuple[int, int], None, None]:
 
     Inside the block every print goes to stderr, and stdin is empty for the loaded module, for tools and for the processes
     that they start.
+
+    Raises:
+        ConfigError: one of them is closed.
     """
+    if sys.stdin is None or sys.stdout is None:
+        raise ConfigError("the protocol runs over stdin and stdout, and one of them is closed.")
     sys.stdout.flush()
     reading, writing, nothing = os.dup(0), os.dup(1), os.open(os.devnull, os.O_RDWR)
     try:

@@ -70,7 +70,8 @@ def read_arguments(text: str) -> dict[str, Any]:
     try:
         value = _DECODER.decode(text)
         if value is None or isinstance(value, dict):
-            return cast("dict[str, Any]", mend(value or {}))
+            has_all = "\\u" not in text and text.isascii()  # no half of a character can be in it
+            return cast("dict[str, Any]", (value if has_all else mend(value)) or {})
         problem = ""
     except RecursionError:
         problem = " (nested too deeply)"

@@ -58,11 +58,6 @@ class Confident(Generic[T]):
         # A pickle of 1.0 has no probabilities.
         self.__dict__.update({"probabilities": {}, **state})
 
-    @property
-    def least_agreement(self) -> float:
-        """The agreement of the field that is least agreed on; 1.0 where nothing was voted on."""
-        return min(self.agreement.values(), default=1.0)
-
     def value_or(self, default: D) -> T | D:
         """Return the value, or `default` where the answers did not agree."""
         return default if self.abstained else self.value

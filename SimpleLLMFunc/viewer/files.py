@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from SimpleLLMFunc.batch.checkpoint.checkpoint import VersionStatus, versions_of
 from SimpleLLMFunc.batch.checkpoint.codec import decode_error, decode_given, decode_usage
-from SimpleLLMFunc.batch.checkpoint.row_file import FORMAT, RowFile
+from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
 from SimpleLLMFunc.batch.checkpoint.writer_lock import WriterLock
 from SimpleLLMFunc.config import file_path
 from SimpleLLMFunc.errors import CheckpointError, ConfigError, SimpleLLMFuncError, UsageError
 from SimpleLLMFunc.evaluate import CaseResult, EvalReport
 from SimpleLLMFunc.journal import answer, paused, told_answer
-from SimpleLLMFunc.viewer.responses import Refusal, body_of, clean, reason, reply_of
+from SimpleLLMFunc.viewer.responses import Refusal, body_of, clean, number_of, reason, reply_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -102,9 +102,7 @@ class MapPages(NamedFiles):
 
     async def rows(self, request: Request) -> Response:
         """Return a page of rows, the latest first."""
-        path, before = self.path(request.path_params["number"]), request.query_params.get("before", "")
-        if before and not (before.isascii() and before.isdecimal() and len(before) <= 18):
-            raise Refusal(400, "before is no number.")
+        path, before = self.path(request.path_params["number"]), number_of(request, "before", 2**62, 0, 2**62)
         return await reply_of(_rows, path, request.query_params.get("error", ""), before)
 
     def _at_length(self, path: Path) -> dict[str, Any]:
@@ -131,10 +129,7 @@ def _opened(path: Path) -> Iterator[RowFile]:
             raise CheckpointError("there is nothing in it yet; it fills as the map goes on.")
         if not rows.file.is_ours():
             raise CheckpointError("it is not a checkpoint, or its beginning was cut off.")
-        ((format_,),) = rows.query("PRAGMA user_version")
-        if not 1 <= format_ <= FORMAT:
-            raise CheckpointError(f"it has format {format_}, and this version reads format {FORMAT} and older ones.")
-        rows.format = format_
+        rows.check_format()
         yield rows
     finally:
         rows.file.close()
@@ -156,7 +151,7 @@ def _version(number: int, version: VersionStatus) -> dict[str, Any]:
     return {"number": number, "name": clean(version.name), "model": clean(model), **shown}
 
 
-def _rows(path: Path, error: str, before: str) -> dict[str, Any]:
+def _rows(path: Path, error: str, before: int) -> dict[str, Any]:
     """Return a page of rows; `error` is the name of an error type, or "*" for all failed rows."""
     statement = """
         SELECT id, version, error, answer, usage, given, at FROM rows
@@ -165,7 +160,7 @@ def _rows(path: Path, error: str, before: str) -> dict[str, Any]:
     """
     try:
         with _opened(path) as rows:
-            found = rows.query(statement, {"before": int(before or 2**62), "error": error, "most": _ROWS + 1})
+            found = rows.query(statement, {"before": before, "error": error, "most": _ROWS + 1})
     except (SimpleLLMFuncError, OSError) as problem:
         raise Refusal(409, reason(problem)) from None
     shown = [_row(row) for row in found[:_ROWS]]
@@ -213,10 +208,7 @@ class ReportPages(NamedFiles):
     async def report(self, request: Request) -> Response:
         """Return one report; with the parameter `with`, its differences from another one, case by case."""
         first = self.path(request.path_params["number"])
-        other = request.query_params.get("with", "")
-        if other and not (other.isascii() and other.isdecimal() and len(other) < 10):
-            raise Refusal(404, "There is no such report.")
-        second = self.path(int(other)) if other else None
+        second = self.path(number_of(request, "with", 0, 0, 10**9)) if request.query_params.get("with") else None
         return await reply_of(_report, first, second)
 
 

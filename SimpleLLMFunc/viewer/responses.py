@@ -40,6 +40,20 @@ class Refusal(Exception):
         self.status = status
 
 
+def number_of(request: Request, name: str, default: int, least: int, most: int) -> int:
+    """Return a parameter of the address as a whole number.
+
+    Raises:
+        Refusal: it is none, or out of bounds.
+    """
+    text = request.query_params.get(name)
+    if not text:
+        return default
+    if not (text.isascii() and text.isdecimal()) or len(text) > 19 or not least <= int(text) <= most:
+        raise Refusal(400, f"{name} is a whole number from {least} to {most}.")
+    return int(text)
+
+
 def json_text(data: Any) -> str:
     """Return JSON that a browser reads: ASCII, with null for NaN and infinity; dataclasses as objects."""
     return json.dumps(to_jsonable_python(data, inf_nan_mode="null"))

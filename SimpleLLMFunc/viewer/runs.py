@@ -22,7 +22,7 @@ from SimpleLLMFunc.observability.store import (
 )
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.viewer.exports import as_curl, as_html, as_test
-from SimpleLLMFunc.viewer.responses import Refusal, reply_of
+from SimpleLLMFunc.viewer.responses import Refusal, number_of, reply_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -45,7 +45,7 @@ class RunPages:
     async def runs(self, request: Request) -> Response:
         """Return a page of the list; the first page has the total number."""
         query, (sort, ascending) = query_of(request), order_of(request)
-        after, limit = _after(request), _number(request, "limit", 50, 1, 500)
+        after, limit = _after(request), number_of(request, "limit", 50, 1, 500)
 
         def read() -> dict[str, Any]:
             page = self._reader.runs(query, limit=limit, after=after, sort=sort, ascending=ascending)
@@ -56,7 +56,7 @@ class RunPages:
 
     async def changes(self, request: Request) -> Response:
         """Return the runs that changed since a sequence number."""
-        return await reply_of(self._reader.changes, _number(request, "since", 0, 0, 2**62))
+        return await reply_of(self._reader.changes, number_of(request, "since", 0, 0, 2**62))
 
     async def filters(self, request: Request) -> Response:
         """Return the values that the filters offer."""
@@ -82,7 +82,7 @@ class RunPages:
 
     async def curl(self, request: Request) -> Response:
         """Return a request of a run as a shell command."""
-        number = _number(request, "number", 1, 1, 2**31)
+        number = number_of(request, "number", 1, 1, 2**31)
 
         def read() -> dict[str, Any]:
             turn = next((each for each in self._detail(request).turns if each.number == number), None)
@@ -183,9 +183,7 @@ class RunPages:
         return await reply_of(lambda: {"pairs": self._reader.same_arguments(name, *versions)})
 
     def _detail(self, request: Request) -> RunDetail:
-        asked: str = request.path_params["run"]
-        run: int | str = int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 19 else asked
-        detail = self._reader.run(run)
+        detail = self._reader.run(request.path_params["run"])
         if detail is None:
             raise Refusal(404, "There is no such run. It may have been removed for its age.")
         return detail
@@ -234,12 +232,3 @@ def _after(request: Request) -> str | None:
         except ConfigError as error:
             raise Refusal(400, str(error)) from None
     return after
-
-
-def _number(request: Request, name: str, default: int, least: int, most: int) -> int:
-    text = request.query_params.get(name)
-    if text is None:
-        return default
-    if not (text.isascii() and text.isdecimal()) or len(text) > 19 or not least <= int(text) <= most:
-        raise Refusal(400, f"{name} is a whole number from {least} to {most}.")
-    return int(text)

@@ -345,7 +345,10 @@ async def test_what_was_read_before_the_source_failed_is_asked_and_kept(failure,
 
 async def test_many_rows_go_to_a_temporary_file_that_is_gone_in_the_end(monkeypatch, tmp_path) -> None:
     monkeypatch.setattr(store, "MOST_IN_MEMORY", 20)
+    monkeypatch.setattr(store, "AT_ONCE", 7)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    write, sizes = store.RowFile.write, []
+    monkeypatch.setattr(store.RowFile, "write", lambda *given: sizes.append(len(given[1])) or write(*given))
     texts = [f"r{number % 60}" for number in range(100)]
     with use_llm(ScriptedLLM(graded, repeat=True)) as llm:
         report = await grade.map((text for text in texts), concurrency=7)
@@ -353,6 +356,7 @@ async def test_many_rows_go_to_a_temporary_file_that_is_gone_in_the_end(monkeypa
     assert [row.value.why for row in report.rows] == texts
     assert [row.row for row in report.rows] == texts
     assert (report.counts.asked, report.counts.duplicates) == (60, 40)
+    assert (sizes[:3], max(sizes)) == ([7, 7, 6], 7)
     assert list(tmp_path.iterdir())
     del report
     async with asyncio.timeout(10):  # a thread may still hold its last piece of work

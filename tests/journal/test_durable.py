@@ -621,9 +621,9 @@ async def test_no_key_that_the_library_knows_is_in_the_file(path):
     async def tell(order: str) -> str:
         """Tell."""
 
-    for replies in ([tool_calls(("show", {"text": key})), f"see {key}", "end"], []):
+    for replies in ([tool_calls(("show", {"text": key})), "end"], []):
         with use_llm(ScriptedLLM(*replies)), durable(path, "shown"):
-            assert await tell(await tell("all")) == "end"
+            assert await tell("all") == "end"
     assert shown == [key]
 
 

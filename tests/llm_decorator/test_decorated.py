@@ -59,14 +59,10 @@ def test_a_function_shows_its_signature_and_its_model():
 
 
 @pytest.mark.parametrize("function", [read_review, read_review.with_options(retry_times=1), Desk().read, words, talk])
-def test_help_names_the_views_below_the_docstring_and_nothing_else_does(function):
-    docstring, kind = function.__wrapped__.__doc__, type(function)
-    views = re.escape(", ".join(f".{each}" for each in dir(kind) if each[0] != "_"))
+def test_help_shows_the_docstring(function):
+    docstring = function.__wrapped__.__doc__
     assert function.__doc__ == inspect.getdoc(function) == function.as_tool().__doc__ == docstring
-    assert re.search(rf"\n    {docstring}\n\s*\n    Views: {views}\.\n", pydoc.plain(pydoc.render_doc(function)))
-    assert {".events", ".preview"} <= {*views.replace("\\", "").split(", ")}
-    function.__doc__ = "Other."
-    assert function.__doc__ == "Other."
+    assert f"\n    {docstring}\n" in pydoc.plain(pydoc.render_doc(function))
 
 
 @pytest.mark.parametrize(

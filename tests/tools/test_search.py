@@ -125,5 +125,5 @@ def test_a_large_toolkit_is_told_of_once(caplog):
 def test_what_cannot_be_is_refused():
     with pytest.raises(ConfigError, match="toolkit_search is True or a function"):
         function(None, toolkit_search="bm25")
-    with pytest.raises(ToolDefinitionError, match="'find_tools': ask has two tools of this name"):
+    with pytest.raises(ToolDefinitionError, match="toolkit_search= adds a tool of this name to"):
         function(None, toolkit=[made("find_tools", "Mine.")])

@@ -45,7 +45,7 @@ def test_a_mark_is_kept_whole_and_filters_and_exports_show_it(client, store):
     assert client.get("/api/filters").json()["tags"] == ["a", "b"]
     for run_, body in (("1", {"thumb": "x"}), ("99", {"thumb": "up"})):
         assert "mark" in post(client, f"runs/{run_}/mark", 400, **body)["error"] or run_ == "99"
-    post(client, "runs/x/mark", 404, thumb="up")
+    post(client, "runs/x/mark", 400, thumb="up")
 
 
 def test_runs_become_cases_that_evaluate_reads(client, store, tmp_path):

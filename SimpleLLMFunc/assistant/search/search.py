@@ -81,11 +81,6 @@ def read_reply(data: Any, *, service: str = "the search") -> SearchReply:
     return SearchReply(answer=_text(data.get("answer"), MAX_CONTENT_CHARS), results=results)
 
 
-def is_empty(reply: SearchReply) -> bool:
-    """Whether a search found nothing that could be shown to a model."""
-    return not reply["answer"] and not any(result["content"] for result in reply["results"])
-
-
 def _result(item: Any) -> SearchResult | None:
     if not isinstance(item, Mapping):
         return None
@@ -221,7 +216,7 @@ class SearchReview(EmptyReview):
         except ProviderError as error:
             push_warning(f"the search failed, the first answer stands: {error}")
             return None
-        if is_empty(found):
+        if not found["answer"] and not any(result["content"] for result in found["results"]):
             return None
         self.sources = [dict(result) for result in found["results"]]
         return [*messages, *render_results(self.question, found, language=self.language)]

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from SimpleLLMFunc.base.parsing import OutputMode, RepairLevel
-from SimpleLLMFunc.base.run.result import Preview
 from SimpleLLMFunc.base.schemas import OutputSpec
 from SimpleLLMFunc.type import Usage
 
@@ -44,14 +43,12 @@ class Mappable(Protocol[R_co]):
         signature: its parameters, without `self`.
         type_hints: the resolved annotations of its parameters, by name.
         repair: how far an answer that is not strict JSON may be read.
-        has_tools: a row may take more than one request by design.
     """
 
     name: str
     signature: inspect.Signature
     type_hints: Mapping[str, Any]
     repair: RepairLevel
-    has_tools: bool
 
     @property
     def output(self) -> OutputSpec:
@@ -74,10 +71,6 @@ class Mappable(Protocol[R_co]):
         Raises:
             SignatureError: they do not fit.
         """
-        ...
-
-    def preview(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Preview:
-        """Return the exact request of a row, without sending it."""
         ...
 
     async def ask(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Answer[R_co]:

@@ -172,14 +172,17 @@ class _Defaults:
 
     def are_settled(self) -> bool:
         """Say whether all is known that there is to know, without `look`."""
-        return not any(is_wanted() for is_wanted in self._open.values())
+        return not any(name == _STORE or is_wanted() for name, is_wanted in self._open.items())
 
     async def look(self) -> None:
         """Find out what has come up since the last time."""
         for name, is_wanted in tuple(self._open.items()):
-            if is_wanted() and name == _SPANS and name.partition(":")[0] in sys.modules:
+            if not is_wanted():
+                if name == _STORE:
+                    self._open.pop(name, None)
+            elif name == _SPANS and name.partition(":")[0] in sys.modules:
                 self._ask(name)
-            elif is_wanted():
+            else:
                 await importing(self._ask, name)
 
     def _ask(self, name: str) -> None:
@@ -194,6 +197,7 @@ class _Defaults:
                 return
             if sink is not None:
                 self._found = (*self._found, sink)
+            if sink is not None or name == _STORE:
                 del self._open[name]
 
     def besides(self, named: tuple[EventSink, ...]) -> tuple[EventSink, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Literal, get_origin
 
@@ -15,7 +15,7 @@ from pydantic_core import core_schema
 from SimpleLLMFunc.base.parsing import AnswerReader, OutputMode, Parsed, RepairLevel
 from SimpleLLMFunc.base.parsing.alignment import Shape
 from SimpleLLMFunc.base.schemas.choices import labels_of
-from SimpleLLMFunc.base.schemas.strict_schema import StrictSchema, inlined_root, places, wrapped_schema
+from SimpleLLMFunc.base.schemas.strict_schema import StrictSchema, inlined_root, wrapped_schema
 from SimpleLLMFunc.errors import ResponseParseError, SignatureError, counted
 from SimpleLLMFunc.interface.profile import Profile
 from SimpleLLMFunc.tools.schemas import EnumSchema
@@ -234,9 +234,30 @@ def _compile(return_type: Any) -> OutputSpec:
         raise SignatureError(
             f"return type {_called(return_type)} needs a package that cannot be imported: {error}. Install it."
         ) from error
-    marked = [path for path, part in places(schema, schema.get("$defs", {})) if QUOTED in part]
-    quotes = list(dict.fromkeys(marked))
+    quotes = list(dict.fromkeys(_quote_paths(schema, schema.get("$defs", {}), "", ())))
     return OutputSpec(return_type, adapter, _unmarked(schema) if quotes else schema, quotes)
+
+
+def _quote_paths(schema: Any, defs: dict[str, Any], path: str, inside: tuple[str, ...]) -> Iterator[str]:
+    """Yield the paths of the quotes; one inside a type that contains itself is told of once."""
+    if not isinstance(schema, dict):
+        return
+    if QUOTED in schema:
+        yield path
+    if "$ref" in schema:
+        name = schema["$ref"].removeprefix("#/$defs/")
+        if name not in inside:
+            yield from _quote_paths(defs.get(name), defs, path, (*inside, name))
+    for name, part in schema.get("properties", {}).items():
+        yield from _quote_paths(part, defs, f"{path}.{name}".removeprefix("."), inside)
+    for key in ("items", "additionalProperties"):
+        yield from _quote_paths(schema.get(key), defs, f"{path}[]", inside)
+    yield from _quote_paths(schema.get("propertyNames"), defs, f"the keys of {path or 'the return value'}", inside)
+    for part in (*schema.get("prefixItems", ()), *schema.get("patternProperties", {}).values()):
+        yield from _quote_paths(part, defs, f"{path}[]", inside)
+    for key in ("anyOf", "oneOf", "allOf"):
+        for part in schema.get(key, ()):
+            yield from _quote_paths(part, defs, path, inside)
 
 
 def _unmarked(schema: Any) -> Any:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from SimpleLLMFunc.base.schemas.type_description import Schema, not_empty, own_description
 from SimpleLLMFunc.tools.schemas import STRICT_FORMATS
@@ -50,25 +49,6 @@ def inlined_root(schema: Schema) -> Schema:
         seen.add(schema["$ref"])
         schema = {**defs.get(_name_of(schema["$ref"]), {}), "$defs": defs}
     return schema
-
-
-def places(
-    schema: Any, defs: dict[str, Schema], path: str = "", inside: tuple[str, ...] = ()
-) -> Iterator[tuple[str, Schema]]:
-    """Yield each part of a schema with its path, such as ``lines[].price``; a type inside itself is entered once."""
-    if not isinstance(schema, dict):
-        return
-    yield path, schema
-    if "$ref" in schema and (name := _name_of(schema["$ref"])) not in inside:
-        yield from places(defs.get(name), defs, path, (*inside, name))
-    for name, part in schema.get("properties", {}).items():
-        yield from places(part, defs, f"{path}.{name}".removeprefix("."), inside)
-    items = (*map(schema.get, ("items", "additionalProperties")), *schema.get("prefixItems", ()))
-    for part in (*items, *schema.get("patternProperties", {}).values()):
-        yield from places(part, defs, f"{path}[]", inside)
-    yield from places(schema.get("propertyNames"), defs, f"the keys of {path or 'the return value'}", inside)
-    for part in (*schema.get("anyOf", ()), *schema.get("oneOf", ()), *schema.get("allOf", ())):
-        yield from places(part, defs, path, inside)
 
 
 class StrictSchema:

@@ -102,6 +102,19 @@ class RowFile:
 
     # --- opening ---------------------------------------------------------------------------------------------
 
+    def check_format(self) -> None:
+        """Note the format of the file.
+
+        Raises:
+            CheckpointError: it is of another version.
+        """
+        ((self.format,),) = self.query("PRAGMA user_version")
+        if not 1 <= self.format <= FORMAT:
+            raise CheckpointError(
+                f"{self._shown} has format {self.format}, and this version of the library reads format {FORMAT} "
+                "and older ones. Give another path, or use the version that wrote it."
+            )
+
     def open(self) -> None:
         """Open the file, and make sure that it is whole.
 
@@ -109,12 +122,7 @@ class RowFile:
             CheckpointError: it is not, or none of ours, or of another version.
         """
         with self.connection("opened") as connection:
-            (self.format,) = connection.execute("PRAGMA user_version").fetchone()
-            if not 1 <= self.format <= FORMAT:
-                raise CheckpointError(
-                    f"{self._shown} has format {self.format}, and this version of the library reads format {FORMAT} "
-                    "and older ones. Give another path, or use the version that wrote it."
-                )
+            self.check_format()
             problems = [text for (text,) in connection.execute("PRAGMA integrity_check(3)") if text != "ok"]
             if problems:
                 raise self._damaged("; ".join(problems))

@@ -24,6 +24,9 @@ from SimpleLLMFunc.storage import version_of
 MOST_IN_MEMORY = 10_000
 """Rows that are held in memory where there is no checkpoint; more go to a temporary file."""
 
+AT_ONCE = 1000
+"""Rows that go there together: while they are written, they are in memory twice."""
+
 
 class Store:
     """The finished rows of one map, written in one thread; those that finish together share a transaction.
@@ -142,7 +145,8 @@ class Store:
         file = RowFile(path, function.output, function.repair, f"the temporary file {name!r}")
         weakref.finalize(file, _remove, path, os.getpid())
         file.open()
-        file.write(self._memory, progress)
+        for start in range(0, len(self._memory), AT_ONCE):
+            file.write(self._memory[start : start + AT_ONCE], progress)
         return file
 
     # --- when it has ended -----------------------------------------------------------------------------------

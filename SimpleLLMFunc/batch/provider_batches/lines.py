@@ -19,7 +19,7 @@ from SimpleLLMFunc.base.metadata import RunMetadata
 from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.base.ReAct import react_events
 from SimpleLLMFunc.base.request import ModelRequest
-from SimpleLLMFunc.base.run import Answer, AnswerReview, Mappable, Run, generate_trace_id
+from SimpleLLMFunc.base.run import Answer, AnswerReview, Run, generate_trace_id
 from SimpleLLMFunc.batch.provider_batches.answer_store import KeptLine
 from SimpleLLMFunc.batch.relayed import Decorated
 from SimpleLLMFunc.batch.rows.feed import Feed
@@ -79,7 +79,7 @@ class RequestId:
         return cls(bytes.fromhex(found[1]), mode, int(found[3]))
 
 
-def check_single_shot(function: Mappable[Any]) -> None:
+def check_single_shot(function: Decorated[Any]) -> None:
     """Return if one request is all that a row of this function takes.
 
     Raises:

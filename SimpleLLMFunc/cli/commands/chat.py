@@ -61,7 +61,7 @@ class _Talk:
                 for item in items:
                     self._show(item)
         except KeyboardInterrupt:
-            if not sys.stdin.isatty():
+            if not (sys.stdin and sys.stdin.isatty()):
                 raise
             click.secho("\n(stopped; not kept)", dim=True)
         except SimpleLLMFuncError as error:
@@ -211,7 +211,7 @@ def _lines() -> Iterator[str]:
     """Yield the lines that the user types, until the end of the input."""
     with suppress(ImportError):
         import readline  # noqa: F401 - the arrow keys; not on Windows
-    is_typed = sys.stdin.isatty()
+    is_typed = sys.stdin is not None and sys.stdin.isatty()
     while True:
         try:
             yield input("> " if is_typed else "")

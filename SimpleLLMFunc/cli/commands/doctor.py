@@ -23,7 +23,7 @@ from urllib.request import getproxies_environment
 
 import click
 
-from SimpleLLMFunc.cli.output import State, echo_json, show_rows
+from SimpleLLMFunc.cli.output import State, echo_json, output_encoding, show_rows
 from SimpleLLMFunc.config import Settings, clean_key, file_path, read_provider_file
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, counted, cut
 from SimpleLLMFunc.extras import install_line
@@ -137,8 +137,8 @@ def _all(*, online: bool, calls: bool) -> Iterator[Finding]:
 
 def _python() -> Finding:
     text = f"{platform.python_version()} ({platform.python_implementation()}, {platform.system()})"
-    encoding = sys.stdout.encoding or "utf-8"
-    if encoding.lower().replace("-", "").replace("_", "") != "utf8":
+    encoding = output_encoding()
+    if encoding.replace("-", "").replace("_", "") != "utf8":
         return _no("Python", f"{text}, writes {encoding}", "set PYTHONUTF8=1, so that every answer can be printed")
     return _ok("Python", text)
 

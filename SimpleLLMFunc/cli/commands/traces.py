@@ -183,7 +183,7 @@ def list_runs(
 @click.pass_context
 def show(ctx: click.Context, run: str, reader: TraceReader, *, as_data: bool) -> None:
     """Show one RUN: its number, its trace id, or the beginning of that."""
-    detail = reader.run(_run(run))
+    detail = reader.run(run)
     if detail is None:
         named = f"{escape_control(cut(run, 100))!r} in {reader.path}"
         click.echo(f"There is no run {named}. List them: simplellmfunc traces list {reader.path}", err=True)
@@ -205,7 +205,7 @@ def show(ctx: click.Context, run: str, reader: TraceReader, *, as_data: bool) ->
 @json_option
 def mark(reader: TraceReader, run: str, *, tags: tuple[str, ...], as_data: bool, **given: Any) -> None:
     """Mark one RUN; parts that are not given keep their earlier value."""
-    marked = mark_run(reader, _run(run), tags=tags or None, **given)
+    marked = mark_run(reader, run, tags=tags or None, **given)
     if as_data:
         echo_json(marked)
     else:
@@ -285,10 +285,6 @@ def prune(reader: TraceReader, older_than: float | None, max_size: int | None, *
         echo_json({"deleted": gone})
     else:
         click.echo(f"{counted(gone, 'run')} deleted.")
-
-
-def _run(run: str) -> int | str:
-    return int(run) if run.isascii() and run.isdecimal() and len(run) < 18 else run
 
 
 # --- how it looks -----------------------------------------------------------------------------------------

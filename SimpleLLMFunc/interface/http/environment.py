@@ -53,7 +53,6 @@ def proxy_for(url: str) -> str | None:
     return _checked(address)
 
 
-@lru_cache(maxsize=16)
 def _checked(address: str) -> str:
     whole = address if "://" in address else f"http://{address}"
     parts = http_address(whole)

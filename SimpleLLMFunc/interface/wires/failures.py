@@ -25,7 +25,7 @@ from SimpleLLMFunc.errors import (
 from SimpleLLMFunc.interface.body_json import decode, head_of
 from SimpleLLMFunc.interface.failed_attempt import AttemptFailed
 from SimpleLLMFunc.interface.wires.wire import Received, header_number, retry_after_seconds
-from SimpleLLMFunc.logger import redact, redact_head, shown_value
+from SimpleLLMFunc.logger import escape_control, redact, redact_head, shown_value
 from SimpleLLMFunc.type import mappings, text_or_none
 
 # --- what is refused ---------------------------------------------------------------------------------------
@@ -269,7 +269,7 @@ def read_error(body: bytes | Any, charset: str = "") -> ErrorReply:
         code=redact_head(code, 200) if isinstance(code := error.get("code"), str) else "",
         param=_param_of(error),
         wait=header_number(delay.removesuffix("s")),
-        request_id=text_or_none(data.get("request_id")) or "",
+        request_id=escape_control((text_or_none(data.get("request_id")) or "")[:200]),
     )
 
 

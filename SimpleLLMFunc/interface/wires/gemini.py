@@ -246,16 +246,17 @@ def _fit_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     fit: dict[str, Any] = {}
     for name, part in defs.items():
         leading = {each for each, refs in leads.items() if name in refs} | {name}
-        fields = mapping(part.get("properties"))
-        required = [field for field in part.get("required", ()) if leading.isdisjoint(_refs_in(fields.get(field)))]
-        fit[name] = {**part, "required": required} if "required" in part else part
+        fields, required = mapping(mapping(part).get("properties")), mapping(part).get("required")
+        if isinstance(required, list):
+            required = [field for field in required if leading.isdisjoint(_refs_in(fields.get(field)))]
+        fit[name] = part if required is None else {**part, "required": required}
     root = {key: part for key, part in schema.items() if key != "$defs"}
     root = next((fit[name] for name, part in defs.items() if part == root), root)  # it may be a copy of one of them
     return {**schema, **root, "$defs": fit} if defs else root
 
 
 def _refs_in(part: Any) -> set[str]:
-    return set(_REF.findall(json.dumps(part, ensure_ascii=False)))
+    return set(_REF.findall(json.dumps(part, ensure_ascii=False, default=str)))
 
 
 def _thinking_config(thinking: Any, family: GeminiFamily, model_name: str) -> dict[str, Any]:

@@ -60,7 +60,9 @@ def label_shares(labels: Sequence[str], written: int, logprobs: Any) -> list[flo
         so_far += own
         if own and len(so_far) <= begin:
             continue
-        shown = {own: 0.0} | _shown([entry, *mappings(entry.get("top_logprobs"))])
+        shown = _shown([entry, *mappings(entry.get("top_logprobs"))])
+        if own not in shown:
+            return None
         least = min(shown.values())
         leads = {}
         for data in shown:

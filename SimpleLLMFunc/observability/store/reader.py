@@ -162,7 +162,7 @@ class TraceReader:
         """Return everything about one run; None if no run matches.
 
         Args:
-            run: its id, its trace id, or a beginning that only one trace id has.
+            run: its id, also as text, its trace id, or a beginning that only one trace id has.
         """
         with self.connection() as connection:
             number = self.number_of(connection, run)
@@ -197,6 +197,8 @@ class TraceReader:
     @staticmethod
     def number_of(connection: sqlite3.Connection, run: int | str) -> int | None:
         """Return the id of the run that `run` names; None if no run matches."""
+        if isinstance(run, str) and run.isascii() and run.isdecimal() and len(run) < 19:
+            run = int(run)
         if not isinstance(run, int):
             return _found(connection, stored(str(run)))
         return run if connection.execute("SELECT 1 FROM runs WHERE id = ?", (run,)).fetchone() else None

@@ -62,8 +62,9 @@ def read_docstring(text: str | None) -> Documentation:
 
     cleaned = inspect.cleandoc(text)
     try:
+        lines = [*_in_english(_lines(cleaned))]
         # The parser takes the indentation of all lines but the first for that of the whole text.
-        found = parse("\n".join(["", *_in_english(_lines(cleaned))]))
+        found = parse("\n".join(["", *lines] if _is_google(_HEADING.match(lines[0])) else lines))
     except ParseError:
         return Documentation(cleaned)
     description = "\n\n".join(part.strip() for part in (found.short_description, found.long_description) if part)

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from SimpleLLMFunc.assistant.search.search import StaticSearch, is_empty, read_reply, render_results, search_web
+from SimpleLLMFunc.assistant.search.search import StaticSearch, read_reply, render_results, search_web
 from SimpleLLMFunc.errors import ConnectionFailed, ProviderError, RateLimited
 
 HIT = {"title": "T", "url": "https://example.org/a", "content": "some words"}
@@ -128,9 +128,7 @@ def test_what_is_no_reply_is_refused(data):
     "data", [{"results": []}, {"results": None, "answer": None}, {"answer": ""}, {"results": [None, 3, "x", {}, []]}]
 )
 def test_nothing_found_is_a_reply_and_is_empty(data):
-    reply = read_reply(data)
-    assert reply == {"answer": "", "results": []}
-    assert is_empty(reply)
+    assert read_reply(data) == {"answer": "", "results": []}
 
 
 @pytest.mark.parametrize("url", [

@@ -93,7 +93,6 @@ async def test_value_agreement_and_votes():
     assert confident.value == Grade(score=4, why="same")
     assert confident.agreement == {"score": 0.6, "why": 1.0, "lines": 1.0}
     assert (confident.abstained, confident.asked, len(confident.votes), confident.escalated) == (False, 5, 5, False)
-    assert confident.least_agreement == 0.6
     assert len(llm.calls) == 5
     assert len(result.attempts) == 5
     assert result.usage.output_tokens == sum(attempt.usage.output_tokens for attempt in result.attempts) > 0

@@ -181,8 +181,8 @@ def _in_sentence(shape: ChoiceShape, text: str) -> LeafFit | None:
     if not named:
         return None
     (value, wire, _), label = named[0]
-    exact = re.escape(label)
-    if label[0].isdigit() and re.search(rf"\d[.,:]{exact}(?!\w)|(?<!\w){exact}[.,:]\d", text):
+    number = re.match(r"\d+(?:[.,:]\d+)*", label)
+    if number and not re.search(rf"(?<!\d)(?<!\d[.,:]){re.escape(number[0])}(?!\d|[.,:]\d)", text):
         return None  # "3" in "$3.50"
     if not (_is_plain_sentence(text, label) or _leads(shape, text) or _concludes(shape, text)):
         return None

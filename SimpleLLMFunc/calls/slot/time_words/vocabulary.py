@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from importlib.resources import files
+from itertools import pairwise
 from typing import Any, Final
 
 from SimpleLLMFunc.base.parsing.alignment import MONTHS
@@ -48,8 +49,12 @@ def _in_digits(found: re.Match[str]) -> str:
     """Return the number that Chinese numerals say; themselves where they say none."""
     text = found[0]
     if "十" not in text and "百" not in text:
-        is_vague = len(text) in {2, 3} and not set("零〇") & set(text)  # 两三天: two or three days
-        return text if is_vague else "".join(_DIGITS[char] for char in text)
+        digits = "".join(_DIGITS[char] for char in text)
+        before, rest = found.string[: found.start()], found.string[found.end() :]
+        # 五月二三日, 八点三五
+        is_by_digit = "两" not in text and (re.match("[日月号]|分(?!钟)", rest) or (before.endswith("点") and not rest))
+        rises = 1 < len(text) < 4 and digits[0] != "0" and all(0 < int(b) - int(a) < 3 for a, b in pairwise(digits))
+        return text if rises and not is_by_digit else digits  # 两三天: two or three days
     parts = re.fullmatch(
         "(?:([一二两三四五六七八九])百)?零?(?:([一二三四五六七八九]?)(十))?([一二三四五六七八九]?)", text
     )

@@ -10,11 +10,12 @@ from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.ReAct import execute_llm, react_events
 from SimpleLLMFunc.base.request import ModelRequest, Review, ToolMap, ToolPolicy, Toolset
 from SimpleLLMFunc.base.run import Run
+from SimpleLLMFunc.errors import ToolDefinitionError
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator.steps.common.options import Options
 from SimpleLLMFunc.llm_decorator.utils import process_tools
 from SimpleLLMFunc.logger import push_warning
-from SimpleLLMFunc.tools import Tool, ToolSearch
+from SimpleLLMFunc.tools import FIND_TOOLS, Tool, ToolSearch
 from SimpleLLMFunc.type import Message, ToolSpec
 
 MANY_TOOLS: Final = 40
@@ -37,9 +38,12 @@ def prepare_toolset(options: Options, func_name: str) -> Toolset:
     toolkit, search = list(options.toolkit or ()), None
     specs, tool_map = prepare_tools_for_execution(toolkit, func_name)
     if options.toolkit_search and tool_map:
+        if FIND_TOOLS in tool_map:
+            told = f"toolkit_search= adds a tool of this name to {func_name}. Give yours another `name=`."
+            raise ToolDefinitionError(FIND_TOOLS, told)
         embed = None if options.embeddings is None else options.embeddings.embed
         search = ToolSearch(tool_map, options.toolkit_search, embed)
-        toolkit.insert(0, search.tool)
+        toolkit.append(search.tool)
         specs, tool_map = prepare_tools_for_execution(toolkit, func_name)
     elif len(tool_map) > MANY_TOOLS and options.toolkit_search is None:
         _warn_of_many(func_name, len(tool_map))
