@@ -240,11 +240,12 @@ async def here_even_closed(clients):
 
 
 def test_the_client_that_we_build_is_one_per_loop_and_again_after_it_was_closed(served):
-    llm = OpenAICompatible("m", api_key=CANARY, base_url=served.base_url)
+    llm = OpenAICompatible("m", api_key=CANARY, base_url=served.base_url, max_retries=4)
 
     async def ask():
         async with llm.client as client:
             assert llm.client is client
+            assert (client.api_key, client.max_retries, str(client.base_url)) == (CANARY, 4, f"{served.base_url}/")
             await client.chat.completions.create(model="m", messages=HELLO)
         assert llm.client is not client
         async with llm.client as another:

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from SimpleLLMFunc import BadRequest, FallbackLLM, OpenAICompatible
+from SimpleLLMFunc import FallbackLLM
 from SimpleLLMFunc.base.events import RunFinished
 from SimpleLLMFunc.base.run import watching
 from SimpleLLMFunc.errors import ToolCallLimitExceeded
 from SimpleLLMFunc.interface.anthropic import Anthropic
 from tests.support.functions import async_decorated, chat, weather
 from tests.support.seen import Seen
-from tests.support.server import LoopbackServer, completion, error_answer, json_answer
-from tests.support.services import MessagesService, ResponsesService
+from tests.support.server import LoopbackServer
+from tests.support.services import MessagesService
 from tests.support.wires import MODELS, SERVICES, made
 
 NEW = ("messages", "responses", "gemini")
@@ -206,45 +206,6 @@ async def test_thinking_stays_out_where_what_it_is_bound_to_has_changed(changed,
 
 
 SAID = "Function tools with reasoning_effort are not supported for m. To use function tools, use /v1/responses."
-
-
-@pytest.fixture
-async def two_wires():
-    responses = ResponsesService(CALL, {"texts": ["sun"]}, CALL, {"texts": ["sun"]})
-
-    def handler(request):
-        if request.path.endswith("/responses"):
-            return responses(request)
-        return error_answer(400, SAID) if request.body.get("tools") else json_answer(completion("chat"))
-
-    async with LoopbackServer(handler) as server:
-        yield server
-
-
-async def test_a_service_may_ask_for_another_wire_where_none_was_said(two_wires, caplog):
-    llm = OpenAICompatible("m", base_url=two_wires.base_url, api_key="k")
-    ask = forecaster(llm)
-    for _ in range(2):
-        result = await ask.call("Rome?")
-        assert (result.value, result.downgrades) == ("sun", [("wire: responses instead of chat", SAID)])
-    paths = [each.path.rsplit("/", 1)[-1] for each in two_wires.requests]
-    assert paths == ["completions", *["responses"] * 4]
-    assert "include" in ask.preview("Rome?").body
-    assert caplog.text.count("wire: responses instead of chat") == 1
-
-
-async def test_a_wire_that_was_said_stays(two_wires):
-    llm = OpenAICompatible("m", base_url=two_wires.base_url, api_key="k", wire="chat")
-    with pytest.raises(BadRequest, match="Responses API"):
-        await forecaster(llm)("Rome?")
-    assert len(two_wires.requests) == 1
-
-
-async def test_a_wire_without_a_word_for_something_that_is_asked_is_not_taken(two_wires):
-    llm = OpenAICompatible("m", base_url=two_wires.base_url, api_key="k")
-    with pytest.raises(BadRequest):
-        await forecaster(llm, stop="x")("Rome?")
-    assert llm.wire.name == "chat"
 
 
 # --- other models in the middle of a conversation ---
