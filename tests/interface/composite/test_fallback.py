@@ -143,13 +143,6 @@ async def test_the_reply_says_which_model_answered():
 # --- streams ---------------------------------------------------------------------------------------------
 
 
-async def test_a_stream_that_broke_before_its_first_text_goes_on_elsewhere(server, other):
-    server.reply_sse(sse(chunk({"role": "assistant", "content": ""}), done=False), cut=True)
-    pieces = [piece async for piece in pair(server, other).chat_stream(HELLO)]
-    assert "".join(piece.text for piece in pieces) == "from the other"
-    assert {piece.tries for piece in pieces} == {1, 2}  # the first piece is the first member's
-
-
 async def test_thinking_is_shown_as_it_comes_and_is_void_where_the_stream_breaks_then(server, other):
     go_on = asyncio.Event()
     thinking = sse(chunk({"reasoning_content": "hm"}), done=False)
@@ -244,12 +237,6 @@ async def test_the_deadline_is_shared(server, other, is_streamed):
     assert 0.95 < time.monotonic() - start < 6
     assert caught.value.seconds == 1.0
     assert len(server.requests) == len(other.requests) == 1
-
-
-async def test_a_members_own_deadline_is_a_reason_to_ask_the_next(server, other):
-    server.answer(Answer(body=b"", hold=asyncio.Event()))
-    reply = await FallbackLLM(model(server, deadline=0.5), model(other)).chat(HELLO)
-    assert (reply.text, reply.tries) == ("from the other", 2)
 
 
 async def test_budgets_count_every_request(server, other):
