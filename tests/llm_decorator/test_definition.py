@@ -113,14 +113,8 @@ def test_a_chat_may_say_less(returned):
     talk.__annotations__["return"] = returned
     is_sync = returned == Iterable[Any]
     assert isinstance(llm_chat(talk), LLMChat if is_sync else AsyncLLMChat)
-
-
-def test_a_chat_without_annotation():
-    @llm_chat
-    def talk(history, message):
-        """Talk."""
-
-    assert isinstance(talk, LLMChat)
+    del talk.__annotations__["return"]
+    assert isinstance(llm_chat(talk), AsyncLLMChat)
 
 
 # --- docstrings ------------------------------------------------------------------------------------------
@@ -164,9 +158,11 @@ def test_a_template_a_docstring_or_a_chat_is_not():
             raise NotImplementedError
 
 
-def test_an_unknown_name_in_an_annotation_is_told_once():
-    def ask(text: "Nowhere") -> int:  # noqa: F821
+@pytest.mark.parametrize("name", ["text", "return"])
+def test_an_unknown_name_in_an_annotation_is_told_once(name):
+    def ask(text: str) -> int:
         """Answer."""
 
+    ask.__annotations__[name] = "Nowhere"
     with pytest.raises(SignatureError, match=r"^ask: an annotation names 'Nowhere'"):
         llm_function(ScriptedLLM("1"))(ask)("x")

@@ -17,7 +17,6 @@ import pytest
 from pydantic import AfterValidator, BaseModel
 
 from SimpleLLMFunc import (
-    BadRequest,
     ConfigError,
     FallbackLLM,
     ModelRetry,
@@ -188,15 +187,6 @@ def test_a_method_that_returns_its_own_class():
     assert Node.make("x") == Node(n=1)
 
 
-def test_a_name_that_does_not_exist_is_told_at_the_call():
-    @llm_function(ScriptedLLM())
-    def lost(text: str) -> Nowhere:  # noqa: F821
-        """Lose."""
-
-    with pytest.raises(SignatureError, match="Nowhere"):
-        lost("x")
-
-
 def test_the_body_is_never_run_and_fill_says_so_if_it_is():
     with pytest.raises(UsageError, match="llm_function"):
         fill()
@@ -309,19 +299,6 @@ def test_a_cut_answer_is_never_a_value_but_may_be_a_text():
     result = say.call("x")
     assert result.value == "[1, 2]"
     assert result.finish_reason == "length"
-
-
-def test_a_refused_mode_moves_down_the_ladder_and_is_remembered():
-    refusals = ("response_format is unknown", "tools are not supported by this model")
-    errors = [BadRequest("m", status=400, body=body) for body in refusals]
-    grade, llm = grader(*errors, GOOD, GOOD, profile=ANY_SERVER)
-    result = grade.call("x")
-    assert (result.value.score, result.output_mode) == (4, "prompt")
-    assert "refused" in result.output_mode_reason
-    assert [bool(call.response_format) for call in llm.calls] == [True, False, False]
-    grade("x")
-    assert len(llm.calls) == 4
-    assert "Type Description" in llm.requests[-1][0]["content"]
 
 
 # --- wrong input ---
@@ -437,14 +414,6 @@ def test_a_validator_may_ask_a_model():
     assert "got 'Now': ask for it nicely" in llm.requests[1][-1]["content"]
     noting = ScriptedLLM(tool_calls(("note", {"said": {"text": "Thanks"}})), "Noted.")
     assert decorated(str, noting, toolkit=[note]).call("x").messages[-2]["content"] == "Thanks"
-
-
-def test_what_only_a_provider_knows_is_sent():
-    theirs = {"top_k": 3, "samplers": ["top_k"], "do_sample": True, "timeouts": 1}
-    grade, llm = grader(GOOD, max_tokens=9, extra_body=theirs)
-    grade("x")
-    assert llm.calls[0].params.items() >= {"max_tokens": 9, **theirs}.items()
-    assert "extra_body" not in llm.calls[0].params
 
 
 @pytest.mark.parametrize("through_client", [False, True])
@@ -575,19 +544,10 @@ def test_a_missing_await_is_told_in_the_words_of_its_author(view):
         del forgotten
 
 
-def test_an_unfilled_docstring_stays_as_written_with_a_warning(caplog):
-    grade, llm = grader(GOOD)
-    grade("x", _template_params={"other": 1})
-    assert "{audience}" in llm.requests[0][0]["content"]
-    assert any("audience" in record.getMessage() for record in caplog.records)
-
-
 # --- models, context, concurrency ---
 
 
-def test_without_any_model_the_error_names_the_way_out(monkeypatch):
-    monkeypatch.delenv("SIMPLELLMFUNC_MODEL", raising=False)
-
+def test_without_any_model_the_error_names_the_way_out():
     @llm_function
     def lonely(text: str) -> str:
         """Speak."""

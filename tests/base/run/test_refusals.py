@@ -157,6 +157,7 @@ async def test_the_word_tool_in_an_error_changes_nothing(server, llm, said):
         ("choice in words", NO_SCHEMA, False), ("prompt", NO_SCHEMA, False),
         ("tool", "Invalid schema for function 'answer': no", True), ("tool", "tools.1.custom.input_schema: no", True),
         ("tool", "tools.0.custom.input_schema: no", False), ("tool", NO_SCHEMA, False),
+        ("tool", NO_TOOLS, True),
     ],
 )  # fmt: skip
 def test_an_error_means_the_way_to_ask_only_where_it_says_so(mode, said, is_meant):

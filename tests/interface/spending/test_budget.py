@@ -101,19 +101,6 @@ def test_a_limit_that_is_used_up_exactly_refuses_also_what_needs_nothing_that_is
     assert (caught.value.unit, caught.value.spent) == (unit, 3)
 
 
-def test_threads_started_inside_need_the_context_and_tools_have_it():
-    inner, inner_llm = counting("a", "b")
-
-    def ask_inner() -> str:
-        """Ask somebody else."""
-        return inner("x")
-
-    outer, _ = counting(tool_calls(("ask_inner", {})), "done", toolkit=[ask_inner])
-    with budget() as spent:
-        outer("x")
-    assert (spent.requests, len(inner_llm.calls)) == (3, 1)
-
-
 async def test_parallel_calls_never_pass_the_limit_together():
     llm = ScriptedLLM("ok", repeat=True)
     ask = async_function_of(llm)
