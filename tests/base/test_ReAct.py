@@ -353,13 +353,3 @@ async def test_two_calls_of_one_reply_with_the_same_id_keep_both_results(stream)
     ]
     assert len({call["id"] for call in called}) == 2
     assert events[-1].reply.text == "2 and 3"
-
-
-@pytest.mark.parametrize("stream", [False, True])
-async def test_reasoning_in_the_text_of_a_users_own_interface_is_put_apart(stream):
-    llm = Own({"role": "assistant", "content": "<think>hm, two</think>\n\nTwo."})
-    events = await run(llm, stream=stream)
-    reply = events[-1].reply
-    assert (reply.text, reply.message.reasoning_content) == ("Two.", "hm, two")
-    assert events[-1].messages[-1]["content"] == "Two."
-    assert "".join(event.text for event in events if isinstance(event, ReplyDelta)) in {"", "Two."}

@@ -72,13 +72,6 @@ async def test_what_is_changed_in_a_history_counts_for_the_next_call_and_for_no_
     assert [m["content"] for m in llm.requests[1][1:3]] == ["changed before the run began", "changed meanwhile"]
 
 
-async def test_without_streaming_the_text_comes_whole():
-    chat, llm = chatter("Hello there")
-    pairs = await every(chat([], "hello"))
-    assert [text for text, _ in pairs] == ["Hello there", ""]
-    assert llm.calls[0].stream is False
-
-
 @pytest.mark.parametrize("stream", [False, True])
 async def test_the_history_holds_tool_rounds(stream):
     chat, llm = chatter(tool_calls(("add", {"a": 1, "b": 2})), "It is 3.", stream=stream, toolkit=[add])
@@ -152,13 +145,6 @@ async def test_history_rules():
     assert others == ["first", None, "kept", "said", "second", "message: third"]
     assert sent[2]["tool_calls"] == [call]
     assert "tool_calls" not in sent[4]
-
-
-@pytest.mark.parametrize("history", [None, "text", [1, 2], {}])
-async def test_an_unusable_history_is_none(history):
-    chat, llm = chatter("ok")
-    await every(chat(history, "x"))
-    assert [m["role"] for m in llm.requests[0]] == ["system", "user"]
 
 
 async def test_an_empty_answer_is_asked_again():

@@ -44,7 +44,6 @@ from SimpleLLMFunc.interface.profile import PROFILES
 from SimpleLLMFunc.logger import async_log_context, log_context
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from tests.support.functions import async_function_of as function
-from tests.support.functions import chat
 from tests.support.seen import Seen
 from tests.support.server import LoopbackServer, chunk, completion, error_answer, sse
 
@@ -185,15 +184,6 @@ async def test_what_cannot_be_described_runs_all_the_same(caplog):
 
 
 # --- all kinds of callers ---
-
-
-async def test_a_chat_shows_the_same():
-    with watching(seen := Seen()):
-        async for _ in chat(ScriptedLLM("hello"), stream=True)([], "hi"):
-            pass
-    assert seen.run("talk").function.kind == "chat"
-    assert seen.of(RunFinished)[0].value == "hello"
-    assert seen.of(TurnStarted)[0].sent.stream
 
 
 async def test_a_call_shows_the_same():
