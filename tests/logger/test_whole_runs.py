@@ -11,8 +11,7 @@ import pytest
 from SimpleLLMFunc import OpenAICompatible
 from SimpleLLMFunc.llm_decorator.steps.common.log_context import log_function_call
 from SimpleLLMFunc.logger import app_log, setup_logging
-from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
-from tests.support.functions import async_function_of, function_of
+from tests.support.functions import async_function_of
 from tests.support.server import LoopbackServer, completion, error_answer
 
 KEY = "sk-CANARY0123456789abcdefCANARY"
@@ -64,16 +63,6 @@ async def test_every_record_of_a_run_is_stamped(lines):
     asked_again = next(record for record in found if "asks again" in record["message"])
     assert (asked_again["input_tokens"], asked_again["output_tokens"]) == (10, 6)
     assert "CANARY" not in json.dumps(found)
-
-
-async def test_an_inner_run_has_its_own_id_and_names_its_parent(lines):
-    inner = function_of(ScriptedLLM("in"), name="inner")
-    llm = ScriptedLLM(tool_calls(("inner", {"text": "a"})), "out")
-    result = await async_function_of(llm, name="outer", toolkit=[inner]).call("?")
-    called = {record["func_name"]: record for record in lines() if "called with arguments" in record["message"]}
-    assert called["outer"]["trace_id"] == result.trace_id
-    assert called["inner"]["parent_trace_id"] == result.trace_id
-    assert called["inner"]["trace_id"].endswith(result.trace_id)
 
 
 # --- the line with the arguments ---

@@ -164,12 +164,6 @@ def test_an_interrupted_wait_cancels_the_work_and_does_not_wait_for_a_stubborn_o
 # --- iterate_sync --------------------------------------------------------------------------------------------
 
 
-def test_items_come_in_order_and_the_end_ends():
-    source = Source(5)
-    assert list(iterate_sync(source())) == [0, 1, 2, 3, 4]
-    assert source.closed.is_set()
-
-
 def test_one_task_runs_the_source_as_far_as_asked_and_closing_waits_until_it_has_tidied_up():
     source = Source()
     items = iterate_sync(source())
