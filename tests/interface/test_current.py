@@ -45,10 +45,8 @@ def in_thread():
 
 
 @pytest.fixture(autouse=True)
-def no_environment(monkeypatch):
-    """Each test begins with an environment that names no model, and none built."""
-    for name in ("SIMPLELLMFUNC_MODEL", "OPENAI_BASE_URL", "OPENAI_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
+def nothing_built(monkeypatch):
+    """Each test begins with no model built."""
     monkeypatch.setattr(current, "_built", None)
 
 

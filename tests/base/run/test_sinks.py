@@ -162,7 +162,6 @@ def test_what_cannot_be_a_sink_is_told(wrong):
 async def test_with_nothing_set_up_no_one_watches(monkeypatch):
     for name in ("trace", "metrics"):
         monkeypatch.delitem(sys.modules, f"opentelemetry.{name}", raising=False)
-    monkeypatch.delenv("SIMPLELLMFUNC_TRACE", raising=False)
     await ask("?")
     assert defaults.are_settled()
     assert defaults.besides(()) == ()

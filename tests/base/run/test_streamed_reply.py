@@ -253,7 +253,6 @@ async def test_a_service_that_refuses_takes_nothing_but_the_requests(act, error,
 
 @contextlib.asynccontextmanager
 async def no_key(llm, monkeypatch):
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     yield OpenAICompatible("m", base_url="http://far.example/v1"), ConfigError
 
 

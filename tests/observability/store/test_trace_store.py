@@ -355,7 +355,6 @@ def test_settings_that_cannot_be_are_refused(tmp_path, wrong):
 
 
 def test_the_environment_names_a_store(tmp_path, monkeypatch):
-    monkeypatch.delenv("SIMPLELLMFUNC_TRACE", raising=False)
     assert from_environment() is None
     monkeypatch.setenv("SIMPLELLMFUNC_TRACE", "~/runs.sqlite")
     monkeypatch.setenv("HOME", str(tmp_path))
