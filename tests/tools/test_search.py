@@ -127,3 +127,5 @@ def test_what_cannot_be_is_refused():
         function(None, toolkit_search="bm25")
     with pytest.raises(ToolDefinitionError, match="toolkit_search= adds a tool of this name to"):
         function(None, toolkit=[made("find_tools", "Mine.")])
+    with pytest.raises(ToolDefinitionError, match="toolkit_search= adds a tool of this name to"):
+        function(None, toolkit=[made("find tools", "Mine."), made("other", "x")])

@@ -20,6 +20,15 @@ class Bill(BaseModel):
     notes: dict[str, Line] = {}
 
 
+class Sale(BaseModel):
+    price: float
+
+
+def test_each_member_of_a_union_takes_the_description():
+    output = with_descriptions(compile_output(Line | Sale), {"price": "in cents"})
+    assert str(output.schema).count("in cents") == 2
+
+
 def test_every_field_has_a_path_once_and_takes_another_description():
     output = compile_output(Bill)
     before = {"lines": "all of them", "lines[].price": "in euro", "lines[].parts": "", "best": "", "notes": ""}

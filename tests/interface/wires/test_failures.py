@@ -108,6 +108,7 @@ def test_retry_after_counts_wherever_a_further_try_may_help_and_a_used_up_quota_
     assert failed(429, headers={"retry-after": "Thu, 01 Jan 1970 00:00:00 GMT"}).retry_after is None  # it is over
     error = failed(429, {"request_id": "req_2"}, {"retry-after": "2.5"}).error
     assert error.request_id == "req_2"
+    assert failed(400, {"request_id": "r\n\x1b[2J" + "x" * 500}).error.request_id.startswith("r\\n")
     assert (error.retry_after, error.kind) == (2.5, "rate")
     for field, said in (("code", "insufficient_quota"), ("type", "exceeded_current_quota_error"), ("code", "1113")):
         failure = failed(429, {"error": {"message": "pay", field: said}})

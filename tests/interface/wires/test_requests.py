@@ -254,11 +254,12 @@ def test_gemini_requires_no_field_that_leads_back_to_its_object():
     twig = {**SCHEMA, "properties": {"leaf": ref["Leaf"], "back": ref["Node"]}, "required": ["leaf", "back"]}
     other = {**SCHEMA, "properties": {"value": ref["Node"]}, "required": ["value"]}
     for root, required in ((node, ["v"]), (other, ["value"])):
-        schema = {**root, "$defs": {"Node": node, "Twig": twig, "Leaf": SCHEMA}}
+        schema = {**root, "$defs": {"Node": node, "Twig": twig, "Leaf": SCHEMA, "Any": True}}
         tool: Any = {"type": "function", "function": {"name": "f", "parameters": schema}}
         body = sent("gemini", response_format={**FORMAT, "json_schema": {"schema": schema}}, tools=[tool]).body
         made = body["generationConfig"]["responseJsonSchema"]
         assert made == body["tools"][0]["functionDeclarations"][0]["parametersJsonSchema"]
+        assert made["$defs"].pop("Any") is True
         assert [each["required"] for each in (made, *made["$defs"].values())] == [required, ["v"], ["leaf"], ["a"]]
 
 

@@ -124,11 +124,12 @@ def test_a_character_that_breaks_off_within_a_token():
 
 
 UNREADABLE = [[{"token": "yes", "logprob": bad}] for bad in (None, math.nan, math.inf, "-1", True)]
+HALF = [{"token": "yes", "logprob": None, "top_logprobs": [{"token": "no", "logprob": -3.0}]}]
 SHOWN = [{"token": "yes", "logprob": 0, "top_logprobs": tops} for tops in (5, [None], {"yes": 0}, *UNREADABLE, None)]
 
 
 @pytest.mark.parametrize(
-    "logprobs", [None, {}, "no", *({"content": it} for it in (None, True, *([it] for it in SHOWN)))]
+    "logprobs", [None, {}, "no", *({"content": it} for it in (None, True, *([it] for it in SHOWN), HALF))]
 )
 def test_a_reply_that_shows_nothing(logprobs):
     assert label_shares(["yes", "no"], 0, logprobs) is None

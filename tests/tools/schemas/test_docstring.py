@@ -126,6 +126,10 @@ def test_what_follows_no_style_is_kept_or_left_out_but_never_fails(text):
     assert read_docstring(text).parameters == {}
 
 
+def test_the_items_of_a_list_stay_beside_each_other():
+    assert read_docstring("Do it:\n  - one\n  - two").description.splitlines()[-2:] == ["- one", "- two"]
+
+
 def test_a_long_docstring_takes_linear_time():
     text = "S.\n\nArgs:\n" + "".join(f"    a{n}: {'x' * 50}\n" for n in range(3000))
     assert len(read_docstring(text).parameters) == 3000

@@ -329,6 +329,7 @@ class Sized(Named):
         # enums and literals
         ("us", Literal["US", "EU"], "US"), ("US", Literal["US", "us"], "US"), ('"2"', Literal[1, 2], 2),
         ("The answer is 2", Literal[1, 2], 2), ("yes", Literal[True], True), ("no", Literal[True, False], False),
+        ("At 3:30 I looked; the rating is 3", Literal["1", "3"], "3"), ("3.5 it is", Literal["3", "3.5"], "3.5"),
         ("It is light blue", Literal["light", "light blue"], "light blue"), ("The red one", Color, Color.RED),
         ("Ab: to judge by each of the pages that we have read so far.\nAnswer: c", Literal["a b", "a.b", "c"], "c"),
         ('" > "', Literal["<", ">"], ">"), ("换LED灯OK了", Literal["LED灯", "蜡烛"], "LED灯"), ("2", Literal["1", "2"], "2"),
