@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.type import ToolSpec
@@ -92,6 +93,11 @@ class SentRequest:
     def llm(self) -> LLM_Interface:
         """The model that is asked; `model_name`, `provider` and `base_url` are among its attributes."""
         return self.request.llm
+
+    @property
+    def output_mode(self) -> OutputMode:
+        """How the answer is asked for."""
+        return self.request.output_mode
 
     def wire(self) -> dict[str, Any]:
         """Return the arguments of `LLM_Interface.chat` by name: `messages`, `tools`, `response_format`, the params.

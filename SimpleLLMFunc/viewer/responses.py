@@ -44,7 +44,7 @@ def number_of(request: Request, name: str, default: int, least: int, most: int) 
     """Return a parameter of the address as a whole number.
 
     Raises:
-        Refusal: it is none, or out of bounds.
+        Refusal: it is no number, or out of bounds.
     """
     text = request.query_params.get(name)
     if not text:

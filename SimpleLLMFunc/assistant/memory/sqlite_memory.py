@@ -207,19 +207,17 @@ class SqliteMemory:
 
     async def _extract(self, user_id: str, session_id: str) -> None:
         waiting = await in_thread(self._file.not_extracted, user_id)
-        if not waiting:  # another job was faster
-            return
-        known = [memory.text for memory in await in_thread(self._file.memories, user_id, 50)]
-        conversation = "\n".join(f"{each.role}: {each.content[:2000]}" for each in waiting)
-        found = await extract_memories(conversation, known)
-        await self._keep(user_id, session_id, found, last_id=waiting[-1].id)
+        if waiting:  # else another job was faster
+            known = [memory.text for memory in await in_thread(self._file.memories, user_id, 50)]
+            conversation = "\n".join(f"{each.role}: {each.content[:2000]}" for each in waiting)
+            found = await extract_memories(conversation, known)
+            await self._keep(user_id, session_id, found, last_id=waiting[-1].id)
 
     async def _summarize(self, user_id: str, session_id: str, llm: LLM_Interface) -> None:
         said = await in_thread(self._file.session, user_id, session_id)
-        if not said:  # the user was deleted
-            return
-        text = await summarize([each.message for each in said], llm=llm, language=self._language)
-        await in_thread(self._file.set_summary, user_id, session_id, text, said[-1].id, self._clock())
+        if said:  # else the user was deleted
+            text = await summarize([each.message for each in said], llm=llm, language=self._language)
+            await in_thread(self._file.set_summary, user_id, session_id, text, said[-1].id, self._clock())
 
     async def _keep(
         self, user_id: str, session_id: str, found: Sequence[ExtractedMemory], *, last_id: int | None

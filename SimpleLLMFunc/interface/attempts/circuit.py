@@ -60,11 +60,6 @@ class Circuit:
         self._in_a_row = 0  # failures since the last success
         self._again = 0  # openings since the last success
 
-    @property
-    def is_closed(self) -> bool:
-        """Whether requests leave as they come."""
-        return self._error is None
-
     async def enter(self, deadline: Deadline, tries: int = 0) -> int:
         """Return when a request may be sent: a ticket, for exactly one of the three methods below.
 
