@@ -71,7 +71,7 @@ async def circuit(tmp_path):
         probe = asyncio.create_task(llm.chat(HELLO, deadline=30))
         # A function has a moment of its own until it is in the queue, so nobody may give up before.
         async with asyncio.timeout(5):
-            while llm._circuit.is_closed or llm._circuit._probe_since is None:
+            while llm._circuit._error is None or llm._circuit._probe_since is None:
                 await asyncio.sleep(0.005)
         # Until a second has gone by, an answer that has not come is one that may still be a refusal.
         yield llm, {}
