@@ -142,7 +142,7 @@ class Cassette:
         elif isinstance(event, RunFinished | RunFailed):
             self._functions.pop(trace_id, None)
 
-    def begin(self, llm: LLM_Interface, trace_id: str, request: dict[str, Any]) -> tuple[Exchange, bool]:
+    def _begin(self, llm: LLM_Interface, trace_id: str, request: dict[str, Any]) -> tuple[Exchange, bool]:
         """Return the exchange of a request, and whether it is a replay; else the caller adds its outcome.
 
         Raises:
@@ -296,7 +296,8 @@ class CassetteLLM(ModelInFront):
         clock.check()
         check_call_params(options)
         # In a thread: hashing images and comparing long prompts is slow.
-        begun = await in_thread(lambda: self._cassette.begin(self, trace_id, plain_request(messages, **options)))
+        begin = self._cassette._begin  # noqa: SLF001 - of the same module
+        begun = await in_thread(lambda: begin(self, trace_id, plain_request(messages, **options)))
         return *begun, clock
 
 
