@@ -97,7 +97,7 @@ class Feed:
 
 
 async def _from_thread(rows: Generator[InputRow, None, None]) -> AsyncGenerator[list[InputRow], None]:
-    worker = Worker()
+    worker, pull = Worker(), asyncio.get_running_loop().create_future()
     try:
         while True:
             piece: list[InputRow] = []

@@ -221,7 +221,7 @@ def _lines() -> Iterator[str]:
             return
         except UnicodeDecodeError:
             raise click.ClickException(
-                f"The input is not {sys.stdin.encoding}, as the locale says. Set PYTHONUTF8=1 where it is UTF-8."
+                f"The input is not {getattr(sys.stdin, 'encoding', None)}, as the locale says. Set PYTHONUTF8=1 where it is UTF-8."
             ) from None
 
 
