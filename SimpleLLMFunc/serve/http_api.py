@@ -66,6 +66,8 @@ class Api:
         self.openapi = openapi_document(self.offers, title=self.title, **facts)
         self._journal = self.journal or Path()  # asked only where there is one
         self._validations = {name: _validation(offer) for name, offer in self.offers.items()}
+        functions = {name: offer.function for name, offer in self.offers.items()}
+        self._for_pages: Mapping[str, Mapping[str, Any]] = {"chats": self.chats, "functions": functions}
 
     async def health(self, _: Request) -> Response:
         """Say that the server runs."""
@@ -118,8 +120,7 @@ class Api:
         began = time.monotonic()
         caller = self._admitted(request)
         kind, name, protocol = (request.path_params[each] for each in ("kind", "name", "protocol"))
-        functions = {each: offer.function for each, offer in self.offers.items()}
-        known: Mapping[str, Any] = {"chats": self.chats, "functions": functions}.get(kind, {})
+        known = self._for_pages.get(kind, {})
         if name not in known or protocol not in PROTOCOLS:
             raise Problem(
                 404, f"There is no {cut(name, 100)!r} for {cut(protocol, 20)}. There are: {', '.join(known)}."

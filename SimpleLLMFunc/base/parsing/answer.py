@@ -209,16 +209,12 @@ class _Attempt:
         if not finding.candidates and not finding.damaged:
             return self._from_words(finding)
         judged = [(each, self._judged(each.node, each.repairs, is_whole=each.is_whole)) for each in finding.candidates]
-        fits = [
-            (each, found)
-            for each, found in judged
-            # Text without quotes decides only where nothing else stands around it.
-            if isinstance(found, Parsed) and (each.is_whole or not _holds_bare(each.node))
-        ]
+        # Text without quotes decides only where nothing else stands around it.
+        known = [(each, found) for each, found in judged if each.is_whole or not _holds_bare(each.node)]
+        fits = [(each, found) for each, found in known if isinstance(found, Parsed)]
         series = self._series(finding)
-        if series is not None and not any(
-            isinstance(each.node, list) and _is_as_written(found) for each, found in fits
-        ):
+        lists = [[what for _, what in found.repairs] for each, found in fits if isinstance(each.node, list)]
+        if series is not None and all("one item taken as a list" in repairs for repairs in lists):
             return series
         if fits:
             return self._only_one(finding, judged, fits)
@@ -338,11 +334,6 @@ def _around(finding: Finding) -> Iterator[str]:
 def _holds_pieces(finding: Finding) -> bool:
     """Tell whether pieces of JSON stand outside of all JSON: a bracket or a quote of theirs is missing or in the way."""
     return any(map(_LOOSE.search, _around(finding)))
-
-
-def _is_as_written(found: Parsed[Any]) -> bool:
-    """Tell whether no list was made of a single item."""
-    return all(what != "one item taken as a list" for _, what in found.repairs)
 
 
 def _holds_bare(node: Node) -> bool:

@@ -166,7 +166,7 @@ async def kept_once(name: str, arguments: Any, work: Callable[[JournaledCall | N
         return await work(None)
     step, call = around.call_of(name, arguments), ToolCall("", FunctionCall(name, ""))
     if (known := step.finished(0, call)) is not None:
-        return json.loads(str(known.content) or "null")  # 1.0 of a memory wrote no data
+        return json.loads(str(known.content) or "null")  # earlier journals hold no data of a memory
     with JOURNAL.within(step):
         try:
             data = await work(step)

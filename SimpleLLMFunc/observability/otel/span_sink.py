@@ -213,7 +213,7 @@ class SpanSink:
         attributes: dict[str, Any] = {
             **labels,
             Attribute.REQUEST_STREAM: sent.stream,
-            Attribute.OUTPUT_TYPE: "text" if sent.request.output_mode in {"text", "choice"} else "json",
+            Attribute.OUTPUT_TYPE: "text" if sent.output_mode in {"text", "choice"} else "json",
             Attribute.CONVERSATION: run.session_id,
             **request_params(sent.params()),
         }

@@ -215,7 +215,7 @@ class Fold:
         provider = self.content.text(str(sent.llm.provider))
         url, body, headers = _request(sent)
         row |= {"model": model, "provider": provider, "url": self.content.text(url)}
-        run.columns |= {"model": model, "provider": provider, "output_mode": sent.request.output_mode}
+        run.columns |= {"model": model, "provider": provider, "output_mode": sent.output_mode}
         run.columns["streamed"] = run.columns["streamed"] or sent.stream
         row["request"] = self.content.packed(body)
         row["headers"] = pack(dict(self._header(*header) for header in headers.items()))
