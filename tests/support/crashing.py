@@ -120,12 +120,14 @@ def main() -> None:
         left = [run for run in range(RUNS) if run not in ended]
         if not left:
             break
-        fuse[0] = chance.randrange(1, int(moments)) if killed < KILLS and killed % 2 else 0
+        by_clock = not killed % 2
+        # The fuse burns in each of them: by the clock alone a quick machine after a slow start has few kills.
+        fuse[0] = 0 if killed >= KILLS else int(moments) if by_clock else chance.randrange(1, int(moments))
         pid = os.fork()
         if pid == 0:
             asyncio.run(child(left))
             os._exit(0)
-        if killed < KILLS and not fuse[0]:
+        if fuse[0] and by_clock:
             time.sleep(chance.uniform(0.0, seconds))
             os.kill(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)
