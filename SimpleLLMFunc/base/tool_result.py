@@ -15,14 +15,7 @@ from pydantic_core import to_jsonable_python
 
 from SimpleLLMFunc.base.templates import enclosed, shortened
 from SimpleLLMFunc.tools import wire_name
-from SimpleLLMFunc.type import (
-    MULTIMODAL,
-    ContentPart,
-    Multimodal,
-    Text,
-    holds_multimodal,
-    without_surrogates,
-)
+from SimpleLLMFunc.type import MULTIMODAL, ContentPart, Multimodal, Text, holds_multimodal, without_surrogates
 
 _MAX_NESTED_LISTS: Final = 3
 _MAX_DEPTH: Final = 50

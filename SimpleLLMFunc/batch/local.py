@@ -8,11 +8,11 @@ import sys
 from array import array
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import aclosing
-from typing import Generic, TypeVar
+from contextlib import aclosing, suppress
+from typing import Any, Generic, TypeVar
 
 from SimpleLLMFunc.base.run import Mappable
-from SimpleLLMFunc.batch.checkpoint.codec import Finished, Record, asks_again
+from SimpleLLMFunc.batch.checkpoint.codec import Finished, Record, asks_again, encode_given
 from SimpleLLMFunc.batch.checkpoint.row_file import RowFile
 from SimpleLLMFunc.batch.checkpoint.store import Store
 from SimpleLLMFunc.batch.options import MOST_AT_A_TIME, Concurrency, MapOptions, concurrency_of
@@ -77,6 +77,7 @@ class LocalMap(Generic[R]):
         self._ids: array[int] = array("q")
         self._ready: deque[Record] = deque()
         self._pending: dict[bytes, Record] = {}
+        self._given: dict[int, Any] = {}
         self._has_room = asyncio.Event()
         self._workers: set[asyncio.Task[None]] = set()
         self._has_ended = asyncio.Event()
@@ -151,12 +152,17 @@ class LocalMap(Generic[R]):
         # In a thread, which reads their files and their long texts.
         rows = await in_thread(lambda: [self._record(each, place, version) for place, each in enumerate(piece, first)])
         fresh: list[Record] = []
+        shared: list[tuple[Record, Finished]] = []
         for row in rows:
             if (same := self._pending.setdefault(row.key, row)) is row:
                 fresh.append(row)
             else:
                 same.also.append(row.place)
+                shared.append((row, same))
         found = await self._store.find([row.key for row in fresh])
+        shared += [(row, found[row.key]) for row in rows if row.key in found]
+        if shared and self._feed.rows is None:  # rows that are read once and ask the same may have other columns
+            self._given |= await in_thread(_differing, shared)
         self._ready.extend([row for row in fresh if not await self._is_known(row, found.get(row.key))])
         self._fill_places()
         await asyncio.sleep(0)  # rows at hand must not hold up those that are under way
@@ -335,8 +341,9 @@ class LocalMap(Generic[R]):
         if unasked:
             self._errors[type(stopped).__name__] += unasked
         counts = MapCounts(rows=len(self._ids), unasked=unasked, failed=sum(self._errors.values()), **self._counts)
+        given = self._given if self._feed.rows is None else self._feed.rows
         return MapReport(
-            rows=MapRows(self._ids, self._store, self._feed.rows, stopped, range(len(self._ids))),
+            rows=MapRows(self._ids, self._store, given, stopped, range(len(self._ids))),
             counts=counts,
             usage=self._usage,
             seconds=self._loop.time() - self._began,
@@ -357,6 +364,17 @@ class LocalMap(Generic[R]):
         )
         self._note = f"the map of {self._function.name!r} was {what} after {rows}. {how}"
         push_warning(self._note)
+
+
+def _differing(shared: Sequence[tuple[Record, Finished]]) -> dict[int, Any]:
+    """Return, by place, the rows that ask the same as another row and were given in another form."""
+    held = {}
+    for row, same in shared:
+        with suppress(UsageError):  # a row that cannot be written down is held too
+            if not same.is_sound or encode_given(row.given) == encode_given(same.given):
+                continue
+        held[row.place] = row.given
+    return held
 
 
 def _most_sockets() -> int:

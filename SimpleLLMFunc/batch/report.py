@@ -73,13 +73,13 @@ class MapRow(Generic[R_co]):
 
     index: int
     _finished: Finished | None
-    _source: Sequence[Any] | RowsAgain | None
+    _source: Sequence[Any] | RowsAgain | dict[int, Any]
     _stopped: Exception | None
 
     @property
     def row(self) -> Any:
         """The row as it was given; one that came from a stream and was no plain data comes back as plain data."""
-        if self._source is not None:
+        if not isinstance(self._source, dict) or self.index in self._source:
             return self._source[self.index]
         return None if self._finished is None else self._finished.given
 
@@ -90,8 +90,7 @@ class MapRow(Generic[R_co]):
         Raises:
             Exception: what `error` holds, where there is no value.
         """
-        error = self.error
-        if error is not None:
+        if (error := self.error) is not None:
             raise error
         assert self._finished is not None, "a row without an error was answered"
         return cast("R_co", self._finished.value(self.index))
@@ -125,7 +124,7 @@ class MapRows(Sequence[MapRow[R_co]]):
 
     _ids: array[int]
     _store: Store
-    _source: Sequence[Any] | RowsAgain | None
+    _source: Sequence[Any] | RowsAgain | dict[int, Any]
     _stopped: Exception | None
     _places: range
 
@@ -340,8 +339,5 @@ def _write_csv(report: Reported, part: Path, place: Path) -> None:
     with _text(part, place) as file:
         writer = csv.writer(file, delimiter="\t" if suffix_of(place) == ".tsv" else ",", lineterminator="\n")
         writer.writerow(names)
-        writer.writerows([_csv_cell(record.get(name)) for name in names] for record in records())
-
-
-def _csv_cell(cell: Any) -> Any:
-    return cell if is_number(cell) else cell_text(cell)
+        for record in records():
+            writer.writerow([cell if is_number(cell) else cell_text(cell) for cell in map(record.get, names)])

@@ -176,8 +176,7 @@ async def closing_questions() -> AsyncGenerator[Context, None]:
 
 def closed_with_exec(question: AsyncGenerator[str, None]) -> AsyncGenerator[str, None]:
     """Return `question`, which ends at the latest with the Call that runs here."""
-    questions = _QUESTIONS.get()
-    if questions is not None:
+    if (questions := _QUESTIONS.get()) is not None:
         questions.append(question)
     return question
 

@@ -238,8 +238,7 @@ def read_history(path: Any, history: Any) -> Any:
     if isinstance(output, str) and keys and keys[0] == "text":
         keys = keys[1:]
     for key in keys:
-        output = _below(output, key)
-        if output is None:
+        if (output := _below(output, key)) is None:
             return None
     return output
 

@@ -331,10 +331,7 @@ async def test_a_run_is_named_in_the_log_and_shown_to_who_watches():
     llm = ScriptedLLM(reply)
     on = executor(llm)
     call = await Say.instance(on, name="步骤")
-    with (
-        watching(lambda trace_id, event: seen.append((trace_id, event))),
-        log_context("outer_1", "outer"),
-    ):
+    with watching(lambda trace_id, event: seen.append((trace_id, event))), log_context("outer_1", "outer"):
         await run(call, on)
     ((name, trace_id, parent),) = inside
     assert (name, parent) == ("步骤", "outer_1")

@@ -115,9 +115,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 HOW_TO = [page for page in pages() if "how-to" in page.parts]
-STANDS_IN = {
-    "otel-backends.md": "a backend that takes the spans, so that the test need not wait for one",
-}
+STANDS_IN = {"otel-backends.md": "a backend that takes the spans, so that the test need not wait for one"}
 
 
 @pytest.mark.parametrize("page", HOW_TO, ids=str)

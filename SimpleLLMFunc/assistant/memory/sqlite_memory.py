@@ -130,8 +130,7 @@ class SqliteMemory:
 
     async def delete_user(self, user_id: str) -> None:
         """Remove everything about a user from the file, and from what is being drawn from it now."""
-        job = self._jobs.get(user_id)
-        if job is not None:
+        if (job := self._jobs.get(user_id)) is not None:
             job.cancel()
         await in_thread(self._file.delete_user, user_id)
 

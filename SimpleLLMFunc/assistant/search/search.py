@@ -136,9 +136,8 @@ async def search_web(client: SearchClient, query: str, *, timeout: float = 10.0)
             raise ConnectionFailed(
                 name, reason=f"no reply within {timeout:g} s", advice="Search again later."
             ) from None
-        said = shown_error(error, 300)
         # Not `from error`: what a foreign exception holds may be printed with the traceback.
-        raise ProviderError(f"the search failed: {said}", model=name) from None
+        raise ProviderError(f"the search failed: {shown_error(error, 300)}", model=name) from None
     return read_reply(found, service=name)
 
 

@@ -213,8 +213,7 @@ class Checkpoint:
         known = self.rows.query("SELECT hash, name, definition FROM versions ORDER BY id DESC")
         if not known or any(hash_ == version for hash_, _, _ in known):
             return
-        before = next((text for _, other, text in known if other == name), None)
-        if before is not None:
+        if (before := next((text for _, other, text in known if other == name), None)) is not None:
             now = canonical(dict(definition)).decode()
             changed = " and ".join(_changed(json.loads(before), json.loads(now))) or "definition"
             told = (

@@ -146,10 +146,8 @@ def cells_of(
     else:
         assert output is not None, "rows are written for a function"
         data = encode_answer(record.answer, output, repair)
-    # As it was given, to look at and to give back: plain data.
-    given = None if record.given is None else plain_text([isinstance(record.given, tuple), record.given])
-    told = None if given is None else mask_known(given).encode()
-    row = (number, record.key, version, record.error_name, data, encode_usage(record.usage), told, at)
+    given = encode_given(record.given)
+    row = (number, record.key, version, record.error_name, data, encode_usage(record.usage), given, at)
     return (*row, checksum(row))
 
 
@@ -183,8 +181,7 @@ def encode_answer(answer: Answer[Any], output: OutputSpec, repair: RepairLevel) 
     value = answer.value
     if value is None or (type(value) in {str, int, bool} and output.return_type is type(value)):
         return _PLAIN + _ascii(value)
-    dumped = _dumped(value, output)
-    if dumped is not None:
+    if (dumped := _dumped(value, output)) is not None:
         return _DUMPED + mask_known(dumped.decode()).encode()
     return _TEXT + _ascii([answer.mode, repair, answer.text])
 
@@ -300,6 +297,11 @@ def encode_usage(usage: Usage) -> str:
 def decode_usage(text: str) -> Usage:
     """Return a usage again."""
     return Usage(*json.loads(text))
+
+
+def encode_given(row: Any) -> bytes | None:
+    """Return a row as it was given as plain data, to look at and to give back; None for None."""
+    return None if row is None else mask_known(plain_text([isinstance(row, tuple), row])).encode()
 
 
 def decode_given(data: bytes | None) -> Any:

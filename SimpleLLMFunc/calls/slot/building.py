@@ -79,8 +79,7 @@ class Building:
         tree: dict[str, Any] = copied(pointers.pop((), onto))
         self._lay_over(tree, copied({key: data[key] for key, path in paths.items() if path is None}), self._root, ())
         for path in sorted(pointers, key=in_order):
-            keys = self._keys(path, tree, pointers[path])
-            if keys is not None:
+            if (keys := self._keys(path, tree, pointers[path])) is not None:
                 _set(tree, keys, copied(pointers[path]), path)
         return tree
 
@@ -241,8 +240,7 @@ class Building:
 
     def _shape(self, schema: Schema, *, is_item: bool = False) -> Shape:
         """Return the shape of a value, and of the items of a list; `repaired` looks at what is deeper inside."""
-        choices = self._places.choices(schema)
-        if choices is not None:
+        if (choices := self._places.choices(schema)) is not None:
             scalars = [value for value in choices if not isinstance(value, dict | list)]
             return ChoiceShape([(value, value, "") for value in scalars], "one of " + ", ".join(map(repr, scalars)))
         kinds = self._places.kinds(schema)

@@ -77,8 +77,7 @@ class Filling:
         asked, before = self._asked, copied(self._data)
         found = self._answered(self._unwrapped(answer), self._data)
         for steps in sorted([*asked, *self._optional], key=in_order):
-            value = value_at(found, steps)
-            if value is not ABSENT:
+            if (value := value_at(found, steps)) is not ABSENT:
                 _put(self._data, steps, copied(value))
                 self._wrong = {at: each for at, each in self._wrong.items() if at[: len(steps)] != steps}
         unfit: list[tuple[str, Any]] = []

@@ -209,8 +209,7 @@ class Places:
         if "const" in schema or "enum" in schema:
             return list(schema["enum"]) if "enum" in schema else [schema["const"]]
         for part in schema.get("allOf", ()):
-            listed = self.choices(part)
-            if listed is not None:
+            if (listed := self.choices(part)) is not None:
                 return listed
         for branches in (schema[keyword] for keyword in ("anyOf", "oneOf") if keyword in schema):
             lists = [[None] if self.kinds(branch) == {"null"} else self.choices(branch) for branch in branches]

@@ -222,8 +222,7 @@ def in_standard_words(schema: Mapping[str, Any]) -> dict[str, Any]:
     def standard(part: dict[str, Any]) -> dict[str, Any]:
         types = part.get("type")
         named = types if isinstance(types, list) else [types]
-        own = [name for name in named if name in _HINTS]
-        if own:
+        if own := [name for name in named if name in _HINTS]:
             renamed = list(dict.fromkeys("string" if name in _HINTS else name for name in named))
             part["type"] = renamed if isinstance(types, list) and len(renamed) > 1 else renamed[0]
             part["description"] = f"{part.get('description') or ''} {_HINTS[own[0]]}".strip()

@@ -217,6 +217,9 @@ def test_rows_that_ask_the_same_keep_their_own_columns(tmp_path):
     report = say.map(frame, checkpoint=tmp_path / "run.sqlite", progress=False)
     assert [row.row["id"] for row in report.rows] == report.to_frame()["id"].tolist() == [4, 5]
     assert [*report.to_frame().index] == ["x", "y"]
+    for kept in (None, tmp_path / "run.sqlite"):
+        report = say.map(iter(frame.to_dict("records")), checkpoint=kept)
+        assert [row.row["id"] for row in report.rows] == [4, 5]
     report.close()
 
 
