@@ -148,9 +148,9 @@ class LocalMap(Generic[R]):
     async def _take(self, piece: Sequence[InputRow], version: bytes) -> None:
         """Look what is known of some rows, and queue the others."""
         first = len(self._ids)
-        self._ids.extend([0] * len(piece))
         # In a thread, which reads their files and their long texts.
         rows = await in_thread(lambda: [self._record(each, place, version) for place, each in enumerate(piece, first)])
+        self._ids.extend([0] * len(piece))
         fresh: list[Record] = []
         shared: list[tuple[Record, Finished]] = []
         for row in rows:
@@ -283,6 +283,8 @@ class LocalMap(Generic[R]):
         if self._stopped is None:
             without_frames(error)
             self._stopped = error
+            unasked = {place: row.given for row in self._pending.values() for place in (row.place, *row.also)}
+            self._given = unasked | self._given
             self._ready.clear()
             self._reader.cancel()
 

@@ -37,7 +37,7 @@ from SimpleLLMFunc import (
     llm_function,
     use_llm,
 )
-from SimpleLLMFunc.batch import MapReport, local
+from SimpleLLMFunc.batch import local
 from SimpleLLMFunc.batch.checkpoint import store
 from SimpleLLMFunc.testing import ScriptedLLM
 from tests.support.server import LoopbackServer, error_answer, text_answer
@@ -128,10 +128,7 @@ async def test_the_results_have_the_order_of_the_rows() -> None:
             gate.let(text)
             await asyncio.sleep(0)
         report = await mapping
-    assert isinstance(report, MapReport)
     assert [row.value for row in report.rows] == ["A", "B", "C"]
-    assert [row.index for row in report.rows] == [0, 1, 2]
-    assert [row.row for row in report.rows] == ["a", "b", "c"]
     assert (report.counts.rows, report.counts.asked, report.counts.failed) == (3, 3, 0)
 
 
@@ -277,6 +274,7 @@ async def test_a_source_without_end_is_read_no_faster_than_asked() -> None:
     assert isinstance(report.stopped, BudgetExceeded)
     assert next(numbers) < 2000
     assert (report.rows[49].row, report.rows[49].value) == ("r49", "R49")
+    assert [row.row for row in report.rows[50:]] == [f"r{number}" for number in range(50, len(report.rows))]
 
 
 async def test_a_row_of_a_slow_source_is_asked_before_the_next_one_comes() -> None:
@@ -352,10 +350,9 @@ async def test_many_rows_go_to_a_temporary_file_that_is_gone_in_the_end(monkeypa
     texts = [f"r{number % 60}" for number in range(100)]
     with use_llm(ScriptedLLM(graded, repeat=True)) as llm:
         report = await grade.map((text for text in texts), concurrency=7)
-    assert len(llm.calls) == 60
     assert [row.value.why for row in report.rows] == texts
     assert [row.row for row in report.rows] == texts
-    assert (report.counts.asked, report.counts.duplicates) == (60, 40)
+    assert (len(llm.calls), report.counts.asked, report.counts.duplicates) == (60, 60, 40)
     assert (sizes[:3], max(sizes)) == ([7, 7, 6], 7)
     assert list(tmp_path.iterdir())
     del report
