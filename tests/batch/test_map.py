@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pandas
 import polars
@@ -300,8 +301,9 @@ async def test_a_row_of_a_slow_source_is_asked_before_the_next_one_comes() -> No
     assert (report.counts.duplicates, report.counts.restored) == (1, 0)
 
 
-async def test_a_blocking_generator_does_not_block_the_loop() -> None:
-    gate, more = Gate(), threading.Event()
+async def test_a_blocking_generator_does_not_block_the_loop_nor_wake_it(monkeypatch) -> None:
+    gate, more, waits = Gate(), threading.Event(), Mock(wraps=asyncio.wait)
+    monkeypatch.setattr(asyncio, "wait", waits)
 
     def rows() -> Iterator[str]:
         yield "a"
@@ -312,6 +314,8 @@ async def test_a_blocking_generator_does_not_block_the_loop() -> None:
     with use_llm(gate.llm):
         mapping = asyncio.create_task(shout.map(rows()))
         await gate.until(2)
+        await asyncio.sleep(0.3)
+        assert waits.call_count < 10
         more.set()
         await gate.until(3)
         gate.let()

@@ -101,10 +101,11 @@ async def _from_thread(rows: Generator[InputRow, None, None]) -> AsyncGenerator[
     try:
         while True:
             piece: list[InputRow] = []
-            given = 0
+            given, pause = 0, _WAIT_SECONDS
             pull = asyncio.ensure_future(worker.run(_pull, rows, piece))
             while given < len(piece) or not pull.done():
-                await asyncio.wait({pull}, timeout=_WAIT_SECONDS)
+                await asyncio.wait({pull}, timeout=pause)
+                pause *= 2  # a row that comes later ends the pull, which wakes the loop by itself
                 if taken := piece[given:]:  # also while the source waits for its next row
                     given += len(taken)
                     yield taken
