@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable, Iterator, Sequence, Sized
+from collections.abc import AsyncGenerator, AsyncIterable, Collection, Generator, Iterable, Iterator, Sequence, Sized
 from contextlib import aclosing, suppress
 from itertools import islice
 from pathlib import Path
@@ -158,7 +158,7 @@ def can_read_again(source: Rows) -> bool:
         return True
     if is_arrow(source):
         return arrow_length(source) is not None  # a table: a query may give others, a reader is read once
-    return isinstance(source, Iterable) and not isinstance(source, Iterator)
+    return isinstance(source, Collection)  # other iterables may give other rows the second time, or none
 
 
 def count_rows(path: Path) -> int | None:

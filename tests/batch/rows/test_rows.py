@@ -139,7 +139,8 @@ def test_what_can_be_read_twice(table):
     arrow = pa.table({"n": [1]})
     for again in ([1], "rows.csv", table, pd.DataFrame(), pl.DataFrame(), arrow, range(3), RowSource([1])):
         assert can_read_again(again), again
-    for once in (iter([1]), (x for x in "a"), source(), arrow.to_reader(), RowSource(iter([1]))):
+    shuffled = type("Shuffled", (), {"__iter__": lambda self: iter("ab")})()  # nothing says that it repeats itself
+    for once in (iter([1]), (x for x in "a"), source(), arrow.to_reader(), RowSource(iter([1])), shuffled):
         assert not can_read_again(once), once
 
 
