@@ -277,11 +277,12 @@ def csv_records(path: Path) -> Generator[TextRow, None, None]:
             except csv.Error as error:
                 if columns is None:
                     raise ConfigError(f"{str(path)!r}: the names of the columns cannot be read: {error}.") from None
-                yield line, None, f"it is not CSV: {error}"
+                more = f". The row goes on to line {reader.line_num}: close its quote" if reader.line_num > line else ""
+                yield line, None, f"it is not CSV: {error}{more}"
                 continue
             except UnicodeError as error:
                 raise ConfigError(f"{str(path)!r} cannot be read as {encoding}: {error}.") from None
-            if not cells or (len(cells) == 1 and not cells[0].strip()):
+            if not cells or (len(cells) == 1 and cells[0].isspace()):  # "" in quotes is a cell
                 continue
             if columns is None:
                 # A column without a name is what a data frame's index is written as.

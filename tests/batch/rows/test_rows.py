@@ -300,6 +300,7 @@ def test_rows_are_dicts_of_text(written):
     assert cells(path) == [
         (2, {"id": "1", "text": "a, b"}), (3, {"id": "2", "text": "two\nlines"}), (6, {"id": "3", "text": 'say "hi"'}),
     ]  # fmt: skip
+    assert cells(written('text\n \n""\n', "rows.csv")) == [(3, {"text": ""})]
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
@@ -346,7 +347,7 @@ def test_a_bad_row_is_named_and_the_next_one_is_read(written):
 
 def test_a_quote_that_is_never_closed_is_a_bad_row(written):
     ((line, problem),) = cells(written('id,text\n1,"open\n2,x\n', "rows.csv"))
-    assert (line, "not CSV" in problem) == (2, True)
+    assert (line, "not CSV" in problem, "The row goes on to line 3" in problem) == (2, True, True)
 
 
 def test_columns_without_name_and_with_one_name_and_large_or_strange_cells(written):
