@@ -51,10 +51,12 @@ def passages_of(folder: Path) -> list[Passage]:
     """Return the paragraphs of all text files, each with its file and line."""
     found = []
     for path in sorted(path for path in folder.rglob("*") if path.suffix in {".md", ".txt"}):
-        line = 1
+        at = 0
         for paragraph in re.split(r"\n{2,}", text := path.read_text("utf-8")):
-            line = text.count("\n", 0, text.index(paragraph)) + 1
+            at = text.index(paragraph, at)
+            line = text.count("\n", 0, at) + 1
             found.append(Passage(place=f"{path.name}:{line}", text=paragraph.strip()))
+            at += len(paragraph)
     return [each for each in found if each.text]
 
 

@@ -96,8 +96,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.environ["SIMPLELLMFUNC_MODEL"] = chosen.model
     if chosen.answer:
         name, said = chosen.answer
-        (call_id,) = (each["call_id"] for each in paused(chosen.journal) if each["key"] == name)
-        answer(chosen.journal, name, call_id, said == "yes")
+        waiting = {each["key"]: each["call_id"] for each in paused(chosen.journal)} if chosen.journal.exists() else {}
+        if name not in waiting or said not in {"yes", "no"}:
+            parser.error(f"--answer takes a mail that waits ({', '.join(waiting) or 'none does'}), and yes or no")
+        answer(chosen.journal, name, waiting[name], said == "yes")
         print(f"{name}: {said}. Run the program again.")
         return 0
     with nullcontext() if chosen.model else use_cassette(HERE / "cassette.json", record="none"):

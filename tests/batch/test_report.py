@@ -215,13 +215,11 @@ def test_a_pandas_frame_keeps_its_columns_and_its_index(report):
     assert frame["text"].dtype == "category"
     assert frame.loc["x", "people"] == FLAT["people"]
     assert frame["stars"].tolist() == [4, pd.NA]  # not 4.0
-    assert frame["error"].isna().tolist() == [True, False]
     assert list(source.columns) == ["id", "text"]
 
 
 def test_a_polars_frame_in_and_out(report):
     frame = to_frame(report, pl.DataFrame({"id": [1, 2], "text": ["a", "b"]}))
-    assert isinstance(frame, pl.DataFrame)
     assert frame.columns == ["id", "text", "title", "stars", "mood", "people", "error"]
     assert frame["stars"].to_list() == [4, None]
     assert frame.schema["error"] == pl.String
@@ -238,8 +236,7 @@ def test_what_polars_cannot_mix_becomes_text():
 def test_a_column_that_is_there_already_stays(report):
     source = pd.DataFrame({"title": ["old", "old"], "error": [0, 0]})
     frame = to_frame(report, source)
-    assert frame["title"].tolist() == ["old", "old"]
-    assert frame["result_title"].tolist()[0] == "Rain"
+    assert (frame["title"].tolist(), frame["result_title"].tolist()[0]) == (["old", "old"], "Rain")
     assert frame["result_error"].isna().tolist() == [True, False]
     longer = pd.DataFrame({"id": [1, 2, 3]})  # the map ended before its last row
     assert to_frame(report, longer)["id"].tolist() == [1, 2]
@@ -248,7 +245,6 @@ def test_a_column_that_is_there_already_stays(report):
 def test_rows_that_were_no_frame_become_one(report):
     assert ((numbers := to_frame(report)["id"]).tolist(), numbers.dtype) == ([1, 2], "int64")
     frame = to_frame(Report(str, [Row(0, ("a", 1), "x"), Row(1, "b", "y")]))
-    assert isinstance(frame, pd.DataFrame)
     assert (frame["row"].tolist(), frame["value"].tolist()) == ([["a", 1], "b"], ["x", "y"])
 
 

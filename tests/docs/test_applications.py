@@ -41,9 +41,17 @@ def test_an_application_prints_what_its_readme_shows(folder: Path, tmp_path: Pat
         assert "".join(each.stdout for each in done) == expected, "".join(each.stderr for each in done)
 
 
-def test_a_missing_row_and_an_alarm_are_exit_codes(tmp_path: Path) -> None:
-    for name, options in (("pdf_table", []), ("nightly_job", ["--requests", "4"])):
-        assert run(shutil.copytree(ROOT / "examples" / name, tmp_path / name), *options).returncode == 1
+def test_a_missing_row_an_alarm_and_a_misspelt_mail_are_exit_codes(tmp_path: Path) -> None:
+    misspelt = ("mail_triage", ["--answer", "no.eml", "yes"], 2)
+    for name, options, code in (("pdf_table", [], 1), ("nightly_job", ["--requests", "4"], 1), misspelt):
+        assert run(shutil.copytree(ROOT / "examples" / name, tmp_path / name), *options).returncode == code
+
+
+def test_a_passage_is_cited_by_its_own_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.md").write_text("Yes, and no.\n\nno\n\n\nno\n")
+    monkeypatch.syspath_prepend(str(ROOT / "examples/ask_files"))
+    passages = importlib.import_module("ask_files").passages_of(tmp_path)
+    assert [each.place for each in passages] == ["a.md:1", "a.md:3", "a.md:6"]
 
 
 @pytest.mark.heavy

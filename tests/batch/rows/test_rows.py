@@ -177,9 +177,6 @@ def test_forwards_each_row_is_read_once_and_backwards_a_few_times_only():
     assert [rows[twice // 2]["m"] for twice in range(9_980, 10_000)] == [n // 2 for n in range(9_980, 10_000)]
     assert read <= 5_000
     assert [rows[place]["m"] for place in (7, 8, 25, 3, 4_000, 3_999, 3_800)] == [7, 8, 25, 3, 4_000, 3_999, 3_800]
-    rows.close()
-    assert rows[3] == {"m": 3}
-    rows.close()
 
 
 def test_a_file_that_grew_is_the_same_and_another_one_is_not(table, caplog):
