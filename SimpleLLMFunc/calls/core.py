@@ -325,8 +325,7 @@ def as_call_error(error: Exception, before: str = "") -> CallError:
     if isinstance(error, SimpleLLMFuncError):
         said = str(error)
         for name in _FACTS:
-            fact = getattr(error, name, None)
-            if fact not in (None, "", [], ()):
+            if (fact := getattr(error, name, None)) not in (None, "", [], ()):
                 data[name] = _without_secrets(fact)
         if isinstance(error, DeadlineExceeded):
             data["seconds"] = error.seconds  # what it was given; elsewhere it is how long the run took

@@ -195,8 +195,7 @@ def parts_of(text: str, size: int) -> Iterator[str]:
         end = start + size
         window = text[start + size // 2 : end]
         for mark in ("\n\n", "\n", "。", ". ", " "):
-            at = window.rfind(mark)
-            if at >= 0:
+            if (at := window.rfind(mark)) >= 0:
                 end = start + size // 2 + at + len(mark)
                 break
         yield text[start:end]

@@ -75,8 +75,7 @@ class Summary(CoreCall, input_model=DataBase, output_model=SummaryOutput):
             async for piece in self._llm(messages, streaming=True):
                 pieces.append(piece)
                 yield CallOutputChunk(CallOutputType.TEXT, piece)
-        runtime = getattr(getattr(self._executor, "task", None), "runtime", None)
-        if runtime is not None:
+        if (runtime := getattr(getattr(self._executor, "task", None), "runtime", None)) is not None:
             runtime.reasoning = "".join(pieces)
 
 
