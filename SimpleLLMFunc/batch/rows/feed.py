@@ -64,7 +64,8 @@ class Feed:
             self.rows = RowsAgain(source)
         self.total = arrow_length(base) if not is_frame and is_arrow(base) else None
         if isinstance(base, Sized) and (is_plain or is_frame):
-            self.total = len(base)
+            with suppress(TypeError):  # a progress bar around a generator has no length, though it is Sized
+                self.total = len(base)
         if self.total is not None and limit is not None:
             self.total = min(self.total, limit)
 

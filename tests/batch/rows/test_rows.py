@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tqdm import tqdm
 
 from SimpleLLMFunc import llm_function
 from SimpleLLMFunc.batch.rows.feed import Feed, RowsAgain, can_read_again, count_rows
@@ -234,7 +235,8 @@ async def test_rows_are_counted_where_a_look_tells(tmp_path):
     frames = pd.DataFrame({"a": [1, 2]}), pl.DataFrame({"a": [1]}), pa.table({"a": [1, 2, 3]})
     assert [Feed(frame).total for frame in frames] == [2, 1, 3]
     assert (Feed(RowSource([1, 2, 3])).total, Feed(RowSource([1, 2, 3], limit=2)).total) == (3, 2)
-    assert (Feed(RowSource(iter([1]), limit=1)).total, await Feed(iter([1])).counted()) == (None, None)
+    sources = (RowSource(iter([1]), limit=1), iter([1]), tqdm((x for x in "a"), disable=True))
+    assert [await Feed(each).counted() for each in sources] == [None] * 3
     if hasattr(os, "mkfifo"):  # a pipe is not read, which would wait for ever
         os.mkfifo(tmp_path / "pipe.jsonl")
     for broken in (tmp_path / "none.csv", tmp_path / "a.txt", tmp_path, tmp_path / "pipe.jsonl"):
