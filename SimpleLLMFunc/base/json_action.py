@@ -188,8 +188,7 @@ def _add_user_text(messages: list[dict[str, Any]], text: str) -> None:
 
 def _with_system_text(messages: list[dict[str, Any]], text: str) -> list[dict[str, Any]]:
     if messages and messages[0]["role"] == "system":
-        first = {**messages[0], "content": f"{content_text(messages[0]['content'])}\n\n{text}"}
-        return [first, *messages[1:]]
+        return [{**messages[0], "content": f"{content_text(messages[0]['content'])}\n\n{text}"}, *messages[1:]]
     return [{"role": "system", "content": text}, *messages]
 
 

@@ -131,7 +131,10 @@ def render_value(value: Any) -> str:
     if is_data or (dataclasses.is_dataclass(value) and not isinstance(value, type)):
         data = dict(value) if isinstance(value, Mapping) else value
         with suppress(ValueError, TypeError, RecursionError):
-            return json.dumps(_ANYTHING.dump_python(data, mode="json", by_alias=True), ensure_ascii=False)
+            plain = _ANYTHING.dump_python(data, mode="json", by_alias=True)
+            if isinstance(value, (set, frozenset)):
+                plain.sort(key=json.dumps)  # each process has its own order of a set; cassettes and caches need one
+            return json.dumps(plain, ensure_ascii=False)
         try:
             return str(value)
         except RecursionError:

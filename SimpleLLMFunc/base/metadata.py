@@ -119,8 +119,19 @@ def signature_text(signature: inspect.Signature) -> str:
 
 def shown_signature(signature: inspect.Signature) -> inspect.Signature:
     """Return a signature with its annotations as a reader writes them: no quotes, no modules."""
-    parameters = [each.replace(annotation=_written(each.annotation)) for each in signature.parameters.values()]
+    parameters = [
+        each.replace(annotation=_written(each.annotation), default=_in_order(each.default))
+        for each in signature.parameters.values()
+    ]
     return signature.replace(parameters=parameters, return_annotation=_written(signature.return_annotation))
+
+
+def _in_order(default: Any) -> Any:
+    """Return a default as it is; of a set, the text with sorted items, since each process has its own order of a set."""
+    if type(default) not in (set, frozenset) or len(default) < 2:
+        return default
+    items = ", ".join(sorted(map(repr, default)))
+    return Written(f"{{{items}}}" if type(default) is set else f"frozenset({{{items}}})")
 
 
 class Written(str):
@@ -148,8 +159,7 @@ def function_version(docstring: str, signature: str, types: Any, tools: Any) -> 
         types: JSON data about what goes in and comes out, and what else makes it another function (templates, examples).
         tools: in wire form.
     """
-    parts = [docstring, signature, types, tools]
-    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), default=str)
+    text = json.dumps([docstring, signature, types, tools], sort_keys=True, separators=(",", ":"), default=str)
     return hashlib.blake2b(_PLACE.sub("", text).encode(), digest_size=8).hexdigest()
 
 

@@ -194,8 +194,7 @@ def _find(call: ToolCall, round_: Round) -> Tool:
     candidate = round_.tool_map.get(call.function.name)
     if candidate is None:
         known = cut(", ".join(round_.tool_map), 1000) or "none"
-        told = round_.policy.told("unknown", name=call.function.name, known=known)
-        raise _NotRunError(told, "unknown_tool")
+        raise _NotRunError(round_.policy.told("unknown", name=call.function.name, known=known), "unknown_tool")
     return as_tool(candidate)
 
 
@@ -207,8 +206,7 @@ async def _read(call: ToolCall, tool: Tool, round_: Round, idempotency_key: str)
     try:
         return await in_thread(_bound, tool, text, context)
     except ArgumentsError as error:
-        told = policy.told("unfit", name=tool.name, problem=error)
-        raise _NotRunError(told, "invalid_arguments") from None
+        raise _NotRunError(policy.told("unfit", name=tool.name, problem=error), "invalid_arguments") from None
 
 
 def _bound(tool: Tool, text: str, context: ToolContext[Any]) -> _Arguments:

@@ -130,7 +130,9 @@ class _Plain:
         if isinstance(value, Mapping):
             return {_key(key): self.of(item, depth) for key, item in value.items()}
         if isinstance(value, (Sequence, AbstractSet)):
-            return [self.of(item, depth) for item in value]
+            items = [self.of(item, depth) for item in value]
+            # As for arguments: a set has one order in every process.
+            return sorted(items, key=json.dumps) if isinstance(value, AbstractSet) else items
         # Arrays and scalars of numpy and its kin.
         if callable(convert := getattr(value, "tolist", None)):
             return self.of(convert(), depth)

@@ -162,8 +162,7 @@ class _Values:
             # Without a schema for keys, digits serve as texts and as numbers.
             return str({0: 1, 1: 0}.get(number, number)) if keys is None else str(self.of(keys, depth + 1))
 
-        names = self._different(key, least, schema.get("maxProperties"))
-        return {name: self.of(value, depth + 1) for name in names}
+        return {name: self.of(value, depth + 1) for name in self._different(key, least, schema.get("maxProperties"))}
 
     def _array(self, schema: Schema, depth: int) -> list[Any]:
         if "prefixItems" in schema:

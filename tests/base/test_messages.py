@@ -183,7 +183,7 @@ class Price(BaseModel):
         (Colour.PAIR, '[1, "two"]'), (["雨", 1, None], '["雨", 1, null]'), ((1, 2), "[1, 2]"), ({3}, "[3]"),
         pytest.param(deque([1]), "[1]", marks=WITH_DEQUES), ({"a": {"b": True}}, '{"a": {"b": true}}'), (MappingProxyType({"a": 1}), '{"a": 1}'),
         (Price(amount=Decimal("2.5")), '{"sum": "2.5"}'), ([Price(amount=Decimal(1))], '[{"sum": "1"}]'),
-        (Spot(1.5), '{"x": 1.5}'),
+        (Spot(1.5), '{"x": 1.5}'), (set("fedcba"), '["a", "b", "c", "d", "e", "f"]'),
         ([object], "[<class 'object'>]"), ([math.nan, Spot(-math.inf)], '[NaN, {"x": -Infinity}]'),
     ],
 )  # fmt: skip

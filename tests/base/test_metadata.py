@@ -134,9 +134,9 @@ def test_a_type_is_shown_by_its_own_name(annotation, shown):
 
 
 def test_the_version_is_the_same_in_every_process_and_a_default_counts_without_its_place_in_memory():
-    def func(x=PLACE, y=1.5): ...
+    def func(x=PLACE, y=1.5, z=frozenset("dcba")): ...
 
-    assert signature_text(inspect.signature(func)) == "(x=<object object>, y=1.5)"
+    assert signature_text(inspect.signature(func)) == "(x=<object object>, y=1.5, z=frozenset({'a', 'b', 'c', 'd'}))"
     code = (
         "from SimpleLLMFunc.base.metadata import function_version as v;"
         "print(v('Do it.', '(x=<object object at 0x7f01>)', {'b': 1, 'a': {2: object()}}, []))"

@@ -63,7 +63,7 @@ def render(value: Any, limit: int = LIMIT) -> Any:
         ([Model(name="a"), Row("b", date(2026, 1, 2))], None), (Decimal("0.10"), "0.10"),
         (UUID(int=1), "00000000-0000-0000-0000-000000000001"),
         ({"m": Decimal("0.10"), "c": Colour.RED}, '{"m": "0.10", "c": "red"}'), (collections.deque([1, 2]), "[1, 2]"),
-        (collections.OrderedDict(a=1), '{"a": 1}'), (ValueError("x"), "ValueError: x"),
+        (collections.OrderedDict(a=1), '{"a": 1}'), (ValueError("x"), "ValueError: x"), (set("dcba"), '["a", "b", "c", "d"]'),
         (b"\xff\x00", "[2 bytes of binary data, not shown]"),
         ({"blob": bytearray(10_000_000)}, '{"blob": "[10000000 bytes of binary data, not shown]"}'),
         ([10**5000], '["[an integer of 16610 bits]"]'), ({"a": {"b": frozenset([1])}}, '{"a": {"b": [1]}}'),

@@ -328,5 +328,4 @@ def _call(llm: LLM_Interface | None) -> Finding:
         advice = "the text says what to do; --online looks at the address"
         return _bad("call", f"{type(error).__name__}: {error}", advice)
     said, tokens = cut(reply.text.strip(), 60), 0 if reply.usage is None else reply.usage.total_tokens
-    seconds = time.monotonic() - started
-    return _ok("call", f"{llm.model_name} answered {said!r} in {seconds:.1f} s, {tokens} tokens")
+    return _ok("call", f"{llm.model_name} answered {said!r} in {time.monotonic() - started:.1f} s, {tokens} tokens")

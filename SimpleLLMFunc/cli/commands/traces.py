@@ -221,9 +221,8 @@ def export(reader: TraceReader, *, path: Path, sort: RunOrder, ascending: bool, 
     form: Any = path.suffix.lower().removeprefix(".")
     if form not in get_args(RunFormat):
         raise click.BadParameter(f"{path.name!r} ends with none of .csv, .jsonl, .parquet.", param_hint="--to")
-    rows = exported_runs(reader, form, RunQuery(**filters), sort=sort, ascending=ascending)
     with replaced_whole(path) as part, part.open("wb") as file:
-        file.writelines(rows)
+        file.writelines(exported_runs(reader, form, RunQuery(**filters), sort=sort, ascending=ascending))
     click.echo(f"{printable(str(path))}: {path.stat().st_size:,} bytes", err=True)
 
 
@@ -300,14 +299,13 @@ def _print(data: Any, headers: Sequence[str], rows: Iterable[Sequence[str]], *, 
 
 
 def _metric(row: MetricRow, by: tuple[Dimension, ...], *, timed: bool) -> list[str]:
-    cost = _told(row.cost, ".4f") + ("+?" if row.cost is not None and row.cost_unknown else "")
     return [
         *([when(row.bucket or 0.0)] if timed else []),
         *(_short(getattr(row, name)) for name in by),
         str(row.runs),
         *(_told(rate, ".1%") for rate in (row.error_rate, row.reask_rate)),
         *map(str, (row.input_tokens, row.output_tokens)),
-        cost,
+        _told(row.cost, ".4f") + ("+?" if row.cost is not None and row.cost_unknown else ""),
         *(_told(value, ".2f") for value in (row.seconds_p50, row.seconds_p90, row.seconds_p99)),
     ]
 

@@ -187,8 +187,7 @@ class Voting:
             result, kept = await self._decided(run, question)
             value = result.value.value
             run.parsed = Parsed(result.value if self.is_confident else value)
-            say = partial(answer_text, pipeline.definition.output, value)
-            text = await off_loop_if_large(len(result.text), say)
+            text = await off_loop_if_large(len(result.text), partial(answer_text, pipeline.definition.output, value))
             choice = Choice(ChatMessage(content=text), finish_reason=result.finish_reason)
             # The votes have told what was asked, and what it took.
             run.tell(RunFinished(ChatCompletion((choice,), cached=result.cached), [], NO_USAGE, 0))

@@ -269,8 +269,10 @@ def _schema(
     for parameter in shown:
         if _has_default(parameter) and not isinstance(parameter.default, FieldInfo):
             try:
-                text = json.dumps(to_jsonable_python(parameter.default), allow_nan=False)
-                by_name[parameter.name]["default"] = json.loads(text)
+                default = json.loads(json.dumps(to_jsonable_python(parameter.default), allow_nan=False))
+                if isinstance(parameter.default, (set, frozenset)):
+                    default.sort(key=json.dumps)  # each process has its own order of a set, and a schema has one
+                by_name[parameter.name]["default"] = default
             except (ValueError, RecursionError):
                 continue  # a default that is no JSON: the model need not know it
     return schema

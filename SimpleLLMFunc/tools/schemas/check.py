@@ -73,10 +73,9 @@ class SchemaValidation:
         odd = check_bounds(schema)
         if is_draft_7 is None:
             is_draft_7 = "draft-07" in str(schema.get("$schema", ""))
-        meta = _meta_validator(is_draft_7, extra_types)
         # On a fresh stack: it nests a dozen calls per level, and the caller may stand deep already.
         with ThreadPoolExecutor(1) as thread:
-            thread.submit(_check_keywords, {"": schema, **odd}, meta).result()
+            thread.submit(_check_keywords, {"": schema, **odd}, _meta_validator(is_draft_7, extra_types)).result()
         self.validator_class: Any = _validator_class(is_draft_7, extra_types)
         # Without this registry the validator would fetch what a `$ref` names.
         self.validator: Any = self.validator_class(schema, registry=referencing.Registry())

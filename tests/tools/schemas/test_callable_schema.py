@@ -178,9 +178,11 @@ def test_defaults_are_shown_as_json():
         none: int = None,  # noqa: RUF013 - many people write it so
         many: tuple[int, ...] = (1, 2),
         path: Path = Path("a/b"),
+        tags: frozenset[str] = frozenset("dcba"),
     ) -> None: ...
 
     found = properties(f)
+    assert found["tags"]["default"] == ["a", "b", "c", "d"]
     assert found["colour"]["default"] == "blue"
     assert found["size"]["default"] == 2
     assert found["point"]["default"] == {"x": 1, "y": 0.0}
