@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
 from pydantic_core import to_jsonable_python
@@ -67,14 +67,16 @@ def no_match(
             text = pattern.sub(lambda _: replace_by or "", text)
         return redact(text) if secrets else text
 
-    def is_found(text: str) -> bool:
-        return any(pattern.search(text) for pattern in compiled) or (secrets and redact(text) != text)
+    def is_found(value: Any) -> bool:
+        # Each text by itself too: as JSON it has quotes around it, and its line breaks are escaped.
+        texts = [_text_of(value), *_texts_in(to_jsonable_python(value, fallback=str))]
+        return any(any(each.search(text) for each in compiled) or (secrets and redact(text) != text) for text in texts)
 
     def check(value: Any) -> Block | Change | None:
-        if not is_found(_text_of(value)):
+        if not is_found(value):
             return None
         better = _mapped(value, cleaned)
-        if replace_by is None or is_found(_text_of(better)):
+        if replace_by is None or is_found(better):
             return Block("it holds what must not be in it")
         if on == "arguments":
             return Change({name: item for name, item in better.items() if item != value[name]})
@@ -127,6 +129,15 @@ def _mapped(given: Any, change: Callable[[str], str]) -> Any:
     if isinstance(given, list):
         return [_mapped(item, change) for item in given]
     return {name: _mapped(item, change) for name, item in given.items()} if isinstance(given, dict) else given
+
+
+def _texts_in(data: Any) -> Iterator[str]:
+    """Yield each text in JSON data, keys too."""
+    if isinstance(data, str):
+        yield data
+    elif isinstance(data, (list, dict)):
+        for part in data if isinstance(data, list) else [*data, *data.values()]:
+            yield from _texts_in(part)
 
 
 def _text_of(given: Any) -> str:

@@ -215,13 +215,13 @@ def test_a_row_of_a_map_is_guarded_and_a_batch_file_refuses_guards(tmp_path):
     ("guard", "value", "expected"),
     [
         (max_length(3), "abc", None), (max_length(3), [1, 2], ModelRetry), (no_match(_TEL), "555-1234", Block),
-        (no_match(_TEL), Note(text="555-1234"), Block),
+        (no_match(_TEL), Note(text="555-1234"), Block), (no_match("^5.*\n"), Note(text="555\n"), Block),
         (no_match(_TEL, replace_by="x"), {"a": ["555-1234", 5]}, Change({"a": ["x", 5]})),
         (no_match(_TEL, replace_by="x"), Note(text="555-1234"), Block),
         (no_match(_TEL, replace_by="x"), {"555-1234": 1}, Block),
         (no_match(secrets=True), "the key is sk-abcdefghijklmnopqrstuvwx", Block),
         (no_match(secrets=True), "no secret at all", None),
-        (no_match("a", replace_by="x", on="arguments"), {"p": "a", "q": "b"}, Change({"p": "x"})),
+        (no_match("^a$", replace_by="x", on="arguments"), {"p": "a", "q": "b"}, Change({"p": "x"})),
     ],
 )  # fmt: skip
 def test_length_and_expressions(guard, value, expected):
