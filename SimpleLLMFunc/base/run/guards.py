@@ -121,13 +121,16 @@ async def _asked(guard: _Guard, given: dict[str, Any]) -> Change | ModelRetry | 
     """Return what a guard wants; what it raises except `Block` and `ModelRetry` is the caller's own error.
 
     Raises:
-        ContentBlocked: it blocks.
+        ContentBlocked: it blocks, or a function that it asked got no answer that fits.
         UsageError: what it returned means nothing.
     """
     try:
         said = await run_callable(guard.func, [], given)
     except (Block, ModelRetry) as raised:
         said = raised
+    except ResponseParseError as error:
+        # Of a function that the guard asked: the answer that is judged may fit, and the model must not be told otherwise.
+        raise _blocked(guard, f"it came to no verdict ({error})") from error
     if said is None or said is True:
         return None
     if isinstance(said, (Change, ModelRetry)):

@@ -230,14 +230,16 @@ def test_length_and_expressions(guard, value, expected):
 
 
 async def test_a_question_to_a_model():
-    llm = ScriptedLLM("true", "false", "true")
-    ask = made(ScriptedLLM(*["fine"] * 3), [ask_model("Is it polite?", llm_interface=llm)])
+    llm = ScriptedLLM("true", "false", "true", *["perhaps"] * 3)
+    ask = made(ScriptedLLM(*["fine"] * 4), [ask_model("Is it polite?", llm_interface=llm)])
     assert await ask("?") == "fine"
     with pytest.raises(ContentBlocked, match=r"guard ask_model: Is it polite\? No"):
         await ask("?")
     assert "Is it polite?" in llm.requests[0][0]["content"]
     with pytest.raises(ContentBlocked, match="Yes"):
         await ask.with_options(guards=[ask_model("Is it rude?", llm_interface=llm, wanted=False)])("?")
+    with pytest.raises(ContentBlocked, match="guard ask_model: it came to no verdict"):
+        await ask("?")
 
 
 @pytest.mark.parametrize("build", [no_match, lambda: no_match("["), lambda: max_length(3, on="both")])
