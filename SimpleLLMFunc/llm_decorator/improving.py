@@ -188,9 +188,14 @@ def patched_source(
         edit.set_arguments(_decorator_of(node, name), arguments)
     if docstring is not None:
         edit.set_docstring(node, docstring)
+    changed = edit.result()
+    try:
+        ast.parse(changed)
+    except SyntaxError as error:
+        raise UsageError(f"the source of {name} cannot be changed ({error}). Change it by hand.") from error
     shown = path.relative_to(Path.cwd()).as_posix() if path.is_relative_to(Path.cwd()) else path.name
     # Bytes: of a text a form feed ends a line too, and no patch counts so.
-    before, after = ([*map(bytes.decode, text.splitlines(keepends=True))] for text in (source, edit.result()))
+    before, after = ([*map(bytes.decode, text.splitlines(keepends=True))] for text in (source, changed))
     lines = difflib.unified_diff(before, after, f"a/{shown}", f"b/{shown}")
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
@@ -258,8 +263,12 @@ class _Edit:
         _, end = self._span(decorator)
         if not isinstance(decorator, ast.Call):
             self._edits.append((end, end, f"({new})"))
-        elif new and (given := [*decorator.args, *values.values()]):
-            _, last = max(map(self._span, given))
+        elif new and keywords:
+            # Before the first one: the span of a value does not hold the parentheses around it.
+            first, _ = self._span(keywords[0])
+            self._edits.append((first, first, f"{new}, "))
+        elif new and decorator.args:
+            _, last = self._span(decorator.args[-1])
             self._edits.append((last, last, f", {new}"))
         elif new:
             self._edits.append((end - 1, end - 1, new))
@@ -278,6 +287,6 @@ class _Edit:
             end, written = start, f"{written}\n{margin}"
         self._edits.append((start, end, written))
 
-    def _span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+    def _span(self, node: ast.expr | ast.stmt | ast.keyword) -> tuple[int, int]:
         last, column = node.end_lineno or 0, node.end_col_offset or 0  # what was parsed has them
         return self._starts[node.lineno - 1] + node.col_offset, self._starts[last - 1] + column

@@ -33,6 +33,7 @@ WRITTEN = {
     "last": '@llm_function(LLM, output_mode="tool")\ndef f(text: str) -> dict:\n    """Old."""; return fill()\n',
     "odd": '# \x0c\x0b\u2028\n@llm_function(LLM)\ndef f(text: str) -> dict:\n    """Old."""\n',
     "comma": '@llm_function(\n    LLM,\n)\ndef f(text: str) -> dict:\n    """Old."""\n',
+    "parentheses": "@llm_function(LLM, temperature=(\n    0\n))\ndef f(text: str) -> dict:\n    'Old.'\n",
     "undocumented": "@llm_function(LLM, system_prompt_template='{function_description}')\ndef f(text: str) -> dict:\n    raise NotImplementedError\n",
 }
 
@@ -80,4 +81,7 @@ def test_a_method_and_what_has_no_source(tmp_path, monkeypatch):
         source_patch(loaded(file).f.__wrapped__, OPTIONS)
     file.write_text(HEAD + "wrapped = llm_function(LLM)\n\n\n@wrapped\ndef f(text: str) -> dict:\n    'Old.'\n")
     with pytest.raises(UsageError, match="no decorator @llm_function"):
+        source_patch(loaded(file).f.__wrapped__, OPTIONS)
+    file.write_text(HEAD + "@llm_function((LLM))\ndef f(text: str) -> dict: 'Old.'\n")
+    with pytest.raises(UsageError, match="cannot be changed"):
         source_patch(loaded(file).f.__wrapped__, OPTIONS)
