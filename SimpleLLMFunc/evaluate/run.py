@@ -16,7 +16,8 @@ from typing import Any, Unpack
 from SimpleLLMFunc.base.messages import render_value
 from SimpleLLMFunc.base.run import Answer
 from SimpleLLMFunc.batch import LocalMap, MapOptions, MapReport, RunOptions, check_options, limits
-from SimpleLLMFunc.errors import UsageError
+from SimpleLLMFunc.config import file_path
+from SimpleLLMFunc.errors import UsageError, cut
 from SimpleLLMFunc.evaluate.cases import Cases, CheckedCase, checked_cases, json_of
 from SimpleLLMFunc.evaluate.report import CaseResult, EvalReport, Outcome
 from SimpleLLMFunc.evaluate.scorers import Answered, Grades, Scorer, ScorerLike, as_scorer
@@ -34,6 +35,9 @@ from SimpleLLMFunc.type import Confident
 
 _REPEAT, _FORM = " repeat", " form"
 """No parameter can be called so."""
+
+_LONGEST = 240
+"""Bytes of a file's name; the journal of a database adds a few to it, and 255 is the limit."""
 
 
 @border
@@ -83,11 +87,12 @@ async def evaluate_async(
     began = time.monotonic()
     check_options(options, RunOptions)
     function = Variants(checked_function(f, "evaluate"))
-    judges = named_scorers([scorers] if isinstance(scorers, str) or not isinstance(scorers, Sequence) else scorers)
     if type(repeats) is not int or repeats < 1:
         raise UsageError(f"repeats is a whole number from 1 up, not {repeats!r}.")
     wilson_interval(1, 1, confidence)  # refuses a confidence that cannot be
     checked = await in_thread(checked_cases, cases, function.reader)
+    given = [scorers] if isinstance(scorers, str) or not isinstance(scorers, Sequence) else scorers
+    judges = named_scorers(given, checked, options.get("checkpoint"))
     rows = [(Asked(case.arguments, number),) for number in range(repeats) for case in checked]
     with limits(options) as clock:
         run = await graded_answers(function, checked, rows, judges, options, clock)
@@ -121,18 +126,25 @@ def checked_function(f: Any, doing: str) -> Function:
     return f
 
 
-def named_scorers(scorers: Sequence[ScorerLike]) -> list[Scorer]:
+def named_scorers(
+    scorers: Sequence[ScorerLike], cases: Sequence[CheckedCase], checkpoint: str | os.PathLike[str] | None
+) -> list[Scorer]:
     """Return the scorers that are meant.
 
     Raises:
-        UsageError: there is no scorer, or two have the same name.
+        UsageError: there is no scorer, two have the same name, or one has nothing to compare in these cases, or a name
+            that is too long for its file next to the checkpoint.
     """
-    found = [as_scorer(given) for given in scorers]
+    found = [as_scorer(given, cases) for given in scorers]
     names = [scorer.name for scorer in found]
     if not found or len(set(names)) < len(names):
         raise UsageError(
             f"scorers need different names, and at least one is required; these are {', '.join(names) or 'none'}."
         )
+    for scorer in found:
+        kept = _kept_beside(checkpoint, scorer)
+        if kept is not None and len(os.fsencode(kept.name)) > _LONGEST:
+            raise UsageError(f"the scorer {cut(scorer.name, 40)!r} has too long a name for a file. Give a shorter one.")
     return found
 
 
@@ -236,7 +248,7 @@ async def graded_answers(
 
 def _kept_beside(checkpoint: str | os.PathLike[str] | None, scorer: Scorer) -> Path | None:
     """Return where a scorer keeps what it paid for."""
-    path = None if checkpoint is None else Path(checkpoint)
+    path = None if checkpoint is None else file_path(checkpoint, "checkpoint")
     name = re.sub(r"[/\\\0]", "%", scorer.name)
     return path and path.with_name(f"{path.stem}.{name}{path.suffix}")
 

@@ -19,8 +19,8 @@ from pydantic import BaseModel, Field
 
 from SimpleLLMFunc.base.messages import render_value
 from SimpleLLMFunc.batch import MapReport
-from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, UsageError
-from SimpleLLMFunc.evaluate.cases import UNKNOWN
+from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, UsageError, did_you_mean
+from SimpleLLMFunc.evaluate.cases import UNKNOWN, CheckedCase
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator import fill, llm_function
 from SimpleLLMFunc.llm_decorator.answering.votes import is_among
@@ -88,14 +88,16 @@ ScorerLike: TypeAlias = Scorer | Callable[..., Any] | str
 """A scorer; a function of value and expectation (and arguments, with a third parameter); "exact" or "fields"."""
 
 
-def as_scorer(given: ScorerLike) -> Scorer:
-    """Return the scorer that is meant.
+def as_scorer(given: ScorerLike, cases: Sequence[CheckedCase]) -> Scorer:
+    """Return the scorer that is meant, for these cases.
 
     Raises:
-        UsageError: none is.
+        UsageError: none is, or it has nothing to compare.
     """
     if given in ("exact", "fields", exact, fields):
-        return exact() if given in ("exact", exact) else fields()
+        given = exact() if given in ("exact", exact) else fields()
+    if isinstance(given, _Compared):
+        given.check(cases)
     if isinstance(given, Scorer) and not isinstance(given, type):
         return given
     if callable(given) and given is not judge and not isinstance(given, (str, type)):
@@ -129,6 +131,26 @@ class _Compared:
 
     name: str
     scores: Callable[[Answered], Mapping[str, float]]
+    fields: tuple[str, ...] = ()
+
+    def check(self, cases: Sequence[CheckedCase]) -> None:
+        """Return if there is something to compare.
+
+        Raises:
+            UsageError: no case has an expected value, or none of them has a field that counts.
+        """
+        wanted = [_leaves(case.wanted, "") for case in cases if case.expected is not UNKNOWN]
+        if not wanted:
+            raise UsageError(f"the scorer {self.name!r} compares with an expected value, and no case has one.")
+        leaves = {_INDEX.sub("[]", path): leaf for one in wanted for path, leaf in one.items()}
+        # An empty list or null may hold any field in an answer.
+        open_ends = [path for path, leaf in leaves.items() if leaf in (None, [], {})]
+        for field_name in self.fields:
+            if not (any(is_among(path, [field_name]) for path in leaves) or field_name.startswith(tuple(open_ends))):
+                raise UsageError(
+                    f"the scorer {self.name!r}: no expected value has a field {field_name!r}."
+                    f"{did_you_mean(field_name, leaves)} There are: {', '.join(filter(None, leaves)) or 'none'}."
+                )
 
     async def grade(self, answers: Sequence[Answered], checkpoint: Path | None) -> list[Grades]:  # noqa: ARG002
         def graded() -> list[Grades]:
@@ -159,15 +181,14 @@ def fields(*names: str, name: str = "fields", tolerance: float = 0.0, ignore_cas
         for path in dict.fromkeys([*wanted, *got]):
             plain = _INDEX.sub("[]", path)
             if not names or is_among(plain, names):
-                is_there = path in wanted and path in got
-                is_same = is_there and _is_same(wanted[path], got[path], tolerance, ignore_case)
+                is_same = path in wanted and path in got and _is_same(wanted[path], got[path], tolerance, ignore_case)
                 right.setdefault(plain, []).append(is_same)
         if not right:
             return {}
         own = {f"{name}.{path}": fmean(found) for path, found in right.items() if path}
         return {name: fmean(itertools.chain.from_iterable(right.values())), **own}
 
-    return _Compared(name, scores)
+    return _Compared(name, scores, names)
 
 
 def _leaves(value: Any, path: str) -> dict[str, Any]:
@@ -222,15 +243,11 @@ class _Function:
         places = asyncio.Semaphore(_AT_A_TIME)
 
         async def graded(answer: Answered) -> Grades:
+            given = [answer.value, None if answer.expected is UNKNOWN else answer.expected, answer.arguments]
             async with places:
-                return self._read(await self._said(answer))
+                return self._read(await run_callable(self._function, given[: self._count], {}))
 
         return list(await asyncio.gather(*map(graded, answers)))
-
-    async def _said(self, answer: Answered) -> Any:
-        expected = None if answer.expected is UNKNOWN else answer.expected
-        given = (answer.value, expected, answer.arguments)[: self._count]
-        return await run_callable(self._function, list(given), {})
 
     def _read(self, said: Any) -> Grades:
         if said is None:

@@ -58,17 +58,18 @@ async def improved(
 ) -> Improved[Any]:
     """Do what `f.improve` promises; see there."""
     function = checked_function(f, "improve")
-    (judge,) = named_scorers([scorer])
     options: RunOptions = {"concurrency": concurrency, "progress": progress}
     check_options(options, RunOptions)
     if isinstance(seed, bool) or not isinstance(seed, int):
         raise UsageError(f"seed is a whole number, not {seed!r}.")
     writer = as_proposer(proposer)
     reader = Variants(function).reader
-    parts = await in_thread(lambda: parted(checked_cases(cases, reader), seed))
+    checked = await in_thread(checked_cases, cases, reader)
+    parts = await in_thread(parted, checked, seed)
     place = None if path is None else file_to_write(path)
     if place is not None:
         options["checkpoint"] = place.with_name(f"{place.name}.sqlite")
+    (judge,) = named_scorers([scorer], checked, options.get("checkpoint"))
     with limits({"budget": _limit(budget, parts, function)}):
         ledger = await in_thread(Ledger, options.get("checkpoint"))
         asking = Asking(function, judge, options, 2 * len(parts.held_out), ledger)

@@ -108,9 +108,11 @@ def test_fields_by_path():
     assert report.scores["near"].mean == 0.5
     assert report.scores["sum"].mean == 0.5
     assert evaluate(bill, cases[1:], fields("total", tolerance=0.05)).scores["fields.total"].mean == 1.0
+    with pytest.raises(UsageError, match=r"'totl'\. Did you mean 'total'"):
+        evaluate(bill, cases, fields("totl"))
 
 
-def test_functions_as_scorers():
+def test_functions_as_scorers(tmp_path):
     async def with_arguments(value, expected, arguments):
         return {"longer": len(arguments["text"]) > 1, "same": value == expected}
 
@@ -130,9 +132,9 @@ def test_functions_as_scorers():
         with pytest.raises(UsageError, match="Give True or False"):
             evaluate(labeller(RIGHT), CASES, lambda value, expected, wrong=wrong: wrong)
     assert evaluate(labeller(RIGHT), CASES, [exact, fields]).scores.keys() == {"exact", "fields"}
-    for scorers in ("close", [], ["exact", "exact"], [3], [judge]):
-        with pytest.raises(UsageError):
-            evaluate(labeller(RIGHT), CASES, scorers)
+    for scorers in ("close", [], ["exact", "exact"], [3], [judge], fields("typo"), judge("x", name="é" * 125)):
+        with pytest.raises(UsageError, match="scorer"):
+            evaluate(labeller(RIGHT), CASES, scorers, checkpoint=tmp_path / "run.sqlite")
 
 
 def test_a_judge_is_a_function_of_its_own(tmp_path):
@@ -241,7 +243,7 @@ def test_cases_from_a_file(tmp_path):
         ("no_such.jsonl", ConfigError, "no_such.jsonl"), (["a"], UsageError, "A case is a pair"),
         ([{"expected": "yes"}], UsageError, "args"), ([{"args": "a", "tags": "x"}], UsageError, "tags"),
         ([Case("a", "yes", "one"), Case("b", "yes", "one")], UsageError, "same id|id 'one'"),
-        ({"a": "yes"}, UsageError, "list of"), (3, UsageError, "list of"),
+        ({"a": "yes"}, UsageError, "list of"), (3, UsageError, "list of"), ([Case("a")], UsageError, "no case has one"),
     ],
 )  # fmt: skip
 def test_wrong_cases_are_named(cases, kind, told):

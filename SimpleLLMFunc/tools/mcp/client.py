@@ -92,8 +92,7 @@ def tools_from_mcp(
         if not (is_number(seconds) and 0 < seconds < math.inf):
             raise ConfigError(f"{name}= is seconds above 0, not {seconds!r}.")
     server = stdio_server(command, env, cwd, stderr) if command is not None else http_server(str(url), headers)
-    wanted = None if only is None else tuple(only)
-    return McpTools(server, start_timeout, wanted, prefix, timeout, confirm, untrusted)
+    return McpTools(server, start_timeout, None if only is None else tuple(only), prefix, timeout, confirm, untrusted)
 
 
 @dataclass(eq=False, repr=False)
