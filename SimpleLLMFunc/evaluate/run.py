@@ -27,7 +27,7 @@ from SimpleLLMFunc.llm_decorator.answering.votes import comparable
 from SimpleLLMFunc.llm_decorator.decorated import Function, answers_of, is_function, mapped
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
 from SimpleLLMFunc.llm_decorator.steps.function.examples import ExampleReader
-from SimpleLLMFunc.logger import border
+from SimpleLLMFunc.logger import border, shown_error
 from SimpleLLMFunc.runtime import in_thread, run_sync
 from SimpleLLMFunc.statistics import wilson_interval
 from SimpleLLMFunc.storage import version_of
@@ -111,7 +111,7 @@ async def evaluate_async(
         input_tokens=report.usage.input_tokens,
         output_tokens=report.usage.output_tokens,
         cost=sum(known) if len(known) == len(run.costs) else None,
-        stopped="" if report.stopped is None else f"{type(report.stopped).__name__}: {report.stopped}",
+        stopped=run.stopped,
     )
 
 
@@ -207,12 +207,14 @@ class GradedRun:
         outcomes: by the place of the row; None where it was not asked.
         errors: by the place of the row.
         costs: USD of the map and of each grade, None when unknown.
+        stopped: why the map, or a scorer, ended before the end; empty where none did.
     """
 
     report: MapReport[Any]
     outcomes: list[Outcome | None]
     errors: dict[int, Exception]
     costs: list[float | None]
+    stopped: str
 
 
 async def graded_answers(
@@ -241,9 +243,11 @@ async def graded_answers(
             graded[scorer.name] = dict(zip(judged, grades, strict=True))
     finally:
         await in_thread(report.close)
-    costs = [report.cost, *(grades.cost for by_place in graded.values() for grades in by_place.values())]
+    every = [grades for by_place in graded.values() for grades in by_place.values()]
+    costs = [report.cost, *(grades.cost for grades in every)]
+    ends = [*([] if report.stopped is None else [shown_error(report.stopped)]), *(grades.stopped for grades in every)]
     errors = {place: answer for place, (answer, _) in enumerate(answers) if isinstance(answer, Exception)}
-    return GradedRun(report, _outcomes(answers, graded), errors, costs)
+    return GradedRun(report, _outcomes(answers, graded), errors, costs, next(filter(None, ends), ""))
 
 
 def _kept_beside(checkpoint: str | os.PathLike[str] | None, scorer: Scorer) -> Path | None:

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -24,6 +24,7 @@ from SimpleLLMFunc.evaluate.cases import UNKNOWN, CheckedCase
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator import fill, llm_function
 from SimpleLLMFunc.llm_decorator.answering.votes import is_among
+from SimpleLLMFunc.logger import shown_error
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.tools import run_callable
 
@@ -58,11 +59,13 @@ class Grades:
         scores: by name; empty where it has nothing to say.
         note: why, in words.
         cost: USD that it took, None when unknown.
+        stopped: why the scorer ended before the last answer, empty where it did not.
     """
 
     scores: Mapping[str, float] = field(default_factory=dict)
     note: str = ""
     cost: float | None = 0.0
+    stopped: str = ""
 
 
 @runtime_checkable
@@ -313,9 +316,10 @@ class _Judge:
 
     def _read(self, report: MapReport[Any]) -> list[Grades]:
         try:
-            return [self._grades(row.value if row.error is None else row.error, row.usage.cost) for row in report.rows]
+            told = [self._grades(row.value if row.error is None else row.error, row.usage.cost) for row in report.rows]
         finally:
             report.close()
+        return told if report.stopped is None else [replace(one, stopped=shown_error(report.stopped)) for one in told]
 
     def _grades(self, said: Any, cost: float | None) -> Grades:
         if isinstance(said, _Verdict):

@@ -200,7 +200,7 @@ async def test_a_budget_stops_and_what_was_reached_is_scored():
     report = await evaluate_async(
         labeller(RIGHT), CASES[:3], judge("ok", llm_interface=judged), budget={"requests": 5}, concurrency=1
     )
-    assert len(judged.calls) == 2  # a judge's questions are questions
+    assert (len(judged.calls), report.stopped[:14]) == (2, "BudgetExceeded")  # a judge's questions are questions
 
 
 def test_confident_answers_are_scored_by_their_value():
