@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from pydantic_core import to_jsonable_python
 
 from SimpleLLMFunc.base.events import ReActEvent, RunFinished, RunStarted
-from SimpleLLMFunc.base.run import watching
+from SimpleLLMFunc.base.run import Result, watching
 from SimpleLLMFunc.errors import SchemaError, SimpleLLMFuncError, UsageError, cut
 from SimpleLLMFunc.interface.spending import deadline_scope
 from SimpleLLMFunc.journal import answer, paused, told_answer
@@ -286,8 +286,7 @@ class Api:
         try:
             with deadline_scope(self.deadline):
                 result = await offer.answers.result(args, kwargs)
-            facts = {"trace_id": result.trace_id, "cost": result.cost, "seconds": result.seconds}
-            return await in_thread(_answer, offer, result.value, {**facts, "usage": _usage(result.usage)})
+            return await in_thread(_answer, offer, result.value, _facts(result))
         except Exception as error:  # noqa: BLE001 - the caller is told every failure, of tools and of ours
             raise problem_of(error, offer.name) from None
 
@@ -303,12 +302,18 @@ class Api:
 
         def note(trace_id: str, event: ReActEvent) -> None:
             if isinstance(event, RunStarted):
-                facts["trace_id"] = trace_id
+                facts.setdefault("trace_id", trace_id)  # the runs inside of it start later
             elif isinstance(event, RunFinished):
                 facts["usage"], facts["cost"] = _usage(event.usage), event.usage.cost
 
         source = offer.pipeline.items if offer.is_iterator else offer.answers.stream
         try:
+            if getattr(offer.answers, "voting", None) is not None:
+                with deadline_scope(self.deadline):
+                    voted = await offer.answers.result(args, kwargs)
+                yield "value", await in_thread(_piece, "value", voted.value)
+                yield "result", await in_thread(_answer, offer, voted.value, _facts(voted))
+                return
             value: Any = None
             texts: list[str] = []
             # Around the whole stream: functions that ask several times start runs while it goes on.
@@ -363,6 +368,11 @@ def _answer(offer: Offer, value: Any, facts: Mapping[str, Any]) -> str:
 def _piece(name: str, value: Any) -> str:
     """Return a partial value, or an item, as JSON; a partial value may not fit its type yet."""
     return json.dumps({name: to_jsonable_python(value, by_alias=True, serialize_unknown=True)})
+
+
+def _facts(result: Result[Any]) -> dict[str, Any]:
+    facts = {"trace_id": result.trace_id, "cost": result.cost, "seconds": result.seconds}
+    return {**facts, "usage": _usage(result.usage)}
 
 
 def _usage(usage: Any) -> dict[str, int]:

@@ -152,7 +152,7 @@ async def test_a_stream_of_growing_values_and_of_items():
 
 
 async def test_votes_and_nothing():
-    @llm_function(llm_interface=ScriptedLLM("3", "3", "4"), votes=3)
+    @llm_function(llm_interface=ScriptedLLM("3", "3", "4", repeat=True), votes=3)
     async def vote(text: str) -> Confident[int]:
         """Vote."""
 
@@ -165,6 +165,8 @@ async def test_votes_and_nothing():
         assert body["value"] == 3
         assert body["agreement"][""] == pytest.approx(2 / 3)
         assert body["abstained"] is False
+        *_, (_, data) = (await streamed(session, "vote", {"text": "x"}))[1]
+        assert (data["usage"], data["trace_id"].count("_")) == (body["usage"], 1)
         assert (await posted(session, "nothing", {"text": "x"}))[1]["value"] is None
 
 
