@@ -14,7 +14,7 @@ from pydantic_core import to_jsonable_python
 
 from SimpleLLMFunc.batch import replaced_whole
 from SimpleLLMFunc.config import json_of_file
-from SimpleLLMFunc.display.cards import text_table
+from SimpleLLMFunc.display.cards import Card, as_html, text_table
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, UsageError, counted
 from SimpleLLMFunc.evaluate.comparison import Comparison, Difference, difference_of, drawn_as_svg
 from SimpleLLMFunc.llm_decorator.steps.common.arguments import problems_of
@@ -170,6 +170,11 @@ class EvalReport:
         )
         stopped = f"\nstopped: {self.stopped}" if self.stopped else ""
         return f"{head}\n{self.table()}{stopped}"
+
+    def _repr_html_(self) -> str:
+        facts = [(name, f"{one.mean:.3f} ({one.low:.3f} .. {one.high:.3f})") for name, one in self.scores.items()]
+        count = counted(len(self.results), "case")
+        return as_html(Card(f"Evaluation of {self.name}: {count}", [*facts, ("stopped", self.stopped)]))
 
     def svg(self) -> str:
         """Return a picture of the scores with their intervals."""

@@ -333,6 +333,7 @@ def test_table_and_picture():
     assert "0.500" in texts
     ET.fromstring(made([]).svg())
     assert "3 cases" in str(report)
+    assert "<th>&lt;b&gt;分数&amp;</th><td><pre>0.500 (0.000 .. 1.000)" in report._repr_html_()
 
 
 # --- two of them --------------------------------------------------------------------------------------------------
