@@ -20,8 +20,9 @@ from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.run import watching
 from SimpleLLMFunc.errors import ConfigError, RunPaused, UsageError
 from SimpleLLMFunc.llm_decorator.chat_pipeline import ChatPipeline
-from SimpleLLMFunc.llm_decorator.decorated import Chat, Function, answers_of, is_function, takes_a_file
+from SimpleLLMFunc.llm_decorator.decorated import Chat, Function, answers_of, is_function
 from SimpleLLMFunc.serve.http_responses import problem_of
+from SimpleLLMFunc.serve.offer import refuse_files
 from SimpleLLMFunc.type import Message, content_text
 
 Protocol: TypeAlias = Literal["ag-ui", "ai-sdk"]
@@ -298,17 +299,13 @@ def _arguments(pipeline: Any, body: Any, protocol: Protocol) -> dict[str, Any]:
         raise UsageError("the last message must be the user's.")
     forwarded = body.get("forwardedProps") if protocol == "ag-ui" else body
     extras = forwarded if isinstance(forwarded, Mapping) else {}
-    signature, hints, *_ = pipeline.definition.metadata
+    refuse_files(pipeline.definition.name, pipeline)
     history = pipeline.history_param
     found: dict[str, Any] = {}
     asked: str | None = None
-    for name, parameter in signature.parameters.items():
+    for name, parameter in pipeline.definition.signature.parameters.items():
         if name == history or parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
             continue
-        if takes_a_file(hints.get(name)):
-            raise ConfigError(
-                f"{pipeline.definition.name} cannot be offered: its parameter {name!r} takes a file's path."
-            )
         if name in extras and name not in _OF_THE_SDK:
             found[name] = extras[name]
         elif asked is None:

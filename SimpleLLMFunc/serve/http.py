@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from SimpleLLMFunc.config import file_path
 from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError
-from SimpleLLMFunc.llm_decorator.decorated import CHATS, FUNCTIONS
+from SimpleLLMFunc.llm_decorator.decorated import CHATS, FUNCTIONS, chat_pipeline_of
 from SimpleLLMFunc.runtime import address_of, importing, listening, require_web, serve_until_cancelled
 from SimpleLLMFunc.serve import mcp as mcp_door
 from SimpleLLMFunc.serve.http_api import Api
 from SimpleLLMFunc.serve.http_callers import Callers
 from SimpleLLMFunc.serve.http_responses import Problem, problem_of, problem_response
-from SimpleLLMFunc.serve.offer import Decorated, decorated_functions, offers
+from SimpleLLMFunc.serve.offer import Decorated, decorated_functions, offers, refuse_files
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -88,6 +88,8 @@ def http_app(
         )
     chosen = {name: each for name, each in given.items() if not isinstance(each, CHATS)}
     chats = {name: each for name, each in given.items() if isinstance(each, CHATS)}
+    for name, chat in chats.items():
+        refuse_files(name, chat_pipeline_of(chat))
     path = None if journal is None else file_path(journal, "journal")
     api = Api(offers(chosen), chats, callers or Callers(), path, deadline=deadline, max_body=max_body, title=title)
     routes = [

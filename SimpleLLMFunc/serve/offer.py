@@ -80,6 +80,20 @@ def offers(functions: Mapping[str, Decorated]) -> dict[str, Offer]:
     return {names[name]: Offer(names[name], function) for name, function in functions.items()}
 
 
+def refuse_files(name: str, pipeline: Any) -> None:
+    """Return if no parameter of a function or chat takes a file's path: a caller must not name files of this machine.
+
+    Raises:
+        ConfigError: one does.
+    """
+    for parameter, hint in pipeline.definition.hints.items():
+        if takes_a_file(hint):
+            raise ConfigError(
+                f"{name} cannot be offered: its parameter {parameter!r} takes a file's path. "
+                "Take an ImgUrl (a data: address holds the image itself), or text."
+            )
+
+
 class Offer:
     """A decorated function with the schemas of its parameters and its answer.
 
@@ -106,13 +120,7 @@ class Offer:
         self.is_iterator = isinstance(function, STREAMS)
         self.pipeline = pipeline_of(function)
         self.answers = answers_of(function)
-        for parameter, hint in self.pipeline.definition.hints.items():
-            if takes_a_file(hint):
-                # A caller must not name files of this machine.
-                raise ConfigError(
-                    f"{name} cannot be offered: its parameter {parameter!r} takes a file's path. "
-                    "Take an ImgUrl (a data: address holds the image itself), or text."
-                )
+        refuse_files(name, self.pipeline)
         self.spec = self.pipeline.definition.output
         self.value_schema = _value_schema(self.spec)
         self.output_schema = _output_schema(self.spec, self.value_schema)

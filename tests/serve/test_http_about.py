@@ -1,12 +1,13 @@
 import json
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import jsonschema
 import pytest
 from pydantic import BaseModel, Field
 
-from SimpleLLMFunc import Audio, ConfigError, File, ImgPath, llm_function
+from SimpleLLMFunc import Audio, ConfigError, File, ImgPath, llm_chat, llm_function
+from SimpleLLMFunc.serve.http import http_app
 from SimpleLLMFunc.serve.http_about import openapi_document
 from SimpleLLMFunc.serve.offer import offers
 from SimpleLLMFunc.type.markers import Confident
@@ -137,6 +138,7 @@ def test_a_caller_from_outside_cannot_name_files(hint):
     def look(picture):
         """Look."""
 
-    look.__annotations__ = {"picture": hint, "return": str}
-    with pytest.raises(ConfigError, match="picture"):
-        offers({"look": llm_function(look)})
+    look.__annotations__ = {"picture": hint, "return": Any}
+    for decorated in (llm_function(look), llm_chat(look)):
+        with pytest.raises(ConfigError, match="picture"):
+            http_app({"look": decorated})
