@@ -121,21 +121,12 @@ def _came_of(row: MapRow[Any]) -> str:
 
 def page_card(page: Any) -> Card:
     """Return a `RunPage` of the trace store as a card."""
-    rows = [
-        (
-            str(run.id),
-            when(run.started),
-            run.function,
-            run.model,
-            run.status,
-            _seconds(run.seconds),
-            str(run.input_tokens + run.output_tokens),
-            "" if run.cost is None else f"{run.cost:.4f}",
-            run.question,
-            run.error if run.status == "error" else run.answer,
-        )
-        for run in page.runs
-    ]
+    rows = []
+    for run in page.runs:
+        began = (str(run.id), when(run.started), run.function, run.model)
+        took = (run.status, _seconds(run.seconds), str(run.input_tokens + run.output_tokens))
+        cost = "" if run.cost is None else f"{run.cost:.4f}"
+        rows.append((*began, *took, cost, run.question, run.error if run.status == "error" else run.answer))
     headers = ("run", "began", "function", "model", "status", "seconds", "tokens", "USD", "arguments", "answer")
     more = "there are more" if page.next is not None else ""
     return Card("Runs", [("runs", str(len(rows))), ("next", more)], [listed(rows, "run", headers)])

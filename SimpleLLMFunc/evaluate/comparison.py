@@ -65,20 +65,11 @@ class Comparison:
     def table(self, *, markdown: bool = False) -> str:
         """Return the differences as a table."""
         head = ["score", "first", "second", "difference", "interval", "better", "worse", "p", "test"]
-        rows = [
-            [
-                name,
-                f"{one.first:.3f}",
-                f"{one.second:.3f}",
-                f"{one.difference:+.3f}",
-                f"{one.low:+.3f} .. {one.high:+.3f}",
-                str(one.better),
-                str(one.worse),
-                f"{one.p:.3g}",
-                one.test,
-            ]
-            for name, one in self.differences.items()
-        ]
+        rows = []
+        for name, one in self.differences.items():
+            means = [f"{one.first:.3f}", f"{one.second:.3f}", f"{one.difference:+.3f}"]
+            interval = f"{one.low:+.3f} .. {one.high:+.3f}"
+            rows.append([name, *means, interval, str(one.better), str(one.worse), f"{one.p:.3g}", one.test])
         return text_table(head, rows, markdown=markdown)
 
     def __str__(self) -> str:

@@ -81,15 +81,10 @@ async def calibrate(
     known = None if right is None else [right[number] for number in answered]
     least = MIN_AGREEMENT if pipeline.options.min_agreement is None else pipeline.options.min_agreement
     fit, before, after = await in_thread(_made, shares, known, least)
-    calibration = Calibration(
-        name,
-        tuple(output.labels),
-        tuple(fit[0]),
-        fit[1],
-        asked.llm.model_name,
-        pipeline.with_options({"calibration": None}).metadata.version,
-        CalibrationReport(len(answered), len(lost), before, after),
-    )
+    version = pipeline.with_options({"calibration": None}).metadata.version
+    measured = CalibrationReport(len(answered), len(lost), before, after)
+    model = asked.llm.model_name
+    calibration = Calibration(name, tuple(output.labels), tuple(fit[0]), fit[1], model, version, measured)
     if path is not None:
         await in_thread(calibration.save, path)
     return calibration

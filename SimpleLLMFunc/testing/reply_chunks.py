@@ -35,16 +35,10 @@ def completion_of(message: Mapping[str, Any], messages: Sequence[Message], index
         body["tool_calls"] = calls
     prompt = sum(_tokens(message_text(each)) for each in messages)
     written = _tokens(content or "") + sum(_tokens(json.dumps(call["function"])) for call in calls)
-    return ChatCompletion.from_dict(
-        {
-            "id": f"scripted-{index}",
-            "object": "chat.completion",
-            "created": 0,
-            "model": model,
-            "choices": [{"index": 0, "message": body, "finish_reason": finish_reason}],
-            "usage": {"prompt_tokens": prompt, "completion_tokens": written, "total_tokens": prompt + written},
-        }
-    )
+    head = {"id": f"scripted-{index}", "object": "chat.completion", "created": 0, "model": model}
+    choices = [{"index": 0, "message": body, "finish_reason": finish_reason}]
+    usage = {"prompt_tokens": prompt, "completion_tokens": written, "total_tokens": prompt + written}
+    return ChatCompletion.from_dict({**head, "choices": choices, "usage": usage})
 
 
 def split_reply(reply: ChatCompletion, chunk_size: int | None = None) -> Iterator[ChatCompletionChunk]:

@@ -275,14 +275,8 @@ class FunctionTool(Tool, Generic[P, R]):
             documentation = read_docstring(docstring_of(method))
             self._bound_takes = super()._parameters_of(method, self._given_parameters, documentation)
         bound: Any = object.__new__(type(self))
-        bound.__dict__ |= self.__dict__ | {
-            "_func": method,
-            "_takes": self._bound_takes,
-            "parameters": self._bound_takes.schema,
-            "_is_unbound": False,
-            "_instance": target,
-            "__signature__": inspect.signature(method),
-        }
+        own = {"_func": method, "_instance": target, "_is_unbound": False, "__signature__": inspect.signature(method)}
+        bound.__dict__ |= self.__dict__ | own | {"_takes": self._bound_takes, "parameters": self._bound_takes.schema}
         if self.recover is not None and _is_method(self.recover):
             bound.recover = types.MethodType(self.recover, target)
         del bound.__wrapped__  # it still has the parameter that is bound now

@@ -99,11 +99,10 @@ def error_facts(error: BaseException) -> dict[str, Any]:
     """Return an error in the form that the page shows; a foreign error is logged with its traceback."""
     if not isinstance(error, SimpleLLMFuncError):
         push_error(f"a run on the page failed: {shown_traceback(error)}")
-    violations = getattr(error, "violations", None) or []
     return {
         "error": type(error).__name__,
         "message": shown_text(str(error), _MAX_ERROR_CHARS),
-        "violations": clean(violations),
+        "violations": clean(getattr(error, "violations", None) or []),
         "trace_id": str(getattr(error, "trace_id", "") or ""),
         "attempts": [attempt_facts(each) for each in getattr(error, "attempts", None) or []],
     }

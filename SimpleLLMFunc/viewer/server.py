@@ -80,19 +80,10 @@ def viewer_app(
     verdicts = VerdictPages(reader, None if cases is None else CaseFiles(file_path(cases)))
 
     async def info(_request: Request) -> Response:
-        return json_reply(
-            {
-                "version": __version__,
-                "store": reader.path.name,
-                "can_run": bool(offered),
-                "functions": len(offered.functions),
-                "chats": len(offered.chats),
-                "maps": len(maps),
-                "reports": len(reported),
-                "cases": cases is not None,
-                "journals": len(waiting),
-            }
-        )
+        about = {"version": __version__, "store": reader.path.name, "can_run": bool(offered)}
+        asked = {"functions": len(offered.functions), "chats": len(offered.chats), "maps": len(maps)}
+        kept = {"reports": len(reported), "cases": cases is not None, "journals": len(waiting)}
+        return json_reply({**about, **asked, **kept})
 
     def data(path: str, answer: Callable[[Request], Awaitable[Any]], method: str = "GET") -> Route:
         async def guarded(request: Request) -> Any:

@@ -251,18 +251,18 @@ async def test_a_budget_that_ends_in_the_test_accepts_nothing_and_says_so(tmp_pa
     llm = ScriptedLLM(reply, repeat=True, profile=NATIVE)
     path = tmp_path / "f.json"
     taken: list[int] = []
-    with watching(
-        lambda _, event: taken.append(event.usage.total_tokens) if isinstance(event, ReplyReceived) else None
-    ):
+
+    def note(_, event):
+        taken.extend([event.usage.total_tokens] if isinstance(event, ReplyReceived) else [])
+
+    with watching(note):
         found = await function(llm).improve(cases(40), budget=100, path=path, **QUIET)
     assert len(llm.calls) == 100
     assert found.spent.tokens == sum(taken)
     assert not found.accepted
     assert "within the budget" in found.why
     assert json.loads(path.read_text())["options"] == {}
-    with watching(
-        lambda _, event: taken.append(event.usage.total_tokens) if isinstance(event, ReplyReceived) else None
-    ):
+    with watching(note):
         again = await function(llm).improve(cases(40), budget=250, path=path, **QUIET)
     assert found.spent.tokens < again.spent.tokens <= sum(taken), "what was paid for before is counted, and once"
     assert again.report["held_out"]["cases"] == 16

@@ -125,7 +125,6 @@ def test_a_large_toolkit_is_told_of_once(caplog):
 def test_what_cannot_be_is_refused():
     with pytest.raises(ConfigError, match="toolkit_search is True or a function"):
         function(None, toolkit_search="bm25")
-    with pytest.raises(ToolDefinitionError, match="toolkit_search= adds a tool of this name to"):
-        function(None, toolkit=[made("find_tools", "Mine.")])
-    with pytest.raises(ToolDefinitionError, match="toolkit_search= adds a tool of this name to"):
-        function(None, toolkit=[made("find tools", "Mine."), made("other", "x")])
+    for tools in ([made("find_tools", "Mine.")], [made("find tools", "Mine."), made("other", "x")]):
+        with pytest.raises(ToolDefinitionError, match="toolkit_search= adds a tool of this name to"):
+            function(None, toolkit=tools)

@@ -232,15 +232,11 @@ def export(reader: TraceReader, *, path: Path, sort: RunOrder, ascending: bool, 
 def functions(reader: TraceReader, *, as_data: bool) -> None:
     """List the functions that ran, with their versions."""
     found = [version for function in reader.functions() for version in reader.versions(function.name)]
-    rows = (
-        [
-            *map(_short, (each.function, each.version)),
-            *map(when, (each.first_seen, each.last_seen)),
-            *map(str, (each.runs, each.errors)),
-            _short(each.docstring, 60),
-        ]
-        for each in found
-    )
+    rows = []
+    for each in found:
+        times = (when(each.first_seen), when(each.last_seen))
+        counts = (str(each.runs), str(each.errors))
+        rows.append([_short(each.function), _short(each.version), *times, *counts, _short(each.docstring, 60)])
     _print(found, ("function", "version", "first", "last", "runs", "errors", "docstring"), rows, as_data=as_data)
 
 

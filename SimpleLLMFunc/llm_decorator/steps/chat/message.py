@@ -197,13 +197,8 @@ async def first_request(run: FunctionRun, options: Options, tools: Toolset) -> M
 def build_request(run: FunctionRun, options: Options, tools: Toolset, llm: LLM_Interface) -> ModelRequest:
     """Return the request: system prompt, history, the user's message, and the tools."""
     history = find_history_param(run.arguments)
-    messages = build_chat_messages(
-        run.signature,
-        options.toolkit,
-        [history] if history else [],
-        run.template_params,
-        tools.shown(tools.specs) or [],
-    )
+    excluded, shown = [history] if history else [], tools.shown(tools.specs) or []
+    messages = build_chat_messages(run.signature, options.toolkit, excluded, run.template_params, shown)
     request = ModelRequest(
         llm,
         messages,

@@ -287,17 +287,10 @@ def build_request(run: FunctionRun, parts: FunctionParts, llm: LLM_Interface) ->
     actions = None
     if answer_tool is None:
         actions = json_actions(llm, tools.specs, None if mode == "text" else output.schema, tools.offered)
+    params = {**tools.named(run.params), **held}
+    wanted = None if mode == "text" or output.is_text else output.schema
     request = ModelRequest(
-        llm,
-        messages,
-        tools.specs_for(llm),
-        shape,
-        {**tools.named(run.params), **held},
-        answer_tool,
-        actions,
-        mode,
-        reason,
-        None if mode == "text" or output.is_text else output.schema,
+        llm, messages, tools.specs_for(llm), shape, params, answer_tool, actions, mode, reason, wanted
     )
     if parts.examples is not None:
         examples = parts.examples.chosen(run.arguments, run.example_numbers)
