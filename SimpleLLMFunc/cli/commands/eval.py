@@ -109,15 +109,15 @@ def eval_command(
             progress=False if quiet else None,
             **options,
         )
-    comparison = None if earlier is None else earlier.compare(report)
     if not quiet:
-        # Before the file is written: if that fails, the paid report has been shown.
+        # Before the file is written and compared: if that fails, the paid report has been shown.
         echo_safely(str(report))
         _show_errors(report)
     if report_path is not None:
         report.save(report_path)
     if svg is not None:
         report.plot(svg)
+    comparison = None if earlier is None else earlier.compare(report)
     if comparison is not None and not quiet:
         echo_safely(f"\n{comparison}")
     worse = [] if comparison is None else comparison.got_worse(alpha=alpha)

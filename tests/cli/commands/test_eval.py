@@ -79,6 +79,8 @@ def test_worse_than_before_beyond_chance_ends_with_1(run):
     assert "Lower than before beyond chance: exact" in worse.output
     chance = run("--compare", "agreed.json", wrong=[1])
     assert "mcnemar" in chance.output
+    run("--report", "agreed.json", "--scorer", "shop.py:is_text")
+    assert "exact" in run("--compare", "agreed.json", code=1).output  # paid for, and shown
 
 
 def test_scorers_of_the_users_own_and_several(run):
