@@ -165,8 +165,8 @@ def paired_permutation(differences: Sequence[float], *, seed: int = 0) -> float:
     return (1 + hits) / (1 + _DRAWS)
 
 
-def _check_confidence(confidence: float) -> None:
-    if not 0 < confidence < 1:
+def _check_confidence(confidence: object) -> None:
+    if not (isinstance(confidence, (int, float)) and 0 < confidence < 1):
         raise UsageError(f"confidence is a share between 0 and 1, such as 0.95, not {confidence!r}.")
 
 

@@ -102,7 +102,7 @@ def test_scores_choose_their_formula():
 def test_what_cannot_be():
     for of, arguments in (
         (wilson_interval, (3, 2)), (wilson_interval, (1, 2, 95)), (mean_interval, ([1, 2], 0)), (t_quantile, (1, 3)),
-        (t_quantile, (0.9, 0)), (mcnemar_exact, (-1, 2)),
+        (t_quantile, (0.9, 0)), (mcnemar_exact, (-1, 2)), (wilson_interval, (1, 2, "95")),
     ):  # fmt: skip
         with pytest.raises(UsageError):
             of(*arguments)

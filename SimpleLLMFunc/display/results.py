@@ -67,11 +67,10 @@ def preview_card(preview: Preview) -> Card:
         *((name, plainly(value)) for name, value in preview.params.items()),
     ]
     tools = [_tool(tool) for tool in preview.tools or ()]
-    schema = [] if preview.response_format is None else [(plainly(preview.response_format),)]
     parts = [
         conversation(preview.messages),
         listed(tools, "tool", ("tool", "description", "parameters")),
-        Part("response format", schema),
+        Part("response format", [] if preview.response_format is None else [(plainly(preview.response_format),)]),
         Part("as curl", [(preview.as_curl(),)]),
     ]
     return Card("Preview: nothing has been sent", facts, parts)

@@ -27,6 +27,7 @@ from SimpleLLMFunc.llm_decorator.answering.votes import is_among
 from SimpleLLMFunc.logger import shown_error
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.tools import run_callable
+from SimpleLLMFunc.utils import is_number
 
 _AT_A_TIME = 16
 _INDEX = re.compile(r"\[\d+\]")
@@ -257,7 +258,8 @@ class _Function:
             return Grades()
         named = said if isinstance(said, Mapping) else {"": said}
         scores: dict[str, float] = {}
-        for part, score in named.items():
+        for part, given in named.items():
+            score = given.item() if getattr(given, "ndim", None) == 0 else given  # a number of numpy
             # Squares of scores are added up, so there is a bound far below that of a float.
             if not isinstance(score, (bool, int, float)) or not abs(score) <= 1e100:
                 raise UsageError(
@@ -298,7 +300,7 @@ def judge(
     Raises:
         ConfigError: fewer than two levels, or no criteria.
     """
-    if levels < 2 or not criteria.strip():
+    if not is_number(levels, int) or levels < 2 or not criteria.strip():
         raise ConfigError("a judge takes criteria in words, and at least two levels.")
     deciding = llm_function(llm_interface, **options)(_passes if levels == 2 else _rates)
     return _Judge(name, levels, deciding.with_options(template_params={"criteria": criteria, "levels": levels}))

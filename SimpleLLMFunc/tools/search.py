@@ -127,9 +127,8 @@ class TextIndex:
 
     async def scores(self, text: str) -> list[float]:
         """Return a score for each of the texts, the higher the more alike; what is asked for first embeds them all."""
-        size = sum(map(len, self._texts))
         if self._embed is None:
-            return await off_loop_if_large(size, lambda: self.by_words(text))
+            return await off_loop_if_large(sum(map(len, self._texts)), lambda: self.by_words(text))
         if self._vectors is None:
             self._vectors = [_unit(vector) for vector in await self._embed(self._texts)]
         (asked,) = await self._embed([text])

@@ -4,6 +4,7 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Literal
 
 import pytest
@@ -120,7 +121,7 @@ def test_functions_as_scorers(tmp_path):
         return None
 
     def alone(value):
-        return 3.5
+        return SimpleNamespace(ndim=0, item=lambda: 3.5)  # as numpy's numbers
 
     report = evaluate(labeller(RIGHT), [Case("a"), ("b", "no")], [with_arguments, nothing, alone])
     assert report.scores["with_arguments.same"].mean == 0.0
@@ -157,7 +158,7 @@ def test_a_judge_is_a_function_of_its_own(tmp_path):
     clear = judge("Clear.", llm_interface=rating, levels=5, name="clear/5")
     report = evaluate(labeller(RIGHT), CASES[:2], clear, checkpoint=tmp_path / "2.sqlite")
     assert report.scores["clear/5"].mean == 0.75
-    for options in ({"criteria": " "}, {"criteria": "x", "levels": 1}):
+    for options in ({"criteria": " "}, {"criteria": "x", "levels": 1}, {"criteria": "x", "levels": "3"}):
         with pytest.raises(ConfigError):
             judge(**options)
 
