@@ -91,8 +91,7 @@ class RunningPages:
 
     async def chats(self, _request: Request) -> Response:
         """Return the chats and assistants."""
-        offered = self._offered.chats.values()
-        return await reply_of(lambda: {"chats": clean([each.described() for each in offered])})
+        return await reply_of(lambda: {"chats": clean([each.described() for each in self._offered.chats.values()])})
 
     async def say(self, request: Request) -> Any:
         """Send a message to a chat; the response has a line for each event, the last one with the session's name."""
@@ -204,10 +203,9 @@ def _done(function: OfferedFunction, run: Run) -> dict[str, Any]:
     facts, parsed = run.facts(), run.parsed
     assert parsed is not None, "an accepted answer was parsed"
     adapter = function.pipeline.definition.output.adapter
-    value = json.loads(adapter.dump_json(parsed.value, by_alias=True, warnings=False))
     return {
         "type": "done",
-        "value": clean(value),
+        "value": clean(json.loads(adapter.dump_json(parsed.value, by_alias=True, warnings=False))),
         "text": clean(run.reply.text if run.reply else ""),
         "repairs": clean(parsed.repairs),
         "attempts": [attempt_facts(each) for each in facts["attempts"]],

@@ -139,9 +139,8 @@ def test_functions_as_scorers(tmp_path):
 
 
 def test_a_judge_is_a_function_of_its_own(tmp_path):
-    verdicts = ScriptedLLM(
-        '{"reason": "polite", "passes": true}', '{"reason": "rude", "passes": false}', "?", profile=NATIVE
-    )
+    replies = ('{"reason": "polite", "passes": true}', '{"reason": "rude", "passes": false}', "?")
+    verdicts = ScriptedLLM(*replies, profile=NATIVE)
     polite = judge("The answer is polite: {not a field}.", llm_interface=verdicts, max_reasks=0)
     cases = [("a", "yes"), Case("b"), ("c", "yes")]
     report = evaluate(labeller(RIGHT), cases, polite, checkpoint=tmp_path / "run.sqlite", concurrency=1)
@@ -198,9 +197,8 @@ async def test_a_budget_stops_and_what_was_reached_is_scored():
     with pytest.raises(EvaluationFailed, match=r"label: stopped before the end \(BudgetExceeded: .*less\)\.$"):
         report.require(exact=0.5)
     judged = ScriptedLLM('{"reason": "ok", "passes": true}', repeat=True, profile=NATIVE)
-    report = await evaluate_async(
-        labeller(RIGHT), CASES[:3], judge("ok", llm_interface=judged), budget={"requests": 5}, concurrency=1
-    )
+    polite = judge("ok", llm_interface=judged)
+    report = await evaluate_async(labeller(RIGHT), CASES[:3], polite, budget={"requests": 5}, concurrency=1)
     assert (len(judged.calls), report.stopped[:14]) == (2, "BudgetExceeded")  # a judge's questions are questions
 
 

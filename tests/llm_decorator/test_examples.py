@@ -13,7 +13,9 @@ import pytest
 from pydantic import BaseModel, EmailStr
 
 from SimpleLLMFunc import BadRequest, ConfigError, ImgUrl, SignatureError, UsageError, llm_function
+from SimpleLLMFunc.base.schemas import compile_output
 from SimpleLLMFunc.llm_decorator.mapped import MappedFunction
+from SimpleLLMFunc.llm_decorator.steps.function.answers import as_answer
 from SimpleLLMFunc.testing import ScriptedLLM, tool_calls
 from tests.support.functions import NATIVE, decorated
 from tests.support.golden import golden
@@ -68,6 +70,10 @@ def test_each_shown_answer_is_one_that_would_be_taken():
         text = answers[0]["tool_calls"][0]["function"]["arguments"] if mode == "tool" else answers[0]["content"]
         assert function._pipeline.definition.output.parse(text, "off", mode=mode).value == BILL
         assert json.loads(text)["total"] == 12.5  # a number, as the schema wants it
+
+
+def test_a_set_in_an_answer_has_one_order():
+    assert as_answer(compile_output(dict[str, set[str]]), {"x": set("dcba")}) == {"x": ["a", "b", "c", "d"]}
 
 
 def test_a_refused_mode_is_asked_again_with_examples_of_the_next_and_nothing_lost():

@@ -35,9 +35,8 @@ def test_from_a_file_and_from_the_environment(tmp_path):
     path = tmp_path / "callers.json"
     with pytest.raises(ConfigError, match="cannot be read"):
         Callers.load(path)
-    path.write_text(
-        json.dumps([{"name": "alice", "sha256": hash_of("k"), "requests_per_minute": 60, "usd_per_day": 1}])
-    )
+    alice = {"name": "alice", "sha256": hash_of("k"), "requests_per_minute": 60, "usd_per_day": 1}
+    path.write_text(json.dumps([alice]))
     found = Callers.load(path)
     assert found.find("k").entry.requests_per_minute == 60
     pairs = f"alice:{hash_of('k')}, bob:{hash_of('l')}"

@@ -50,9 +50,8 @@ def test_what_a_request_asks_for():
     assert schema_of({"type": "json_object"}) is schema_of(None) is None
     assert answer_tool_of([tool("answer"), tool("look")]) is None  # ours is offered last
     assert answer_tool_of(None) is None
-    assert not asks_for_action(
-        [{"role": "user", "content": "Reply with exactly one JSON object and nothing else:"}], None
-    )
+    asked = {"role": "user", "content": "Reply with exactly one JSON object and nothing else:"}
+    assert not asks_for_action([asked], None)
 
 
 def test_a_request_as_lines():

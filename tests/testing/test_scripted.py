@@ -208,9 +208,8 @@ async def test_pickle_keeps_replies_and_place() -> None:
 
 def test_profile_and_repr() -> None:
     assert ScriptedLLM().profile is GENERIC
-    assert (
-        ScriptedLLM(profile=PROFILES["openai"]).profile is ScriptedLLM(profile="openai").profile is PROFILES["openai"]
-    )
+    for given in ("openai", PROFILES["openai"]):
+        assert ScriptedLLM(profile=given).profile is PROFILES["openai"]
     assert repr(ScriptedLLM("a", "b")) == "ScriptedLLM('scripted', replies=2, asked=0)"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
@@ -52,7 +53,7 @@ def as_answer(output: OutputSpec, value: Any) -> Any:
         ValueError: it has no such form.
     """
     plain = output.adapter.dump_python(value, mode="json", by_alias=True, warnings="error")
-    return _with_numbers(plain, output.adapter.dump_python(value, by_alias=True))
+    return _settled(plain, output.adapter.dump_python(value, by_alias=True))
 
 
 def answer_text(output: OutputSpec, value: Any) -> str:
@@ -64,13 +65,15 @@ def answer_text(output: OutputSpec, value: Any) -> str:
     return str(answer) if output.is_text else literal(answer)
 
 
-def _with_numbers(plain: Any, value: Any) -> Any:
-    """Write a Decimal as the number that the schema on the wire asks for; pydantic writes it as text."""
+def _settled(plain: Any, value: Any) -> Any:
+    """Write a Decimal as the number that the schema asks for (pydantic writes it as text), and a set in one order."""
+    if isinstance(value, (set, frozenset)) and isinstance(plain, list):
+        return sorted(plain, key=json.dumps)  # each process has its own order of a set
     if isinstance(value, Decimal) and isinstance(plain, str) and value.is_finite():
         number = int(value) if value == value.to_integral_value() and "." not in plain else float(value)
         return number if Decimal(str(number)) == value else plain
     if isinstance(plain, dict) and isinstance(value, Mapping) and len(plain) == len(value):
-        return {key: _with_numbers(part, own) for (key, part), own in zip(plain.items(), value.values(), strict=True)}
+        return {key: _settled(part, own) for (key, part), own in zip(plain.items(), value.values(), strict=True)}
     if isinstance(plain, list) and isinstance(value, (list, tuple)) and len(plain) == len(value):
-        return [_with_numbers(part, own) for part, own in zip(plain, value, strict=True)]
+        return [_settled(part, own) for part, own in zip(plain, value, strict=True)]
     return plain
