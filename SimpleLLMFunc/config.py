@@ -312,10 +312,9 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def place_in_file(file: str, place: Sequence[int | str]) -> str:
     """Name a place in the file: provider, entry, field and item, as far as it goes."""
-    kinds = ("provider", "entry", "field", "item")
     named = [
         f"{kind} {part + 1}" if isinstance(part, int) else _shown(part, kind)
-        for kind, part in zip(kinds, place, strict=False)
+        for kind, part in zip(("provider", "entry", "field", "item"), place, strict=False)
     ]
     return f"{file}: {', '.join(named)}" if named else file
 

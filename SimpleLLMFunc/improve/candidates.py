@@ -117,8 +117,7 @@ def _with_examples(pipeline: FunctionPipeline, train: Sequence[dict[str, Any]], 
         yield candidate(train, 3, f"of {many} the 3 most like the arguments")
         for number, count in enumerate((8, 4, 8, 16, 4), 1):
             if count <= many:
-                drawn = chance.sample(train, count)
-                yield candidate(drawn, count, f"{count} drawn at random (draw {number})")
+                yield candidate(chance.sample(train, count), count, f"{count} drawn at random (draw {number})")
         yield candidate(train, 16, f"of {many} the 16 most like the arguments")
     if own is not None:
         yield Candidate((Change("examples", was, "none"),), {"examples": None})

@@ -149,6 +149,8 @@ class Api:
         if not isinstance(given, dict):
             raise Problem(422, "The body must be a JSON object.")
         key, call_id = str(given.get("key", "")), str(given.get("call_id", ""))
+        if not self._journal.exists():
+            raise Problem(409, "Nothing waits for an answer: there is no journal yet.")
         try:
             await in_thread(answer, self._journal, key, call_id, told_answer(given))
         except UsageError as error:

@@ -417,6 +417,7 @@ async def test_what_waits_is_answered_by_those_who_have_a_key(tmp_path):
         for method in ("GET", "POST"):
             await waited(session, method, status=401)
         assert await waited(session, "GET", **bearer()) == {"waiting": []}
+        await waited(session, "POST", status=409, **bearer(), json={"answer": True})
         journal.write_bytes(b"no journal")
         assert "cannot be used" in (await waited(session, "GET", status=500, **bearer()))["detail"]
         journal.unlink()
@@ -424,8 +425,7 @@ async def test_what_waits_is_answered_by_those_who_have_a_key(tmp_path):
         assert await waited(session, "GET", **bearer()) == {"waiting": [asks, lost]}
         for each, said in ((asks, {"answer": True}), (lost, {"result": None})):
             body = {"key": each["key"], "call_id": each["call_id"]}
-            problem = await waited(session, "POST", status=409, **bearer(), json=body)
-            assert "give one of" in problem["detail"]
+            assert "give one of" in (await waited(session, "POST", status=409, **bearer(), json=body))["detail"]
             assert await waited(session, "POST", **bearer(), json={**body, **said}) == {"answered": True}
             await waited(session, "POST", status=409, **bearer(), json={**body, **said})
         json_kind = {"headers": {**bearer()["headers"], "content-type": "application/json"}}
