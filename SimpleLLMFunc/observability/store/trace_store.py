@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import partial
+from multiprocessing.util import Finalize, register_after_fork
 from typing import Any, Self, TypeAlias
 from weakref import WeakSet
 
@@ -338,3 +339,12 @@ _stores: WeakSet[TraceStore] = WeakSet()
 def _write_all() -> None:
     for store in tuple(_stores):
         store.flush_at_end()
+
+
+def _write_at_end_of_worker(_: object = None) -> None:
+    # A worker that multiprocessing has forked ends without `atexit`.
+    Finalize(None, _write_all, exitpriority=0)
+
+
+_write_at_end_of_worker()
+register_after_fork(_write_all, _write_at_end_of_worker)

@@ -432,10 +432,14 @@ def test_a_forked_child_writes_on_its_own(tmp_path):
     process = run_script(
         f"""
         import os, warnings
-        from SimpleLLMFunc.observability.store.trace_store import TraceStore
+        from multiprocessing import get_context
         warnings.simplefilter("ignore", DeprecationWarning)  # threads and fork
+        os.environ["SIMPLELLMFUNC_TRACE"] = {str(path)!r}
+        get_context("fork").Process(target=ask, args=("worker",)).start()  # the store is first opened there
+        from SimpleLLMFunc.observability.store.trace_store import TraceStore
         store = TraceStore({str(path)!r}, interval=0.5)
         with watching(store):
+            get_context("fork").Process(target=ask, args=("late worker",)).start()
             ask("parent before")
             child = os.fork()
             if not child:
@@ -449,5 +453,6 @@ def test_a_forked_child_writes_on_its_own(tmp_path):
     )
     ended(process)
     with TraceStore(path) as store:
-        assert sorted(run.question for run in store.reader.runs().runs) == ["child", "parent after", "parent before"]
-        assert in_file(store, "SELECT count(DISTINCT process) FROM runs") == (2,)
+        questions = ["child", "late worker", "parent after", "parent before", "worker"]
+        assert sorted(run.question for run in store.reader.runs().runs) == questions
+        assert in_file(store, "SELECT count(DISTINCT process) FROM runs") == (4,)
