@@ -170,6 +170,8 @@ async def test_a_deadline_may_come_from_three_places(server, given):
 async def test_a_deadline_that_has_passed_sends_nothing_and_the_timeout_may_come_with_a_call(server, caplog):
     with pytest.raises(DeadlineExceeded):
         await model(server).chat(HELLO, deadline=0)
+    with pytest.raises(DeadlineExceeded, match="for the key"):
+        await model(server, api_key=lambda: asyncio.sleep(9)).chat(HELLO, deadline=0.05)
     assert server.requests == []
     server.answer(Answer(body=b"{}", hold=asyncio.Event()))
     assert (await model(server).chat(HELLO, timeout=0.5)).tries == 2

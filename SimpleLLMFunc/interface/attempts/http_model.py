@@ -302,7 +302,7 @@ class HttpModel(LLM_Interface):
         call.ticket = ticket = await self._circuit.enter(call.deadline, call.tries)
         call.block.callback(self._circuit.forget, ticket)
         if self._client is None:
-            call.key = await self._keys.take(call.block)
+            call.key = await call.deadline.wait(self._keys.take(call.block), "waiting for the key")
         charge_try()
         call.tries += 1
         timeout = TryTimeout(call.deadline, first_byte=call.timeout, idle=IDLE_SECONDS)
