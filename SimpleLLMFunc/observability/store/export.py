@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.extras import load_extra
+from SimpleLLMFunc.observability.store.content import storable
 from SimpleLLMFunc.observability.store.reader import TraceReader
 from SimpleLLMFunc.observability.store.rows import RunOrder, RunQuery
 
@@ -44,7 +45,7 @@ def exported_runs(
         load_extra("pyarrow.parquet", "frames", purpose="Parquet")
         return _parquet(load_extra("pyarrow", "frames", purpose="Parquet"), rows)
     if form == "jsonl":
-        return (json.dumps(row, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n" for row in rows)
+        return (storable(json.dumps(row, ensure_ascii=False)).encode() + b"\n" for row in rows)
     if form != "csv":
         raise ConfigError(f"runs are not written as {form!r}. Known: {', '.join(get_args(RunFormat))}.")
     return _csv(rows)
@@ -64,13 +65,14 @@ def _rows(reader: TraceReader, query: RunQuery | None, sort: RunOrder, *, ascend
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row whose cells are texts, numbers and None."""
-    return {
+    """Return a row whose cells are texts, numbers and None; half a character, which no file can hold, is escaped."""
+    flat = {
         name: json.dumps(cell, ensure_ascii=False)
         if isinstance(cell, dict | list) or (name == "value" and cell is not None)
         else cell
         for name, cell in row.items()
     }
+    return {name: storable(cell) if isinstance(cell, str) else cell for name, cell in flat.items()}
 
 
 def _csv(rows: Iterator[dict[str, Any]]) -> Iterator[bytes]:
@@ -83,7 +85,7 @@ def _csv(rows: Iterator[dict[str, Any]]) -> Iterator[bytes]:
         writer = csv.writer(file)
         cells = _flat(row).values()
         writer.writerow(f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell for cell in cells)
-        yield file.getvalue().encode("utf-8", "backslashreplace")
+        yield file.getvalue().encode()
 
 
 def _parquet(arrow: Any, rows: Iterator[dict[str, Any]]) -> Iterator[bytes]:

@@ -23,7 +23,7 @@ def store(tmp_path_factory):
     with TraceStore(tmp_path_factory.mktemp("store") / "r.sqlite", interval=0.01) as made:
         with watching(made):
             for number in range(ROWS):
-                ask(f"=1+{number}")
+                ask(f"={number}\ud800")
         made.mark(7, thumb="up", score=0.5, comment="=cmd()", tags=["a", "b"])
         with made._file.opened() as connection:
             connection.execute("UPDATE runs SET seconds = id % 50, cost = NULL")
@@ -40,7 +40,7 @@ def test_each_form_holds_the_same_rows(store):
     assert len({row["id"] for row in lines}) == ROWS
     assert [row["seconds"] for row in lines] == sorted((row["seconds"] for row in lines), reverse=True)
     plain, flat, cell = (next(row for row in rows if str(row["id"]) == "7") for rows in (lines, table, cells))
-    assert plain["arguments"] == {"text": "=1+6"} == json.loads(flat["arguments"]) == json.loads(cell["arguments"])
+    assert plain["arguments"] == {"text": "=6\ud800"} == json.loads(flat["arguments"]) == json.loads(cell["arguments"])
     assert plain["value"] == json.loads(flat["value"]) == json.loads(cell["value"])
     assert (plain["thumb"], plain["score"], plain["tags"], flat["score"]) == ("up", 0.5, ["a", "b"], 0.5)
     assert (plain["comment"], cell["comment"]) == ("=cmd()", "'=cmd()"), "no formula for a spreadsheet"
