@@ -47,14 +47,15 @@ def _inherit(context: LogContext, around: LogContext) -> None:
 class log_context(AbstractContextManager[None], AbstractAsyncContextManager[None]):  # noqa: N801 - called like a function
     """Stamp the log records made inside the ``with`` block with this run.
 
-    Empty arguments take the values of the surrounding block. Tasks and threads that copy the context share its counts.
+    Empty arguments take the values of the surrounding block. An id that is no text, such as the number of an order, is
+    written as one. Tasks and threads that copy the context share its counts.
     With ``async with``, another task may leave the block than the one that entered it.
     """
 
     def __init__(
-        self, trace_id: str = "", function_name: str = "", input_tokens: int = 0, output_tokens: int = 0
+        self, trace_id: object = "", function_name: str = "", input_tokens: int = 0, output_tokens: int = 0
     ) -> None:
-        self._given = (trace_id, function_name, "", input_tokens, output_tokens)
+        self._given = ("" if trace_id is None else str(trace_id), function_name, "", input_tokens, output_tokens)
         self._blocks: list[Block[LogContext | None]] = []  # it may be entered again, also inside itself
 
     def __enter__(self) -> None:

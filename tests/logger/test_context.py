@@ -42,9 +42,9 @@ def test_a_run_within_a_run_knows_its_parent_and_counts_for_itself():
 
 
 def test_what_is_left_empty_is_that_of_the_surrounding_run():
-    with log_context("top", "t"), log_context("outer", "f"):
-        with log_context(function_name="part"):
-            assert get_current_context() == LogContext("outer", "part", "top")
+    with log_context(17, "t"), log_context("outer", "f"):
+        with log_context(None, function_name="part"):
+            assert get_current_context() == LogContext("outer", "part", "17")
         with log_context("inner"):
             assert get_current_context() == LogContext("inner", "f", "outer")
 
