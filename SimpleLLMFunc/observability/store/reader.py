@@ -197,11 +197,10 @@ class TraceReader:
     @staticmethod
     def number_of(connection: sqlite3.Connection, run: int | str) -> int | None:
         """Return the id of the run that `run` names; None if no run matches."""
-        if isinstance(run, str) and run.isascii() and run.isdecimal() and len(run) < 19:
-            run = int(run)
-        if not isinstance(run, int):
-            return _found(connection, stored(str(run)))
-        return run if connection.execute("SELECT 1 FROM runs WHERE id = ?", (run,)).fetchone() else None
+        text = str(run)
+        if not (text.isascii() and text.isdecimal() and len(text) < 19):  # SQLite has no longer numbers
+            return _found(connection, stored(text))
+        return int(text) if connection.execute("SELECT 1 FROM runs WHERE id = ?", (int(text),)).fetchone() else None
 
     def tree(self, trace_id: str) -> list[RunSummary]:
         """Return the runs inside a run, at every depth, the oldest first; at most 500."""
