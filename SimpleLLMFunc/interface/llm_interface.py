@@ -34,6 +34,7 @@ class LLM_Interface(ABC):  # noqa: N801 - the name is the design note's
             parameters.
         wants_schema: the parameter `wanted_schema` is given with every request: the JSON schema of the wanted type,
             None for text. For doubles in tests; it goes on no wire.
+        keeps_answers: it may answer without a request, and tells budgets itself where it does not (`charge_unkept`).
         keeps_tools: in the turn without tools, those of a conversation that has calls are sent all the same, and
             `tool_choice="none"` says that none may be called: the service wants both.
     """
@@ -47,6 +48,7 @@ class LLM_Interface(ABC):  # noqa: N801 - the name is the design note's
     pays_requests: bool = False
     takes_extra_body: bool = False
     wants_schema: bool = False
+    keeps_answers: bool = False
     keeps_tools: bool = False
 
     @abstractmethod

@@ -94,7 +94,7 @@ class QuestionCharge:
     """
 
     def __init__(self, llm: LLM_Interface, tokens: int, usd: float) -> None:
-        self._charge = charge_question(tokens, usd)
+        self._charge = charge_question(tokens, usd, is_late=llm.keeps_answers)
         self._llm = llm
         self.arrived: StreamedReply | None = None
         self.reply: ChatCompletion | None = None

@@ -20,7 +20,7 @@ from SimpleLLMFunc.interface.composite.coalescing import share_request
 from SimpleLLMFunc.interface.composite.in_front import ModelInFront
 from SimpleLLMFunc.interface.composite.question import chunks_of, current_sample, reply_of
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface, answering_models
-from SimpleLLMFunc.interface.spending import Deadline, current_deadline
+from SimpleLLMFunc.interface.spending import Deadline, charge_unkept, current_deadline
 from SimpleLLMFunc.interface.wires import ReplyAssembler, chunk_of_reply, number
 from SimpleLLMFunc.logger import border, redact
 from SimpleLLMFunc.runtime import Worker
@@ -63,6 +63,8 @@ class CachedLLM(Uncopied, ModelInFront):
         ConfigError: `llm` is no model, or a limit cannot be.
     """
 
+    keeps_answers = True
+
     @border
     def __init__(
         self,
@@ -104,6 +106,7 @@ class CachedLLM(Uncopied, ModelInFront):
                 kept = await self._in_time(clock, lambda: self._kept(key))
                 if kept is not None:
                     return kept, True
+                charge_unkept()
                 try:
                     with noting_downgrades() as noted:
                         fresh = await reply_of(self.llm, messages, trace_id=trace_id, deadline=clock.left(), **options)
@@ -130,6 +133,7 @@ class CachedLLM(Uncopied, ModelInFront):
             _tell_downgrades(reply)
             yield chunk_of_reply(reply)
             return
+        charge_unkept()
         assembler = ReplyAssembler()
         source = chunks_of(self.llm, messages, trace_id=trace_id, deadline=clock.left(), **options)
         with noting_downgrades() as noted:

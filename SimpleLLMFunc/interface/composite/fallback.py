@@ -95,6 +95,7 @@ class FallbackLLM(Uncopied, LLM_Interface):
         first = self.members[0]
         self.model_name, self.provider, self.base_url = first.model_name, first.provider, first.base_url
         self.profile = _shared(self.members)
+        self.keeps_answers = all(member.keeps_answers for member in self.members)
         self.keeps_tools = all(member.keeps_tools for member in self.members)
         windows = [member.context_window for member in self.members if member.context_window is not None]
         self.context_window = min(windows, default=None)

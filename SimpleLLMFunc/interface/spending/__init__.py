@@ -8,6 +8,7 @@ from SimpleLLMFunc.interface.spending.budget import (
     charge_lost,
     charge_question,
     charge_try,
+    charge_unkept,
     counting_tries,
     is_limited,
     paid_already,
@@ -22,7 +23,7 @@ from SimpleLLMFunc.interface.spending.tokens import count_request, estimate_text
 
 __all__ = [
     "Charge", "Deadline", "Spent", "budget", "charge_fetch", "charge_lost", "charge_question", "charge_try",
-    "count_request", "counting_tries", "current_deadline", "deadline_scope", "estimate_text_tokens",
+    "charge_unkept", "count_request", "counting_tries", "current_deadline", "deadline_scope", "estimate_text_tokens",
     "estimate_tokens", "import_prices", "is_limited", "paid_already", "price_of", "reserve",
     "scopes_around", "strictest_time_limit", "time_limits", "unpriced",
 ]  # fmt: skip

@@ -109,7 +109,7 @@ def budget(
 
     A request that would break a limit is not sent; the tokens of its answer cannot be known before, so the last
     answer may go over `tokens` and `usd`, and nothing is sent after it. Scopes nest: the strictest holds. An answer
-    from a cache takes nothing. A thread that you start yourself is inside only if `contextvars.copy_context().run`
+    from a cache takes nothing, and is given too where a limit is reached. A thread that you start yourself is inside only if `contextvars.copy_context().run`
     runs its function; those of the library and of `asyncio.to_thread` are.
 
     Args:
@@ -141,18 +141,35 @@ def paid_already() -> AbstractContextManager[object]:
 
 @dataclass(slots=True)
 class Charge:
-    """One question that was let through; `settle` once, with what it took."""
+    """One question that was let through; `settle` once, with what it took.
+
+    Attributes:
+        is_late: a cache may answer, so that nothing is taken before `take`.
+    """
 
     scopes: tuple[Spent, ...]
     tokens: int
     usd: float = 0.0
+    is_late: bool = False
     prepaid: int = 1
+    _is_taken: bool = False
     _block: Block[Charge | None] | None = None
 
     def __enter__(self) -> Self:
-        reserve(self.scopes, requests=1, tokens=self.tokens, usd=self.usd)
+        if not self.is_late:
+            self.take()
         self._block = _CHARGE.enter(self)
         return self
+
+    def take(self) -> None:
+        """Take what the question needs from the budgets, once.
+
+        Raises:
+            BudgetExceeded: nothing may be sent.
+        """
+        if not self._is_taken:
+            reserve(self.scopes, requests=1, tokens=self.tokens, usd=self.usd)
+            self._is_taken = True
 
     def __exit__(self, *_: object) -> None:
         self.prepaid = 0  # a task that began inside may know it still
@@ -167,7 +184,7 @@ class Charge:
             usage: of the reply, None where there was none.
             was_sent: False where no request left (the answer came from a cache).
         """
-        for scope in self.scopes:
+        for scope in self.scopes if self._is_taken else ():
             scope.settle(reserved=self.tokens, usage=usage, requests=0 if was_sent else -1, reserved_usd=self.usd)
 
 
@@ -203,17 +220,28 @@ def is_limited(unit: str | None = None) -> bool:
     return bool(scopes) if unit is None else any(scope.left_of(unit) is not None for scope in scopes)
 
 
-def charge_question(tokens: int, usd: float = 0.0) -> Charge:
+def charge_question(tokens: int, usd: float = 0.0, *, is_late: bool = False) -> Charge:
     """Return a context that lets one question to a model through, or refuses it; its first request is paid there.
 
     Args:
         tokens: what it will probably read.
         usd: what reading that will cost.
+        is_late: nothing is paid before `charge_unkept`.
 
     Entering it raises:
         BudgetExceeded: nothing may be sent.
     """
-    return Charge(_SCOPES.get(), tokens, usd)
+    return Charge(_SCOPES.get(), tokens, usd, is_late)
+
+
+def charge_unkept() -> None:
+    """Pay for the question around: a cache has no answer to it.
+
+    Raises:
+        BudgetExceeded: it may not be sent.
+    """
+    if (charge := _CHARGE.get()) is not None:
+        charge.take()
 
 
 def charge_try() -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from SimpleLLMFunc import BadRequest
+from SimpleLLMFunc import BadRequest, BudgetExceeded
 from SimpleLLMFunc.errors import ConfigError, DeadlineExceeded, ServerUnavailable, StreamInterrupted, UsageError
 from SimpleLLMFunc.interface.composite import cache as module
 from SimpleLLMFunc.interface.composite.answer_store import AnswerStore
@@ -203,13 +203,15 @@ async def test_no_key_and_no_question_is_in_the_file(server, path):
 
 async def test_a_kept_answer_takes_nothing_from_budgets_and_costs_nothing(server, cached):
     ask = function_of(cached)
-    with budget() as spent:
+    with budget(requests=1, tokens=100) as spent:
         paid = await ask.call("x")
-    assert (spent.requests, spent.tokens, paid.cached) == (1, 8, False)
-    with budget(requests=1, tokens=10_000) as spent:
         for _ in range(3):
             free = await ask.call("x")
-    assert (spent.requests, spent.tokens) == (0, 0)
+        assert "".join([piece async for piece in ask.stream("x")]) == paid.value
+        for new in (ask.call("y"), anext(ask.stream("y"))):
+            with pytest.raises(BudgetExceeded):
+                await new
+    assert (spent.requests, spent.tokens, paid.cached) == (1, 8, False)
     assert (free.value, free.cached, free.tries, free.cost) == (paid.value, True, 0, 0.0)
     assert (free.usage.total_tokens, free.attempts[0].usage.cost) == (8, 0.0)
 

@@ -168,12 +168,6 @@ async def test_a_question_that_is_over_pays_for_nothing_more():
     assert spent.requests == 6
 
 
-def test_an_answer_from_a_cache_is_no_request():
-    with budget(requests=1) as spent, charge_question(10) as charge:
-        charge.settle(Usage(), was_sent=False)
-    assert spent.requests == 0
-
-
 def test_an_inner_refusal_takes_nothing_from_the_outer_scope():
     for inner in ({"tokens": 5}, {"usd": 0.01}):
         with budget(usd=1, requests=5, tokens=50) as outer, budget(**inner):
