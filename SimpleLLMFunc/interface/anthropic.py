@@ -21,8 +21,7 @@ class Anthropic(ServiceModel):
     key_variables = ("ANTHROPIC_API_KEY",)
 
     def _wire(self, service: str) -> Wire:
-        caches = self.prompt_cache == "auto"
-        return MessagesWire(service, self.api_version or MessagesWire.version_spoken, caches)
+        return MessagesWire(service, self.api_version or MessagesWire.version_spoken, self.prompt_cache == "auto")
 
     def _profile(self, address: str) -> Profile:  # noqa: ARG002 - of this maker, the model decides
         family = claude_family(self.model_name)

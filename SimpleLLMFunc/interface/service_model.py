@@ -115,9 +115,8 @@ class ServiceModel(Uncopied, HttpModel):
         self.profile = self._profile(address) if profile is None else find_profile(profile, address)
         self._source: tuple[str, str] | None = None
         self._lost = []
-        host = urlsplit(address).hostname or ""
         if getattr(type(self), "wire", None) is None:  # else a class of the user's brings its own
-            self.wire = self._wire(host)
+            self.wire = self._wire(urlsplit(address).hostname or "")
         self.keeps_tools = self.wire.name != "chat"
 
     # --- what a maker's class says -----------------------------------------------------------------------
@@ -198,8 +197,7 @@ class ServiceModel(Uncopied, HttpModel):
         path, body = embedding_request(self.wire.name, self.model_name, texts, params, self.api_version or "v1beta")
         tokens = sum(map(estimate_text_tokens, texts))
         await (require_prices(self) if is_limited("usd") else load_prices(self))
-        charge = charge_question(tokens, self.price(Usage(input_tokens=tokens)) or 0.0)
-        with charge:
+        with charge_question(tokens, self.price(Usage(input_tokens=tokens)) or 0.0) as charge:
             usage: Usage | None = None
             try:
                 vectors, told = await self._vectors(path, body, len(texts), tokens, clock)

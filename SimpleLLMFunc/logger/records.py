@@ -118,8 +118,7 @@ def _location(frame: FrameType) -> str:
 
 
 def _logger(name: str) -> logging.Logger:
-    ours = name == _PACKAGE or name.startswith(_PACKAGE + ".")
-    return logging.getLogger(name if ours else _PACKAGE)
+    return logging.getLogger(name if name == _PACKAGE or name.startswith(_PACKAGE + ".") else _PACKAGE)
 
 
 # --- showing it ---------------------------------------------------------------------------------------------
@@ -183,9 +182,8 @@ class LineFormatter(logging.Formatter):
 def _facts(formatter: logging.Formatter, record: logging.LogRecord) -> dict[str, str | int]:
     # Records made by `logging` itself get the run here: this is still the thread that logs.
     run = record_fields(get_current_context())
-    moment = datetime.fromtimestamp(record.created, UTC)
     facts: dict[str, str | int] = {
-        "time": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         "level": record.levelname,
         "logger": record.name,
         "message": _clean(record.getMessage()),

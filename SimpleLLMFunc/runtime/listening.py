@@ -57,9 +57,8 @@ def listening(
     try:
         listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
-        reason = error.strerror or error
         raise ConfigError(
-            f"{host}:{port} cannot be used ({reason}). Choose another port, or 0 for any free one."
+            f"{host}:{port} cannot be used ({error.strerror or error}). Choose another port, or 0 for any free one."
         ) from error
     with listener:
         yield listener

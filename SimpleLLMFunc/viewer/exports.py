@@ -55,7 +55,6 @@ def as_test(detail: RunDetail) -> str:
     replies = [_reply(turn.reply) for turn in detail.turns if turn.reply is not None]
     if problem := _problem(detail, path, replies):
         raise Refusal(409, problem)
-    tools = version.tools if version else []
     return _template().render(
         about=_about(detail, ".".join(path), module, replies),
         is_chat=run.kind == "chat",
@@ -64,7 +63,7 @@ def as_test(detail: RunDetail) -> str:
         path=path,
         arguments=detail.arguments or {},
         replies=replies,
-        tools=[tool.get("function", tool) for tool in tools],
+        tools=[tool.get("function", tool) for tool in (version.tools if version else [])],
         tool_results={_call_key(call.name, call.arguments): call.content for call in detail.tool_calls},
         options=_options(detail),
         **_claim(detail),

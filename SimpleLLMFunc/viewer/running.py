@@ -132,8 +132,7 @@ class RunningPages:
             args, kwargs = await in_thread(function.tool.bind, arguments)
         except ArgumentsError as error:
             raise Refusal(422, f"The arguments do not fit: {clean(str(error))}") from None
-        changed = await in_thread(varied, function, body.get("change"), self._offered.models)
-        return changed, tuple(args), kwargs
+        return await in_thread(varied, function, body.get("change"), self._offered.models), tuple(args), kwargs
 
 
 async def _told(items: AsyncGenerator[Any, None], **named: str) -> AsyncGenerator[Mapping[str, Any], None]:

@@ -162,8 +162,7 @@ class RunPages:
             if not versions:
                 raise Refusal(404, "No run of such a function is kept.")
             query = RunQuery(function=name)
-            begun = min(each.first_seen for each in versions)
-            span = max(each.last_seen for each in versions) - begun
+            span = max(each.last_seen for each in versions) - min(each.first_seen for each in versions)
             # So many seconds that the time axis has few points.
             bucket = next((size for size in _BUCKETS if span / size <= _MOST_BUCKETS), _BUCKETS[-1])
             return {

@@ -151,8 +151,7 @@ class ViewerApp:
             if self.token is None and origin is None:
                 # Without a token only Origin tells the sender, and every browser sends it.
                 raise Refusal(403, "A request that changes something has to say where it comes from (Origin).")
-            kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-            if kind != "application/json":
+            if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
                 raise Refusal(415, "Send application/json.")
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > self._max_body:

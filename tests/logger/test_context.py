@@ -25,13 +25,6 @@ def test_outside_there_is_no_run_inside_it_is_this_one_and_afterwards_none():
     assert get_current_context() is None
 
 
-async def test_the_async_form_does_the_same():
-    async with async_log_context(trace_id="t1", function_name="grade", input_tokens=0, output_tokens=0) as nothing:
-        assert nothing is None
-        assert get_current_context() == LogContext("t1", "grade")
-    assert get_current_context() is None
-
-
 def test_a_run_within_a_run_knows_its_parent_and_counts_for_itself():
     with log_context("outer", "f"):
         count_tokens(Usage(10, 1))
@@ -65,9 +58,9 @@ async def test_tasks_see_the_run_they_were_started_in_and_share_its_counts():
         count_tokens(Usage(1, 1))
         return get_current_trace_id()
 
-    async with async_log_context("t1"):
+    async with async_log_context(trace_id="t1", function_name="grade", input_tokens=0, output_tokens=0):
         assert await asyncio.gather(*(asyncio.create_task(work()) for _ in range(10))) == ["t1"] * 10
-        assert get_current_context() == LogContext("t1", "", "", 10, 10)
+        assert get_current_context() == LogContext("t1", "grade", "", 10, 10)
 
 
 def test_no_count_is_lost_between_threads():

@@ -53,10 +53,9 @@ async def get_json(
     address = url + ("&" if "?" in url else "?") * bool(added) + added
     outer = current_deadline()
     deadline = Deadline.after(timeout).stricter(outer)
-    sent = {"accept": "application/json", **(headers or {})}
 
     async def read(tries: int) -> Any:
-        request = HttpRequest(address, b"", sent, service, tries, "GET")
+        request = HttpRequest(address, b"", {"accept": "application/json", **(headers or {})}, service, tries, "GET")
         return await _read_once(request, TryTimeout(deadline, first_byte=timeout, idle=timeout))
 
     try:

@@ -138,8 +138,7 @@ def _failure_of_openai(error: Exception, text: str, model: str, tries: int) -> E
     if isinstance(error, openai.APIConnectionError):
         return _of_another_loop(error.__cause__) or _failed(_reason(error, text), model, tries)
     if isinstance(error, openai.APIError):
-        refused = BadReply(model, problem="the client refused it", head=text, tries=tries)
-        return AttemptFailed(refused, again="never")
+        return AttemptFailed(BadReply(model, problem="the client refused it", head=text, tries=tries), again="never")
     return ConfigError(f"the client given as client= cannot send the request: {text}")
 
 

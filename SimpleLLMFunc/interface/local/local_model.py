@@ -168,8 +168,7 @@ class LocalModel(LLM_Interface):
         """Return the client of the server, and the deadline of the call."""
         deadline = Deadline.after(seconds).stricter(current_deadline())
         deadline.check("starting the local model")
-        path = self._path()
-        options = ServerOptions(self.model_name, path, self._threads or default_threads(), self._room)
+        options = ServerOptions(self.model_name, self._path(), self._threads or default_threads(), self._room)
         if embeddings:
             options = replace(options, embeddings="mean" if self._weights else "own")
         server = await deadline.wait(running_server(options, self._prepare), "starting the local model")

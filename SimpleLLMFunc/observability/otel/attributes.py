@@ -42,11 +42,10 @@ def is_in_process(llm: LLM_Interface) -> bool:
 
 def request_params(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters of a request that the conventions name; values of another type are left out."""
-    most = params.get("max_tokens", params.get("max_completion_tokens"))
     numbers = {
         Attribute.REQUEST_TEMPERATURE: params.get("temperature"),
         Attribute.REQUEST_TOP_P: params.get("top_p"),
-        Attribute.REQUEST_MAX_TOKENS: most,
+        Attribute.REQUEST_MAX_TOKENS: params.get("max_tokens", params.get("max_completion_tokens")),
         Attribute.REQUEST_SEED: params.get("seed"),
     }
     told: dict[str, Any] = {name: value for name, value in numbers.items() if is_number(value)}

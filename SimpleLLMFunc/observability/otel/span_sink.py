@@ -158,14 +158,13 @@ class SpanSink:
             return
         outside = context.get_current()
         session_id = about.session_id or str(baggage.get_baggage(Attribute.SESSION, outside) or "")
-        user_id = about.user_id or str(baggage.get_baggage(Attribute.USER, outside) or "")
         attributes = {
             Attribute.AGENT_NAME: about.function.name,
             Attribute.TRACE_ID: trace_id,
             Attribute.FUNCTION_VERSION: about.function.version,
             Attribute.SPAN_KIND: "AGENT",
             Attribute.SESSION: session_id,
-            Attribute.USER: user_id,
+            Attribute.USER: about.user_id or str(baggage.get_baggage(Attribute.USER, outside) or ""),
             Attribute.RESTARTS: about.restarts or None,
         }
         span = self._begin(Operation.INVOKE_AGENT, about.function.name, outside, attributes)

@@ -165,11 +165,10 @@ class TraceReader:
             run: its id, also as text, its trace id, or a beginning that only one trace id has.
         """
         with self.connection() as connection:
-            number = self.number_of(connection, run)
             row = connection.execute(
                 f"SELECT {_COLUMNS}, runs.error_text, runs.arguments, runs.answer, runs.value, "  # noqa: S608
                 f"runs.output_mode, runs.incomplete, runs.restarts FROM {_MARKED} WHERE runs.id = :id",
-                {"id": number, "alive": alive()},
+                {"id": self.number_of(connection, run), "alive": alive()},
             ).fetchone()
             if row is None:
                 return None

@@ -83,10 +83,9 @@ class TraceWriter:
     def _present(self, connection: sqlite3.Connection) -> int:
         """Update the row of this process, and return its number."""
         now = time.time()
-        if self._process is not None:
-            changed = connection.execute("UPDATE processes SET seen = ? WHERE id = ?", (now, self._process)).rowcount
-            if changed:
-                return self._process
+        update = "UPDATE processes SET seen = ? WHERE id = ?"
+        if self._process is not None and connection.execute(update, (now, self._process)).rowcount:
+            return self._process
         return _insert(connection, "processes", {"name": f"{platform.node()}:{os.getpid()}", "seen": now})
 
 

@@ -221,8 +221,7 @@ class Fold:
         row["headers"] = pack(dict(self._header(*header) for header in headers.items()))
 
     def _header(self, name: str, value: str) -> tuple[str, str]:
-        is_variable = KEY_VARIABLE.fullmatch(f"{name}: {value}")
-        return name, value if is_variable else self.content.text(value)
+        return name, value if KEY_VARIABLE.fullmatch(f"{name}: {value}") else self.content.text(value)
 
     def _first_chunk(self, run: OpenRun, since: float) -> None:
         if run.turn is None or run.turn["first_chunk_seconds"] is not None:
@@ -341,8 +340,7 @@ def _shown(value: Any) -> str:
 
 def _said(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the arguments without histories: the last message tells runs of a chat apart."""
-    others = {name: value for name, value in arguments.items() if not _is_history(name, value)}
-    return others or arguments
+    return {name: value for name, value in arguments.items() if not _is_history(name, value)} or arguments
 
 
 def _is_history(name: str, value: Any) -> bool:

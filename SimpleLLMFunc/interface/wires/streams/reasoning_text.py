@@ -122,8 +122,7 @@ class StreamedThoughts:
         if not reasoning and text == (content or ""):
             return choice
         reasoning = (choice.delta.reasoning_content or "") + reasoning
-        delta = replace(choice.delta, content=text or None, reasoning_content=reasoning or None)
-        return replace(choice, delta=delta)
+        return replace(choice, delta=replace(choice.delta, content=text or None, reasoning_content=reasoning or None))
 
 
 def _split(text: str) -> tuple[str, str]:
