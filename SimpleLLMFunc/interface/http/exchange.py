@@ -224,7 +224,7 @@ def redirect_target(url: URL, status: int, location: str, redirects: int, reques
     if target is None:
         said = "it redirects to what is no http or https address"
     elif status == 303 or not _may_follow(url, target):
-        said = f"it redirects to {target.scheme}://{target.host}; if that is the right address, give it as base_url"
+        said = f"it redirects to {target.origin()}; if that is the right address, give it as base_url"
     elif redirects > _MOST_REDIRECTS:
         said = "it redirects too often"
     else:

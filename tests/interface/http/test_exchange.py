@@ -242,7 +242,7 @@ async def test_a_redirect_to_another_host_takes_neither_key_nor_messages(server,
         for target in (f"http://localhost:{other.port}/v1/x", f"{other.base_url}/x"):
             for is_streamed in (False, True):
                 server.answer(Answer(status, {"location": target}, body=b""))
-                with pytest.raises(BadRequest, match="redirects to") as caught:
+                with pytest.raises(BadRequest, match=f":{other.port};") as caught:
                     await ask_either(llm, is_streamed)
                 assert caught.value.status == status
         assert other.requests == []
