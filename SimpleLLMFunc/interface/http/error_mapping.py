@@ -22,6 +22,7 @@ _HUNG_UP = frozenset({"ServerDisconnectedError", "RemoteProtocolError", "ReadErr
 
 _NO_TLS_THERE = "The server there does not speak TLS: write http:// instead of https:// in its address."
 _TLS_THERE = "The server there speaks TLS: write https:// instead of http:// in its address."
+_NO_TRUST = "Check the address and the clock. The certificates of your network's own authority go into SSL_CERT_FILE."
 _PERHAPS_TLS = (
     "Check the address, the network and the proxy; where the server speaks TLS, write https:// instead of http://."
 )
@@ -158,8 +159,10 @@ def _failed(reason: str, model: str, tries: int, *, again: Again = "always", adv
 
 
 def _advice(error: Exception, url: str) -> str:
-    """Return what to write where one side speaks TLS and the other does not, or may not; else nothing."""
+    """Return what to do where TLS failed, or one side speaks it and the other may not; else nothing."""
     chain = list(with_causes(error))
+    if any(isinstance(part, ssl.SSLCertVerificationError) for part in chain):
+        return _NO_TRUST
     if any(isinstance(part, ssl.SSLError) and getattr(part, "reason", "") in _NO_TLS for part in chain):
         return _NO_TLS_THERE
     if not url.startswith("http://"):

@@ -105,7 +105,7 @@ def test_every_exception_of_aiohttp_has_a_translation(monkeypatch):
         (connector_error(aiohttp.ClientConnectorSSLError, ssl.SSLError(1, "handshake")),
          ConnectionFailed, "never", "TLS: host:1: handshake). Check the address"),
         (connector_error(aiohttp.ClientConnectorCertificateError, ssl.SSLCertVerificationError("bad")),
-         ConnectionFailed, "never", "TLS: host:1: "),
+         ConnectionFailed, "never", "SSL_CERT_FILE"),
         *((response_error(aiohttp.ClientHttpProxyError, status=status), ConnectionFailed, "always",
            f"proxy answered {status}") for status in (408, 429, 500)),
         (response_error(aiohttp.ClientHttpProxyError, status=407), ConnectionFailed, "never", "proxy answered 407"),
