@@ -218,7 +218,7 @@ def to_frame(report: Reported, source: Any = None) -> Any:
     else:
         names, again = table_of(report)
         records = list(again())
-    columns = {name: [record.get(name) for record in records] for name in names}
+    columns = {name: [_whole(record.get(name)) for record in records] for name in names}
     module = load_extra(kind, "frames", purpose="A frame")
     if kind == "pandas":
         index = source.index[: len(records)] if has_frame else None
@@ -227,6 +227,11 @@ def to_frame(report: Reported, source: Any = None) -> Any:
         return module.concat([source.iloc[: len(records)], made], axis=1) if has_frame else made
     made = [_polars_column(module, name, cells) for name, cells in columns.items()]
     return source.head(len(records)).with_columns(made) if has_frame else module.DataFrame(made)
+
+
+def _whole(cell: Any) -> Any:
+    """Return a cell without lone surrogates, which the texts of a frame cannot hold."""
+    return cell.encode("utf-8", "replace").decode() if isinstance(cell, str) else cell
 
 
 def _installed() -> FrameKind:
