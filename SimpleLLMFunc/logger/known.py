@@ -120,8 +120,7 @@ def _in_base64(text: str) -> Iterator[str]:
     raw = text.encode("utf-8", "surrogatepass")
     for before in range(3):
         encoded = base64.b64encode(bytes(before) + raw).decode().rstrip("=")
-        end = len(encoded) - ((before + len(raw)) % 3 > 0)
-        core = encoded[(0, 2, 3)[before] : end]
+        core = encoded[(0, 2, 3)[before] : len(encoded) - ((before + len(raw)) % 3 > 0)]
         yield core
         yield core.replace("+", "-").replace("/", "_")
 

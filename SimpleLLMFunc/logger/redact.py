@@ -159,8 +159,7 @@ def render_arguments(arguments: Mapping[str, Any], limit: int = 2000) -> str:
     No value raises: one without a JSON form is shown by its repr, one whose repr fails by its type. A cut text ends in an
     ellipsis and is not complete JSON.
     """
-    plain = PlainData(limit).of_pairs(arguments.items(), 0)
-    return cut(escape_control(json.dumps(plain, ensure_ascii=False)), limit)
+    return cut(escape_control(json.dumps(PlainData(limit).of_pairs(arguments.items(), 0), ensure_ascii=False)), limit)
 
 
 _OF_A_VALUE = 10

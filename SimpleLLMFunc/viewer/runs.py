@@ -118,9 +118,8 @@ class RunPages:
             )
             if not page.runs:
                 raise Refusal(404, "No run of such a session is kept.")
-            names = ("arguments", "value", "text")
             runs = [
-                {"summary": run, **dict(zip(names, content, strict=True))}
+                {"summary": run, **dict(zip(("arguments", "value", "text"), content, strict=True))}
                 for run, content in zip(page.runs, contents, strict=True)
             ]
             return {"runs": runs, "next": page.next}

@@ -169,5 +169,4 @@ def _grounded(about: Mapping[str, Any], text: str) -> Iterator[Citation]:
         yield from (_citation(source, "") for source in sources)
     whole = text.encode("utf-8", "replace")  # the indices count bytes
     for each in mappings(cited.get("citationSources") or cited.get("citations")):
-        part = whole[count(each, "startIndex") : count(each, "endIndex")]
-        yield _citation(each, part.decode("utf-8", "replace"))
+        yield _citation(each, whole[count(each, "startIndex") : count(each, "endIndex")].decode("utf-8", "replace"))

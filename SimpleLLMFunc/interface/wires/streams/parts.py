@@ -139,8 +139,7 @@ class PartReader(EventReader):
     @property
     def is_complete(self) -> bool:
         """Whether the answer has ended."""
-        has_ended = self._finish is not None or bool(self._blocked)
-        return has_ended and not self._events.bare and self._open is None
+        return (self._finish is not None or bool(self._blocked)) and not self._events.bare and self._open is None
 
     def close(self) -> Iterator[ChatCompletionChunk]:
         """Yield what the end of the stream shows to be an answer, and how it ended."""
