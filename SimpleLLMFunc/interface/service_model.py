@@ -184,7 +184,7 @@ class ServiceModel(Uncopied, HttpModel):
             BudgetExceeded: a budget is used up.
             DeadlineExceeded: `deadline` passed.
         """
-        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+        if isinstance(texts, str) or not hasattr(texts, "__len__") or not all(isinstance(text, str) for text in texts):
             raise UsageError("embed takes a list of texts.")
         self._check_whole()
         found: list[list[float]] = []

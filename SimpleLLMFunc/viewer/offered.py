@@ -118,11 +118,11 @@ class Offered:
         return bool(self.functions or self.chats)
 
 
-def offered_of(given: Iterable[Any]) -> Offered:
+def offered_of(given: Any) -> Offered:
     """Return the functions, chats and models of what `allow_run` names.
 
     Args:
-        given: modules, functions, chats, assistants. A module offers its top-level names; imported ones only if `__all__`
+        given: modules, functions, chats, assistants, or one of them. A module offers its top-level names; imported ones only if `__all__`
             lists them.
 
     Raises:
@@ -131,7 +131,7 @@ def offered_of(given: Iterable[Any]) -> Offered:
     functions: dict[str, OfferedFunction] = {}
     chats: dict[str, OfferedChat] = {}
     models: dict[str, LLM_Interface] = {}
-    for each in given:
+    for each in given if isinstance(given, Iterable) else (given,):
         if isinstance(each, ModuleType):
             models |= {name: value for name, value in vars(each).items() if isinstance(value, LLM_Interface)}
             home, found = each.__name__, _members(each)

@@ -99,8 +99,9 @@ async def test_limits_hold_for_embeddings(server):
         await llm.embed(["cat"] * 101)
     with budget(usd=0.5):  # nobody sends a bill
         await OpenAICompatible("m", base_url=server.base_url).embed(["cat"])
-    with pytest.raises(UsageError, match="a list of texts"):
-        await llm.embed("cat")
+    for wrong in ("cat", None, (text for text in ["cat"])):
+        with pytest.raises(UsageError, match="a list of texts"):
+            await llm.embed(wrong)
     assert len(server.requests) == 2
     for without in (ScriptedLLM("x"), Anthropic("claude-opus-5", api_key="k")):
         with pytest.raises(ConfigError, match=r"^(scripted gives|claude-opus-5: the service has) no embeddings"):

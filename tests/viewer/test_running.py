@@ -313,7 +313,7 @@ def test_a_module_offers_what_is_its_own():
     assert set(offered.functions) == {"mine"}
     assert set(offered.chats) == {"helper"}
     module.__all__ = ["theirs"]
-    assert set(offered_of([module]).functions) == {"theirs"}
+    assert set(offered_of(module).functions) == {"theirs"}
 
 
 def _written_in(name):
