@@ -339,11 +339,16 @@ def _checked_provider(
     return [_checked(file, (provider, number), entry, environ) for number, entry in enumerate(entries)]
 
 
+_ADDRESS_IN = {"messages": "ANTHROPIC_BASE_URL", "gemini": "GOOGLE_GEMINI_BASE_URL"}
+"""The variables of the wires that are not OpenAI's, for entries without an address."""
+
+
 def _checked(file: str, place: tuple[str, int], entry: ProviderEntry, environ: Mapping[str, str]) -> ProviderEntry:
     if entry.base_url is not None and http_address(entry.base_url) is None:
         where = place_in_file(file, (*place, "base_url"))
         raise ConfigError(f"{where}: this is not an address. It must look like https://host/v1.")
-    if not entry.api_keys and not is_local_address(entry.base_url):
+    address = entry.base_url or environ.get(_ADDRESS_IN.get(entry.wire or "", "OPENAI_BASE_URL"))
+    if not entry.api_keys and not is_local_address(address):
         where = place_in_file(file, (*place, "api_keys"))
         raise ConfigError(f"{where}: there is no key. Give at least one, or ${{ENV_NAME}}.")
     if (entry.rate_limit_capacity is None) != (entry.rate_limit_refill_rate is None):

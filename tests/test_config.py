@@ -249,8 +249,9 @@ def test_variables_in_keys_are_read_from_the_environment(file, monkeypatch):
 
 @pytest.mark.parametrize("keys", [{}, {"api_keys": []}])
 def test_a_local_service_needs_no_keys(file, keys):
-    path = file({"p": [{"model_name": "m", "base_url": "http://localhost:8000/v1", **keys}]})
-    (entry,) = read_provider_file(path)["p"]
+    named = {"model_name": "n", "wire": "gemini", **keys}  # its address stands in the environment
+    path = file({"p": [{"model_name": "m", "base_url": "http://localhost:8000/v1", **keys}, named]})
+    entry, _ = read_provider_file(path, {"GOOGLE_GEMINI_BASE_URL": "http://localhost:8001"})["p"]
     assert entry.api_keys == []
 
 

