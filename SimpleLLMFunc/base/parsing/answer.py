@@ -377,14 +377,15 @@ def _from_lines(lines: list[str], text: str, shape: ListShape) -> list[Node]:
     if is_marked and re.search(r"^[^\S\n]+\S", text.split("\n", 1)[1], re.MULTILINE):
         return []
     nodes: list[Node] = []
-    is_text = leaf_kinds(shape.item) == ["str"]
+    kinds = leaf_kinds(shape.item)
+    takes_text = "str" in kinds or any(isinstance(choice, AnyShape) for choice in choices_of(shape.item))
     for line in unmarked:
         try:
             nodes.append(decode_strictly(line.rstrip(",，;")))
         except (ValueError, RecursionError):
-            if is_text and not is_marked:
+            if takes_text and not is_marked:
                 return []
-            nodes.append(line if is_text else Bare(line.rstrip(",，;")))
+            nodes.append(line if kinds == ["str"] else Bare(line.rstrip(",，;")))
     return nodes
 
 

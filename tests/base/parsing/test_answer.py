@@ -38,6 +38,7 @@ def test_items(text: str, wanted: Any, items: list[Any]) -> None:
         ("red, not blue", list[Literal["red", "blue"]]), ("[red] is nice", list[Literal["red"]]),
         ('{"a": 1} but {"a": 2}', list[dict[str, int]]), ('{"a": 1}\n{"a": ', list[dict[str, int]]),
         ("[1]\n[2]", list[int]), ("[1]\n[2]", list[Any]), ("**5**", list[int]), ("red", list[Literal["red"]]), ("about 5\nabout 6", list[int]),
+        *(("I am sorry,\nbut no.", list[item]) for item in (str, str | None, str | int, Any)),
         # A pattern that can read each bullet in two ways would never come to the end of this.
         ('{"a": 1}\n' + "-  \n" * 200 + 'x {"a": 2}', list[dict[str, int]]),
     ],
