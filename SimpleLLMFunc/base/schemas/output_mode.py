@@ -10,6 +10,7 @@ from typing import Any, Literal, get_origin
 
 from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import SchemaError as BoundError
 from pydantic_core import core_schema
 
 from SimpleLLMFunc.base.parsing import AnswerReader, OutputMode, Parsed, RepairLevel
@@ -233,6 +234,11 @@ def _compile(return_type: Any) -> OutputSpec:
         # As EmailStr without email-validator; pydantic says what to install.
         raise SignatureError(
             f"return type {_called(return_type)} needs a package that cannot be imported: {error}. Install it."
+        ) from error
+    except BoundError as error:
+        said = str(error).splitlines()[-1].strip()
+        raise SignatureError(
+            f"return type {_called(return_type)}: pydantic does not take a bound or a pattern in it ({said}). Change that."
         ) from error
     quotes = list(dict.fromkeys(_quote_paths(schema, schema.get("$defs", {}), "", ())))
     return OutputSpec(return_type, adapter, _unmarked(schema) if quotes else schema, quotes)

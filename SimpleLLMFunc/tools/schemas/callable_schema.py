@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final, NotRequired, Optional, Required, get_a
 
 from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
+from pydantic_core import SchemaError as BoundError
 from pydantic_core import to_jsonable_python
 from typing_extensions import TypedDict, Unpack
 
@@ -51,7 +52,7 @@ _TypedDict: Any = TypedDict
 _MOST_VIOLATIONS: Final = 20
 _NUMBER_ERRORS: Final = frozenset({"int_type", "float_type", "decimal_type"})
 # The last one for a type that needs a package: pydantic says what to install.
-_UNBUILDABLE = (PydanticUserError, NameError, AttributeError, KeyError, ValueError, TypeError, ImportError)
+_UNBUILDABLE = (PydanticUserError, BoundError, NameError, AttributeError, KeyError, ValueError, TypeError, ImportError)
 
 
 class ArgumentsError(SignatureError):
@@ -223,9 +224,8 @@ def _adapter(name: str, fields: dict[str, Any]) -> TypeAdapter[dict[str, Any]]:
             hint = " Take TypedDict from typing_extensions: the one in typing will not do below Python 3.12."
         elif getattr(reason, "code", "") == "class-not-fully-defined":
             reason, hint = NameError("it names what is not defined"), " Define it before the tool; see model_rebuild()."
-        raise ToolDefinitionError(
-            name, f"{culprit} has a type no schema can be made of ({cut(str(reason).splitlines()[0], 200)}).{hint}"
-        ) from reason
+        said = cut(str(reason).splitlines()[-1 if isinstance(reason, BoundError) else 0].strip(), 200)
+        raise ToolDefinitionError(name, f"{culprit} has a type no schema can be made of ({said}).{hint}") from reason
 
 
 def _culprit(fields: dict[str, Any], error: Exception) -> tuple[str, Exception]:

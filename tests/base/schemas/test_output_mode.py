@@ -210,9 +210,12 @@ class Opaque:
     pass
 
 
-@pytest.mark.parametrize("wanted", [Opaque, list[Opaque], "Nowhere", typing.Callable[[int], int], BaseModel])
+Looks = Annotated[str, Field(pattern="(?=x)a")]
+
+
+@pytest.mark.parametrize("wanted", [Opaque, list[Opaque], "Nowhere", typing.Callable[[int], int], BaseModel, Looks])
 def test_a_type_no_one_can_ask_for(wanted: Any) -> None:
-    match = r"^return type (Opaque: no JSON schema|list\[.*Opaque\]:|'?Nowhere|.*Callable|.*no fields)"
+    match = r"^return type (Opaque: no JSON schema|list\[.*Opaque\]:|'?Nowhere|.*Callable|.*no fields|.*\(error: look-around)"
     with pytest.raises(SignatureError, match=match):
         compile_output(wanted)
 

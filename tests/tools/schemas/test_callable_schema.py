@@ -276,7 +276,8 @@ def test_a_type_without_a_schema_is_refused_by_name():
     for func, name in ((f, "odd"), (g, "callback")):
         with pytest.raises(ToolDefinitionError, match=f"parameter {name} has a type no schema can be made of"):
             Tool(func=func)
-    for wrong, said in (((int, str), "the annotation of odd is no type"), ({"a": int}, "parameter odd has a type no")):
+    pattern = Annotated[str, Field(pattern="(?=x)")]
+    for wrong, said in (((int, str), "odd is no type"), ({"a": int}, "odd has a type no"), (pattern, "look-around")):
         f.__annotations__["odd"] = wrong
         with pytest.raises(ToolDefinitionError, match=said):
             Tool(func=f)
