@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Literal, get_origin
 
-from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import SchemaError as BoundError
 from pydantic_core import core_schema
@@ -227,9 +227,6 @@ def _compile(return_type: Any) -> OutputSpec:
         schema = adapter.json_schema(mode="validation", by_alias=True, schema_generator=_WireSchema)
     except SignatureError as error:  # from one of our own types, which says itself how it is meant
         raise SignatureError(f"return type {_called(return_type)}: {error}") from error
-    except (PydanticUserError, RecursionError, TypeError, ValueError, NameError, AttributeError, KeyError) as error:
-        # Pydantic's own errors, and what a user's hooks raise while it builds the schema.
-        raise SignatureError(_type_problem(return_type, error)) from error
     except ImportError as error:
         # As EmailStr without email-validator; pydantic says what to install.
         raise SignatureError(
@@ -240,6 +237,8 @@ def _compile(return_type: Any) -> OutputSpec:
         raise SignatureError(
             f"return type {_called(return_type)}: pydantic does not take a bound or a pattern in it ({said}). Change that."
         ) from error
+    except Exception as error:  # pydantic's own, and what a user's hooks raise while it builds the schema
+        raise SignatureError(_type_problem(return_type, error)) from error
     quotes = list(dict.fromkeys(_quote_paths(schema, schema.get("$defs", {}), "", ())))
     return OutputSpec(return_type, adapter, _unmarked(schema) if quotes else schema, quotes)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, NotRequired, Optional, Required, get_args, get_origin, get_type_hints
 
-from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import SchemaError as BoundError
 from pydantic_core import to_jsonable_python
@@ -51,8 +51,6 @@ _TypedDict: Any = TypedDict
 
 _MOST_VIOLATIONS: Final = 20
 _NUMBER_ERRORS: Final = frozenset({"int_type", "float_type", "decimal_type"})
-# The last one for a type that needs a package: pydantic says what to install.
-_UNBUILDABLE = (PydanticUserError, BoundError, NameError, AttributeError, KeyError, ValueError, TypeError, ImportError)
 
 
 class ArgumentsError(SignatureError):
@@ -217,14 +215,14 @@ def _unpacked(options: Any, documentation: Documentation) -> dict[str, Any]:
 def _adapter(name: str, fields: dict[str, Any]) -> TypeAdapter[dict[str, Any]]:
     try:
         return _build(fields)
-    except _UNBUILDABLE as error:
+    except Exception as error:  # noqa: BLE001 - pydantic's own, and what a user's hooks raise while it builds the schema
         culprit, reason = _culprit(fields, error)
         hint = ""
         if "typing_extensions.TypedDict" in str(reason):
             hint = " Take TypedDict from typing_extensions: the one in typing will not do below Python 3.12."
         elif getattr(reason, "code", "") == "class-not-fully-defined":
             reason, hint = NameError("it names what is not defined"), " Define it before the tool; see model_rebuild()."
-        said = cut(str(reason).splitlines()[-1 if isinstance(reason, BoundError) else 0].strip(), 200)
+        said = cut((str(reason) or repr(reason)).splitlines()[-1 if isinstance(reason, BoundError) else 0].strip(), 200)
         raise ToolDefinitionError(name, f"{culprit} has a type no schema can be made of ({said}).{hint}") from reason
 
 
@@ -232,7 +230,7 @@ def _culprit(fields: dict[str, Any], error: Exception) -> tuple[str, Exception]:
     for key, annotation in fields.items():
         try:
             _build({key: annotation})
-        except _UNBUILDABLE as reason:
+        except Exception as reason:  # noqa: BLE001 - as above
             return f"parameter {key}", reason
     return "a parameter", error
 

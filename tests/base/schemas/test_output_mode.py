@@ -11,7 +11,7 @@ import re
 import sys
 import typing
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Callable, Literal
 
 import jsonschema
 import pytest
@@ -210,12 +210,12 @@ class Opaque:
     pass
 
 
-Looks = Annotated[str, Field(pattern="(?=x)a")]
+ODD = Annotated[str, Field(pattern="(?=x)a")]
 
 
-@pytest.mark.parametrize("wanted", [Opaque, list[Opaque], "Nowhere", typing.Callable[[int], int], BaseModel, Looks])
+@pytest.mark.parametrize("wanted", [Opaque, list[Opaque], Literal[()], "Nowhere", Callable[[int], int], BaseModel, ODD])
 def test_a_type_no_one_can_ask_for(wanted: Any) -> None:
-    match = r"^return type (Opaque: no JSON schema|list\[.*Opaque\]:|'?Nowhere|.*Callable|.*no fields|.*\(error: look-around)"
+    match = r"^return type (.*: no JSON schema|list.*Opaque\]:|'?Nowhere|.*Callable|.*no fields|.*\(error: look-around)"
     with pytest.raises(SignatureError, match=match):
         compile_output(wanted)
 
