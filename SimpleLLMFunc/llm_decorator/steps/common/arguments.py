@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from typing import IO, Any, BinaryIO, TextIO, get_origin
+from typing import IO, Annotated, Any, BinaryIO, TextIO, get_origin
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import SchemaValidator, core_schema
@@ -72,7 +72,8 @@ class ArgumentChecks:
 
 def _check_of(hint: Any) -> Callable[[Any], object]:
     """Return what raises pydantic's error for a value that is not of a type."""
-    kind = get_origin(hint) or hint
+    bare = hint.__origin__ if get_origin(hint) is Annotated else hint
+    kind = get_origin(bare) or bare
     validate = _validator_of(hint, kind)
     if validate is None or kind in (IO, TextIO, BinaryIO):  # of these no file is an instance
         return lambda _: None

@@ -63,6 +63,7 @@ def checked(hint: Any, value: Any) -> None:
         (str | None, None), (Any, object()), (Annotated[str, Field(min_length=2)], "xy"), (Breaks, {"name": "x"}),
         (Text, Text("x")), (list[Text | ImgUrl], [Text("x"), ImgUrl("https://example.com/a.png")]), (Plain, Plain()),
         (Plain | None, None), (list[Plain], [Plain()]), (Holder, Holder(Plain())), (Speaks, 3), (IO[str], io.StringIO("x")),
+        (Annotated[Holder, "who"], Holder(Plain())),
     ],
 )  # fmt: skip
 def test_what_fits_as_pydantic_reads_it_passes(hint, value):
