@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias, TypeGuard
 from pydantic import TypeAdapter
 
 from SimpleLLMFunc.base.parsing.alignment.align import Aligner
-from SimpleLLMFunc.base.parsing.alignment.alignment import Fit, Misfit, violations_of
+from SimpleLLMFunc.base.parsing.alignment.alignment import Fit, Misfit, is_refusal, violations_of
 from SimpleLLMFunc.base.parsing.alignment.scalar_coercion import digit_truth
 from SimpleLLMFunc.base.parsing.alignment.shape import (
     AnyShape,
@@ -131,9 +131,11 @@ class AnswerReader:
         try:
             value = self._adapter.validator.validate_python(found.value)
         except Exception as error:  # noqa: BLE001 - a validator of the user's own may raise anything
-            value = self._built_from_json(node)
+            violations = violations_of(error)
+            # A check behind pydantic's own has seen the value: to ask it again may cost a request, and another answer.
+            value = None if is_refusal(error) and not self.has_hooks else self._built_from_json(node)
             if value is None:
-                return Misfit(violations_of(error))
+                return Misfit(violations)
         return Parsed(value, [*repairs, *found.repairs])
 
     def is_wrapper(self, node: Node) -> TypeGuard[dict[str, Node]]:

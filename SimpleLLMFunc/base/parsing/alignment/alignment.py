@@ -91,5 +91,10 @@ def violations_of(error: Exception, root: Path = ()) -> list[Violation]:
     return violations
 
 
+def is_refusal(error: Exception) -> bool:
+    """Tell whether code of the user's refused a value that pydantic had read."""
+    return isinstance(error, ValidationError) and any(part["type"] in _OWN_CHECKS for part in error.errors())
+
+
 def _input_shown(value: Any) -> str:
     return shown(value) if isinstance(value, str | dict | list | bool | None) else cut(repr(value), 61)

@@ -395,7 +395,10 @@ def test_a_number_read_by_a_validator_fits_as_well_as_one_that_is_not() -> None:
 
 
 def test_a_validator_that_refuses_is_a_violation() -> None:
+    seen = []
+
     def even(number: int) -> int:
+        seen.append(number)
         if number % 2:
             raise ValueError("an even number, please")
         return number
@@ -404,6 +407,7 @@ def test_a_validator_that_refuses_is_a_violation() -> None:
     assert violations("[1]", list[Annotated[int, AfterValidator(even)]]) == [
         ("[0]", wanted, "1: an even number, please")
     ]
+    assert seen == [1]
 
 
 def test_a_validator_that_breaks_is_a_violation_and_one_that_asked_a_model_passes_on_why() -> None:
