@@ -25,12 +25,13 @@ class ThinkFirst(OutputSpec):
     def __init__(self, inner: OutputSpec) -> None:
         reasons: Any = (str, Field(description="why it is so, step by step"))
         self.asked_type: Any = create_model("Reasoned", reasons=reasons, value=(inner.return_type, ...))
-        self._asked = compile_output(self.asked_type)
-        super().__init__(inner.return_type, inner.adapter, self._asked.schema, inner.quotes)
+        # Examples have no reasons, and an answer like theirs is one.
+        self._read = compile_output(create_model("Reasoned", reasons=(str, ""), value=(inner.return_type, ...)))
+        super().__init__(inner.return_type, inner.adapter, compile_output(self.asked_type).schema, inner.quotes)
         self.is_text = self.is_none = False
         self.labels = {}
 
     def parse(self, text: str, repair: RepairLevel = "coerce", *, mode: OutputMode | None = None) -> Parsed[Any]:
         """Read the value in `text`, with the reasons that stand before it."""
-        parsed = self._asked.parse(text, repair, mode=mode)
+        parsed = self._read.parse(text, repair, mode=mode)
         return Parsed(parsed.value.value, parsed.repairs, parsed.value.reasons.strip())
