@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pydantic import PydanticUserError, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from SimpleLLMFunc.base.messages import render_value
 from SimpleLLMFunc.base.parsing import QuoteCheck
@@ -283,11 +283,11 @@ def _value_of(record: Mapping[str, Any], where: str) -> Any:
 def _adapter_of(hint: Any) -> TypeAdapter[Any] | None:
     try:
         return TypeAdapter(hint)
-    except (PydanticUserError, TypeError):
-        return None
     except ImportError as error:
         name = getattr(hint, "__qualname__", None) or repr(hint)
         raise SignatureError(f"the type {name} needs a package that cannot be imported: {error}") from error
+    except Exception:  # noqa: BLE001 - a type may raise anything when pydantic looks at it
+        return None
 
 
 def _text_of(arguments: Mapping[str, Any]) -> str:
