@@ -133,7 +133,7 @@ async def react_events(
             request = request.with_messages(request.messages + grown)
             history = history + grown
         else:
-            again = await review(reply, list(history)) if review else None
+            again = await run.limits.wait(review(reply, list(history)), "judging the answer") if review else None
             if again is None:
                 reply = run.replaced or reply
                 answer = build_assistant_response_message(reply)

@@ -132,7 +132,7 @@ class Pipeline(ABC):
         """
         if not self.guards:
             return
-        arguments, run.changes = await self.guards.arguments(run.arguments)
+        arguments, run.changes = await run.limits.wait(self.guards.arguments(run.arguments), "asking the guards")
         if run.changes:
             self.check(arguments)
             bound = inspect.BoundArguments(run.signature.signature, OrderedDict(arguments))

@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from SimpleLLMFunc import llm_chat, llm_function
-from SimpleLLMFunc.errors import ConfigError, ContentBlocked, ResponseParseError, UsageError
+from SimpleLLMFunc.errors import ConfigError, ContentBlocked, DeadlineExceeded, ResponseParseError, UsageError
 from SimpleLLMFunc.guards import Block, Change, ModelRetry, ask_model, max_length, no_match
 from SimpleLLMFunc.testing import ScriptedLLM
 from tests.support.seen import Seen
@@ -111,7 +111,6 @@ async def test_a_decorated_function_is_a_guard_and_a_typed_value_stays_typed():
     ("guard", "problem"),
     [
         (lambda value: "fine", "returned a str"),
-        (lambda value: Change(3), "a guard|the guard <lambda> changed the value into one of another type"),
         (lambda arguments: Change({"quest": 1}), "the arguments are question, tone"),
     ],
 )
@@ -123,6 +122,12 @@ async def test_what_means_nothing_is_told(guard, problem):
 async def test_a_value_is_not_changed_into_a_text_of_it():
     with pytest.raises(UsageError, match="another type"):
         await made(ScriptedLLM("3"), [lambda value: Change("3")], int)("?")
+
+
+@pytest.mark.parametrize("guard", [lambda value: asyncio.sleep(9), lambda arguments: asyncio.sleep(9)])
+async def test_the_deadline_of_the_call_covers_guards(guard):
+    with pytest.raises(DeadlineExceeded):
+        await made(ScriptedLLM("x"), [guard]).with_options(deadline=0.05)("?")
 
 
 @pytest.mark.parametrize(
