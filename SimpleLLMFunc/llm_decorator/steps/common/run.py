@@ -54,7 +54,8 @@ class FunctionRun(Run):
         )
         self.function = function
         self.signature = signature
-        self.template_params = template_params if template_params is not None else options.template_params
+        filled = options.template_params
+        self.template_params = {**(filled or {}), **template_params} if template_params else filled
         self.params = {**options.params, **params} if params else options.params
         self.context = copy_context()
         self.example_numbers: list[int] | None = None

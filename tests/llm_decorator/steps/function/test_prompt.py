@@ -125,6 +125,7 @@ def test_where_one_field_has_no_value_all_of_the_docstring_stays_as_written(capl
     half = grade.with_options(template_params={"audience": "teacher"})
     assert described(half, "x") == ("Grade for a {audience}.", ["  - essay: string — by a {writer}."])
     assert len([record for record in caplog.records if "{writer}" in record.getMessage()]) == 1
+    assert described(half, "x", _template_params={"writer": "poet"})[0] == "Grade for a teacher."
 
 
 def test_a_template_without_the_list_keeps_the_docstring_whole():
