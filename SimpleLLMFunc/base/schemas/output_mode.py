@@ -90,9 +90,6 @@ class OutputSpec:
         self.name = _wire_name(return_type)
         self.quotes = tuple(quotes)
 
-    def __repr__(self) -> str:
-        return f"OutputSpec({self.return_type!r})"
-
     @functools.cached_property
     def wire_schema(self) -> dict[str, Any]:
         """The schema of what is on the wire: `schema`, wrapped where the value is no object."""
@@ -232,11 +229,6 @@ def _compile(return_type: Any) -> OutputSpec:
         raise SignatureError(
             f"return type {_called(return_type)} needs a package that cannot be imported: {error}. Install it."
         ) from error
-    except BoundError as error:
-        said = str(error).splitlines()[-1].strip()
-        raise SignatureError(
-            f"return type {_called(return_type)}: pydantic does not take a bound or a pattern in it ({said}). Change that."
-        ) from error
     except Exception as error:  # pydantic's own, and what a user's hooks raise while it builds the schema
         raise SignatureError(_type_problem(return_type, error)) from error
     quotes = list(dict.fromkeys(_quote_paths(schema, schema.get("$defs", {}), "", ())))
@@ -283,6 +275,9 @@ def _called(return_type: Any) -> str:
 
 def _type_problem(return_type: Any, error: Exception) -> str:
     name = _called(return_type)
+    if isinstance(error, BoundError):
+        said = str(error).splitlines()[-1].strip()
+        return f"return type {name}: pydantic does not take a bound or a pattern in it ({said}). Change that."
     said = str(error).partition("\n")[0]
     if "typing_extensions.TypedDict" in said:
         return (
