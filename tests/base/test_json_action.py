@@ -189,8 +189,7 @@ def test_a_cut_action_and_two_answers_are_no_action_and_of_a_cut_plain_answer_it
     called = two.with_message(content='{"answer": "a"}', tool_calls=(ToolCall("c", FunctionCall("f", "")),))
     for none in (cut, two, called):
         assert JsonActions([add.to_openai_tool()]).read(none) is none
-    cut = {"role": "assistant", "content": '{"answer": "It is ver', "finish_reason": "length"}
-    ask, _ = asking(cut)
+    ask, _ = asking({"role": "assistant", "content": '{"answer": "It is ver', "finish_reason": "length"})
     result = ask.call("x")
     assert (result.value, result.finish_reason) == ("It is ver", "length")
 

@@ -94,8 +94,7 @@ def test_an_error_carries_text_type_and_violations() -> None:
 def test_three_megabytes_of_a_good_answer() -> None:
     text = "[" + ",".join(['{"name": "x", "price": 1.5}'] * 100_000) + "]"
     assert len(parse_text(text, list[Item]).value) == 100_000
-    fenced = parse_text(f"Here:\n```json\n{text}\n```\nDone.", list[Item])
-    assert len(fenced.value) == 100_000
+    assert len(parse_text(f"Here:\n```json\n{text}\n```\nDone.", list[Item]).value) == 100_000
 
 
 def test_a_level_of_repair_that_there_is_not():

@@ -484,8 +484,7 @@ async def test_a_callback_that_fails_has_not_agreed(caplog):
 @pytest.mark.parametrize("said", ["no", "yes", 1, 0, "", None, [True], object()])
 @pytest.mark.parametrize("is_async", [False, True])
 async def test_only_true_agrees_and_what_is_no_bool_is_told(said, is_async, caplog):
-    decide = awaited_if(is_async, lambda name, arguments: said)
-    finished = await answer(send, '{"to": "ann"}', confirm=decide)
+    finished = await answer(send, '{"to": "ann"}', confirm=awaited_if(is_async, lambda name, arguments: said))
     assert finished.failed
     assert "needs a confirmation" in str(finished.content)
     assert f"gave a {type(said).__name__}, which counts as no. Return True" in caplog.text

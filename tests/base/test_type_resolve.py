@@ -170,8 +170,7 @@ def test_the_identity_of_a_type_is_what_1_0_called_it() -> None:
 
 
 def test_a_model_in_words_and_as_json() -> None:
-    words = get_detailed_type_description(Person)
-    assert "age: integer, from 0 to 150 (in years)" in words
+    assert "age: integer, from 0 to 150 (in years)" in get_detailed_type_description(Person)
     described = build_type_description_json(Person)
     assert described["type"] == "object Person"
     assert described["description"] == "Somebody."

@@ -314,8 +314,7 @@ def test_a_large_piece_is_left_to_the_reading_of_the_whole(reader_class: type[Pa
     people = [{"name": f"n{number}", "age": number, "home": {"street": "s"}} for number in range(1000)]
     text = json.dumps(people)
     reader = reader_class(compile_output(list[Person]))
-    first = grown(reader, text[:200], 20)
-    assert first
+    assert grown(reader, text[:200], 20)
     assert reader.feed(text[200:]) == []
     assert reader.growth.characters_read <= 200
     assert len(reader.finish().value) == 1000

@@ -47,8 +47,7 @@ def finder(*replies, **options):
 
 def located(quote, **arguments):
     found = Quoted(quote)
-    violations = QuoteCheck(arguments)(found)
-    return None if violations else (found.path, found.start, found.end)
+    return None if QuoteCheck(arguments)(found) else (found.path, found.start, found.end)
 
 
 # --- where it stands ------------------------------------------------------------------------------------------

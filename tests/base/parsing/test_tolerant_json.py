@@ -19,8 +19,7 @@ from SimpleLLMFunc.base.parsing.tolerant_json import TolerantReader
 
 def read(text: str) -> tuple[object, list[tuple[str, str]]]:
     reader = TolerantReader(text)
-    node = reader.read(0)
-    return plain_value(node), reader.repairs
+    return plain_value(reader.read(0)), reader.repairs
 
 
 @pytest.mark.parametrize(

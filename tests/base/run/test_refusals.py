@@ -120,8 +120,7 @@ async def test_tools_that_are_refused_are_json_actions_for_these_tools_only(serv
     ],
 )
 async def test_one_bad_tool_is_an_error_that_names_it_and_changes_nothing_else(server, llm, said, code, param):
-    error = {"message": said, "code": code, "param": param}
-    server.answer(json_answer({"error": error}, status=400))
+    server.answer(json_answer({"error": {"message": said, "code": code, "param": param}}, status=400))
     server.answer(json_answer(completion("fine")))
     ask = grader(llm, str, toolkit=[weather, broken])
     with pytest.raises(BadRequest, match="did not accept the tool 'broken'") as caught:

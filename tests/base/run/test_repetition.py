@@ -117,8 +117,7 @@ async def test_arguments_are_the_same_in_any_order_and_with_any_spaces(arguments
         runs.append(a)
         return a + b
 
-    llm = ScriptedLLM(*[tool_calls(("add", text)) for text in arguments], "3")
-    events = await run(llm, [add])
+    events = await run(ScriptedLLM(*[tool_calls(("add", text)) for text in arguments], "3"), [add])
     assert [event.error_type for event in finished(events)][-1] == "repeated_call"
     assert len(runs) in {0, 2}
 
@@ -140,8 +139,7 @@ async def test_a_turn_of_several_calls_repeats_where_each_of_them_does():
 
 async def test_the_same_call_twice_in_one_reply_is_one_turn():
     tools = Tools()
-    llm = ScriptedLLM(*[tool_calls(LOOK, LOOK)] * 2, "Done.")
-    await run(llm, tools.both)
+    await run(ScriptedLLM(*[tool_calls(LOOK, LOOK)] * 2, "Done."), tools.both)
     assert len(tools.ran) == 4
 
 
@@ -154,8 +152,7 @@ async def test_a_failure_that_repeats_is_a_result_like_any_other():
         tries.append(what)
         raise ModelRetry("Say it otherwise.")
 
-    llm = ScriptedLLM(*[tool_calls(("find", {"what": "x"}))] * 3, "I cannot.")
-    events = await run(llm, [find])
+    events = await run(ScriptedLLM(*[tool_calls(("find", {"what": "x"}))] * 3, "I cannot."), [find])
     assert len(tries) == 2
     assert [event.error_type for event in finished(events)] == ["ModelRetry", "ModelRetry", "repeated_call"]
 
@@ -169,8 +166,7 @@ async def test_results_from_outside_are_compared_without_the_ids_of_their_blocks
         asked.append(query)
         return "nothing found"
 
-    llm = ScriptedLLM(*[tool_calls(("search", {"query": "tea"}))] * 3, "Nothing.")
-    events = await run(llm, [search])
+    events = await run(ScriptedLLM(*[tool_calls(("search", {"query": "tea"}))] * 3, "Nothing."), [search])
     assert finished(events)[0].content != finished(events)[1].content
     assert len(asked) == 2
 
@@ -199,8 +195,7 @@ async def test_json_actions_follow_the_same_rule():
 
 async def test_a_chat_keeps_what_was_told_in_its_history():
     tools = Tools()
-    llm = ScriptedLLM(*[tool_calls(LOOK)] * 4, "Nothing.")
-    talk = chat(llm, toolkit=tools.both, max_tool_calls=10)
+    talk = chat(ScriptedLLM(*[tool_calls(LOOK)] * 4, "Nothing."), toolkit=tools.both, max_tool_calls=10)
     history = [history async for _, history in talk([], "?")][-1]
     told = [message["content"] for message in history if message["role"] == "tool"]
     assert told[:2] == ["nothing", "nothing"]

@@ -358,8 +358,7 @@ class Priced(ScriptedLLM):
 
 
 def told(usage=None, text=TEXT):
-    reply = without_usage() if usage is None else {**completion(text), "usage": usage}
-    return ChatCompletion.from_dict(reply)
+    return ChatCompletion.from_dict(without_usage() if usage is None else {**completion(text), "usage": usage})
 
 
 @pytest.mark.parametrize("usage", [None, USAGE])

@@ -242,8 +242,7 @@ def test_everything_but_an_identifier_is_text(text):
 
 def test_a_field_may_have_any_identifier_and_its_value_is_never_looked_at_again():
     assert fill_fields('{"k": {x}} {y}', {"x": "{y}", "y": "{x}"}) == '{"k": {y}} {x}'
-    filled = fill_fields("{主题} and {_a1} and {主题} and {1a}", {"主题": "雨", "_a1": 2})
-    assert filled == "雨 and 2 and 雨 and {1a}"
+    assert fill_fields("{主题} and {_a1} and {主题} and {1a}", {"主题": "雨", "_a1": 2}) == "雨 and 2 and 雨 and {1a}"
 
 
 def test_a_missing_value_names_the_field_and_what_is_known():

@@ -110,8 +110,7 @@ async def test_under_the_threshold_it_abstains():
 
 
 async def test_a_vote_that_cannot_be_used_counts_against_all():
-    llm = scripted(said(score=4), "no", said(score=4), "no")
-    result = await grader(llm, votes=4, max_reasks=0).call("x")
+    result = await grader(scripted(said(score=4), "no", said(score=4), "no"), votes=4, max_reasks=0).call("x")
     assert result.value.agreement["score"] == 0.5
     assert result.value.abstained
     assert len(result.value.votes) == 2
@@ -137,8 +136,7 @@ async def test_it_escalates_to_the_stronger_model_only_when_it_abstains():
 
 async def test_votes_are_not_served_from_one_flight_of_a_cache(tmp_path):
     inner = scripted(*[said(score=score) for score in (1, 2, 2)])
-    cached = CachedLLM(inner, tmp_path / "cache.sqlite")
-    grade = grader(cached, votes=3, min_agreement=0.5)
+    grade = grader(CachedLLM(inner, tmp_path / "cache.sqlite"), votes=3, min_agreement=0.5)
     first = await grade("x")
     assert len(inner.calls) == 3
     assert sorted(vote.score for vote in first.votes) == [1, 2, 2]
@@ -214,8 +212,7 @@ async def test_fields_that_do_not_go_together_give_the_nearest_whole_answer():
 
 
 async def test_the_other_views():
-    llm = scripted(said(score=1), repeat=True)
-    grade = grader(llm, votes=2)
+    grade = grader(scripted(said(score=1), repeat=True), votes=2)
     assert [value.value.score async for value in grade.stream("x")] == [1]
     events = [event async for event in grade.events("x")]
     assert sum(isinstance(event, RunStarted) for event in events) == 2

@@ -83,8 +83,7 @@ async def test_sync_code_runs_in_a_thread_and_may_call_another_function():
         threads.append(threading.current_thread())
         return inner(text)
 
-    ask = async_decorated(str, ScriptedLLM(), first=code)
-    assert await ask("x") == "inner"
+    assert await async_decorated(str, ScriptedLLM(), first=code)("x") == "inner"
     assert threads[0] is not threading.main_thread()
 
 
@@ -234,8 +233,7 @@ async def test_a_near_deadline_falls_back_with_time_left():
     result = await label.call("x")
     assert (result.source, len(llm.calls)) == ("fallback", 1)
     assert result.seconds < 20
-    near = label.with_options(deadline=10)
-    assert (await near.call("x")).source == "fallback"
+    assert (await label.with_options(deadline=10).call("x")).source == "fallback"
     assert len(llm.calls) == 1  # with less left than the reserve the model is not asked
 
     async def slow(text: str) -> Label:
@@ -250,16 +248,14 @@ async def test_a_near_deadline_falls_back_with_time_left():
 async def test_first_and_fallback_together():
     llm = answers("model", DOWN)
     label = labeller(llm, first=rule, fallback=lambda text: Label(name="last"))
-    sources = [(await label.call(text)).source for text in ("refund", "a", "b")]
-    assert sources == ["first", "model", "fallback"]
+    assert [(await label.call(text)).source for text in ("refund", "a", "b")] == ["first", "model", "fallback"]
 
 
 # --- agreement -------------------------------------------------------------------------------------------------
 
 
 async def test_a_sampled_share_is_asked_of_both():
-    llm = answers("refund", "complaint", DOWN)
-    label = labeller(llm, first=rule, sample=1.0)
+    label = labeller(answers("refund", "complaint", DOWN), first=rule, sample=1.0)
     results = [await label.call(f"refund {number}") for number in range(3)]
     assert [result.source for result in results] == ["first"] * 3
     assert all(result.value == Label(name="refund") for result in results)

@@ -81,8 +81,7 @@ async def test_every_wire_that_has_log_probabilities(wire):
     assert not found.abstained
     assert result.output_mode == "choice"
     # To those who watch it is a run with one part.
-    kinds = [type(event) for event in seen.of(RunStarted, RunFinished)]
-    assert kinds == [RunStarted] * 2 + [RunFinished] * 2
+    assert [type(event) for event in seen.of(RunStarted, RunFinished)] == [RunStarted] * 2 + [RunFinished] * 2
     config = request.body.get("generationConfig", {})
     assert 20 in (request.body.get("top_logprobs"), config.get("logprobs"))
 
