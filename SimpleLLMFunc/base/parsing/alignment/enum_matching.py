@@ -67,11 +67,11 @@ def find_choice(shape: ChoiceShape, text: str, *, in_quotes: bool = True) -> Lea
     named = text.strip().removeprefix(f"{shape.cls.__name__}." if shape.cls else "")
     for value, wire, name in shape.members:
         if name and name == named:
-            return LeafFit(value, 1, f"{wire!r} taken by its name {text.strip()!r}")
+            return LeafFit(value, 1, f"{plain_value(wire)!r} taken by its name {text.strip()!r}")
     is_question = text.rstrip(_EDGES).endswith(("?", "？"))
     found = None if is_question else _folded(shape, named) or _folded(shape, text.strip(_EDGES))
     if found is not None:
-        return LeafFit(found[0], 3, f"{found[1]!r} taken from {quoted(text)}")
+        return LeafFit(found[0], 3, f"{plain_value(found[1])!r} taken from {quoted(text)}")
     meant = _other_kinds(shape, text) or _in_sentence(shape, text) or _prefix(shape, text)
     return _missing(shape, text) if meant is None and in_quotes else meant
 

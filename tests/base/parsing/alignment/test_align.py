@@ -444,6 +444,7 @@ def test_an_enum_is_read_as_its_values_stand_on_the_wire_by_each_name_and_by_its
     assert {text: value(text, Odd) for text in texts} == texts
     assert violations("1 (high)", Odd) == [("", violations("x", Odd)[0][1], "'1 (high)', which names 1 and 2")]
     assert violations("1e999", Odd)
+    assert parse_text("PAIR", Odd).repairs == [("", "[1, 2] taken by its name 'PAIR'")]
     assert parse_text("blu", Literal[Color.BLUE]).repairs == [("", "'blue' taken from its beginning 'blu'")]
     assert violations("red and blue", Color)[0][2] == "'red and blue', which names 'red' and 'blue'"
     assert violations("1.", Literal[True, False]), "1 is not True"
