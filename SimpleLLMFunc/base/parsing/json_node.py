@@ -174,8 +174,7 @@ def quoted(text: str) -> str:
 def is_wire(wire: Any, node: Node) -> bool:
     """Tell whether a node is exactly the wire form of a choice."""
     if isinstance(node, Num):
-        is_number = isinstance(wire, int | float) and not isinstance(wire, bool)
-        return is_number and is_number_of(node.text, wire)
+        return isinstance(wire, int | float) and not isinstance(wire, bool) and is_number_of(node.text, wire)
     return is_same(node, wire)
 
 

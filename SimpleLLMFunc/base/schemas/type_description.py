@@ -133,8 +133,7 @@ class Describer:
             shown = self.in_words(values, inside) if isinstance(values, dict) and values else "any value"
             return ", ".join([f"object with any keys, each value: {shown}", *bounds])
         if kind == "string":
-            words = _FORMATS.get(schema.get("format", ""), "string")
-            return ", ".join([words, *bounds])
+            return ", ".join([_FORMATS.get(schema.get("format", ""), "string"), *bounds])
         names = {"integer": "integer", "number": "number", "boolean": "true or false", "null": "null"}
         return ", ".join([names.get(kind or "", "any JSON value"), *bounds])
 

@@ -265,8 +265,7 @@ class Aligner:
         expected = "one of " + ", ".join(map(repr, shape.choices))
         if not tags or any(not is_same(tag, tags[0]) for tag in tags):
             return Misfit([(path_text(where), expected, "nothing" if not tags else "different values")])
-        choice = ChoiceShape([(tag, tag, "") for tag in shape.choices], expected)
-        found = self._choice(choice, tags[0], where)
+        found = self._choice(ChoiceShape([(tag, tag, "") for tag in shape.choices], expected), tags[0], where)
         if isinstance(found, Misfit):
             return found
         return self.align(shape.choices[found.value], node, path, is_inner=is_inner)
