@@ -7,7 +7,7 @@ from typing import Any, TypeVar, get_args, overload
 
 from SimpleLLMFunc.base.parsing import Parsed, RepairLevel
 from SimpleLLMFunc.base.schemas import compile_output
-from SimpleLLMFunc.errors import ConfigError
+from SimpleLLMFunc.errors import ConfigError, OutputTruncated
 from SimpleLLMFunc.logger import border
 from SimpleLLMFunc.type import content_text
 
@@ -46,9 +46,13 @@ def process_response(response: Any, return_type: Any) -> Any:
 
     Raises:
         ResponseParseError: also a ValueError; no one value fits.
+        OutputTruncated: a typed answer was cut.
     """
+    spec = compile_output(return_type)
     text = response if isinstance(response, str) else extract_content_from_response(response, "")
-    return compile_output(return_type).parse(text).value
+    if _part(_first_choice(response), "finish_reason") == "length" and not (spec.is_text or spec.is_none):
+        raise OutputTruncated(partial=text)
+    return spec.parse(text).value
 
 
 def extract_content_from_response(response: Any, func_name: str) -> str:  # noqa: ARG001 - the note's signature
@@ -58,8 +62,7 @@ def extract_content_from_response(response: Any, func_name: str) -> str:  # noqa
         response: a `ChatCompletion`, the openai package's, or anything of that shape, also as dictionaries.
         func_name: who asks.
     """
-    choice = min(_part(response, "choices") or (), key=lambda choice: _part(choice, "index") or 0, default=None)
-    return content_text(_part(_part(choice, "message"), "content")) or ""
+    return content_text(_part(_part(_first_choice(response), "message"), "content")) or ""
 
 
 def extract_content_from_stream_response(chunk: Any, func_name: str) -> str:  # noqa: ARG001 - the note's signature
@@ -73,6 +76,10 @@ def extract_content_from_stream_response(chunk: Any, func_name: str) -> str:  # 
         if not _part(choice, "index"):
             return content_text(_part(_part(choice, "delta"), "content")) or ""
     return ""
+
+
+def _first_choice(response: Any) -> Any:
+    return min(_part(response, "choices") or (), key=lambda choice: _part(choice, "index") or 0, default=None)
 
 
 def _part(thing: Any, name: str) -> Any:

@@ -15,7 +15,7 @@ from SimpleLLMFunc.base.post_process import (
     parse_text,
     process_response,
 )
-from SimpleLLMFunc.errors import ConfigError, ResponseParseError, SignatureError
+from SimpleLLMFunc.errors import ConfigError, OutputTruncated, ResponseParseError, SignatureError
 from SimpleLLMFunc.type.completion import ChatCompletion, ChatCompletionChunk
 
 
@@ -74,7 +74,10 @@ def test_content_of_a_chunk() -> None:
 def test_process_response_takes_replies_and_texts() -> None:
     assert process_response(completion("42"), int) == 42
     assert process_response("42", int) == 42
-    assert process_response(completion(" as it is "), str) == " as it is "
+    cut = {"choices": [{**completion("[1, 2]")["choices"][0], "finish_reason": "length"}]}
+    assert process_response(cut, str) == "[1, 2]"
+    with pytest.raises(OutputTruncated):
+        process_response(cut, list[int])
     with pytest.raises(ValueError, match="does not fit int"):
         process_response(completion("none"), int)
 
