@@ -91,8 +91,7 @@ def test_a_view_is_pickled_with_its_function():
 
 def test_a_result_takes_at_most_five_lines():
     long = json.dumps({"stars": 5, "text": "very " * 200})
-    result = read_review.with_options(llm_interface=ScriptedLLM(long)).call("fine")
-    shown = repr(result)
+    shown = repr(read_review.with_options(llm_interface=ScriptedLLM(long)).call("fine"))
     assert shown.startswith("Result(value=Review(stars=5, text='very very")
     assert len(shown) <= 5 * 80
     assert "usage=Usage(input_tokens=" in shown

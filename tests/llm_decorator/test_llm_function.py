@@ -156,8 +156,7 @@ def test_a_method_called_through_the_class():
 def test_none_sends_the_request_and_ignores_the_answer(reply):
     llm = ScriptedLLM(reply)
 
-    note = decorated(None, llm)
-    assert note("x") is None
+    assert decorated(None, llm)("x") is None
     assert len(llm.calls) == 1
 
 
@@ -250,8 +249,7 @@ def test_preview_is_the_request_that_is_sent():
 
 def test_with_options_changes_a_copy():
     grade, llm = grader(GOOD, GOOD, temperature=0.2)
-    other = grade.with_options(template_params={"audience": "judge"}, temperature=1, seed=7)
-    other("x")
+    grade.with_options(template_params={"audience": "judge"}, temperature=1, seed=7)("x")
     grade("x")
     assert llm.calls[0].params == {"temperature": 1, "seed": 7}
     assert llm.calls[1].params == {"temperature": 0.2}
@@ -265,8 +263,7 @@ def test_with_options_changes_a_copy():
 
 
 def test_each_request_shows_the_latest_bad_answer_only():
-    bad = "{" + "x" * 10_000
-    grade, llm = grader(*[bad] * 5, max_reasks=4)
+    grade, llm = grader(*["{" + "x" * 10_000] * 5, max_reasks=4)
     with pytest.raises(ResponseParseError) as caught:
         grade("x")
     assert len(llm.calls) == 5

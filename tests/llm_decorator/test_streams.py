@@ -59,8 +59,7 @@ async def test_a_value_grows_and_ends_as_the_call_returns_it(mode):
     titles = [value.title for value in values if hasattr(value, "title")]
     assert titles[0] != STORY["title"]
     assert all(later.startswith(earlier) for earlier, later in zip(titles, titles[1:], strict=False))
-    first = values[0]
-    assert not hasattr(first, "stars")
+    assert not hasattr(values[0], "stars")
     assert {value.stars for value in values if hasattr(value, "stars")} == {4}
 
 
@@ -202,8 +201,7 @@ async def test_an_aborted_chat_ends_with_what_had_arrived(kind):
 async def test_an_aborted_stream_ends():
     llm = Slow("One two three four five", chunk_size=4)
     llm.signal = signal = AbortSignal()
-    say = async_decorated(str, llm, abort_signal=signal)
-    assert await every(say.stream("x")) == ["One ", "two ", "thre"]
+    assert await every(async_decorated(str, llm, abort_signal=signal).stream("x")) == ["One ", "two ", "thre"]
     llm, signal, pieces = ScriptedLLM("One two three", chunk_size=4), AbortSignal(), []  # each piece is there at once
     async for piece in async_decorated(str, llm, abort_signal=signal).stream("x"):
         pieces.append(piece)

@@ -29,8 +29,7 @@ def test_tools_and_callables_become_specs_and_a_map():
 
 def test_the_map_has_the_names_on_the_wire():
     dotted, plain = Tool(func=add, name="math.add"), Tool(func=add, name="math_add")
-    chinese = Tool(func=add, name="加法")
-    specs, tools = process_tools([dotted, plain, chinese], "f")
+    specs, tools = process_tools([dotted, plain, Tool(func=add, name="加法")], "f")
     assert [spec["function"]["name"] for spec in specs or ()] == list(tools)
     assert tools["math_add"] is plain
     assert tools["math_add_2"] is dotted

@@ -127,8 +127,7 @@ def test_the_prompt_shows_what_was_given():
     def count(number: int, day: date) -> str:
         """Count."""
 
-    text = str(count.preview("03", "2026-01-31").messages)
-    assert "03" in text
+    assert "03" in str(count.preview("03", "2026-01-31").messages)
 
 
 @pytest.mark.parametrize("hint", [Iterator[int], Iterable[int], list[int]])
@@ -154,8 +153,7 @@ async def test_every_view_of_a_function():
 
 async def test_a_row_that_does_not_fit_is_the_error_of_that_row():
     llm = ScriptedLLM("a", repeat=True)
-    say = async_decorated(str, llm)
-    report = await say.map([{"text": "x"}, {"text": None}, {"text": "y"}], progress=False)
+    report = await async_decorated(str, llm).map([{"text": "x"}, {"text": None}, {"text": "y"}], progress=False)
     assert [type(result.error).__name__ for result in report.rows] == ["NoneType", "SignatureError", "NoneType"]
     assert (len(llm.calls), report.counts.invalid) == (2, 1)
 
