@@ -114,8 +114,7 @@ async def process_tool_calls(
     outcomes: dict[int, ToolCallFinished | BaseException] = {}
     try:
         for number, call in enumerate(calls):
-            step = None if journal is None else journal.call(call)
-            task = asyncio.create_task(settled(call, round_, step))
+            task = asyncio.create_task(settled(call, round_, None if journal is None else journal.call(call)))
             task.add_done_callback(lambda _, number=number: happened.put_nowait(number))  # type: ignore[misc]
             tasks.append(task)
         shown = 0

@@ -53,7 +53,8 @@ class QuoteCheck:
             path: goes before the path of each quote.
         """
         names = list(dict.fromkeys(source.argument for source in self._sources))
-        among = f"the argument {names[0]}" if len(names) == 1 else f"one of the arguments {', '.join(names)}"
+        several = f"one of the arguments {', '.join(names) or '(none of them is a text)'}"
+        among = f"the argument {names[0]}" if len(names) == 1 else several
         wanted = f"a text that stands word for word in {among}"
         missing = [(where, quote) for where, quote in _quotes(value, path, 0) if not self._is_found(quote)]
         return [(where, wanted, cut(str.__repr__(quote), 200)) for where, quote in missing]

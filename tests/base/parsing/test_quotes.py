@@ -104,6 +104,7 @@ def test_quotes_are_found_in_every_text_of_an_argument():
     assert located("1931", **arguments) == ("number", 0, 4)
     assert located("fifth", **arguments) is None
     assert located("pages", **arguments) is None  # a name is no text
+    assert QuoteCheck({"secret": b"fifth"})(Quoted("x"))[0][1].endswith("one of the arguments (none of them is a text)")
 
 
 def test_texts_and_quotes_are_found_33_levels_down():
