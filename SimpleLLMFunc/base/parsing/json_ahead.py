@@ -63,8 +63,7 @@ class Ahead:
             return True
         if char in COMMA:
             return self.is_key(after + 1) or self.is_close(after + 1)
-        is_key = self.is_key(after)
-        return is_key and ("\n" in text[at:after] or (after > at and char in "\"'“"))
+        return self.is_key(after) and ("\n" in text[at:after] or (after > at and char in "\"'“"))
 
     def is_close(self, at: int) -> bool:
         """Tell whether the end of an object, or of the text, comes next."""

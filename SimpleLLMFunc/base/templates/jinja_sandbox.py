@@ -84,8 +84,7 @@ def _range(*args: int) -> list[int]:
 
 def _written(value: Any) -> str:
     """Return what ``{{ value }}`` writes: a text as it is, lists and dicts as JSON."""
-    is_plain = value is None or isinstance(value, (str, int, float, Undefined))
-    return str(value) if is_plain else _tojson(value)
+    return str(value) if value is None or isinstance(value, (str, int, float, Undefined)) else _tojson(value)
 
 
 def _tojson(value: Any, indent: int | None = None) -> str:

@@ -28,8 +28,7 @@ def enclosed(text: str, limit: int, *, heading: str, tag: str, language: str = "
     closing = f'\n</{tag} id="{nonce}">'
     # The marks of the block, and the control marks of chat templates: neither may be forged from inside.
     forged = re.compile(rf"[<＜](?=[\s/／]*{re.escape(tag)})|<(?=\|)", re.IGNORECASE)
-    harmless = forged.sub("&lt;", text)
-    return opening + shortened(harmless, max(0, limit - len(opening) - len(closing))) + closing
+    return opening + shortened(forged.sub("&lt;", text), max(0, limit - len(opening) - len(closing))) + closing
 
 
 def without_ids(text: str) -> str:

@@ -8,6 +8,7 @@ import json
 import sys
 import traceback
 from collections.abc import Callable
+from enum import EnumMeta
 from types import UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
 
@@ -137,6 +138,8 @@ class EnumSchema(GenerateJsonSchema):
 
     def generate_inner(self, schema: Any) -> JsonSchemaValue:
         """Return the schema of one part of a type."""
+        if schema["type"] == "is-instance" and isinstance(schema["cls"], EnumMeta) and not len(schema["cls"]):
+            raise ValueError(f"the enum {schema['cls'].__name__} has no members")
         if schema["type"] != "enum":
             return super().generate_inner(schema)
         # An alias is a member once more, and services refuse a value that stands twice.

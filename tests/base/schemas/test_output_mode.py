@@ -213,7 +213,9 @@ class Opaque:
 ODD = Annotated[str, Field(pattern="(?=x)a")]
 
 
-@pytest.mark.parametrize("wanted", [Opaque, list[Opaque], Literal[()], "Nowhere", Callable[[int], int], BaseModel, ODD])
+@pytest.mark.parametrize(
+    "wanted", [Opaque, list[Opaque], Literal[()], enum.Enum("E", []), "Nowhere", Callable[[int], int], BaseModel, ODD]
+)
 def test_a_type_no_one_can_ask_for(wanted: Any) -> None:
     match = r"^return type (.*: no JSON schema|list.*Opaque\]:|'?Nowhere|.*Callable|.*no fields|.*\(error: look-around)"
     with pytest.raises(SignatureError, match=match):
