@@ -50,6 +50,7 @@ class Circle(BaseModel):
 class Square(BaseModel):
     kind: Literal["square"]
     side: float
+    inside: list[Shape] = []
 
 
 Shape = Annotated[Circle | Square, Field(discriminator="kind")]

@@ -64,8 +64,7 @@ class StrictSchema:
         self._problems: dict[str, None] = {}
         self._properties = self._enum_values = self._string_length = 0
         self._references: list[str] = []
-        root = inlined_root(schema)
-        made = self._object({key: part for key, part in root.items() if key != "$defs"}, "", 1)
+        made = self._object({key: part for key, part in inlined_root(schema).items() if key != "$defs"}, "", 1)
         used = self._used_definitions()
         if used:
             made["$defs"] = used

@@ -258,10 +258,11 @@ class Aligner:
     def _tagged(self, shape: TaggedShape, node: Node, path: Path, *, is_inner: bool) -> Alignment:
         if not isinstance(node, dict):
             return Misfit.at(path, shape.name, node)
-        tags = [value for key, value in node.items() if key in shape.tags]
+        names = shape.tags()
+        tags = [value for key, value in node.items() if key in names]
         if not tags and self._may_coerce:
-            tags = [value for key, value in node.items() if folded_key(key) in map(folded_key, shape.tags)]
-        where = (*path, shape.tags[0])
+            tags = [value for key, value in node.items() if folded_key(key) in map(folded_key, names)]
+        where = (*path, shape.tag)
         expected = "one of " + ", ".join(map(repr, shape.choices))
         if not tags or any(not is_same(tag, tags[0]) for tag in tags):
             return Misfit([(path_text(where), expected, "nothing" if not tags else "different values")])

@@ -81,8 +81,7 @@ def violations_of(error: Exception, root: Path = ()) -> list[Violation]:
     for part in error.errors():
         path = tuple(step for step in part["loc"] if isinstance(step, int) or not re.search(r"[\[(]", step))
         got = "nothing" if part["type"] == "missing" else _input_shown(part["input"])
-        told = part["msg"].replace("String should match pattern", "text of the pattern", 1)
-        expected = _WANTED.sub("", told)
+        expected = _WANTED.sub("", part["msg"].replace("String should match pattern", "text of the pattern", 1))
         if part["type"] in _OWN_CHECKS:
             # A sentence of the type's own validator: what is wrong, and not what is wanted.
             problem = part["msg"].partition(", ")[2] or "no reason given"

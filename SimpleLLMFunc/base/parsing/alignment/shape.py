@@ -181,13 +181,22 @@ class TaggedShape:
     """One of several objects, told apart by the value of a field.
 
     Attributes:
-        tags: the names of that field.
+        tag: the name of that field.
         choices: its values to the objects.
     """
 
-    tags: list[str]
+    tag: str
     choices: dict[Any, Shape]
     name: str = "object"
+
+    def tags(self) -> list[str]:
+        """Return all names of that field. An object may hold this union again, so it is complete only when it is read."""
+        names = dict.fromkeys([self.tag])
+        for shape in self.choices.values():
+            target = resolved(shape)
+            if isinstance(target, ObjectShape) and self.tag in target.by_name:
+                names.update(dict.fromkeys(target.by_name[self.tag].names))
+        return list(names)
 
 
 @dataclass(slots=True, eq=False)

@@ -26,7 +26,6 @@ from SimpleLLMFunc.base.parsing.alignment.shape import (
     TaggedShape,
     TupleShape,
     UnionShape,
-    resolved,
 )
 from SimpleLLMFunc.base.parsing.json_node import Node, decode_strictly
 
@@ -215,12 +214,7 @@ class _Builder:
             choices[value.value if isinstance(value, enum.Enum) else value] = self.build(target)
         if not isinstance(tag, str):
             return UnionShape(list({id(shape): shape for shape in choices.values()}.values()))
-        names = dict.fromkeys([tag])
-        for shape in choices.values():
-            target = resolved(shape)
-            if isinstance(target, ObjectShape) and tag in target.by_name:
-                names.update(dict.fromkeys(target.by_name[tag].names))
-        return TaggedShape(list(names), choices, f"object whose {tag} is one of {', '.join(map(repr, choices))}")
+        return TaggedShape(tag, choices, f"object whose {tag} is one of {', '.join(map(repr, choices))}")
 
 
 def _wire(value: Any) -> Node:

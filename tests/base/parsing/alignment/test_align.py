@@ -318,6 +318,8 @@ class Sized(Named):
         ('{"Name": "Rex", "Breed": "pug"}', Cat | Dog, Dog(name="Rex", breed="pug")), ("red", Color | str, Color.RED),
         ('{"name": "Rex", "sizes": [1, 2, 3, 4, 5]}', Named | Sized, Sized(name="Rex", sizes=[1, 2, 3, 4, 5])),
         ('{"kind": "SQUARE", "side": "2 m"}', Shape, Square(kind="square", side=2)), ("null", int | None, None),
+        ('{"kind": "square", "side": 2, "inside": [{"Kind": "square", "side": 1}]}', Shape,
+         Square(kind="square", side=2, inside=[Square(kind="square", side=1)])),
         ('"null"', int | None, None), ('["1"]', list[int] | list[str], ["1"]), ('"red"', Color | Mirrored, Color.RED),
         ('{"a": 1}', dict[str, int] | list[int], {"a": 1}), ('["{\\"a\\": 1}"]', list[str | Total], ['{"a": 1}']),
         ('"2024-01-02"', datetime.date | str, datetime.date(2024, 1, 2)), ("3.5", Decimal | Any, Decimal("3.5")),
