@@ -79,10 +79,8 @@ class AnswerReader:
 
     def read_text(self, text: str) -> Parsed[str]:
         """Return the text as it stands, without the reasoning in front of it."""
-        repairs: list[Repair] = []
         clean = without_surrogates(text)
-        if clean != text:
-            repairs.append(("", "half a character replaced"))
+        repairs: list[Repair] = [] if clean == text else [("", "half a character replaced")]
         clean, notes = without_leading_reasoning(clean)
         repairs += notes
         if notes and not clean:
