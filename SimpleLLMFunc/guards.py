@@ -31,7 +31,12 @@ def max_length(characters: int, *, on: On = "value") -> Callable[..., Any]:
     """Return a guard that lets no more characters pass: a longer value is asked for again, longer arguments are blocked.
 
     What is no text counts as JSON.
+
+    Raises:
+        ConfigError: `characters` is no whole number from 1 up.
     """
+    if type(characters) is not int or characters < 1:
+        raise ConfigError(f"max_length takes a whole number of characters from 1 up, not {characters!r}.")
 
     def check(value: Any) -> ModelRetry | None:
         size = len(_text_of(value))

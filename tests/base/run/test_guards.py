@@ -247,7 +247,9 @@ async def test_a_question_to_a_model():
         await ask("?")
 
 
-@pytest.mark.parametrize("build", [no_match, lambda: no_match("["), lambda: max_length(3, on="both")])
+@pytest.mark.parametrize(
+    "build", [no_match, lambda: no_match("["), lambda: max_length(3, on="both"), lambda: max_length("3")]
+)
 def test_a_guard_that_cannot_be_is_refused(build):
     with pytest.raises(ConfigError):
         build()
