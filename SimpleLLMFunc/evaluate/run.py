@@ -17,7 +17,7 @@ from SimpleLLMFunc.base.messages import render_value
 from SimpleLLMFunc.base.run import Answer
 from SimpleLLMFunc.batch import LocalMap, MapOptions, MapReport, RunOptions, check_options, limits
 from SimpleLLMFunc.config import file_path
-from SimpleLLMFunc.errors import UsageError, cut
+from SimpleLLMFunc.errors import UsageError
 from SimpleLLMFunc.evaluate.cases import Cases, CheckedCase, checked_cases, json_of
 from SimpleLLMFunc.evaluate.report import CaseResult, EvalReport, Outcome
 from SimpleLLMFunc.evaluate.scorers import Answered, Grades, Scorer, ScorerLike, as_scorer
@@ -35,9 +35,6 @@ from SimpleLLMFunc.type import Confident
 
 _REPEAT, _FORM = " repeat", " form"
 """No parameter can be called so."""
-
-_LONGEST = 240
-"""Bytes of a file's name; the journal of a database adds a few to it, and 255 is the limit."""
 
 
 @border
@@ -92,7 +89,7 @@ async def evaluate_async(
     wilson_interval(1, 1, confidence)  # refuses a confidence that cannot be
     checked = await in_thread(checked_cases, cases, function.reader)
     given = [scorers] if isinstance(scorers, str) or not isinstance(scorers, Sequence) else scorers
-    judges = named_scorers(given, checked, options.get("checkpoint"))
+    judges = named_scorers(given, checked)
     rows = [(Asked(case.arguments, number),) for number in range(repeats) for case in checked]
     with limits(options) as clock:
         run = await graded_answers(function, checked, rows, judges, options, clock)
@@ -126,14 +123,11 @@ def checked_function(f: Any, doing: str) -> Function:
     return f
 
 
-def named_scorers(
-    scorers: Sequence[ScorerLike], cases: Sequence[CheckedCase], checkpoint: str | os.PathLike[str] | None
-) -> list[Scorer]:
+def named_scorers(scorers: Sequence[ScorerLike], cases: Sequence[CheckedCase]) -> list[Scorer]:
     """Return the scorers that are meant.
 
     Raises:
-        UsageError: there is no scorer, two have the same name, or one has nothing to compare in these cases, or a name
-            that is too long for its file next to the checkpoint.
+        UsageError: there is no scorer, two have the same name, or one has nothing to compare in these cases.
     """
     found = [as_scorer(given, cases) for given in scorers]
     names = [scorer.name for scorer in found]
@@ -141,10 +135,6 @@ def named_scorers(
         raise UsageError(
             f"scorers need different names, and at least one is required; these are {', '.join(names) or 'none'}."
         )
-    for scorer in found:
-        kept = _kept_beside(checkpoint, scorer)
-        if kept is not None and len(os.fsencode(kept.name)) > _LONGEST:
-            raise UsageError(f"the scorer {cut(scorer.name, 40)!r} has too long a name for a file. Give a shorter one.")
     return found
 
 

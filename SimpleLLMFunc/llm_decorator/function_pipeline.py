@@ -224,7 +224,8 @@ class FunctionPipeline(Pipeline):
     @cached_property
     def output(self) -> OutputSpec:
         """How the answer is asked for and read, with the reasons before it where they are wanted."""
-        return ThinkFirst(self.definition.output) if self.options.think_first else self.definition.output
+        plain = self.definition.output
+        return ThinkFirst(plain, has_examples=self.examples is not None) if self.options.think_first else plain
 
     @property
     def output_schema(self) -> Mapping[str, Any] | None:

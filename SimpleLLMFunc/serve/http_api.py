@@ -373,8 +373,7 @@ def _piece(name: str, value: Any) -> str:
 
 
 def _facts(result: Result[Any]) -> dict[str, Any]:
-    facts = {"trace_id": result.trace_id, "cost": result.cost, "seconds": result.seconds}
-    return {**facts, "usage": _usage(result.usage)}
+    return {"trace_id": result.trace_id, "cost": result.cost, "seconds": result.seconds, "usage": _usage(result.usage)}
 
 
 def _usage(usage: Any) -> dict[str, int]:

@@ -15,6 +15,7 @@ class ThinkFirst(OutputSpec):
 
     Args:
         inner: the return type.
+        has_examples: examples are shown. They have no reasons, so an answer like theirs is one too.
 
     Attributes:
         asked_type: what the model is asked for.
@@ -22,11 +23,11 @@ class ThinkFirst(OutputSpec):
 
     thinks = True
 
-    def __init__(self, inner: OutputSpec) -> None:
+    def __init__(self, inner: OutputSpec, *, has_examples: bool = False) -> None:
         reasons: Any = (str, Field(description="why it is so, step by step"))
         self.asked_type: Any = create_model("Reasoned", reasons=reasons, value=(inner.return_type, ...))
-        # Examples have no reasons, and an answer like theirs is one.
-        read = compile_output(create_model("Reasoned", reasons=(str, ""), value=(inner.return_type, ...)))
+        given: Any = (str, "") if has_examples else reasons
+        read = compile_output(create_model("Reasoned", reasons=given, value=(inner.return_type, ...)))
         self._read = OutputSpec(inner.return_type, read.adapter, read.schema)  # an error names the function's own type
         super().__init__(inner.return_type, inner.adapter, compile_output(self.asked_type).schema, inner.quotes)
         self.is_text = self.is_none = False

@@ -23,6 +23,7 @@ from typing_extensions import is_typeddict
 from SimpleLLMFunc.errors import ConfigError
 from SimpleLLMFunc.extras import install_line, load_extra
 from SimpleLLMFunc.logger import shown_error
+from SimpleLLMFunc.type import mend
 
 VALUE, ERROR, ROW = "value", "error", "row"
 
@@ -218,7 +219,7 @@ def to_frame(report: Reported, source: Any = None) -> Any:
     else:
         names, again = table_of(report)
         records = list(again())
-    columns = {name: [_whole(record.get(name)) for record in records] for name in names}
+    columns = {name: [mend(record.get(name)) for record in records] for name in names}
     module = load_extra(kind, "frames", purpose="A frame")
     if kind == "pandas":
         index = source.index[: len(records)] if has_frame else None
@@ -227,11 +228,6 @@ def to_frame(report: Reported, source: Any = None) -> Any:
         return module.concat([source.iloc[: len(records)], made], axis=1) if has_frame else made
     made = [_polars_column(module, name, cells) for name, cells in columns.items()]
     return source.head(len(records)).with_columns(made) if has_frame else module.DataFrame(made)
-
-
-def _whole(cell: Any) -> Any:
-    """Return a cell without lone surrogates, which the texts of a frame cannot hold."""
-    return cell.encode("utf-8", "replace").decode() if isinstance(cell, str) else cell
 
 
 def _installed() -> FrameKind:

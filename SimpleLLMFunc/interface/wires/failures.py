@@ -264,7 +264,7 @@ def read_error(body: bytes | Any, charset: str = "") -> ErrorReply:
     return ErrorReply(
         message=_text_of(message or data),
         codes=frozenset(str(word).lower() for word in words if word is not None),
-        status=next((status for word in words if (status := _status(word)) is not None), None),
+        status=next((int(str(word)) for word in words if _FAILED.fullmatch(str(word))), None),
         limit=limit if isinstance(limit, int) else None,
         code=redact_head(code, 200) if isinstance(code := error.get("code"), str) else "",
         param=_param_of(error),
@@ -380,7 +380,3 @@ def _better_base(url: str, status: int, path: str) -> str:
     if status not in {404, 405} or not (twice or (found and (path in rest or (version and not base)))):
         return ""
     return urlunsplit(parts._replace(path=base or version, query=version and parts.query))
-
-
-def _status(word: Any) -> int | None:
-    return int(word) if _FAILED.fullmatch(str(word)) else None
