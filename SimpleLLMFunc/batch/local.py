@@ -200,13 +200,13 @@ class LocalMap(Generic[R]):
             is_own = found.id > self._store.first_new_id or found.id in self._retried
             if is_own or not asks_again(found.error_name, self._retry_errors):
                 if self._raises and (error := found.error(row.place)) is not None:
-                    self._fail(error, row.place)
+                    self._fail(error)
                 self._settle(row, found.id, found.error_name, "duplicates" if is_own else "restored")
                 return True
             row.id = found.id
             self._retried.add(found.id)
         if row.failure is not None and self._raises:
-            self._fail(row.failure, row.place)
+            self._fail(row.failure)
         elif row.failure is not None:
             await self._finish(row, "invalid")
         return row.failure is not None
@@ -247,8 +247,7 @@ class LocalMap(Generic[R]):
         # As things are, no row can be asked: no key, no price, real calls forbidden.
         is_hopeless = not self._has_asked and (isinstance(error, ConfigError) or type(error) is UsageError)
         if error is not None and (self._raises or is_hopeless):
-            self._fail(error, row.place)
-            return
+            raise error
         await self._finish(row, "asked")
         self._has_asked = self._has_asked or error is None
 
@@ -274,10 +273,8 @@ class LocalMap(Generic[R]):
         if self._is_fed and not self._workers and not self._ready:
             self._has_ended.set()
 
-    def _fail(self, error: BaseException, place: int | None = None) -> None:
-        """End the map at once with `error`, which names its row where one was asked to be raised."""
-        if place is not None and self._raises and self._failure is None:
-            error.add_note(f"It was row {place}, from 0.")
+    def _fail(self, error: BaseException | None) -> None:
+        """End the map at once with `error`."""
         self._failure = self._failure or error
         self._has_ended.set()
 

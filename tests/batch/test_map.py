@@ -393,14 +393,14 @@ async def test_raise_stops_the_others_and_keeps_what_is_finished(tmp_path) -> No
         gate.let("a")
         await gate.until(lambda: "d" in gate.waiting)  # the place of "a" is given to the next one
         gate.let("bad")
-        with pytest.raises(ValueError, match="bad row") as raised:
+        with pytest.raises(ValueError, match="bad row"):
             await mapping
-    assert raised.value.__notes__ == ["It was row 1, from 0."]
     assert not gate.waiting
     assert asyncio.all_tasks() == {asyncio.current_task()}
     with use_llm(ScriptedLLM(echo, repeat=True)) as llm:
         report = await shout.map(["a", "bad", "c", "d"], checkpoint=tmp_path / "run.sqlite")
-    assert (report.counts.restored, len(llm.calls)) == (1, 3)  # the row that failed is asked again, too
+    assert report.counts.restored == 1  # the row that failed is asked again, too
+    assert len(llm.calls) == 3
 
 
 @pytest.mark.parametrize("limit", [{"requests": 3}, budget(requests=3)])
