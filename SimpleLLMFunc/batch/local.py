@@ -78,6 +78,7 @@ class LocalMap(Generic[R]):
         self._ready: deque[Record] = deque()
         self._pending: dict[bytes, Record] = {}
         self._given: dict[int, Any] = {}
+        self._taken: Sequence[Record] = ()
         self._has_room = asyncio.Event()
         self._workers: set[asyncio.Task[None]] = set()
         self._has_ended = asyncio.Event()
@@ -150,6 +151,7 @@ class LocalMap(Generic[R]):
         first = len(self._ids)
         # In a thread, which reads their files and their long texts.
         rows = await in_thread(lambda: [self._record(each, place, version) for place, each in enumerate(piece, first)])
+        self._taken = rows
         self._ids.extend([0] * len(piece))
         fresh: list[Record] = []
         shared: list[tuple[Record, Finished]] = []
@@ -284,7 +286,7 @@ class LocalMap(Generic[R]):
             without_frames(error)
             self._stopped = error
             unasked = {place: row.given for row in self._pending.values() for place in (row.place, *row.also)}
-            self._given = unasked | self._given
+            self._given = unasked | {row.place: row.given for row in self._taken} | self._given
             self._ready.clear()
             self._reader.cancel()
 
@@ -339,8 +341,7 @@ class LocalMap(Generic[R]):
             if self._raises:
                 raise stopped
             self._ids.extend([0] * ((self._feed.total or 0) - len(self._ids)))
-        unasked = self._ids.count(0)
-        if unasked:
+        if unasked := self._ids.count(0):
             self._errors[type(stopped).__name__] += unasked
         counts = MapCounts(rows=len(self._ids), unasked=unasked, failed=sum(self._errors.values()), **self._counts)
         given = self._given if self._feed.rows is None else self._feed.rows

@@ -270,8 +270,7 @@ async def test_no_more_rows_are_in_flight_than_allowed() -> None:
 async def test_a_source_without_end_is_read_no_faster_than_asked() -> None:
     numbers = itertools.count()
     report = await shout.map((f"r{number}" for number in numbers), concurrency=2, budget={"requests": 50})
-    assert report.counts.asked == 50
-    assert isinstance(report.stopped, BudgetExceeded)
+    assert (report.counts.asked, type(report.stopped)) == (50, BudgetExceeded)
     assert next(numbers) < 2000
     assert (report.rows[49].row, report.rows[49].value) == ("r49", "R49")
     assert [row.row for row in report.rows[50:]] == [f"r{number}" for number in range(50, len(report.rows))]
@@ -430,7 +429,7 @@ async def test_a_budget_around_the_map_counts_as_well_and_raise_raises_it() -> N
     assert spent.requests == 2
 
 
-async def test_a_deadline_ends_the_map_and_what_waits_for_rows() -> None:
+async def test_a_deadline_ends_the_map_and_what_waits_for_rows(monkeypatch) -> None:
     gate = Gate()
 
     async def rows(*texts: str) -> AsyncIterator[str]:
@@ -441,9 +440,11 @@ async def test_a_deadline_ends_the_map_and_what_waits_for_rows() -> None:
     with use_llm(gate.llm):
         report = await shout.map(rows("a"), deadline=0.5)
         nothing = await shout.map(rows(), budget={"seconds": 0.1})
+        monkeypatch.setattr(local, "_differing", lambda _: time.sleep(0.5))  # it ends while rows are looked at
+        same = [{"text": "a", "n": number} for number in range(3)]
+        assert [row.row for row in (await shout.map(iter(same), deadline=0.1)).rows] == same
     assert [type(error) for error in (report.stopped, report.rows[0].error)] == [DeadlineExceeded] * 2
-    assert report.counts.unasked == 1
-    assert isinstance(nothing.stopped, BudgetExceeded)
+    assert (report.counts.unasked, type(nothing.stopped)) == (1, BudgetExceeded)
     assert (nothing.counts.rows, nothing.counts.failed) == (0, 0)
 
 
@@ -700,9 +701,8 @@ async def test_the_first_row_that_can_be_read_decides_and_a_later_one_fails_alon
         assert not llm.calls
         report = await shout.map([{"text": "a"}, {"txet": "b"}, {"text": "c", "id": 1}])
     assert [row.value for row in (report.rows[0], report.rows[2])] == ["A", "C"]
-    assert isinstance(report.rows[1].error, UsageError)
     assert "row 1: no column for 'text'; the columns are 'txet'" in str(report.rows[1].error)
-    assert len(llm.calls) == 2
+    assert (len(llm.calls), type(report.rows[1].error)) == (2, UsageError)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
