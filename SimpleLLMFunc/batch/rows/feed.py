@@ -159,7 +159,8 @@ def can_read_again(source: Rows) -> bool:
         return True
     if is_arrow(source):
         return arrow_length(source) is not None  # a table: a query may give others, a reader is read once
-    return isinstance(source, Collection)  # other iterables may give other rows the second time, or none
+    # Other iterables may give other rows the second time, or none: so does a progress bar, which has a length.
+    return isinstance(source, Collection) and hasattr(source, "__getitem__")
 
 
 def count_rows(path: Path) -> int | None:

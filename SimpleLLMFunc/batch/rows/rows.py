@@ -282,7 +282,8 @@ def csv_records(path: Path) -> Generator[TextRow, None, None]:
                 continue
             except UnicodeError as error:
                 raise ConfigError(f"{str(path)!r} cannot be read as {encoding}: {error}.") from None
-            if not cells or (len(cells) == 1 and cells[0].isspace()):  # "" in quotes is a cell
+            # In a single column "" in quotes is a cell.
+            if not cells or (len(cells) == 1 and not cells[0].strip() and (cells[0] or len(columns or ()) != 1)):
                 continue
             if columns is None:
                 # A column without a name is what a data frame's index is written as.
