@@ -73,8 +73,9 @@ def no_match(
         return redact(text) if secrets else text
 
     def is_found(value: Any) -> bool:
-        # Each text by itself too: as JSON it has quotes around it, and its line breaks are escaped.
-        texts = [_text_of(value), *_texts_in(to_jsonable_python(value, fallback=str))]
+        # Each text by itself too: as JSON it has quotes around it, and its line breaks are escaped. Names of fields and of
+        # arguments are no texts.
+        texts = {_text_of(value), *_texts_in(to_jsonable_python(value, fallback=str))}
         return any(any(each.search(text) for each in compiled) or (secrets and redact(text) != text) for text in texts)
 
     def check(value: Any) -> Block | Change | None:
@@ -137,11 +138,11 @@ def _mapped(given: Any, change: Callable[[str], str]) -> Any:
 
 
 def _texts_in(data: Any) -> Iterator[str]:
-    """Yield each text in JSON data, keys too."""
+    """Yield each text in JSON data, but no key."""
     if isinstance(data, str):
         yield data
     elif isinstance(data, (list, dict)):
-        for part in data if isinstance(data, list) else [*data, *data.values()]:
+        for part in data if isinstance(data, list) else data.values():
             yield from _texts_in(part)
 
 
