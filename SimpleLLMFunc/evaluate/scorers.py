@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field
 
 from SimpleLLMFunc.base.messages import render_value
 from SimpleLLMFunc.batch import MapReport
-from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, UsageError, did_you_mean
+from SimpleLLMFunc.errors import ConfigError, SimpleLLMFuncError, UsageError, cut, did_you_mean
 from SimpleLLMFunc.evaluate.cases import UNKNOWN, CheckedCase
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.llm_decorator import fill, llm_function
@@ -149,11 +149,11 @@ class _Compared:
         leaves = {_INDEX.sub("[]", path): leaf for one in wanted for path, leaf in one.items()}
         # An empty list or null may hold any field in an answer.
         open_ends = [path for path, leaf in leaves.items() if leaf in (None, [], {})]
-        for field_name in self.fields:
-            if not (any(is_among(path, [field_name]) for path in leaves) or field_name.startswith(tuple(open_ends))):
+        for part in self.fields if "" not in open_ends else ():
+            if not (is_among(part, open_ends) or any(is_among(path, [part]) for path in leaves)):
                 raise UsageError(
-                    f"the scorer {self.name!r}: no expected value has a field {field_name!r}."
-                    f"{did_you_mean(field_name, leaves)} There are: {', '.join(filter(None, leaves)) or 'none'}."
+                    f"the scorer {self.name!r}: no expected value has a field {part!r}."
+                    f"{did_you_mean(part, leaves)} There are: {cut(', '.join(filter(None, leaves)), 300) or 'none'}."
                 )
 
     async def grade(self, answers: Sequence[Answered], checkpoint: Path | None) -> list[Grades]:  # noqa: ARG002
