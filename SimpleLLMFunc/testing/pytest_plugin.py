@@ -150,7 +150,7 @@ def _inner_name(item: pytest.Item) -> str:
 
 
 def _path_of(item: pytest.Item, mark: pytest.Mark) -> Path:
-    name = mark.args[0] if mark.args else mark.kwargs.get("name", mark.kwargs or None)
+    name = mark.kwargs if mark.kwargs.keys() - {"name"} else mark.args[0] if mark.args else mark.kwargs.get("name")
     folder = item.path.parent / _FOLDER
     if name is None:
         return folder / item.path.stem / f"{_file_name(_inner_name(item))}.json"

@@ -241,7 +241,7 @@ def test_a_cassette_that_cannot_be_read(suite):
 
 
 @heavy
-@pytest.mark.parametrize("name", ["'../outside'", "'/etc/x'", "''", "3", "'a/../b'", "'.hidden'", "nam='x'"])
+@pytest.mark.parametrize("name", ["'../outside'", "'/etc/x'", "''", "3", "'a/../b'", "'.hidden'", "'x', nam='y'"])
 def test_names_that_lead_elsewhere(suite, name):
     suite.write(f"@pytest.mark.llm_cassette({name})\ndef test_a():\n    shout('hello')\n")
     suite.ends("llm_cassette takes a name", asked=0)
