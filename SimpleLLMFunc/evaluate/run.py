@@ -89,7 +89,7 @@ async def evaluate_async(
     wilson_interval(1, 1, confidence)  # refuses a confidence that cannot be
     checked = await in_thread(checked_cases, cases, function.reader)
     given = [scorers] if isinstance(scorers, str) or not isinstance(scorers, Sequence) else scorers
-    judges = named_scorers(given, checked)
+    judges = await in_thread(named_scorers, given, checked)
     rows = [(Asked(case.arguments, number),) for number in range(repeats) for case in checked]
     with limits(options) as clock:
         run = await graded_answers(function, checked, rows, judges, options, clock)

@@ -143,13 +143,13 @@ class _Compared:
         Raises:
             UsageError: no case has an expected value, or none of them has a field that counts.
         """
-        wanted = [_leaves(case.wanted, "") for case in cases if case.expected is not UNKNOWN]
+        wanted = [case.wanted for case in cases if case.expected is not UNKNOWN]
         if not wanted:
             raise UsageError(f"the scorer {self.name!r} compares with an expected value, and no case has one.")
-        leaves = {_INDEX.sub("[]", path): leaf for one in wanted for path, leaf in one.items()}
+        leaves = {_INDEX.sub("[]", path): leaf for one in wanted if self.fields for path, leaf in _leaves(one).items()}
         # An empty list or null may hold any field in an answer.
         open_ends = [path for path, leaf in leaves.items() if leaf in (None, [], {})]
-        for part in self.fields if "" not in open_ends else ():
+        for part in () if "" in open_ends else self.fields:
             if not (is_among(part, open_ends) or any(is_among(path, [part]) for path in leaves)):
                 raise UsageError(
                     f"the scorer {self.name!r}: no expected value has a field {part!r}."
@@ -180,7 +180,7 @@ def fields(*names: str, name: str = "fields", tolerance: float = 0.0, ignore_cas
     """
 
     def scores(answer: Answered) -> dict[str, float]:
-        wanted, got = _leaves(answer.wanted, ""), _leaves(answer.got, "")
+        wanted, got = _leaves(answer.wanted), _leaves(answer.got)
         right: dict[str, list[bool]] = {}
         for path in dict.fromkeys([*wanted, *got]):
             plain = _INDEX.sub("[]", path)
@@ -195,7 +195,7 @@ def fields(*names: str, name: str = "fields", tolerance: float = 0.0, ignore_cas
     return _Compared(name, scores, names)
 
 
-def _leaves(value: Any, path: str) -> dict[str, Any]:
+def _leaves(value: Any, path: str = "") -> dict[str, Any]:
     if isinstance(value, dict) and value:
         parts = [(f"{path}.{key}".removeprefix("."), part) for key, part in value.items()]
     elif isinstance(value, list) and value:

@@ -69,7 +69,7 @@ async def improved(
     place = None if path is None else file_to_write(path)
     if place is not None:
         options["checkpoint"] = place.with_name(f"{place.name}.sqlite")
-    (judge,) = named_scorers([scorer], checked)
+    (judge,) = await in_thread(named_scorers, [scorer], checked)
     with limits({"budget": _limit(budget, parts, function)}):
         ledger = await in_thread(Ledger, options.get("checkpoint"))
         asking = Asking(function, judge, options, 2 * len(parts.held_out), ledger)
