@@ -109,8 +109,8 @@ def budget(
 
     A request that would break a limit is not sent; the tokens of its answer cannot be known before, so the last
     answer may go over `tokens` and `usd`, and nothing is sent after it. Scopes nest: the strictest holds. An answer
-    from a cache takes nothing, and is given too where a limit is reached. A thread that you start yourself is inside only if `contextvars.copy_context().run`
-    runs its function; those of the library and of `asyncio.to_thread` are.
+    from a cache takes nothing, and is given too where a limit is reached. A thread that you start yourself is inside
+    only if `contextvars.copy_context().run` runs its function; those of the library and of `asyncio.to_thread` are.
 
     Args:
         usd: money. Needs the extra `cost`. A model whose price is not known raises `ConfigError` before it is asked,
@@ -252,6 +252,7 @@ def charge_try() -> None:
     """
     charge = _CHARGE.get()
     if charge is not None and charge.prepaid:
+        charge.take()  # a class derived from a cache may ask on its own
         charge.prepaid -= 1
     else:
         reserve(_SCOPES.get(), requests=1, tokens=0)

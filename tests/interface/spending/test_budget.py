@@ -128,6 +128,8 @@ def test_of_a_budget_and_a_deadline_the_one_that_ends_is_told():
             end.check()
     with budget(requests=0), pytest.raises(BudgetExceeded):
         charge_try()
+    with budget(requests=0), charge_question(1, is_late=True), pytest.raises(BudgetExceeded):
+        charge_try()
 
 
 def test_a_question_pays_its_first_try_and_further_tries_pay_themselves():
