@@ -88,8 +88,7 @@ async def react_events(
         RunAborted: the abort signal of the run was set.
         ToolFailed: a tool failed and the policy says "raise".
     """
-    run, tools = run or Run(), tools or Toolset()
-    given = request.messages
+    run, tools, given = run or Run(), tools or Toolset(), request.messages
     history, shown = await off_loop_if_large(text_size(given), lambda: (copied(given), copied(given)))
     # What leaves here is copied (`ModelRequest.wire`, the events, the review); those who watch see the request itself.
     request = request.with_messages(list(history))
@@ -133,7 +132,8 @@ async def react_events(
             request = request.with_messages(request.messages + grown)
             history = history + grown
         else:
-            again = await run.limits.wait(review(reply, list(history)), "judging the answer") if review else None
+            text = partial(str, reply.text)
+            again = await run.limits.wait(review(reply, list(history)), "judging the answer", text) if review else None
             if again is None:
                 reply = run.replaced or reply
                 answer = build_assistant_response_message(reply)

@@ -89,7 +89,8 @@ class ChatPipeline(Pipeline):
                 yield "", copied(messages)
         except RunAborted:
             if not is_raw:
-                yield "", copied(messages)  # ended, not failed: the history holds what had arrived
+                # Ended, not failed: the history holds what had arrived, or is as it was where a guard was still looking.
+                yield "", copied(messages or message.extract_conversation_history(run.arguments, run.func_name) or [])
 
     # --- the views ---
 

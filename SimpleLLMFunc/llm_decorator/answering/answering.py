@@ -230,16 +230,15 @@ class _Call:
         """Return what `first` said, judged; None where the model is to answer: it abstained, or a guard wants another answer."""
         said = await self._said_by(first, clock)
         try:
-            return None if said is ABSTAIN else await self._judged(said)
+            return None if said is ABSTAIN else await self._judged(said, clock)
         except ResponseParseError as error:
             push_debug(f"{self._asks.func_name!r}: the model is asked after first=: {error}")
             return None
 
-    async def _judged(self, said: Any) -> tuple[Any, list[Repair]]:
+    async def _judged(self, said: Any, clock: Deadline) -> tuple[Any, list[Repair]]:
         """Return what plain code said as the guards let it pass, and what they changed. Raises as `Guards.value`."""
-        value, changes = await self._pipeline.guards.value(
-            _bare(said), self._asks.arguments, self._text_of(said), self._output
-        )
+        given = _bare(said), self._asks.arguments, self._text_of(said), self._output
+        value, changes = await clock.wait(self._pipeline.guards.value(*given), "asking the guards")
         return (replace(said, value=value) if isinstance(said, Confident) else value), changes
 
     def _checked(self, said: Any, name: str) -> Any:
@@ -321,7 +320,7 @@ class _Call:
         said = await self._said_by(code, clock)
         if said is ABSTAIN:
             raise error
-        said, changes = await self._judged(said)
+        said, changes = await self._judged(said, clock)
         self._answering.agreement.count("fallback")
         push_warning(f"{self._asks.func_name!r} is answered by its fallback: {error}")
         usage, trace_id = error.usage or _NOTHING_SPENT, error.trace_id or self._asks.trace_id

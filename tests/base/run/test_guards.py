@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 from pydantic import BaseModel
 
-from SimpleLLMFunc import llm_chat, llm_function
+from SimpleLLMFunc import AbortSignal, llm_chat, llm_function
 from SimpleLLMFunc.errors import ConfigError, ContentBlocked, DeadlineExceeded, ResponseParseError, UsageError
 from SimpleLLMFunc.guards import Block, Change, ModelRetry, ask_model, max_length, no_match
 from SimpleLLMFunc.testing import ScriptedLLM
@@ -29,10 +30,6 @@ def made(llm, guards, returns=str):
 
 def loud(arguments):
     return Change({"question": arguments["question"].upper()})
-
-
-def no_tone(arguments):
-    return arguments["tone"] != "rude"
 
 
 async def shout(value):
@@ -59,8 +56,11 @@ async def test_arguments_are_changed_before_the_model_reads_them():
 
 @pytest.mark.parametrize(
     "guard",
-    [no_tone, lambda arguments: Block("rude"), lambda arguments: ModelRetry("rude"), no_match("rude", on="arguments")],
-)
+    [
+        lambda arguments: arguments["tone"] != "rude", lambda arguments: Block("rude"),
+        lambda arguments: ModelRetry("rude"), no_match("rude", on="arguments"),
+    ],
+)  # fmt: skip
 async def test_arguments_are_blocked_before_the_model_is_asked(guard):
     llm = ScriptedLLM("yes")
     with pytest.raises(ContentBlocked, match=f"guard {guard.__name__}: "):
@@ -73,10 +73,8 @@ async def test_guards_of_the_value_run_in_their_order_and_the_model_reads_why():
     result = await made(llm, [fits, shout, max_length(10)]).call("but why?")
     assert result.value == "why!"
     assert result.repairs == [("guard shout", "changed the value")]
-    assert [attempt.violations for attempt in result.attempts] == [
-        [("guard fits", "a word of the question", "an answer that it does not accept")],
-        [],
-    ]
+    refused = ("guard fits", "a word of the question", "an answer that it does not accept")
+    assert [attempt.violations for attempt in result.attempts] == [[refused], []]
     assert "a word of the question" in llm.requests[1][-1]["content"]
 
 
@@ -124,10 +122,31 @@ async def test_a_value_is_not_changed_into_a_text_of_it():
         await made(ScriptedLLM("3"), [lambda value: Change("3")], int)("?")
 
 
-@pytest.mark.parametrize("guard", [lambda value: asyncio.sleep(9), lambda arguments: asyncio.sleep(9)])
-async def test_the_deadline_of_the_call_covers_guards(guard):
-    with pytest.raises(DeadlineExceeded):
-        await made(ScriptedLLM("x"), [guard]).with_options(deadline=0.05)("?")
+@pytest.mark.parametrize(
+    ("guard", "first", "partial"),
+    [
+        (lambda value: asyncio.sleep(9), None, "x"), (lambda arguments: asyncio.sleep(9), None, ""),
+        (lambda value: asyncio.sleep(9), lambda question, tone: "y", ""),
+    ],
+)  # fmt: skip
+async def test_the_deadline_of_the_call_covers_guards(guard, first, partial):
+    with pytest.raises(DeadlineExceeded) as caught:
+        await made(ScriptedLLM("x"), [guard]).with_options(deadline=0.05, first=first)("?")
+    assert caught.value.partial == partial
+
+
+async def test_a_chat_that_is_aborted_while_a_guard_looks_keeps_its_history():
+    signal, history = AbortSignal(), [{"role": "user", "content": "hello"}]
+
+    async def looks(arguments):
+        signal.abort()
+        await asyncio.sleep(9)
+
+    @llm_chat(llm_interface=ScriptedLLM("x"), guards=[looks], abort_signal=signal)
+    async def chat(history: list, question: str):
+        """Talk."""
+
+    assert [pair async for pair in chat(history, "?")] == [("", history)]
 
 
 @pytest.mark.parametrize(
@@ -161,45 +180,29 @@ async def test_the_items_of_an_iterator_wait_for_the_guards():
     def at_most_two(value):
         return Change(value[:2])
 
-    @llm_function(llm_interface=ScriptedLLM("[1, 2, 3]"), guards=[at_most_two])
-    async def numbers(question: str) -> list[int]:
-        """Count."""
-
-    assert await numbers("?") == [1, 2]
-
-    from collections.abc import AsyncIterator
-
-    async def count(question: str) -> AsyncIterator[int]:
-        """Count."""
-
-    counted = llm_function(llm_interface=ScriptedLLM("[1, 2, 3]"), guards=[at_most_two])(count)
+    assert await made(ScriptedLLM("[1, 2, 3]"), [at_most_two], list[int])("?") == [1, 2]
+    counted = made(ScriptedLLM("[1, 2, 3]"), [at_most_two], AsyncIterator[int])
     assert [number async for number in counted("?")] == [1, 2]
 
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_chat_shows_and_remembers_what_the_guards_let_pass(stream):
     llm = ScriptedLLM("no", "call 555-1234")
+    guards = [max_length(100), no_match(_TEL, replace_by="[n]"), lambda value: value != "no" or ModelRetry("more")]
 
-    @llm_chat(llm_interface=llm, guards=[max_length(100), no_match(_TEL, replace_by="[n]"), fits_chat], stream=stream)
+    @llm_chat(llm_interface=llm, guards=guards, stream=stream)
     async def chat(history: list, question: str):
         """Talk."""
 
     pairs = [pair async for pair in chat([], "hi")]
     assert [text for text, _ in pairs] == ["call [n]", ""]
     assert [message["content"] for message in pairs[-1][1]][1:] == ["question: hi", "call [n]"]
-    assert "a longer text" in llm.requests[1][-1]["content"]
-
-
-def fits_chat(value):
-    return None if len(value) > 2 else ModelRetry("a longer text")
+    assert "more" in llm.requests[1][-1]["content"]
 
 
 def test_raw_replies_and_guards_of_the_value_exclude_each_other():
     with pytest.raises(ConfigError, match="return_mode"):
-
-        @llm_chat(guards=[shout], return_mode="raw")
-        async def chat(question: str):
-            """Talk."""
+        llm_chat(guards=[shout], return_mode="raw")(shout)
 
 
 def test_a_row_of_a_map_is_guarded_and_a_batch_file_refuses_guards(tmp_path):
