@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import json
 import pkgutil
 import sys
 import types
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Generator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import Context, ContextVar
 from dataclasses import MISSING, fields
@@ -249,3 +250,17 @@ class _Parts:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return self._reduced
+
+
+def in_one_order(items: Iterable[Any], written: Callable[[Any], str] = json.dumps) -> list[Any]:
+    """Return the items of a set in one order: each process has its own order of texts, though not of numbers."""
+    return sorted(items, key=lambda item: "" if isinstance(item, (int, float)) else written(item))
+
+
+def settled(data: Any, own: Any, leaf: Callable[[Any, Any], Any] = lambda data, _: data) -> Any:
+    """Return `data`, the JSON of `own`, with the items of its sets in one order; `leaf` makes what is no container."""
+    if isinstance(data, dict) and isinstance(own, Mapping) and len(data) == len(own):
+        return {key: settled(part, its, leaf) for (key, part), its in zip(data.items(), own.values(), strict=True)}
+    if isinstance(data, list) and isinstance(own, (list, tuple)) and len(data) == len(own):
+        return [settled(part, its, leaf) for part, its in zip(data, own, strict=True)]
+    return in_one_order(data) if isinstance(data, list) and isinstance(own, (set, frozenset)) else leaf(data, own)

@@ -27,6 +27,7 @@ from SimpleLLMFunc.type import (
     fields_or_items,
     holds_multimodal,
 )
+from SimpleLLMFunc.utils import settled
 
 T = TypeVar("T")
 
@@ -132,8 +133,10 @@ def render_value(value: Any) -> str:
         data = dict(value) if isinstance(value, Mapping) else value
         with suppress(ValueError, TypeError, RecursionError):
             plain = _ANYTHING.dump_python(data, mode="json", by_alias=True)
-            if isinstance(value, (set, frozenset)):
-                plain.sort(key=json.dumps)  # each process has its own order of a set; cassettes and caches need one
+            with suppress(ValueError, TypeError, RecursionError):  # of a set of models there is no such data
+                is_set = isinstance(value, (set, frozenset))
+                own = value if is_set else _ANYTHING.dump_python(data, by_alias=True, warnings=False)
+                plain = settled(plain, own)
             return json.dumps(plain, ensure_ascii=False)
         try:
             return str(value)

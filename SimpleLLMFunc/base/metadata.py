@@ -19,6 +19,7 @@ from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.base.request import ModelRequest
 from SimpleLLMFunc.interface.llm_interface import LLM_Interface
 from SimpleLLMFunc.type import ToolSpec
+from SimpleLLMFunc.utils import in_one_order
 
 FunctionKind: TypeAlias = Literal["function", "chat", "call", "assistant"]
 """Who asks: an `@llm_function`, an `@llm_chat`, a Call, or the assistant."""
@@ -130,7 +131,7 @@ def _in_order(default: Any) -> Any:
     """Return a default as it is; of a set, the text with sorted items, since each process has its own order of a set."""
     if type(default) not in (set, frozenset) or len(default) < 2:
         return default
-    items = ", ".join(sorted(map(repr, default)))
+    items = ", ".join(map(repr, in_one_order(default, repr)))
     return Written(f"{{{items}}}" if type(default) is set else f"frozenset({{{items}}})")
 
 

@@ -16,6 +16,7 @@ from pydantic_core import to_jsonable_python
 from SimpleLLMFunc.base.templates import enclosed, shortened
 from SimpleLLMFunc.tools import wire_name
 from SimpleLLMFunc.type import MULTIMODAL, ContentPart, Multimodal, Text, holds_multimodal, without_surrogates
+from SimpleLLMFunc.utils import in_one_order, settled
 
 _MAX_NESTED_LISTS: Final = 3
 _MAX_DEPTH: Final = 50
@@ -131,8 +132,7 @@ class _Plain:
             return {_key(key): self.of(item, depth) for key, item in value.items()}
         if isinstance(value, (Sequence, AbstractSet)):
             items = [self.of(item, depth) for item in value]
-            # As for arguments: a set has one order in every process.
-            return sorted(items, key=json.dumps) if isinstance(value, AbstractSet) else items
+            return in_one_order(items) if isinstance(value, (set, frozenset)) else items
         # Arrays and scalars of numpy and its kin.
         if callable(convert := getattr(value, "tolist", None)):
             return self.of(convert(), depth)
@@ -150,7 +150,8 @@ def _of_other(value: Any) -> Any:
     try:
         if isinstance(value, BaseModel):
             # Not `mode="json"`, which stops at the first field that is no JSON.
-            return to_jsonable_python(value.model_dump(warnings=False), fallback=_text_of, bytes_mode="base64")
+            dumped = value.model_dump(warnings=False)
+            return settled(to_jsonable_python(dumped, fallback=_text_of, bytes_mode="base64"), dumped)
         # Reading an iterator here might never end.
         return _text_of(value) if isinstance(value, Iterator) else to_jsonable_python(value)
     except Exception:  # noqa: BLE001 - a serializer may raise anything; what is no JSON is shown as its text

@@ -153,8 +153,7 @@ class ServiceModel(Uncopied, HttpModel):
                 try:
                     models[provider][entry.model_name] = cls._from_entry(entry, place, provider)
                 except ConfigError as error:
-                    where = place_in_file(os.fspath(path), (provider, position))
-                    raise ConfigError(f"{where}: {error}") from error
+                    raise ConfigError(f"{place_in_file(os.fspath(path), (provider, position))}: {error}") from error
         return models
 
     @classmethod

@@ -64,7 +64,7 @@ def render(value: Any, limit: int = LIMIT) -> Any:
         (UUID(int=1), "00000000-0000-0000-0000-000000000001"),
         ({"m": Decimal("0.10"), "c": Colour.RED}, '{"m": "0.10", "c": "red"}'), (collections.deque([1, 2]), "[1, 2]"),
         (collections.OrderedDict(a=1), '{"a": 1}'), (ValueError("x"), "ValueError: x"), (set("dcba"), '["a", "b", "c", "d"]'),
-        (b"\xff\x00", "[2 bytes of binary data, not shown]"),
+        (b"\xff\x00", "[2 bytes of binary data, not shown]"), ({"b": 1, "a": 2}.keys(), '["b", "a"]'),
         ({"blob": bytearray(10_000_000)}, '{"blob": "[10000000 bytes of binary data, not shown]"}'),
         ([10**5000], '["[an integer of 16610 bits]"]'), ({"a": {"b": frozenset([1])}}, '{"a": {"b": [1]}}'),
         (Row, "<class 'tests.base.test_tool_result.Row'>"), (create_model("Odd", a=int).model_construct(a="x"), '{"a": "x"}'),

@@ -213,8 +213,7 @@ class AnswerReview(EmptyReview):
             OutputTruncated: the answer was cut; a cut answer is never read as a value.
             ResponseParseError: it does not fit, and may not be asked for again.
         """
-        is_plain = self.spec.is_text and self.run.output_mode == "text"
-        if reply.finish_reason == "length" and not is_plain:
+        if reply.finish_reason == "length" and not (self.spec.is_text and self.run.output_mode == "text"):
             self.note(reply)
             raise OutputTruncated(partial=reply.text)
         try:

@@ -146,8 +146,7 @@ class OutputSpec:
         try:
             return self.adapter.validate_python(self.labels[label])
         except ValidationError as error:
-            said = str(error.errors()[0]["msg"])
-            raise ResponseParseError(label, self.return_type, [("", said, label)]) from error
+            raise ResponseParseError(label, self.return_type, [("", str(error.errors()[0]["msg"]), label)]) from error
 
     def _parse_label(self, text: str, repair: RepairLevel) -> Parsed[Any]:
         label = text.strip()

@@ -288,9 +288,8 @@ class FallbackLLM(Uncopied, LLM_Interface):
             raise error
         if isinstance(error, _DOWN):
             asked_for = error.retry_after if isinstance(error, RateLimited) else None
-            pause = self.cool_down if asked_for is None else asked_for
             with self._lock:
-                self._down_until[id(member)] = time.monotonic() + pause
+                self._down_until[id(member)] = time.monotonic() + (self.cool_down if asked_for is None else asked_for)
         if isinstance(error, ContextTooLong):
             asked.window = max(asked.window, member.context_window or error.limit or 0)
         if asked.left:

@@ -32,7 +32,7 @@ from SimpleLLMFunc.tools.schemas.annotations import (
 )
 from SimpleLLMFunc.tools.schemas.docstring import Documentation
 from SimpleLLMFunc.tools.schemas.strict import takes_null
-from SimpleLLMFunc.utils import path_text
+from SimpleLLMFunc.utils import path_text, settled
 
 BoundArguments = tuple[list[Any], dict[str, Any]]
 """Positional and keyword arguments of a call."""
@@ -268,9 +268,7 @@ def _schema(
         if _has_default(parameter) and not isinstance(parameter.default, FieldInfo):
             try:
                 default = json.loads(json.dumps(to_jsonable_python(parameter.default), allow_nan=False))
-                if isinstance(parameter.default, (set, frozenset)):
-                    default.sort(key=json.dumps)  # each process has its own order of a set, and a schema has one
-                by_name[parameter.name]["default"] = default
+                by_name[parameter.name]["default"] = settled(default, parameter.default)
             except (ValueError, RecursionError):
                 continue  # a default that is no JSON: the model need not know it
     return schema

@@ -127,8 +127,7 @@ class Aligner:
             if isinstance(direct, Fit) or not isinstance(value, dict | list):
                 return direct
             # the more telling of the two
-            reads_a_field = isinstance(shape, ObjectShape) and shape.field_of(key) is not None
-            return direct if reads_a_field else inside
+            return direct if isinstance(shape, ObjectShape) and shape.field_of(key) is not None else inside
         repairs = [(path_text(path), f"unwrapped from {key!r}"), *inside.repairs]
         return Fit(inside.value, inside.cost + _UNWRAPPED, repairs, inside.unread)
 

@@ -78,8 +78,7 @@ class BlockReader(EventReader):
         """Return a whole reply whose form and stop reason are known to be good."""
         blocks, reason = mappings(data.get("content")), _FINISH[str(data.get("stop_reason"))]
         calls = [call_dict(call.get("id"), call.get("name"), call.get("input") or {}) for call in calls_in(blocks)]
-        more = self._extra_of(blocks, reason, data)
-        message = self.message_of(text_in(blocks), calls, _thinking_in(blocks), more)
+        message = self.message_of(text_in(blocks), calls, _thinking_in(blocks), self._extra_of(blocks, reason, data))
         return self.completion(data, [self.choice_of(message, reason)], _usage(data.get("usage")))
 
     def _extra_of(self, blocks: Sequence[Mapping[str, Any]], reason: str, told: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
 from SimpleLLMFunc.base.parsing import OutputMode
 from SimpleLLMFunc.base.schemas import ANSWER_TOOL, OutputSpec, literal
 from SimpleLLMFunc.type import Message, ToolCallDict
+from SimpleLLMFunc.utils import settled
 
 
 def answer_messages(
@@ -53,7 +52,7 @@ def as_answer(output: OutputSpec, value: Any) -> Any:
         ValueError: it has no such form.
     """
     plain = output.adapter.dump_python(value, mode="json", by_alias=True, warnings="error")
-    return _settled(plain, output.adapter.dump_python(value, by_alias=True))
+    return settled(plain, output.adapter.dump_python(value, by_alias=True), _number)
 
 
 def answer_text(output: OutputSpec, value: Any) -> str:
@@ -65,15 +64,9 @@ def answer_text(output: OutputSpec, value: Any) -> str:
     return str(answer) if output.is_text else literal(answer)
 
 
-def _settled(plain: Any, value: Any) -> Any:
-    """Write a Decimal as the number that the schema asks for (pydantic writes it as text), and a set in one order."""
-    if isinstance(value, (set, frozenset)) and isinstance(plain, list):
-        return sorted(plain, key=json.dumps)  # each process has its own order of a set
+def _number(plain: Any, value: Any) -> Any:
+    """Write a Decimal as the number that the schema on the wire asks for; pydantic writes it as text."""
     if isinstance(value, Decimal) and isinstance(plain, str) and value.is_finite():
         number = int(value) if value == value.to_integral_value() and "." not in plain else float(value)
         return number if Decimal(str(number)) == value else plain
-    if isinstance(plain, dict) and isinstance(value, Mapping) and len(plain) == len(value):
-        return {key: _settled(part, own) for (key, part), own in zip(plain.items(), value.values(), strict=True)}
-    if isinstance(plain, list) and isinstance(value, (list, tuple)) and len(plain) == len(value):
-        return [_settled(part, own) for part, own in zip(plain, value, strict=True)]
     return plain
