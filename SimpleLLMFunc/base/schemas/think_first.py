@@ -27,7 +27,7 @@ class ThinkFirst(OutputSpec):
         reasons: Any = (str, Field(description="why it is so, step by step"))
         self.asked_type: Any = create_model("Reasoned", reasons=reasons, value=(inner.return_type, ...))
         given: Any = (str, "") if has_examples else reasons
-        read = compile_output(create_model("Reasoned", reasons=given, value=(inner.return_type, ...)))
+        read = compile_output(create_model('{"reasons", "value"}', reasons=given, value=(inner.return_type, ...)))
         self._read = OutputSpec(inner.return_type, read.adapter, read.schema)  # an error names the function's own type
         super().__init__(inner.return_type, inner.adapter, compile_output(self.asked_type).schema, inner.quotes)
         self.is_text = self.is_none = False
