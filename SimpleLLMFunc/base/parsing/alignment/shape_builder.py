@@ -60,6 +60,8 @@ class _Builder:
             leaf, name = _LEAVES[kind]
             return LeafShape(leaf, _with_bounds(name, schema), allows_nan=schema.get("allow_inf_nan") is True)
         if kind in _PASSED_ON:
+            # Code that reads Python data alone may refuse what it takes as JSON.
+            self.has_hooks |= schema.get("python_schema", schema)["type"] == "function-plain"
             return self.build(schema[_PASSED_ON[kind]])
         if kind in _LISTS:
             return self._list_of(schema.get("items_schema", {"type": "any"}), _LISTS[kind])

@@ -410,6 +410,9 @@ def test_a_validator_that_refuses_is_a_violation() -> None:
         ("[0]", wanted, "1: an even number, please")
     ]
     assert seen == [1]
+    in_python = core_schema.no_info_plain_validator_function(even)  # it is another one that reads JSON
+    shape = core_schema.json_or_python_schema(core_schema.int_schema(), in_python)
+    assert value("1", Annotated[int, GetPydanticSchema(lambda *_: shape)]) == 1
 
 
 def test_a_validator_that_breaks_is_a_violation_and_one_that_asked_a_model_passes_on_why() -> None:
