@@ -101,6 +101,5 @@ def test_a_match_over_events_names_all_of_them_or_does_not_build():
             if not isinstance(node, ast.Match) or not any(_kinds_of(case.pattern) & names for case in node.cases):
                 continue
             found += 1
-            last = ast.unparse(node.cases[-1].body[0])
-            assert last.startswith("assert_never("), f"{path.name}:{node.lineno}"
+            assert ast.unparse(node.cases[-1].body[0]).startswith("assert_never("), f"{path.name}:{node.lineno}"
     assert found > 5, "the search finds them"

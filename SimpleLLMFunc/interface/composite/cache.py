@@ -288,8 +288,7 @@ def _tell_downgrades(reply: ChatCompletion) -> None:
 
 
 def _as_kept(reply: ChatCompletion) -> ChatCompletion:
-    usage = None if reply.usage is None else replace(reply.usage, cost=0.0)
-    return replace(reply, usage=usage, tries=0, cached=True)
+    return replace(reply, usage=reply.usage and replace(reply.usage, cost=0.0), tries=0, cached=True)
 
 
 def cached_llm_again(

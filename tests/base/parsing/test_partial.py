@@ -132,8 +132,7 @@ def test_in_fences_after_prose_and_after_reasoning(before: str, after: str, size
     assert reader.finish().value == BOB
     assert parts
     assert all(BOB.name.startswith(part.name) for part in parts)
-    items = ItemReader(compile_output(list[int]))
-    assert grown(items, f"{before}[1, 22, 333]{after}", size) == [1, 22, 333]
+    assert grown(ItemReader(compile_output(list[int])), f"{before}[1, 22, 333]{after}", size) == [1, 22, 333]
 
 
 def test_wrapped_and_bare() -> None:

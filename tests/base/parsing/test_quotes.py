@@ -148,8 +148,7 @@ def test_a_quote_that_does_not_stand_there_is_asked_for_again():
 @pytest.mark.parametrize("mode", ["native", "tool", "prompt"])
 def test_as_the_return_value_in_every_mode(mode):
     llm = ScriptedLLM('{"value": "the  cables"}', profile=NATIVE)
-    key_phrase = decorated(Quoted[str], llm, output_mode=mode)
-    value = key_phrase(REPORT)
+    value = decorated(Quoted[str], llm, output_mode=mode)(REPORT)
     assert isinstance(value, Quoted)
     assert REPORT[value.start : value.end] == "the cables"
     assert "copied from the arguments word for word" in llm.requests[0][0]["content"]

@@ -65,8 +65,7 @@ OBJECTS = st.dictionaries(st.text(max_size=6), JSON_VALUES, max_size=4)
 def test_a_cut_text_never_becomes_a_call(value, data):
     # Side effects are at stake: what was cut off can have been anything.
     text = json.dumps(value)
-    cut = data.draw(st.integers(1, len(text) - 1))
-    assert mended_arguments(text[:cut]) is None
+    assert mended_arguments(text[: data.draw(st.integers(1, len(text) - 1))]) is None
 
 
 @given(OBJECTS)

@@ -105,8 +105,7 @@ async def test_calls_and_reasoning_are_written_too():
         return "done"
 
     calls = without_usage(tool_calls=[call("work", {"text": "x" * 400})], finish_reason="tool_calls")
-    thought = without_usage(reasoning_content="y" * 800)
-    async with asked(replies(calls), replies(thought)) as (llm, spent, server):
+    async with asked(replies(calls), replies(without_usage(reasoning_content="y" * 800))) as (llm, spent, server):
         await views(llm, toolkit=[work])["whole"]()
     tools = estimate_text_tokens(json.dumps(server.requests("play")[0].body["tools"], separators=(",", ":")))
     assert spent.tokens > read(server) + read(server, 1) + 2 * tools + 100 + 200
@@ -181,8 +180,7 @@ async def test_a_stream_that_is_left_takes_what_has_arrived(how, view):
 @pytest.mark.parametrize("view", STREAMED)
 async def test_the_usage_that_came_before_the_break_counts(view):
     for content in ("Half", ""):
-        act = streams({**chunk(content=content), "usage": USAGE}, end="close")
-        async with asked(act) as (llm, spent, _):
+        async with asked(streams({**chunk(content=content), "usage": USAGE}, end="close")) as (llm, spent, _):
             with pytest.raises(StreamInterrupted):
                 await views(llm)[view]()
         assert spent.tokens == TOLD
@@ -212,8 +210,7 @@ async def test_a_question_that_was_waited_for_in_vain_was_read(deadline, timeout
 
 @pytest.mark.parametrize("view", VIEWS)
 async def test_so_was_one_whose_reply_is_none(view):
-    junk = replies(["hello"]) if view == "whole" else streams("{no json")
-    async with asked(junk) as (llm, spent, server):
+    async with asked(replies(["hello"]) if view == "whole" else streams("{no json")) as (llm, spent, server):
         with pytest.raises(BadReply):
             await views(llm)[view]()
     assert spent.tokens == read(server)

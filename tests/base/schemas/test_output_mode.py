@@ -253,8 +253,7 @@ def test_the_typed_dict_of_typing_names_the_way_out() -> None:
 def test_auto_follows_the_profile(wanted: Any, profile: str, refused: set[str], mode: str) -> None:
     chosen, reason = choose_output_mode(compile_output(wanted), PROFILES[profile], "auto", refused)
     assert (chosen, reason.partition(": ")[0]) == (mode, mode)
-    reasoned = ThinkFirst(compile_output(wanted))
-    assert choose_output_mode(reasoned, PROFILES[profile], "auto", refused)[0] != "text"
+    assert choose_output_mode(ThinkFirst(compile_output(wanted)), PROFILES[profile], "auto", refused)[0] != "text"
 
 
 @pytest.mark.parametrize("mode", ["native", "tool", "prompt"])
