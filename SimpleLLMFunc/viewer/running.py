@@ -15,7 +15,7 @@ from SimpleLLMFunc.base.events import ReActEvent
 from SimpleLLMFunc.base.messages import copied
 from SimpleLLMFunc.base.run import EventSink, Run, watching
 from SimpleLLMFunc.base.schemas import ANSWER_TOOL
-from SimpleLLMFunc.errors import SimpleLLMFuncError
+from SimpleLLMFunc.errors import SimpleLLMFuncError, UsageError
 from SimpleLLMFunc.runtime import in_thread
 from SimpleLLMFunc.tools import ArgumentsError
 from SimpleLLMFunc.type import Message
@@ -216,6 +216,8 @@ async def _said(
     chat: OfferedChat, session: _Session, name: str, message: str, sinks: tuple[EventSink, ...]
 ) -> AsyncGenerator[ReActEvent | str | dict[str, Any], None]:
     run: Run | None = None
+    if session.is_busy:  # another message came before this stream was read
+        raise UsageError("the answer before is still being written. Wait for its end.")
     session.is_busy = True  # here, where the stream is read: a client that leaves earlier leaves no busy session
     try:
         with watching(*sinks):

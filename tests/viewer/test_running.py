@@ -276,7 +276,7 @@ def test_one_answer_at_a_time_in_a_conversation_and_who_leaves_early_blocks_noth
         return "At nine."
 
     async def talk():
-        app = app_of(store, allow_run=[guide_of("Hello.", slowly, "At ten.")])
+        app = app_of(store, allow_run=[guide_of("Hello.", slowly, "At ten.", slowly, "Then.")])
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url=LOOPBACK, headers={**HEADERS, **POST}) as client:
             first = lines(await client.post("/api/chats/guide", json={"message": "Hi"}))
@@ -290,6 +290,10 @@ def test_one_answer_at_a_time_in_a_conversation_and_who_leaves_early_blocks_noth
             again = lines(await client.post("/api/chats/guide", json={"message": "When?", **session}))
             assert again[-1]["type"] == "done"
             assert text_of(again) == "At ten."
+            go_on.set()
+            asked = [client.post("/api/chats/guide", json={"message": "Both?", **session}) for _ in "ab"]
+            both = [lines(each)[-1]["type"] for each in await asyncio.gather(*asked)]
+            assert sorted(both) == ["done", "error"]
 
     asyncio.run(talk())
 
